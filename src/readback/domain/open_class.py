@@ -13,12 +13,27 @@ from typing import Final
 from readback.domain.attribution import bears_stamp, effect_known, is_effect
 from readback.domain.case import Case, Judged
 from readback.domain.discrepancy import Discrepancy
-from readback.domain.reconciliation import Reconciliation
+from readback.domain.finding import Finding
+from readback.domain.reconciliation import Reconciliation, undetermined
 from readback.domain.verdict import Why
 
 _DELAY: Final = Discrepancy.PROPAGATION_DELAY
 _UNSEEN: Final = frozenset({Why.UNREACHABLE, Why.TIMEOUT, Why.STALE})
 """The source did not answer, or is not recent enough."""
+
+
+_INFORMS: Final = "One source was read for the person who decides. The reading informs, and verifies nothing."
+_UNREAD: Final = "The one source was to be read for the person who decides, and could not be."
+
+
+def informed(case: Case) -> Reconciliation:
+    """Nothing can verify it. What a reading shows all the same is for the person who decides."""
+    result = undetermined(Why.UNVERIFIABLE, Finding.UNVERIFIABLE, Discrepancy.UNVERIFIABLE_STATE)
+    if not case.checks:
+        return result
+    seen = case.checks[0]
+    said = _INFORMS if seen.taken.ran else f"{_UNREAD} {seen.taken.error}".rstrip()
+    return replace(result, ensure=seen.ensure, identity=seen.identity, detail=said)
 
 
 def classed(case: Case, result: Reconciliation) -> Reconciliation:

@@ -41,7 +41,8 @@ from readback.domain.finding import Finding
 from readback.domain.frame import changed_beside
 from readback.domain.kind import Kind
 from readback.domain.observation_signs import ERROR_TEXT_CODE, ObservationStatus
-from readback.domain.open_class import classed
+from readback.domain.open_class import classed, informed
+from readback.domain.parts import wrong_values
 from readback.domain.predicate import Truth, conjoin
 from readback.domain.reading import Fault, Presence, TakenReading
 from readback.domain.reconciliation import Reconciliation, no_op, refuted, success, undetermined
@@ -58,8 +59,6 @@ _CREATE: Final = Kind.CREATE
 _ALREADY_SO: Final = Attribution.ALREADY_SO
 _VERIFIED: Final = Verdict.VERIFIED
 _FOUND_OTHERWISE: Final = "What bears our stamp is not as required; what is read here does not say that it is ours."
-_INFORMS: Final = "One source was read for the person who decides. The reading informs, and verifies nothing."
-_UNREAD: Final = "The one source was to be read for the person who decides, and could not be."
 _LANDED_UNSEEN: Final = "By the key's record ours has landed; what is read here bears another's mark."
 
 
@@ -72,21 +71,11 @@ def reconcile(case: Case) -> Reconciliation:
     if duplicate is not None:
         return duplicate
     if not case.checks or case.contract.unverifiable:
-        return _informed(case)
+        return informed(case)
     judgements = [_judge_one(case, case.checks[0])]
     for place in range(1, len(case.checks)):
         judgements.append(replace(_judge_one(case, case.checks[place]), deciding=place))
     return classed(case, _quorum(case, judgements))
-
-
-def _informed(case: Case) -> Reconciliation:
-    """Nothing can verify it. What a reading shows all the same is for the person who decides."""
-    result = undetermined(Why.UNVERIFIABLE, Finding.UNVERIFIABLE, Discrepancy.UNVERIFIABLE_STATE)
-    if not case.checks:
-        return result
-    seen = case.checks[0]
-    said = _INFORMS if seen.taken.ran else f"{_UNREAD} {seen.taken.error}".rstrip()
-    return replace(result, ensure=seen.ensure, identity=seen.identity, detail=said)
 
 
 # --- 1 and 2: what the search by stamp shows ---
@@ -369,6 +358,9 @@ def _violated_finally(case: Case, judged: Judged, whose: Attribution) -> Reconci
         return undetermined(Why.PROPAGATING, Finding.AUTHORITY_MISMATCH, Discrepancy.PROPAGATION_DELAY)
     done, undone = _parts(case, judged)
     shown = whose is Attribution.OURS
+    if done and undone and wrong_values(case, judged, undone):
+        wrong = refuted(Finding.VALUE_MISMATCH, Discrepancy.VALUE_MISMATCH, whose, shown)
+        return replace(wrong, parts_done=done, parts_open=undone)
     if done and undone:
         partial = refuted(Finding.PARTIAL_SUCCESS, Discrepancy.PARTIAL_APPLICATION, whose, shown)
         return replace(partial, parts_done=done, parts_open=undone)
