@@ -153,3 +153,55 @@ def test_a_role_that_was_dismissed_sees_nothing_and_one_that_keeps_the_ledger_is
     assert {_rows(session, table) is None for table in ("event", "action", "evidence")} == {True}
     with pytest.raises(errors.RaiseException, match="sees every tenant"):
         ledger_server.run(f"select {schema}.admit('postgres', 'acme')")
+
+
+@pytest.mark.requirement("SEC-ledger-locks")
+@pytest.mark.parametrize("function", ["lock", "lock_shared", "xact_lock", "xact_lock_shared"])
+@pytest.mark.parametrize("begins", ["pg_advisory_", "pg_try_advisory_"])
+@pytest.mark.parametrize("key", ["(1, -1)", "(1)"])
+def test_an_admitted_role_takes_no_lock_that_could_stop_the_ledger(
+    function: str, begins: str, key: str, session: psycopg.Connection[Any]
+) -> None:
+    with pytest.raises(errors.InsufficientPrivilege):
+        session.execute(f"SELECT {begins}{function}{key}".encode())
+
+
+@pytest.mark.requirement("SEC-ledger-locks")
+def test_what_an_admitted_role_may_lock_stops_no_append(session: psycopg.Connection[Any], ledger_url: str) -> None:
+    taken = 0
+    for table in _tables(session):
+        for mode in ("ACCESS SHARE", "ROW SHARE", "SHARE", "EXCLUSIVE", "ACCESS EXCLUSIVE"):
+            try:
+                with session.transaction():
+                    session.execute(f"LOCK TABLE {table} IN {mode} MODE".encode())
+            except (errors.InsufficientPrivilege, errors.WrongObjectType):
+                continue
+            assert mode == "ACCESS SHARE", "a stronger lock would stop what writes"
+            taken += 1
+    assert taken
+    session.execute("BEGIN")
+    session.execute("SELECT count(*) FROM action")
+    with open_postgres_store(ledger_url) as store:
+        store.append([sample_append("later", projection=sample_projection("later", tenant=OURS, due_us=5))])
+    session.execute("ROLLBACK")
+
+
+@pytest.mark.requirement("SEC-ledger-locks")
+def test_a_caller_who_cannot_withhold_the_locks_is_refused_unless_the_risk_is_accepted(
+    ledger_server: PostgresPair, ledger_url: str
+) -> None:
+    schema = ledger_url.rpartition("schema=")[2]
+    with open_postgres_store(ledger_url):
+        pass
+    group, member = f"locks_{schema}", f"member_{schema}"
+    ledger_server.run(f"create role {group}")
+    ledger_server.run(f"create role {member} login in role {group}")
+    ledger_server.run(f"grant execute on function pg_advisory_lock(bigint) to {group}")
+    try:
+        with pytest.raises(errors.RaiseException, match="could stop the ledger"):
+            ledger_server.run(f"select {schema}.admit('{member}', 'acme')")
+        ledger_server.run(f"select {schema}.admit('{member}', 'acme', may_lock => true)")
+    finally:
+        for one in (member, group):
+            ledger_server.run(f"drop owned by {one}")
+            ledger_server.run(f"drop role {one}")

@@ -70,6 +70,8 @@ def explained(error: apsw.Error, connection: apsw.Connection, path: Path) -> Sto
 
 
 OBJECTS: Final = "SELECT type, name, tbl_name, sql FROM sqlite_schema"
+NUMBERS: Final = ("user_version", "application_id")
+"""What the file's head says of its schema."""
 Object = tuple[str, str, str, str | None]
 
 
@@ -80,8 +82,9 @@ def unknown(number: int) -> list[str]:
 
 def unlike(found: Iterable[Object], number: int) -> list[str]:
     """How the schema of a file differs from what these steps make, a sentence each: what guards its rows is missing or
-    another one, or something beside it acts on them. Indexes and tables of somebody's own do neither. Empty for a newer
-    release's schema, which this one does not know.
+    another one, or something stands beside it. A trigger or a unique index acts on rows; a table or a view may pass for
+    one of the ledger's own. A plain index does neither. Empty for a newer release's schema, which this one does not
+    know.
     """
     if number > len(migrations()):
         return []
@@ -93,9 +96,26 @@ def unlike(found: Iterable[Object], number: int) -> list[str]:
         fresh.close()
     there = {(kind, name): (of, sql) for kind, name, of, sql in found}
     changed = [at for at in wanted if wanted[at] != there.get(at)]
-    strange = sorted(name for kind, name in there.keys() - wanted if kind == "trigger")
+    strange = sorted((kind, name) for kind, name in there.keys() - wanted if _counts(kind, name, there[kind, name][1]))
     other = [f"The {kind} {name} is missing, or is another one than its schema makes." for kind, name in changed]
-    return other + [f"There is a trigger that its schema does not make: {name!r}." for name in strange]
+    return other + [f"There is a {kind} that its schema does not make: {name!r}." for kind, name in strange]
+
+
+def _counts(kind: str, name: str, text: str | None) -> bool:
+    """Whether something beside the schema is named. SQLite's own tables, as of `ANALYZE`, are not."""
+    if name.lower().startswith("sqlite_"):
+        return False
+    return kind != "index" or "unique" in (text or "").lower().partition(" on ")[0]
+
+
+def misnumbered(user_version: int, application_id: int, number: int) -> list[str]:
+    """How the numbers in the file's head differ from those that its steps leave there, a sentence each."""
+    said = []
+    if user_version != number:
+        said.append(f"The file says user_version {user_version}, and its last step is {number}.")
+    if application_id != APPLICATION_ID:
+        said.append(f"The file says application_id {application_id}, and a ledger has {APPLICATION_ID}.")
+    return said
 
 
 class Watched:

@@ -23,7 +23,16 @@ from readback.adapters.store_sqlite.folding import Folding
 from readback.adapters.store_sqlite.opening import Opening, refuse_old_sqlite
 from readback.adapters.store_sqlite.outgoing import Outgoing
 from readback.adapters.store_sqlite.reading import Queries, Readers
-from readback.adapters.store_sqlite.schema import OBJECTS, Object, Watched, explained, unknown, unlike
+from readback.adapters.store_sqlite.schema import (
+    NUMBERS,
+    OBJECTS,
+    Object,
+    Watched,
+    explained,
+    misnumbered,
+    unknown,
+    unlike,
+)
 from readback.adapters.store_sqlite.sealing import SealedQueries
 from readback.adapters.store_sqlite.work import AppendWork, LeaseWork, PaceWork, ReleaseWork, WakeWork, Work
 from readback.adapters.store_sqlite.writing import Known, Transaction
@@ -176,7 +185,10 @@ class SqliteStore(SealedQueries, Outgoing, Queries):
         held = [f"The key {row[0]!s} is held by no action that has it." for row in kept]
         frozen = self._many_rows(rows.FREEZE_OF_NOBODY)
         held += [f"In tenant {row[0]!s} {row[1]!s} is frozen by no action that is there." for row in frozen]
-        return late + held + unlike(cast("list[Object]", self._many_rows(OBJECTS)), self._step())
+        step = self._step()
+        version, ours = (cast("int", self._many_rows(f"PRAGMA {each}")[0][0]) for each in NUMBERS)
+        beside = unlike(cast("list[Object]", self._many_rows(OBJECTS)), step)
+        return late + held + beside + misnumbered(version, ours, step)
 
     def not_compared(self) -> list[str]:
         """What `damage` cannot look at, a sentence each: the schema of a newer release."""

@@ -74,7 +74,7 @@ def _token(store: LedgerStore, tenant: str, digest: str) -> ApprovalToken | None
 
 
 def _token_faults(store: LedgerStore, action: Action, asking: Asked, event: Event) -> Iterator[str]:
-    data, token = event.data, _token(store, action.tenant, event.refs["token"])
+    data, token = event.data, _token(store, action.tenant, event.refs.get("token", ""))
     if token is None:
         yield f"Action {action.id} keeps what is no token of {data.get('approver')!r}."
         return

@@ -36,6 +36,7 @@ from readback.lifecycle.audit import claims as audit_claims
 from readback.lifecycle.audit import saga as audit_saga
 from readback.lifecycle.audit.approvals import approval_faults
 from readback.lifecycle.audit.control import Controls
+from readback.lifecycle.audit.counters import Counters
 from readback.lifecycle.audit.entries import Fault as Fault
 from readback.lifecycle.audit.entries import (
     fault_at,
@@ -97,6 +98,7 @@ class AuditReport:
     faults_total: int = 0
     truncation: str = TRUNCATION
     erasures: Erasures = field(default_factory=Erasures)
+    counters: Counters = field(default_factory=Counters)
     approvals: Approvals | None = None
     """By whose list signatures of people were checked; None where they were not."""
     approved: int = 0
@@ -188,6 +190,7 @@ def audit(
     wrong = controls.compare(store, report.head_seq)  # 5
     report.add(Fault("control", what, action_id=action_id) for action_id, what in wrong)
     report.add(Fault("reliance", what, action_id=action_id) for action_id, what in audit_claims.made_up(store))
+    report.add(Fault("counter", what) for what in report.counters.compare(store, report.head_seq))
     there = report.erasures.compare(store)  # 6
     report.add(Fault("evidence.not-erased", what, action_id=action_id) for action_id, what in there)
     report.add(Fault("outbox", what, seq) for seq, what in Positions(store, report.head_seq).compare())  # 8
@@ -295,6 +298,7 @@ def _audit_action(store: LedgerStore, shelf: Shelf, look: _Look, report: AuditRe
     if seqs and (seqs[0] < 1 or sorted({*seqs}) != seqs):
         report.add(order_faults(events, report.head_seq))
         report.unplaced += seqs.count(0)
+    report.counters.read(look.opened)
     report.add(_check_folded(store, shelf, look, report))
     return len(events) if not events or 0 < events[-1].seq <= report.head_seq else _until(events, report.head_seq)
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from readback.canon import ReadbackError
 from readback.canon.frozen import dataclass
-from readback.domain.claim import ClaimKind, claim_bytes, claim_id
+from readback.domain.claim import ClaimKind, Reason, claim_bytes, claim_id
 from readback.domain.errors import StoreCorruptError, StoreError
 from readback.domain.events import Event, EventKind, Opened
 from readback.domain.review import lifts, resolution_bytes
@@ -36,6 +36,8 @@ _ATTESTED: Final = frozenset(
     }
 )
 """What is attested in a review says this of the claims too: decision, status, claim."""
+_DECIDES: Final = frozenset({EventKind.RESOLVED, EventKind.LIFTED})
+"""Only a person makes these entries."""
 _APPROVALS: Final = frozenset({EventKind.APPROVED, EventKind.DENIED})
 """They keep a token too, which audit.approvals looks at."""
 
@@ -52,8 +54,10 @@ class Signatures:
 
     def read(self, shelf: Shelf, opened: list[Opened], *, critical: bool) -> Iterator[str]:
         """One more action or saga. `critical`: a decision about it counts only where it is signed."""
-        told = [one for one in opened if _SIGNED_BY in one.event.data or TOKEN in one.event.refs]
-        told = [one for one in told if one.event.kind not in _APPROVALS]
+        for one in opened:
+            if "lift" in one.event.data and one.event.kind is not EventKind.LIFTED:
+                yield f"Version {one.version} of action {one.action_id} lifts a freeze, and is no lift."
+        told = [one for one in opened if _is_signed(one.event) or _is_a_persons(one.event)]
         if not told:
             return  # as most
         said = _Said(opened)
@@ -68,8 +72,10 @@ class Signatures:
                     yield f"{what} {why}"
             elif event.data.get(_SIGNED_BY):
                 self.not_kept += 1
-            elif critical and event.data.get("who"):
+            elif critical and _is_a_persons(event):
                 yield f"{what} decides about a critical mutation, and nobody signed it."
+            elif _SIGNED_BY not in event.data:
+                yield f"{what} is a person's decision, and the field that says who signed it is gone."
 
     def _why_not(self, one: Opened, word: SignedWord | None, said: _Said) -> str:
         """Why the signature of an entry does not count, behind its name; "" where it does."""
@@ -134,6 +140,18 @@ class _Said:
             if since is None and subject in texts(data.get("freeze")):
                 since = one.event.at_us
         return since
+
+
+def _is_signed(event: Event) -> bool:
+    """Whether an entry says anything of a signature; approvals are looked at elsewhere."""
+    return (_SIGNED_BY in event.data or TOKEN in event.refs) and event.kind not in _APPROVALS
+
+
+def _is_a_persons(event: Event) -> bool:
+    """Whether only a person can have made an entry, by its kind and reason: not by a field that may be left out."""
+    if event.kind in _STATUS:
+        return bool(event.data.get("who")) or event.data.get("reason") == Reason.PERSON
+    return event.kind in _DECIDES
 
 
 def _reason(event: Event) -> str:
