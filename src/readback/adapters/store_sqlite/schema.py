@@ -70,8 +70,6 @@ def explained(error: apsw.Error, connection: apsw.Connection, path: Path) -> Sto
 
 
 OBJECTS: Final = "SELECT type, name, tbl_name, sql FROM sqlite_schema"
-NUMBERS: Final = ("user_version", "application_id")
-"""What the file's head says of its schema."""
 Object = tuple[str, str, str, str | None]
 
 
@@ -108,14 +106,11 @@ def _counts(kind: str, name: str, text: str | None) -> bool:
     return kind != "index" or "unique" in (text or "").lower().partition(" on ")[0]
 
 
-def misnumbered(user_version: int, application_id: int, number: int) -> list[str]:
-    """How the numbers in the file's head differ from those that its steps leave there, a sentence each."""
-    said = []
-    if user_version != number:
-        said.append(f"The file says user_version {user_version}, and its last step is {number}.")
-    if application_id != APPLICATION_ID:
-        said.append(f"The file says application_id {application_id}, and a ledger has {APPLICATION_ID}.")
-    return said
+def misnumbered(user_version: int, number: int) -> list[str]:
+    """How the number in the file's head differs from the one that its last step leaves there, a sentence."""
+    if user_version == number:
+        return []
+    return [f"The file says user_version {user_version}, and its last step is {number}."]
 
 
 class Watched:

@@ -24,7 +24,6 @@ from readback.adapters.store_sqlite.opening import Opening, refuse_old_sqlite
 from readback.adapters.store_sqlite.outgoing import Outgoing
 from readback.adapters.store_sqlite.reading import Queries, Readers
 from readback.adapters.store_sqlite.schema import (
-    NUMBERS,
     OBJECTS,
     Object,
     Watched,
@@ -186,9 +185,9 @@ class SqliteStore(SealedQueries, Outgoing, Queries):
         frozen = self._many_rows(rows.FREEZE_OF_NOBODY)
         held += [f"In tenant {row[0]!s} {row[1]!s} is frozen by no action that is there." for row in frozen]
         step = self._step()
-        version, ours = (cast("int", self._many_rows(f"PRAGMA {each}")[0][0]) for each in NUMBERS)
+        version = cast("int", self._many_rows("PRAGMA user_version")[0][0])
         beside = unlike(cast("list[Object]", self._many_rows(OBJECTS)), step)
-        return late + held + beside + misnumbered(version, ours, step)
+        return late + held + beside + misnumbered(version, step)
 
     def not_compared(self) -> list[str]:
         """What `damage` cannot look at, a sentence each: the schema of a newer release."""

@@ -1,0 +1,114 @@
+"""A forger with the whole ledger in hand, who hashes everything anew: what the audit finds all the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from readback.canon import Json
+from readback.domain.approval.record import asked
+from readback.domain.events import Event, EventKind, open_envelope, seal
+from readback.domain.signed_word import TOKEN
+from readback.lifecycle.audit.ledger import audit
+from readback.testing.store_memory import MemoryStore
+from tests.lifecycle import test_signatures as suite
+from tests.lifecycle.approving import CRITICAL, approve, listed
+from tests.lifecycle.house import TENANT, House
+from tests.lifecycle.rewriting import altered
+
+
+def resealed(store: MemoryStore, action_id: str, version: int) -> None:
+    """One entry with another text and a leaf that fits it; the entries behind it stay as they were."""
+    content = store._content
+    stored = content.events[action_id]
+    old = stored[version - 1]
+    opened = open_envelope(old.envelope)
+    data: dict[str, Json] = {**opened.event.data, "beside": "the point"}
+    envelope, leaf = seal(replace(opened.event, data=data), action_id, TENANT, version, opened.previous)
+    new = replace(old, envelope=envelope, leaf=leaf)
+    content.events[action_id] = [*stored[: version - 1], new, *stored[version:]]
+    content.log[old.seq - 1] = new
+
+
+@pytest.mark.requirement("L21")
+def test_one_entry_that_was_sealed_anew_breaks_the_link_of_the_next(house: House) -> None:
+    told = house.run(house.action())
+    entries = house.store.events(told.id)
+    assert audit(house.store).ok
+    for version in range(1, len(entries)):
+        resealed(house.store, told.id, version)
+        faults = audit(house.store).faults
+        assert [(fault.code, fault.action_id) for fault in faults] == [("action.fold", told.id)], version
+        house.store._content.events[told.id] = [*entries]
+        for each in entries:
+            house.store._content.log[each.seq - 1] = each
+
+
+def test_a_key_that_was_given_away_while_its_action_was_open_is_found(house: House) -> None:
+    house.shop.eyes = lambda ctx, args: house.shop.show({**args, "item": "nowhere"})
+    open_one = house.run(house.action(), operation="first", wait_s=0)
+    other = house.run(house.action(), operation="second", wait_s=0)
+    content = house.store._content
+    key = (TENANT, content.actions[open_one.id].projection.key_hash)
+    content.keys[key] = replace(content.keys[key], action_id=other.id)
+    held = content.actions[other.id]
+    content.actions[other.id] = replace(held, projection=replace(held.projection, key_hash=key[1]))
+    found = [fault.what for fault in audit(house.store).faults if fault.code == "key"]
+    assert any("was given to" in what and "while it was open" in what for what in found)
+
+
+@pytest.mark.requirement("LEDGER-signed-words")
+@pytest.mark.parametrize("late_us", [0, 1])
+def test_an_attempt_on_an_approval_that_had_expired_is_found(late_us: int, house: House) -> None:
+    listed(house)
+    held = house.run(house.action(**CRITICAL))
+    approve(house, held.id)
+    house.work(60)
+    said = [open_envelope(each.envelope).event for each in house.store.events(held.id)]
+    assert EventKind.ATTEMPTED in [event.kind for event in said]
+    expires = next(asked(event).expires_us for event in said if event.kind is EventKind.APPROVAL_REQUESTED)
+
+    def late(event: Event) -> Event:
+        return replace(event, at_us=expires + late_us) if event.kind is EventKind.ATTEMPTED else event
+
+    altered(house.store, held.id, late)
+    found = [fault.what for fault in audit(house.store, approvals=house.engine.approvals).faults]
+    assert any("had expired" in what for what in found), found
+
+
+GONE: dict[str, Any] = {
+    "the field is empty": lambda data: {**data, "signed_by": ""},
+    "the field is gone": lambda data: {name: each for name, each in data.items() if name != "signed_by"},
+    "the person is gone too": lambda data: {n: e for n, e in data.items() if n not in ("signed_by", "who")},
+}
+
+
+@pytest.mark.requirement("SEC-audit-signed")
+@pytest.mark.parametrize("how", [*GONE])
+@pytest.mark.parametrize("decide", [suite.resolved, suite.lifted, suite.attested, suite.retracted, suite.reinstated])
+def test_a_person_s_entry_about_a_critical_mutation_that_bears_no_signature_is_found(
+    decide: Any, how: str, house: House
+) -> None:
+    made = decide(house)
+
+    def forge(event: Event) -> Event:
+        return replace(suite.unkept(event), data=GONE[how](event.data)) if TOKEN in event.refs else event
+
+    altered(made.store, made.action_id, forge)
+    report = suite.looked(made.store)
+    assert {fault.code for fault in report.faults} & {"signature", "action.fold"}
+
+
+@pytest.mark.requirement("SEC-audit-signed")
+def test_a_lift_in_an_entry_of_another_kind_is_found(house: House) -> None:
+    made = suite.lifted(house)
+
+    def forge(event: Event) -> Event:
+        if event.kind is EventKind.JUDGED:
+            return replace(event, data={**event.data, "lift": ["resource:item/o-1"]})
+        return event
+
+    altered(made.store, made.action_id, forge)
+    assert any("is no lift" in fault.what for fault in suite.looked(made.store).faults)
