@@ -411,8 +411,8 @@ ROOT_MEANINGS: Final[dict[str, str]] = {
     "observed": "What the tool answered: a hint, never truth.",
     "before": "What the reading before execution showed; null where there was none, or no such object.",
     "authoritative": "What the reading under judgement shows; null where there is no such object.",
-    "scope": "`tenant`, `principal`, `operation`, `stamp`, `idempotency_key`, `target`, `run`, `attempt`, `attempted_s` "
-    "(when the attempt was made, in seconds since 1970), `budget`.",
+    "scope": "`tenant`, `principal`, `operation`, `stamp`, `idempotency_key`, `target`, `run`, `attempt`, "
+    "`attempted_s` (when the attempt was made, in seconds since 1970), `budget`.",
 }
 
 OPERATORS: Final[dict[str, str]] = {
