@@ -11,12 +11,21 @@ from typing import Final
 
 from readback.canon import Json
 from readback.domain.case import Case, Judged
-from readback.domain.predicate import Evaluation, Path, Truth, look
+from readback.domain.predicate import Evaluation, Path, Truth, conjoin, look
 from readback.domain.reading import Presence
 
 _ROOT: Final = "authoritative"
 _NOTHING: Final = (None, "", False)
 """Values of what is not there."""
+
+
+def parts_of(case: Case, judged: Judged) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The groups that hold, and those that do not; none where the object is not there."""
+    groups = case.contract.groups
+    if judged.presence is not Presence.PRESENT:
+        return (), ()
+    held = {g: conjoin(e.truth for e in judged.ensure if e.group == g) is Truth.HOLDS for g in groups}
+    return tuple(g for g in groups if held[g]), tuple(g for g in groups if not held[g])
 
 
 def wrong_values(case: Case, judged: Judged, groups: tuple[str, ...]) -> bool:

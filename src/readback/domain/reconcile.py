@@ -42,7 +42,7 @@ from readback.domain.frame import changed_beside
 from readback.domain.kind import Kind
 from readback.domain.observation_signs import ERROR_TEXT_CODE, ObservationStatus
 from readback.domain.open_class import classed, informed
-from readback.domain.parts import wrong_values
+from readback.domain.parts import parts_of, wrong_values
 from readback.domain.predicate import Truth, conjoin
 from readback.domain.reading import Fault, Presence, TakenReading
 from readback.domain.reconciliation import Reconciliation, no_op, refuted, success, undetermined
@@ -356,7 +356,7 @@ def _violated_finally(case: Case, judged: Judged, whose: Attribution) -> Reconci
     early = _terminally_failed(case, judged) or _refused(case, judged) or _reported_failure(case, judged)
     if not case.window_closed and not early:
         return undetermined(Why.PROPAGATING, Finding.AUTHORITY_MISMATCH, Discrepancy.PROPAGATION_DELAY)
-    done, undone = _parts(case, judged)
+    done, undone = parts_of(case, judged)
     shown = whose is Attribution.OURS
     if done and undone and wrong_values(case, judged, undone):
         wrong = refuted(Finding.VALUE_MISMATCH, Discrepancy.VALUE_MISMATCH, whose, shown)
@@ -424,14 +424,6 @@ def _never_was_ours(case: Case, judged: Judged) -> bool:
     if kind in (Kind.APPEND, Kind.ADJUST):
         return True
     return case.found is not None or conjoin(e.truth for e in judged.ensure) is _HOLDS
-
-
-def _parts(case: Case, judged: Judged) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    groups = case.contract.groups
-    if judged.presence is not Presence.PRESENT:
-        return (), ()
-    held = {g: conjoin(e.truth for e in judged.ensure if e.group == g) is _HOLDS for g in groups}
-    return tuple(g for g in groups if held[g]), tuple(g for g in groups if not held[g])
 
 
 # --- several readers ---
