@@ -36,8 +36,9 @@ work = Path(folder.name)
 shutil.copy(Path(__file__).with_suffix(".yaml"), work / "shop.yaml")
 (work / "set_price").write_text(f"#!{sys.executable}\n{PROGRAM}", encoding="utf-8")
 (work / "set_price").chmod(0o755)
-(work / "labels").mkdir()
-with closing(sqlite3.connect(work / "shop.db")) as shop:
+for name in ("labels", "shop"):  # what the actions change lies apart from the contracts and the ledger
+    (work / name).mkdir()
+with closing(sqlite3.connect(work / "shop" / "shop.db")) as shop:
     shop.execute("create table articles (sku text primary key, cents integer, version integer)")
     shop.execute("insert into articles values ('mug', 900, 1), ('lamp', 4900, 1)")
     shop.commit()

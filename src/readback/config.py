@@ -19,6 +19,7 @@ from urllib.parse import unquote
 
 from readback.canon.digest import sha256_hex
 from readback.canon.frozen import dataclass
+from readback.contracts.own_files import keep, keep_folder
 from readback.domain.approval.approvers import approvers_of
 from readback.domain.approval.binding import Approver
 from readback.domain.cadence import SEAL_DEFAULT, Cadence, cadence_of
@@ -206,6 +207,7 @@ def user_folder() -> Path:
 def _filed() -> tuple[Settings, dict[str, str]]:
     """What the files say, over the defaults; and the hashes that the user's own file pins, by path."""
     user = user_folder() / USER_FILE
+    keep_folder(user_folder())
     mine = _table(user, _text(user))
     pins = _pins(mine)
     found = _checked(user, mine)
@@ -213,6 +215,7 @@ def _filed() -> tuple[Settings, dict[str, str]]:
         here = Path.cwd() / LOCAL_FILE
     except FileNotFoundError:  # the folder was deleted under this process
         return replace(Settings(), **found), pins  # type: ignore[arg-type]
+    keep(here)  # also where there is none: who makes one would give this folder settings
     content = _text(here) if str(here) in pins else None  # what cannot count is not opened: it may be anything
     if content is None or pins[str(here)] != sha256_hex(content):
         ignored = str(here) if os.path.exists(here) else ""
@@ -238,6 +241,7 @@ def _filed() -> tuple[Settings, dict[str, str]]:
 
 def _text(path: Path, *, pipes: bool = False) -> bytes | None:
     """`pipes`: one may be read, and waited for. Settings in a pipe would keep every command waiting."""
+    keep(path)
     try:
         with open(path, "rb", opener=None if pipes else _unwaiting) as file:
             if not pipes and stat.S_ISFIFO(os.fstat(file.fileno()).st_mode):

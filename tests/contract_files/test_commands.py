@@ -181,7 +181,7 @@ contracts:
     side_effect: ephemeral_write
     target: key/{requested.key}
     arguments: {key: string}
-    execute: {command: {argv: ["true"]}}
+    execute: {command: {argv: ["true"], cwd: work}}
     readers:
       - s3: {bucket: b, endpoint: {env: STORE}, access_key: a, secret_key: {env: SECRET}, key: "{requested.key}"}
       - http: {url: {env: SERVICE}, path: /x}

@@ -113,7 +113,7 @@ WRITTEN = """
     arguments: {id: string}
     operation: "{requested.id}"
     execute:
-      command: {argv: [release]}
+      command: {argv: [release], cwd: work}
     readers:
       - sql: {database: shop.db, query: "select * from orders where id = {requested.id}"}
     ensure: {there: authoritative.id == requested.id}
@@ -209,10 +209,10 @@ COMMAND = """
     target: "x"
     arguments: {value: string}
     execute:
-      command: {argv: [PYTHON, -c, "import sys,json;open('seen.json','w').write(json.dumps(sys.argv[1:]))", --, {value: "{requested.value}", argument: data}]}
+      command: {argv: [PYTHON, -c, "import sys,json;open('seen.json','w').write(json.dumps(sys.argv[1:]))", --, {value: "{requested.value}", argument: data}], cwd: work}
     readers:
       - command:
-          argv: [python3, -c, "print(open('seen.json').read().join(['{{\\"argv\\":','}}']))"]
+          argv: [python3, -c, "print(open('work/seen.json').read().join(['{{\\"argv\\":','}}']))"]
         consistency: strong
     ensure: {whole: "size(authoritative.argv) == 2 && authoritative.argv[1] == requested.value"}
     within: 1s
@@ -223,9 +223,10 @@ COMMAND = """
 @pytest.mark.parametrize("value", ["$(touch pwned)", "a;touch pwned", "--force", "a b", "'", ""])
 def test_a_value_is_one_element_of_a_command_line(value: str, tmp_path: Path) -> None:
     actions = contract_files(written(tmp_path / "c.yaml", contract(COMMAND.replace("PYTHON", sys.executable))))
+    (tmp_path / "work").mkdir()
     outcome = _run(actions, "one", value=value)
     assert outcome.verified, outcome
-    assert not (tmp_path / "pwned").exists()
+    assert not list(tmp_path.rglob("pwned"))
 
 
 @pytest.mark.requirement("FILE-values-apart")

@@ -111,7 +111,7 @@ SEARCHED = """
     target: note/{requested.id}
     identity: {target: authoritative.id, tenant: not_offered, stamp: authoritative.stamp}
     arguments: {id: string}
-    execute: {command: {argv: [/bin/echo, {value: "{requested.id}", argument: data}]}}
+    execute: {command: {argv: [/bin/echo, {value: "{requested.id}", argument: data}], cwd: work}}
     readers:
       - sql: {database: a.db, query: "select id, stamp from notes where id = {requested.id}", stamp: stamp}
     find:

@@ -19,7 +19,7 @@ contracts:
     target: object/{requested.key}
     arguments: {key: string, text: string}
     execute:
-      command: {argv: [/bin/echo, uploaded, {value: "{requested.key}", argument: data}]}
+      command: {argv: [/bin/echo, uploaded, {value: "{requested.key}", argument: data}], cwd: work}
     readers:
       - s3:
           bucket: shelf

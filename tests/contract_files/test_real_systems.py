@@ -124,13 +124,15 @@ contracts:
     execute:
       command:
         argv: ["./put", --, {value: "{requested.key}", argument: data}, {value: "{requested.value}", argument: data}]
+        cwd: store
     readers:
-      - command: {argv: ["./get", --, {value: "{requested.key}", argument: data}], absent: [3]}
+      - command: {argv: ["./get", --, {value: "{requested.key}", argument: data}], absent: [3], cwd: store}
         consistency: strong
     ensure: {stored: authoritative.value == requested.value}
     within: 1s
 """
     office.write("own.yaml", text)
+    (office.folder / "store").mkdir()
     honest = '#!/bin/sh\nprintf \'{"value": "%s"}\' "$3" > "store-$2"\n'
     for name, body in (("put", honest), ("get", '#!/bin/sh\n[ -f "store-$2" ] || exit 3\nexec cat "store-$2"\n')):
         office.write(name, body).chmod(0o755)
@@ -158,6 +160,7 @@ contracts:
     execute:
       command:
         argv: [sh, -c, "echo $OUR_TOKEN; echo $OUR_TOKEN >&2"]
+        cwd: work
         env: {OUR_TOKEN: {env: SHOP_TOKEN}}
     readers:
       - command:

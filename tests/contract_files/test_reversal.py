@@ -49,7 +49,7 @@ BOOK = f"""{HEAD}contracts:
     side_effect: ephemeral_write
     target: never/{{requested.name}}
     arguments: {{name: string}}
-    execute: {{command: {{argv: ["false"]}}}}
+    execute: {{command: {{argv: ["false"], cwd: work}}}}
     readers:
       - sql: {{database: book.db, query: "select id from entries where name = {{requested.name}} and amount < 0"}}
     ensure: {{never: authoritative != null}}

@@ -326,7 +326,7 @@ def test_a_compensation_that_stands_inside_takes_what_its_action_says() -> None:
 
 @pytest.mark.requirement("FILE-strength")
 def test_a_file_may_say_less_of_a_source_and_never_more() -> None:
-    writes = "file: {do: write, path: '{requested.name}', content: x}"
+    writes = "file: {root: ., do: write, path: '{requested.name}', content: x}"
     both = STORED.replace('command: {argv: [/bin/put, --, {value: "{requested.name}", argument: data}]}', writes)
     claim = "- file: {path: '{requested.name}'}\n        independence: "
     more = both.replace('- file: {path: "{requested.name}"}', claim + "other_system")

@@ -101,7 +101,7 @@ SPECS: dict[str, dict[str, Any]] = {
     "tool": {"name": "t", "arguments": {}},
 }
 ACTS: dict[str, dict[str, Any]] = {
-    "file": {"do": "delete", "path": "a"},
+    "file": {"root": "a", "do": "delete", "path": "a"},
     "sql": {"database": "a.db", "statement": "delete from a"},
     "http": {"url": "http://h", "path": "/a", "method": "POST"},
     "smtp": {"host": "h", "port": 25, "sender": "a", "to": ["b"], "subject": "c", "text": "d"},

@@ -13,6 +13,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from readback.adapters.holding import held_folder
+from readback.contracts.own_files import keep
 from readback.domain.errors import SettingsError
 from readback.domain.errors.anchor import AnchorError, AnchorRefusedError
 from readback.ledger.note import NOTE_MAX_BYTES
@@ -44,6 +45,7 @@ class FileAnchor:
     def __init__(self, name: str, place: Path) -> None:
         self.name = name
         self._place = place
+        keep(place)
         self._seen: tuple[bytes | None] | None = None
         """What the last look showed, until something is put there."""
 

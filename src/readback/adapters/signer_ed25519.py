@@ -13,6 +13,7 @@ from base64 import b64decode, b64encode
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from readback.contracts.own_files import keep
 from readback.domain.approval.binding import KEY_PREFIX
 from readback.domain.errors import ApprovalError
 
@@ -101,6 +102,7 @@ def open_key(path: Path, passphrase: str) -> Ed25519Signer:
 
 def _owners_bytes(path: Path) -> bytes:
     """The file's bytes, where it is a plain file that nobody but its owner may read or write."""
+    keep(path)
     try:
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK)) as file:
             found = os.fstat(file.fileno())

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from readback.adapters.holding import held_file
+from readback.contracts.own_files import keep
 from readback.domain.errors import SettingsError
 from readback.ledger.fault import LogFormatError
 from readback.ledger.note import VerifierKey, parse_private, private_text
@@ -150,6 +151,7 @@ def take_over(path: Path, beside: Path) -> None:
 
 def _owners_text(path: Path) -> str:
     """The file's one line, where it is a plain file that nobody but its owner may read or write."""
+    keep(path, ("", NEXT_SUFFIX, MADE_SUFFIX, ROTATIONS_SUFFIX))
     try:
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK)) as file:
             found = os.fstat(file.fileno())

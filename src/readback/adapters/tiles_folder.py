@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from readback.adapters.holding import held_folder
+from readback.contracts.own_files import keep_folder
 from readback.domain.errors import StoreError, StoreFullError, StoreLockedError, UsageError
 from readback.ledger.fault import LogFormatError
 
@@ -34,6 +35,7 @@ class TilesFolder:
     def __init__(self, folder: Path, *, synced: bool = False) -> None:
         """`synced`: what is written is on the disk, file by file, in the order in which it was written."""
         self._folder, self._synced = folder, synced
+        keep_folder(folder)
         self._made: set[Path] = set()
 
     def write(self, path: str, data: bytes) -> None:

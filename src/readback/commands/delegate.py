@@ -14,6 +14,7 @@ from readback.commands.arguments import read_object
 from readback.commands.opening import settings_of, working
 from readback.commands.run import sigterm_interrupts
 from readback.commands.terminal import BAD, OK, OPEN, console, mark, note, print_json, safe
+from readback.contracts.own_files import keep
 from readback.domain.delegation.record import Delegated
 from readback.domain.delegation.turn import NOTHING_ANSWERED
 from readback.domain.delegation.words import RETRIES_DEFAULT, RETRIES_MAX, TASK_MAX_CHARACTERS, VerifyOutcome
@@ -158,6 +159,7 @@ def _lines(done: Delegated, error: ReadbackError | None) -> list[str]:
 
 
 def _text(file: str) -> str:
+    keep(file)
     try:
         with open(file, "rb") as opened:
             content = opened.read(FILE_MAX_BYTES + 1)

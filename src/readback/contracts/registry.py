@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import ModuleType
 from typing import Final, Protocol, runtime_checkable
 
+from readback.contracts.own_files import keep
 from readback.contracts.problems import PROBLEMS_MAX, did_you_mean
 from readback.domain.errors import ContractError, ContractFieldError, NotFoundError, UsageError
 from readback.lifecycle.plan import Plan
@@ -106,6 +107,8 @@ def registry_of(modules: Iterable[ModuleType | str]) -> Registry:
     for each in modules:
         module = _imported(each) if isinstance(each, str) else each
         named.append(module.__name__)
+        if module.__name__ != "__main__" and getattr(module, "__file__", None):
+            keep(str(module.__file__))
         for found in vars(module).values():
             if not isinstance(found, type) and isinstance(found, Loadable):
                 registry.add(found)

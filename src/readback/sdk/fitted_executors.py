@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import readback.bootstrap as bootstrap
+from readback.contracts.own_files import refuse_folder, refuse_path
 from readback.domain.context import Context
 from readback.domain.errors import NotDispatchedError
 from readback.ports.fittings import Given
@@ -56,6 +57,8 @@ def _kept_out(settled: Settled, answer: Any) -> object:
 
 
 def _sql(settled: Settled, ctx: Context, given: Given) -> object:
+    if settled.get("database") is not None:
+        refuse_path(settled.path("database"))
     executor = bootstrap.SqlExecutor(settled.name, connection(settled, write=True), sole=True)
     text, values = bound(settled, given["statement"])
     if not settled.get("stage"):
@@ -107,6 +110,7 @@ def _file(settled: Settled, ctx: Context, given: Given) -> object:
 
 
 def _command(settled: Settled, ctx: Context, given: Given) -> object:
+    refuse_folder(settled.path("cwd"), settled.name)
     executor = bootstrap.CommandExecutor(
         name=settled.name,
         cwd=settled.path("cwd"),

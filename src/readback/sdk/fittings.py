@@ -13,13 +13,15 @@ from typing import Final, TypeVar
 
 import readback.bootstrap as bootstrap
 from readback.canon import ReadbackError
+from readback.contracts.own_files import refuse_folder
 from readback.domain.context import Context
 from readback.domain.errors import NotDispatchedError, SandboxEscapeError, SettingsError, ToolError
 from readback.domain.errors.files import FittingError
+from readback.domain.errors.own_file import OwnFileError
 from readback.domain.reading import Lookup, Presence, Reading
 from readback.ports.fittings import ExecutorFitting, Fixed, Given, Reference, SourceFitting, ToolFitting
 from readback.sdk.fitted_executors import EXECUTORS
-from readback.sdk.fitted_settings import Settled
+from readback.sdk.fitted_settings import Settled, located
 from readback.sdk.fitted_sources import SOURCES
 
 T = TypeVar("T")
@@ -119,6 +121,13 @@ class BuiltInFittings:
         return FittedSource(kind, lambda: Settled(name, fixed, folder, timeout_us), refers=_refers(fixed))
 
     def executor(self, kind: str, name: str, fixed: Fixed, folder: str, timeout_us: int) -> ExecutorFitting:
+        """Raises FittingError for a command whose working folder holds Readback's own files."""
+        cwd = fixed.get("cwd", ".")
+        if kind == "command" and isinstance(cwd, str):
+            try:
+                refuse_folder(located(folder, cwd), name)
+            except OwnFileError as error:
+                raise FittingError(error.message, remedy=error.remedy) from error
         return FittedExecutor(kind, lambda: Settled(name, fixed, folder, timeout_us))
 
     def tool(self, server: str, name: str, timeout_us: int) -> ToolFitting:

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from readback.contracts.own_files import refuse_change
 from readback.domain.context import Context
 from readback.domain.errors import SandboxEscapeError, ToolError
 
@@ -58,8 +59,12 @@ class Confined:
 
     @contextmanager
     def place(self, path: str, *, parents: bool = False, follow: bool = True) -> Iterator[tuple[int, str]]:
-        """The folder that holds the path's last name, open, and that name; reached without following a link."""
+        """The folder that holds the path's last name, open, and that name; reached without following a link.
+
+        It is to be changed, so OwnFileError is raised for what is Readback's own.
+        """
         with self.folder(self.inside(path, follow), parents=parents) as found:
+            refuse_change(*found)
             yield found
 
     @contextmanager

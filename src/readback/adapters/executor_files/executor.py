@@ -25,6 +25,7 @@ from readback.adapters.executor_files.journal import ForeignError, Journal
 from readback.adapters.executor_files.whole import write_whole
 from readback.adapters.executor_files.workspace import FileWorkspace
 from readback.canon import Json
+from readback.contracts.own_files import refuse_opened
 from readback.domain.context import Context
 from readback.domain.errors import NotDispatchedError
 from readback.domain.reading import Lookup
@@ -88,6 +89,7 @@ class FileExecutor:
             only_files(folder, name)
             file = os.open(name, flags, NEW_FILE_MODE, dir_fd=folder)
             try:
+                refuse_opened(file, path)  # the name may mean another file by now
                 write_all(file, content)
                 put_stamp(file, ctx)
                 os.fsync(file)

@@ -17,6 +17,8 @@ from typing import Any, Final
 from readback.adapters.executor_files.area import sync, write_durably
 from readback.adapters.executor_files.confined import Confined
 from readback.canon.frozen import dataclass
+from readback.contracts.own_files import refuse_change
+from readback.domain.errors.own_file import OwnFileError
 
 FORWARD: Final = "manifest.json"
 """While it lies there, the workspace is being moved into place: it was verified, so it is finished."""
@@ -95,12 +97,22 @@ class Journal:
         for each in self.moves:
             try:
                 with self.folder.folder(each.parts) as (folder, name):
+                    self._refuse_own(each, folder, name)
                     self._forward(each, folder, name)
             except FileNotFoundError:
                 if each.do in ("folder", "put"):
                     raise
                 # What is to go is gone with the folder above it: this is not the first time.
         self._sync()
+
+    def _refuse_own(self, move: Move, folder: int, name: str) -> None:
+        """Raises ForeignError for what is Readback's own; a manifest may be older than what is known of it now."""
+        if move.do == "folder":
+            return
+        try:
+            refuse_change(folder, name)
+        except OwnFileError as error:
+            raise ForeignError(error.message) from error
 
     def undo(self) -> str:
         """Everything is as it was when it returns. Raises OSError, or ForeignError, and can be tried again."""

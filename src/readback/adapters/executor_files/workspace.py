@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from types import TracebackType
 from typing import Final, NoReturn, Self
@@ -28,6 +28,7 @@ from readback.adapters.executor_files.confined import (
 from readback.adapters.executor_files.journal import ForeignError, Journal, Move, stood
 from readback.adapters.executor_files.overlay import Change, Overlay, Parts
 from readback.canon import Json
+from readback.contracts.own_files import refuse_change
 from readback.domain.context import Context
 from readback.domain.errors import NotDispatchedError, SandboxEscapeError, ToolError, UsageError
 from readback.domain.reading import Reading
@@ -292,6 +293,7 @@ class FileWorkspace:
             raise IsADirectoryError(f"{'/'.join(parts)} is a folder")
         if kind not in ("", "file"):
             raise SandboxEscapeError(f"{'/'.join(parts)!r} is neither a file nor a folder.")
+        self._refuse_own(parts)
         self._blobs += 1
         blob = os.path.join(self._home.path, "new", str(self._blobs))
         file = os.open(blob, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -311,8 +313,14 @@ class FileWorkspace:
             raise FileNotFoundError(f"{'/'.join(parts)} is not there")
         if kind == "other":
             raise SandboxEscapeError(f"{'/'.join(parts)!r} is neither a file nor a folder.")
+        self._refuse_own(parts)
         mode = self._plan.mode(parts)
         self._plan.set(parts, Change(self._plan.stood(parts), mode=mode, folder=kind == "directory", gone=True))
+
+    def _refuse_own(self, parts: Parts) -> None:
+        """Raises OwnFileError. A folder that is not there yet holds nothing of anybody's."""
+        with suppress(FileNotFoundError, NotADirectoryError), self._folder.folder(parts) as (folder, name):
+            refuse_change(folder, name)
 
     def _stamp(self, parts: Parts) -> str | None:
         """The stamp inside what is shown: ours where we write it, else what is there."""

@@ -26,6 +26,7 @@ from readback.adapters.store_sqlite.resting import (
 )
 from readback.adapters.store_sqlite.schema import APPLICATION_ID, migrate, pending
 from readback.canon.frozen import dataclass
+from readback.contracts.own_files import LEDGER_ENDINGS, keep
 from readback.domain.errors import (
     SqliteTooOldError,
     StoreCorruptError,
@@ -55,6 +56,7 @@ class Opening:
     def writer(self) -> apsw.Connection:
         """The one connection that changes anything; also checks the file and migrates it."""
         _refuse_impossible_paths(self.path)
+        keep(self.path, LEDGER_ENDINGS)
         if self.read_only:
             raise StoreReadOnlyError(f"The database {self.path} was opened read-only.")
         _create_private(self.path)
@@ -100,6 +102,7 @@ class Opening:
     def first_reader(self) -> apsw.Connection:
         """The reader of a store that is opened read-only: with the checks that the writer would make."""
         _refuse_impossible_paths(self.path)
+        keep(self.path, LEDGER_ENDINGS)
         if not self.path.exists():
             raise StoreError(
                 f"There is no database at {self.path}.",

@@ -16,6 +16,7 @@ from typing import Final
 
 from readback.canon import sha256_hex
 from readback.canon.frozen import dataclass
+from readback.contracts.own_files import keep
 from readback.contracts.problems import did_you_mean
 from readback.domain.errors.decision import VerifierLoadError
 
@@ -68,6 +69,7 @@ def _file(name: str, folder: Path | None) -> Path | None:
 
 
 def _from_file(name: str, file: Path) -> Verifier:
+    keep(file)
     try:
         size, content = file.stat().st_size, b""
         if size <= VERIFIER_MAX_BYTES:

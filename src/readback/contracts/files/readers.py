@@ -5,6 +5,7 @@ Called by `build`. It reaches nothing: a fitting is made for each source, and us
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
@@ -29,6 +30,10 @@ from readback.ports.predicates import PredicateEngine
 
 TOOL: Final = "tool"
 NOTHING: Final = "Nothing stands behind it: write a value, or leave the key away."
+
+
+FOLDERS: Final = frozenset({"root", "repository", "database"})
+"""Settings that are paths from the contract file's folder on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,8 +214,8 @@ class ReaderMaker:
         assert self.execute is not None
         if self.execute.kind != spec.kind:
             return False
-        mine = [self.execute.fixed.get(name) for name in row.where]
-        return mine == [spec.fixed.get(name) for name in row.where]
+        mine = [_place(self.execute.fixed, name) for name in row.where]
+        return mine == [_place(spec.fixed, name) for name in row.where]
 
 
 def tool_fitting(fittings: Fittings, spec: Spec, timeout_us: int) -> ToolFitting | None:
@@ -248,6 +253,12 @@ def span(value: object, default: int) -> int:
         return microseconds(value) or default
     except ContractFieldError:
         return default
+
+
+def _place(fixed: Mapping[str, object], name: str) -> object:
+    """A setting that says where something is; a folder in one spelling, and the contract file's where none is named."""
+    value = fixed.get(name, "." if name == "root" else None)
+    return os.path.normpath(value) if name in FOLDERS and isinstance(value, str) else value
 
 
 def _where(row: SourceKind, most: Consistency | Independence) -> str:

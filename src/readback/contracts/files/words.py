@@ -127,6 +127,7 @@ _PROGRAM: Final = (
     Key("cwd", Shape.FIXED, "Its working folder; the contract file's where it is left away."),
     Key("env", Shape.ENVIRONMENT, "Its environment beside PATH, HOME, LANG and TZ; credentials by reference."),
 )
+_OWN_CWD: Final = {"cwd": "Its working folder: one that holds no contracts, settings, ledger or keys."}
 _MARKS: Final = (
     Key("version", Shape.FIXED, "Where the reading's version is: a column, or a JSON pointer.", uses=("read", "find")),
     Key("stamp", Shape.FIXED, "Where the stamp is.", uses=("read", "find")),
@@ -410,7 +411,7 @@ EXECUTORS: Final = (
         "file",
         "Writes, appends to, deletes or moves a file below `root`.",
         (
-            _ROOT,
+            Key("root", Shape.FIXED, "The folder that no path leaves; none of Readback's own files.", required=True),
             Key("do", Shape.CHOICE, "What is done.", True, ("write", "append", "delete", "move")),
             Key("path", Shape.TEXT, "The file.", required=True),
             Key("content", Shape.TEXT, "What it is to hold, or what is added."),
@@ -426,7 +427,7 @@ EXECUTORS: Final = (
         "command",
         "Runs a program once; what it prints is evidence.",
         (
-            *_PROGRAM,
+            *(replace(each, said=_OWN_CWD.get(each.name, each.said)) for each in _PROGRAM),
             Key("stdin", Shape.INPUT, "What it is given on standard input."),
             Key("codes", Shape.CODES, "Exit codes that claim success; 0 where it is left away."),
         ),

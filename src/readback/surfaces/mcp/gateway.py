@@ -15,6 +15,7 @@ from functools import cached_property
 from types import TracebackType
 from typing import Any, Final
 
+from readback.contracts.own_files import keep, refuse_reach
 from readback.contracts.packs import completed
 from readback.domain.approval.binding import Approver
 from readback.domain.errors import SettingsError, UsageError
@@ -133,6 +134,11 @@ class Gateway:
         opened = Attending.open(**self._ledger_terms)
         assert isinstance(opened, Attending)
         self._ledger = opened
+        for each in self._contracts:
+            if not os.fspath(each).startswith("pack:"):
+                keep(os.fspath(each))
+        for upstream in self._upstreams:
+            _refuse_own_files(upstream)
         catalogue = Catalogue()
         servers = Servers(catalogue, opened.runtime)
         for upstream in self._upstreams:
@@ -257,8 +263,18 @@ def upstream_of(name: str, terms: ServerTerms) -> Upstream:
     settled = Settled(name, fixed, terms.folder, 0)
     if terms.command:
         folder = os.path.join(terms.folder, settled.get("cwd"))
-        return Upstream(Command(terms.command, settled.get("env"), folder), key=name, secrets=settled.secrets)
+        found = Upstream(Command(terms.command, settled.get("env"), folder), key=name, secrets=settled.secrets)
+        _refuse_own_files(found)
+        return found
     return Upstream(Endpoint(settled.get("url"), settled.get("headers")), key=name, secrets=settled.secrets)
+
+
+def _refuse_own_files(upstream: Upstream) -> None:
+    """Raises SettingsError for a server that is given a folder with contracts, settings, the ledger or keys in it."""
+    target = upstream.target
+    if isinstance(target, Command):
+        given = (*target.argv[1:], *(target.env or {}).values())
+        refuse_reach(upstream.server.said.capitalize(), given, target.cwd)
 
 
 def _sound(upstreams: Sequence[Upstream]) -> tuple[Upstream, ...]:

@@ -1,0 +1,203 @@
+"""Readback's own files: contracts, settings, the ledger, keys, verifiers and hooks. No executor may change one.
+
+Whatever opens such a file notes it here (`keep`). Executors and start-ups ask before they act. A file is recognised by
+what the system says of it (device and inode), and by the place where it stands or would stand. So a link, a hard link,
+another spelling and a file that is not there yet are all found. Safe from any thread.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from threading import Lock
+from typing import Final
+from unicodedata import normalize
+
+from readback.canon.frozen import dataclass
+from readback.domain.errors import SettingsError
+from readback.domain.errors.own_file import OwnFileError
+
+KEPT_MAX: Final = 4_096
+"""Files that are noted; the oldest are let go first."""
+LINKS_MAX: Final = 40
+"""As many links on one path as the system itself follows."""
+LEDGER_ENDINGS: Final = ("", "-wal", "-shm", "-journal", ".unrecorded.jsonl", ".refused.jsonl")
+Identity = tuple[int, int]
+Place = tuple[Identity, str]
+"""A folder, and a name in it."""
+_LOCK: Final = Lock()
+_FILES: Final[dict[str, None]] = {}
+_FOLDERS: Final[dict[str, None]] = {}
+
+
+def keep(path: str | Path, endings: Iterable[str] = ("",)) -> None:
+    """Notes a file, which need not exist yet. `endings`: the files beside it that belong to it."""
+    with _LOCK:
+        for ending in endings:
+            named = os.path.abspath(os.fspath(path) + ending)
+            _FILES.pop(named, None)
+            _FILES[named] = None
+        while len(_FILES) > KEPT_MAX:
+            del _FILES[next(iter(_FILES))]
+
+
+def keep_folder(path: str | Path) -> None:
+    """Notes a folder of which everything is Readback's own."""
+    with _LOCK:
+        _FOLDERS[os.path.abspath(os.fspath(path))] = None
+        while len(_FOLDERS) > KEPT_MAX:
+            del _FOLDERS[next(iter(_FOLDERS))]
+
+
+def refuse_change(folder: int, name: str) -> None:
+    """Raises OwnFileError where a name in an open folder is an own file, or holds or leads to one."""
+    own = _look()
+    here = _identity(os.fstat(folder))
+    if (here, _folded(name)) in own.places or _at(name, folder) in own.files:
+        raise _error(name)
+    if own.folders and any(each in own.folders for each in _above(folder)):
+        raise _error(name)
+
+
+def refuse_opened(file: int, name: str) -> None:
+    """Raises OwnFileError where an open file is an own one, by whatever name it was opened."""
+    if _identity(os.fstat(file)) in _look().files:
+        raise _error(name)
+
+
+def refuse_path(path: str) -> None:
+    """Raises OwnFileError where the path is an own file, or would be."""
+    own = _look()
+    whole = os.path.abspath(path)
+    if any(place in own.places for place in list(_places(whole))[-1:]) or _at(whole) in own.files:
+        raise _error(path)
+
+
+def refuse_folder(folder: str, who: str) -> None:
+    """Raises OwnFileError where own files lie in the working folder of a program."""
+    found = held_below(folder)
+    if found:
+        raise OwnFileError(
+            f"The program of {who!r} would run in {folder!r:.200}, where {found!r:.200} of Readback's own lies.",
+            remedy="Name a folder under `cwd` that holds no contracts, settings, ledger or keys.",
+        )
+
+
+def held_below(folder: str) -> str:
+    """An own file or folder that lies in this folder, or is this very file; "" where there is none."""
+    sought = _at(folder)
+    if sought is None:
+        return ""
+    for named in (*_FILES, *_FOLDERS):
+        if not os.path.lexists(named):
+            continue
+        if sought == _at(named) or any(place[0] == sought for place in _places(named)):
+            return named
+    return ""
+
+
+def refuse_reach(who: str, words: Iterable[str], folder: str | None = None) -> None:
+    """Raises SettingsError where a program of its own process is given a folder that holds own files, or such a file.
+
+    Such a program cannot be kept from them one by one. `words`: its arguments, and values of its environment.
+    """
+    for word in words:
+        for named in (word, word.partition("=")[2]):
+            path = os.path.join(folder or os.curdir, os.path.expanduser(named))
+            found = held_below(path) if named else ""
+            if found:
+                raise SettingsError(
+                    f"{who} is given {named!r:.200}, and {found!r:.200} of Readback's own lies there: it could change "
+                    "contracts, settings, the ledger or keys.",
+                    remedy="Give it a folder that holds none of them, or move them out of that folder.",
+                    code="settings.own-files",
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class _Own:
+    places: frozenset[Place]
+    """Where own files stand, and every folder and link on the way to them."""
+    files: frozenset[Identity]
+    folders: frozenset[Identity]
+
+
+def _look() -> _Own:
+    """What is to be found of the own files now. Looked up anew: files and links change."""
+    with _LOCK:
+        files, folders = tuple(_FILES), tuple(_FOLDERS)
+    places, found = set[Place](), set[Identity]()
+    for named in (*files, *folders):
+        places.update(_places(named))
+    for named in files:
+        for seen in (_at(named), _at(named, follow=False)):
+            if seen is not None:
+                found.add(seen)
+    return _Own(frozenset(places), frozenset(found), frozenset(filter(None, map(_at, folders))))
+
+
+def _places(path: str) -> Iterator[Place]:
+    """The place of each folder, link and file on the way, as far as the way exists, and of the first missing one."""
+    left = path.split("/")[::-1]
+    here, links = "/", 0
+    while left:
+        name = left.pop()
+        if name in ("", "."):
+            continue
+        if name == "..":
+            here = os.path.dirname(here)
+            continue
+        try:
+            yield _identity(os.stat(here)), _folded(name)
+            seen = os.lstat(os.path.join(here, name))
+        except OSError:
+            return
+        if not stat.S_ISLNK(seen.st_mode):
+            here = os.path.join(here, name)
+            continue
+        links += 1
+        if links > LINKS_MAX:
+            return
+        target = os.readlink(os.path.join(here, name))
+        here = "/" if target.startswith("/") else here
+        left += target.split("/")[::-1]
+
+
+def _above(folder: int) -> Iterator[Identity]:
+    """The open folder and every folder above it."""
+    handle = os.dup(folder)
+    try:
+        last: Identity | None = None
+        while (here := _identity(os.fstat(handle))) != last:
+            yield here
+            last = here
+            above = os.open("..", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=handle)
+            os.close(handle)
+            handle = above
+    except PermissionError:  # what may not be entered cannot be an own folder of this process
+        return
+    finally:
+        os.close(handle)
+
+
+def _at(path: str, folder: int | None = None, *, follow: bool | None = None) -> Identity | None:
+    """What stands there; in an open folder the entry itself, and else what it means."""
+    try:
+        return _identity(os.stat(path, dir_fd=folder, follow_symlinks=folder is None if follow is None else follow))
+    except (OSError, ValueError):
+        return None
+
+
+def _identity(seen: os.stat_result) -> Identity:
+    return seen.st_dev, seen.st_ino
+
+
+def _folded(name: str) -> str:
+    """One form for names that some file system takes for the same: rather one name too many is refused."""
+    return normalize("NFC", normalize("NFD", name).casefold())
+
+
+def _error(name: str) -> OwnFileError:
+    return OwnFileError(f"{name!r:.200} is one of Readback's own files, or leads to one: no action changes it.")
