@@ -13,7 +13,7 @@ from typing import Final
 from readback.canon import Json, ReadbackError
 from readback.canon.frozen import dataclass
 from readback.contracts.files.contract import FileContract, FittedReader, values_of
-from readback.contracts.files.fill import Values
+from readback.contracts.files.fill import ASKS_OBSERVED, Values
 from readback.contracts.files.made_up import MADE_UP, made_up
 from readback.contracts.files.spec import Spec
 from readback.domain.context import Context
@@ -85,6 +85,8 @@ def _probe(contract: FileContract, each: FittedReader, context: Context, argumen
     except SandboxEscapeError:
         return told(True, "refused", "It is reached, and refuses a target that lies outside of what it reads.")
     except ReadbackError as error:
+        if error.details.get(ASKS_OBSERVED):
+            return told(True, "unnamed", "It is reached, and asked by what the tool answers: there is no answer yet.")
         return told(False, "failed", error.message)
     except (OSError, ImportError, ValueError) as error:  # the last: a host's name that is none, as its own library says
         return told(False, "failed", f"{type(error).__name__}: {error}")

@@ -14,7 +14,7 @@ from readback.canon import Json, json_value
 from readback.canon.frozen import dataclass
 from readback.contracts.arguments import ArgumentSchema
 from readback.contracts.files.document import Place, Written
-from readback.contracts.files.fill import Fill, Values
+from readback.contracts.files.fill import ASKS_OBSERVED, Fill, Values
 from readback.contracts.files.spec import Findings, Spec, json_of
 from readback.contracts.files.tool_arguments import ToolArguments
 from readback.contracts.hands import Look, Reader
@@ -206,12 +206,21 @@ def uncalled(name: str) -> Hand:
     return Hand(name, call)
 
 
+UNNAMED: Final = "There is no answer of the tool that would name what to look at."
+
+
 def looking(spec: Spec, fitting: SourceFitting, engine: PredicateEngine, use: str) -> Look:
     """`use`: read, find or lookup."""
     ask: Mapping[str, Any] = {"read": fitting.read, "find": fitting.find, "lookup": fitting.lookup}
 
     def look(ctx: Context, arguments: Mapping[str, object]) -> object:
-        return ask[use](ctx, spec.given(values_of(engine, ctx, arguments)))
+        try:
+            given = spec.given(values_of(engine, ctx, arguments))
+        except TemplateError as error:
+            if use == "read" and ctx.observed is None and error.details.get(ASKS_OBSERVED):
+                return Reading.not_visible(UNNAMED)
+            raise
+        return ask[use](ctx, given)
 
     return look
 

@@ -20,7 +20,13 @@ from readback.ports.predicates import Binding, Predicate, PredicateEngine
 TEMPLATE_MAX_CHARS: Final = 65_536
 ROOTS: Final = ("requested", "observed", "before", "scope")
 """What a call knows. `scope`: its tenant, principal, operation, target, stamp and so on."""
+ASKS_OBSERVED: Final = "asks_observed"
+"""In the details of a template's error: what is missing is a part of the tool's answer."""
 _MISSING: Final = object()
+
+
+def _asks(predicate: Predicate) -> dict[str, Json]:
+    return {ASKS_OBSERVED: "observed" in roots_of(predicate)}
 
 
 class Values:
@@ -48,7 +54,9 @@ class Values:
             self._binding = self._engine.bind(self.roots)
         found = predicate.evaluate(self._binding)
         if found.kind != "value":
-            raise TemplateError(f"{{{predicate.source:.80}}} has no value here: {found.error or found.kind}")
+            raise TemplateError(
+                f"{{{predicate.source:.80}}} has no value here: {found.error or found.kind}", details=_asks(predicate)
+            )
         return found.value
 
 
@@ -65,7 +73,7 @@ class Hole:
             return values.of(self.predicate)
         found = values.at(self.path)
         if found is _MISSING:
-            raise TemplateError(f"{{{self.predicate.source:.80}}} has no value here.")
+            raise TemplateError(f"{{{self.predicate.source:.80}}} has no value here.", details=_asks(self.predicate))
         return found  # type: ignore[return-value]  # JSON, as all that is below a root
 
 
