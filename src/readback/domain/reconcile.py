@@ -58,7 +58,6 @@ _TRUTH: Final = attrgetter("truth")
 _READ_KIND: Final = Kind.READ
 _CREATE: Final = Kind.CREATE
 _ALREADY_SO: Final = Attribution.ALREADY_SO
-_VERIFIED: Final = Verdict.VERIFIED
 _FOUND_OTHERWISE: Final = "What bears our stamp is not as required; what is read here does not say that it is ours."
 _LANDED_UNSEEN: Final = "By the key's record ours has landed; what is read here bears another's mark."
 
