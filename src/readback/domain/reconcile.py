@@ -47,6 +47,7 @@ from readback.domain.predicate import Truth, conjoin
 from readback.domain.reading import Fault, Presence, TakenReading
 from readback.domain.reconciliation import Reconciliation, no_op, refuted, success, undetermined
 from readback.domain.several import together
+from readback.domain.side_effect import SideEffect
 from readback.domain.verdict import Attribution, Level, Verdict, Why
 
 _NO_REASON: Final = Why.NONE
@@ -383,10 +384,12 @@ def _refused(case: Case, judged: Judged) -> bool:
 
 
 def _reported_failure(case: Case, judged: Judged) -> bool:
-    """The tool has ended with an error, and nothing has changed or still can: one strong reading tells it. A later look
-    goes on, and what it finds then contests what was told.
+    """A tool of this machine has ended with an error, and nothing has changed or still can: one strong reading tells.
+
+    A later look goes on. An effect that it finds contests what was told.
     """
-    return _ended_in_vain(case, judged) and case.observation.status is ObservationStatus.ERROR
+    local = case.contract.side_effect.rank <= SideEffect.EPHEMERAL_WRITE.rank
+    return local and case.observation.status is ObservationStatus.ERROR and _ended_in_vain(case, judged)
 
 
 def _ended_in_vain(case: Case, judged: Judged) -> bool:
