@@ -21,9 +21,18 @@ ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.slow
 
 
+APART = {"database: book.db": "database: books/book.db"}
+"""The server's folder is its own: none with contracts and a ledger is given to it."""
+
+
+def books_in(folder: Path) -> Path:
+    (folder / "books").mkdir()
+    return folder / "books"
+
+
 def _program(folder: Path, *, forked: bool) -> StdioServerParameters:
     """A gateway, and its server behind it. `forked`: both, from a Python that has everything loaded."""
-    server = [sys.executable, "-m", "tests.gateway.servers.book", str(folder)]
+    server = [sys.executable, "-m", "tests.gateway.servers.book", str(folder / "books")]
     gateway = [sys.executable, "-m", "tests.gateway.servers.gateway_program", str(folder)]
     program, *words = forks.launched([*gateway, *forks.launched(server)]) if forked else [*gateway, *server]
     return StdioServerParameters(
@@ -36,11 +45,11 @@ def _program(folder: Path, *, forked: bool) -> StdioServerParameters:
 
 @pytest.mark.requirement("GATEWAY-unknown")
 def test_a_server_that_dies_in_a_call_leaves_it_unknown_and_is_read_back(tmp_path: Path) -> None:
-    write_contracts(tmp_path, {"within: 2s": "within: 100ms"})
-    book = Book(tmp_path)
+    write_contracts(tmp_path, {"within: 2s": "within: 100ms", **APART})
+    book = Book(books_in(tmp_path))
 
     async def main() -> None:
-        book_server = forks.launched([sys.executable, "-m", "tests.gateway.servers.book", str(tmp_path)])
+        book_server = forks.launched([sys.executable, "-m", "tests.gateway.servers.book", str(tmp_path / "books")])
         server = Upstream.command(book_server, cwd=str(ROOT))
         url = f"sqlite:///{tmp_path}/readback.db"
         gateway = Gateway([server], [tmp_path / "book.yaml"], url=url, tenant="acme", principal="agent:books", hold=40)
@@ -63,8 +72,8 @@ def test_a_server_that_dies_in_a_call_leaves_it_unknown_and_is_read_back(tmp_pat
 def test_a_gateway_killed_between_the_write_and_the_answer_is_finished_by_the_next_and_writes_once(
     tmp_path: Path,
 ) -> None:
-    write_contracts(tmp_path, {})
-    book = Book(tmp_path)
+    write_contracts(tmp_path, APART)
+    book = Book(books_in(tmp_path))
     rent = {"name": "rent", "amount": 3}
 
     async def main() -> None:
@@ -98,12 +107,12 @@ BY_ANOTHER_SERVER = """
 
 @pytest.mark.requirement("GATEWAY-several")
 def test_a_server_that_only_a_contract_names_is_started_read_and_ended_with_the_gateway(tmp_path: Path) -> None:
-    command = f"[{sys.executable}, -m, tests.gateway.servers.book, {tmp_path}]"
+    command = f"[{sys.executable}, -m, tests.gateway.servers.book, {tmp_path}/books]"
     text = CONTRACTS.read_text(encoding="utf-8")
     head, _, _ = text.partition("\n      - sql:")
     servers = f"\nservers: {{reading: {{command: {command}, cwd: {ROOT}}}}}\ncontracts:"
     (tmp_path / "book.yaml").write_text(head.replace("\ncontracts:", servers) + BY_ANOTHER_SERVER, encoding="utf-8")
-    book = Book(tmp_path)
+    book = Book(books_in(tmp_path))
 
     async def main() -> None:
         url, said = f"sqlite:///{tmp_path}/readback.db", list[str]()

@@ -41,6 +41,8 @@ READINGS: Final = 2
 """Of one governed call: before it, and after it."""
 SERVER: Final = ("-P", "-m", "readback.commands.bench.plain_server")
 GATEWAY: Final = ("-P", "-m", "readback.commands.cli", "mcp")
+BOOKS: Final = "books"
+"""The server's own folder: it is given none with contracts and a ledger."""
 CONTRACT: Final = """apiVersion: readback/v1
 kind: Contracts
 metadata: {name: bench, version: 1.0.0}
@@ -53,7 +55,7 @@ contracts:
     arguments: {name: string, text: string}
     identity: {target: authoritative.name, tenant: not_offered}
     readers:
-      - sql: {database: book.db, query: "select * from entry where name = {requested.name}"}
+      - sql: {database: books/book.db, query: "select * from entry where name = {requested.name}"}
     ensure:
       kept: authoritative.text == requested.text
     late_window: 0s
@@ -119,7 +121,7 @@ async def _measures(folder: Path, progress: Progress) -> dict[str, Json]:
 
 @asynccontextmanager
 async def _over_stdio(folder: Path) -> AsyncIterator[Ways]:
-    server = (*SERVER, str(folder))
+    server = (*SERVER, str(folder / BOOKS))
     async with AsyncExitStack() as stack:
         ways = [
             await stack.enter_async_context(_started(*argv))
@@ -148,7 +150,7 @@ def _started(*argv: str) -> Any:
 @asynccontextmanager
 async def _over_http(folder: Path) -> AsyncIterator[Ways]:
     with ExitStack() as processes:
-        server = processes.enter_context(_serving((*SERVER, str(folder), "--http")))
+        server = processes.enter_context(_serving((*SERVER, str(folder / BOOKS), "--http")))
         through = [
             processes.enter_context(_serving(_served(folder, f"http-{name}", server, *more)))
             for name, more in (("governed", ()), ("passing", ("--ungoverned", "pass")))
@@ -303,7 +305,7 @@ async def _in_flight(folder: Path, client: Any, transport: str) -> dict[str, Jso
     results = await asyncio.gather(*(_called(client, "put", name) for name in names), return_exceptions=True)
     seconds = time.perf_counter() - began
     failed = [str(each) for each in results if isinstance(each, BaseException)]
-    with closing(sqlite3.connect(folder / "book.db")) as book:
+    with closing(sqlite3.connect(folder / BOOKS / "book.db")) as book:
         rows = book.execute("select count(*) from entry where name like ?", (f"flight-{transport}-%",)).fetchone()[0]
     missing = IN_FLIGHT - int(rows)
     return {
@@ -318,7 +320,7 @@ async def _long(folder: Path) -> dict[str, Json]:
     """A gateway's memory after its first thousands of governed calls, and after all of them."""
     (folder / "contracts.yaml").write_text(CONTRACT, encoding="utf-8")
     async with AsyncExitStack() as stack:
-        argv = (*_gateway(folder, "long"), "--", sys.executable, *SERVER, str(folder))
+        argv = (*_gateway(folder, "long"), "--", sys.executable, *SERVER, str(folder / BOOKS))
         client = await stack.enter_async_context(_started(*argv))
         pid = _process_with(str(folder / "long.db"))
         began = time.perf_counter()

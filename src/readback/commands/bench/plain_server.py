@@ -19,6 +19,7 @@ def made(folder: Path) -> Any:
     from mcp.server.mcpserver import MCPServer
 
     server = MCPServer("plain", version="1")
+    folder.mkdir(exist_ok=True)
     book = sqlite3.connect(folder / "book.db", isolation_level=None)
     book.execute("pragma journal_mode = wal")
     book.execute("pragma synchronous = full")
