@@ -63,10 +63,17 @@ KEYS: Final[dict[str, Key]] = {
     ),
     "execute": Key("mapping", "", "How the tool may be called:"),
     "execute.timeout": Key("duration", "the class's", "How long one call may take. After that the effect is unknown."),
+    "key_valid_for": Key(
+        "duration",
+        "none",
+        "How long the tool knows a key, from the first attempt on (also `execute.key_valid_for`). Without it a lost "
+        "request is not sent again after a restart.",
+    ),
     "execute.honours_key": Key(
         "true or false",
         "false",
-        "The tool executes one idempotency key once. Only then a refuted and dead attempt is made again.",
+        "The tool executes one idempotency key once. Only then a refuted and dead attempt is made again, and a lost "
+        "request sent again under its key. Refused where the key does not reach the tool.",
     ),
     "execute.reversible": Key("true or false", "true", "False forbids the compensation that the contract has."),
     "readers": Key(

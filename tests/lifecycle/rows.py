@@ -343,6 +343,12 @@ def _tried_again(house: House) -> Outcome:
     return house.run(house.action(lookup=True, execute={"timeout": "1s", "honours_key": True}, **STAMPED))
 
 
+def _sent_again(house: House) -> Outcome:
+    shop = _cleared(house).shop
+    shop.tool = lambda ctx, args: shop.ship(ctx, args) if len(shop.calls) > 1 else (503, {})
+    return house.run(house.action(kind="create", execute={"timeout": "1s", "honours_key": True}, **STAMPED))
+
+
 def _lost_and_wrong(**more: Any) -> Callable[[House], Outcome]:
     def play(house: House) -> Outcome:
         _cleared(house).shop.tool = _wrong_and_lost(house)
@@ -531,6 +537,7 @@ WALKS: Final[dict[str, Walk]] = {
     "RB-missing-elsewhere": Walk(
         _not_there({"status": "ok"}, late_window="5s"), A.HOLD_AND_ESCALATE, S.REVIEW_REQUIRED
     ),
+    "RB-mismatch-resend": Walk(_sent_again, A.DISPATCH_AGAIN, S.RECONCILED_SUCCESS, calls=2),
     "RB-refuted-retry": Walk(_tried_again, A.RETRY_SAME_KEY, S.RECONCILED_SUCCESS, calls=2),
     "RB-refuted": Walk(_done_nothing(_nothing, find=True, late_window="5s"), A.FAIL, S.FAILED),
     "RB-value-reverse": Walk(_lost_and_wrong(), A.COMPENSATE_OR_ROLL_BACK, S.COMPENSATED),
@@ -562,6 +569,8 @@ GUARDS: Final[dict[str, str]] = {
     "RB-pending-in-window": "an execution is called timed out at the deadline, when the window is over",
     "RB-no-op-in-window": _REFUTED,
     "RB-no-op-stale": _REFUTED,
+    "RB-no-op-resend": "within the window, which ends with the deadline, it is a mismatch still",
+    "RB-missing-resend": "within the window, which ends with the deadline, it is a mismatch still",
     "RB-missing": "what was searched for in vain is refuted and dead",
     "RB-missing-in-window": _REFUTED,
     "RB-missing-stale": _REFUTED,

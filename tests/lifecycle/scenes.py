@@ -88,7 +88,7 @@ def _tried_again(house: House) -> ActionDefinition[Any]:
     shop = house.shop
     shop.record = lambda ctx, args: Lookup.landed() if shop.stamps[0] in str(shop.rows) else Lookup.failed()
     shop.tool = lambda ctx, args: shop.ship(ctx, args) if len(shop.calls) > 1 else (500, {})
-    return house.action(lookup=True, execute={"timeout": "1s", "honours_key": True}, **STAMPED)
+    return house.action(lookup=True, execute={"timeout": "1s", "honours_key": True, "key_valid_for": "1d"}, **STAMPED)
 
 
 def _refused(house: House) -> ActionDefinition[Any]:

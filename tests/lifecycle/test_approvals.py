@@ -601,7 +601,7 @@ def _tried_again(house: House, expires: str = "1h") -> Any:
     shop.tool = lambda ctx, args: shop.ship(ctx, args) if len(shop.calls) > 1 else (500, {})
     return house.action(
         lookup=True,
-        execute={"timeout": "1s", "honours_key": True},
+        execute={"timeout": "1s", "honours_key": True, "key_valid_for": "1d"},
         identity={"target": "authoritative.id", "tenant": "authoritative.tenant", "stamp": "authoritative.stamp"},
         approval={"expires": expires},
     )

@@ -97,7 +97,7 @@ def test_where_the_search_gives_no_answer_nobody_has_looked_elsewhere_whatever_t
     told = house.run(house.action(find=True, **{**terms, "kind": "create", "late_window": "5s"}))
     house.work(3600)
     assert (house.get(told.id).state, told.may_repeat) == (State.REVIEW_REQUIRED, False)
-    assert len(house.shop.calls) == 1
+    assert len(house.shop.calls) == (3 if honours_key else 1)
 
 
 def test_a_set_that_landed_by_the_keys_record_and_whose_target_is_gone_since_is_not_free_to_be_repeated() -> None:

@@ -244,7 +244,7 @@ def _seats(hand: Hand, seat: Seat, world: World) -> Hand:
     return Hand(hand.name, call)
 
 
-AFTER: Final[dict[str, Any]] = {"execute": {"timeout": "1s", "honours_key": True}}
+AFTER: Final[dict[str, Any]] = {"execute": {"timeout": "1s", "honours_key": True, "key_valid_for": "30d"}}
 
 
 @dataclass(slots=True)

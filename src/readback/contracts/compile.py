@@ -246,6 +246,7 @@ def _check_class(
     depths.check_identity(options, row, problems)
     attributed = parts.find is not None or parts.lookup is not None or any(r.attributes for r in readers)
     depths.check_kind(options, attributed, problems)
+    depths.check_key(options, parts.keyless, problems)
     within = options.within_us or row.default_within_us
     times = {"within": within, "deadline": options.deadline_us or within}
     depths.check_times(options, times, problems)
@@ -284,6 +285,7 @@ def _contract(
             timeout_us=options.timeout_us or row.default_timeout_us,
             honours_key=options.honours_key,
             reversible=options.reversible is not False,
+            key_valid_for_us=options.key_valid_for_us or 0,
         ),
         readers=terms,
         quorum=options.quorum or row.quorum_min,

@@ -65,6 +65,8 @@ class Parts:
     compensation: Plan | None = None
     find_as: Reader | None = None
     """What is declared of `find`, where something is; else it counts as the first reader does."""
+    keyless: str = ""
+    """Why the idempotency key does not reach the tool; "" where it does, or where that cannot be told."""
     find_complete: bool = False
     """The search shows every effect, in every place that the tool can write."""
     lookup_as: Reader | None = None

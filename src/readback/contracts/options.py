@@ -36,15 +36,15 @@ UNCHANGED: Final[Mapping[str, Noop]] = {
     "equivalent": Noop.EQUIVALENT,
 }
 """The words of `on_unchanged`, and what they are recorded as."""
-EXECUTE_KEYS: Final = ("timeout", "honours_key", "reversible")
+EXECUTE_KEYS: Final = ("timeout", "honours_key", "key_valid_for", "reversible")
 APPROVAL_KEYS: Final = ("people", "expires", "when")
 COMPARED_KEYS: Final = ("path", "as")
 WATCH_KEYS: Final = ("after", "every", "for", "ensure")
 OPTION_KEYS: Final = (
     "name", "version", "kind", "side_effect", "target", "identity", "require", "expected_version", "execute",
     "readers", "quorum", "ensure", "fails_when", "may_change", "on_unchanged", "noop", "within", "polls",
-    "stable_for", "deadline", "late_window", "key_fields", "key_kept", "principals", "scopes", "redact", "tell",
-    "unverifiable",
+    "stable_for", "deadline", "late_window", "key_fields", "key_kept", "key_valid_for", "principals", "scopes",
+    "redact", "tell", "unverifiable",
     "proves", "approval",
     "freeze", "watch",
 )  # fmt: skip
@@ -70,6 +70,7 @@ class Options:
     expected_version: str = ""
     timeout_us: int | None = None
     honours_key: bool = False
+    key_valid_for_us: int | None = None
     reversible: bool | None = None
     readers: tuple[Reader, ...] = ()
     quorum: int | None = None
@@ -143,6 +144,8 @@ def _execute(value: object, options: Options, problems: Problems) -> None:
                     options.timeout_us = _positive(each)
                 case "honours_key":
                     options.honours_key = _flag(each)
+                case "key_valid_for":
+                    options.key_valid_for_us = _positive(each)
                 case "reversible":
                     options.reversible = _flag(each)
                 case _:
@@ -444,6 +447,7 @@ _READ: Final[Mapping[str, tuple[str, Callable[[object], Any]]]] = {
     "late_window": ("late_window_us", microseconds),
     "key_fields": ("key_fields", _texts),
     "key_kept": ("key_kept_us", _positive),
+    "key_valid_for": ("key_valid_for_us", _positive),
     "principals": ("principals", _somebody),
     "scopes": ("scopes", _texts),
     "redact": ("redact", _redact),

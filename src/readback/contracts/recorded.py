@@ -127,7 +127,10 @@ def _contract(
         require=tuple(check.postcondition for check in require),
         expected_version=str(body["expected_version"]),
         execution=Execution(
-            _whole(execute["timeout_us"]), execute["honours_key"] is True, execute["reversible"] is True
+            _whole(execute["timeout_us"]),
+            execute["honours_key"] is True,
+            execute["reversible"] is True,
+            _whole(body.get("key_valid_for_us", 0)),
         ),
         readers=tuple(_reader(_object(each)) for each in _list(body["readers"])),
         quorum=_whole(body["quorum"]),

@@ -19,6 +19,7 @@ from readback.domain.verdict import Attribution
 
 _UNKNOWN: Final = Attribution.UNKNOWN
 _ERROR: Final = ObservationStatus.ERROR
+SERVER_ERROR_FIRST: Final = 500
 _NOT_DISPATCHED: Final = ObservationStatus.NOT_DISPATCHED
 
 
@@ -129,12 +130,14 @@ def looked_elsewhere(
     *,
     searchable: bool = False,
     proven: bool = False,
+    honours_key: bool = False,
 ) -> bool:
     """The places where the effect could be instead were looked at in vain; or the tool says that there is none.
 
     `searchable`: the contract can search. A search without an answer looked at nothing, whatever the tool says.
     `proven`: the search is complete and has found an earlier effect by the same mark. An empty answer of any other
     search shows nothing by itself: the tool may not leave the mark, or another page may hold it.
+    `honours_key`: the request was sent again until its bound. A server error says nothing of what became of it then.
     """
     if found and any(map(is_effect, found)):
         return False
@@ -142,7 +145,8 @@ def looked_elsewhere(
         return lookup.status == "failed"
     if observation.status is _NOT_DISPATCHED or (found is not None and proven):
         return True
-    return observation.status is _ERROR and (found is not None or not searchable)
+    lost = honours_key and observation.http_status is not None and observation.http_status >= SERVER_ERROR_FIRST
+    return observation.status is _ERROR and not lost and (found is not None or not searchable)
 
 
 def has_changed(before: Judged, after: Judged) -> bool:

@@ -61,6 +61,8 @@ class Execution:
     timeout_us: int
     honours_key: bool = False
     reversible: bool = True
+    key_valid_for_us: int = 0
+    """How long the tool knows a key, from the first attempt on; 0: it does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +207,8 @@ def describe(contract: Contract) -> dict[str, Json]:
         described["watch"] = contract.watch.as_json()
     if contract.forms:  # as above
         described["identity_as"] = {key: form.value for key, form in contract.forms}
+    if contract.execution.key_valid_for_us:  # as above
+        described["key_valid_for_us"] = contract.execution.key_valid_for_us
     if contract.find_complete:  # as above
         described["find_complete"] = True
     for use, by in (("find_by", contract.find_terms), ("lookup_by", contract.lookup_terms)):

@@ -58,6 +58,10 @@ class Facts:
     before: dict[str, Json] | None = None
     before_ref: str = ""
     attempts: int = 0
+    first_executed_us: int = 0
+    """When its first attempt began: a key is known to the tool from then on."""
+    first_ended_us: int = 0
+    """When its first attempt ended: the deadline of sending it again counts from then on."""
     left_before: bool = False
     """An attempt before the last one may have reached the tool."""
     release: KeyRelease | None = None

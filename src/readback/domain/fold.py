@@ -92,6 +92,7 @@ def _attempted(a: Facts, e: Event) -> None:
     a.attempt_open = True
     a.validated_us = a.validated_us or e.at_us
     a.executed_us = e.at_us
+    a.first_executed_us = a.first_executed_us or e.at_us
     a.ended_us = a.polls = a.late_polls = a.held_since_us = a.looked_us = 0
     a.commit_open = a.restored = False
     a.lookup = ""  # what became of the attempt before says nothing of this one
@@ -104,6 +105,7 @@ def _observed(a: Facts, e: Event) -> None:
     a.observation, a.observation_ref = e.data, e.refs.get("observation", "")
     a.attempt_open = False
     a.ended_us = _int(e.data["ended"])
+    a.first_ended_us = a.first_ended_us or a.ended_us
     if "due" in e.data:
         a.due_us = _int(e.data["due"])
     elif a.due_us is not None and a.due_us > a.ended_us:
@@ -183,6 +185,7 @@ def _resumed(a: Facts, e: Event) -> None:
     if a.attempt_open:
         a.attempt_open = False
         a.ended_us = _int(e.data.get("ended", e.at_us))  # later, where its maker is only presumed dead
+        a.first_ended_us = a.first_ended_us or a.ended_us
 
 
 def _signalled(a: Facts, e: Event) -> None:

@@ -368,7 +368,12 @@ def _violated_finally(case: Case, judged: Judged, whose: Attribution) -> Reconci
     finding, discrepancy = _refuted_as(case, judged, whose)
     searchable = case.contract.has_find
     looked = looked_elsewhere(
-        case.observation, case.found, case.lookup, searchable=searchable, proven=case.search_proven
+        case.observation,
+        case.found,
+        case.lookup,
+        searchable=searchable,
+        proven=case.search_proven,
+        honours_key=case.contract.execution.honours_key,
     )
     gone = case.dead and not shown and not case.seen and looked
     if gone and discrepancy in (Discrepancy.NO_OP_FAILURE, Discrepancy.TARGET_MISSING):

@@ -84,6 +84,7 @@ TRANSITIONS: Final = MappingProxyType(
         _S.ACCEPTED: (_t(_S.PENDING, "Verification polls for the end of processing."),),
         _S.PENDING: (
             _t(_S.COMMITTED, "A reading shows an effect."),
+            _t(_S.EXECUTING, "The same request goes out again under an honoured key.", ours=True),
             _t(_S.VERIFICATION_TIMEOUT, "The deadline passed without a verdict."),
             _t(_S.FAILED, "There is no effect and none can follow."),
             _t(_S.UNKNOWN, "The readings cannot settle it."),

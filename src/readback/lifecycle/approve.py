@@ -91,6 +91,8 @@ def gate(run: Run, approvals: Approvals, table: RecoveryTable) -> Generator[Step
     Then what follows is recorded: it waits on, is asked for anew, or has ended. A crash before the commit changes
     nothing; the next one who comes asks again.
     """
+    if run.contract.approval is None:
+        return ()
     asked = run.action.approval
     stands_on: tuple[str, ...] = ()
     if needed(run):
@@ -108,6 +110,25 @@ def gate(run: Run, approvals: Approvals, table: RecoveryTable) -> Generator[Step
         _refuse(run, Refused(ApprovalCode.EXPIRED), table)
         return None
     return stands_on
+
+
+def may_send_again(run: Run, approvals: Approvals) -> Generator[Step, Answer, bool]:
+    """Whether the same request may be sent again, and on which approvals: the run keeps both. Records nothing."""
+    stands_on: tuple[str, ...] | None = None
+    if (yield from validate.relying(run)) is None and (yield from validate.frozen(run)) is None:
+        stands_on = yield from still_approved(run, approvals)
+    run.barred, run.stands_on = stands_on is None, stands_on or ()
+    return not run.barred
+
+
+def still_approved(run: Run, approvals: Approvals) -> Generator[Step, Answer, tuple[str, ...] | None]:
+    """The approvals on which an attempt would stand now; None where it would stand on none. Records nothing."""
+    if not needed(run):
+        return ()
+    if run.action.approval is None:
+        return None
+    said = yield from _checked(run, run.action.approval, approvals, run.now_us)
+    return (said.approval,) if isinstance(said, Approved) else None
 
 
 def _allowed(

@@ -60,6 +60,8 @@ def consequence(run: Run, when: Timing, decision: Decision, now_us: int) -> Cons
             return Consequence(
                 _to_failure(run, decision), late_due(action, when, now_us) if out else _close(run, when, decision)
             )
+        case R.DISPATCH_AGAIN:
+            return Consequence(walk(action.state, S.PENDING), now_us, again=True)
         case R.RETRY_SAME_KEY:
             path = (*walk(action.state, S.RECONCILIATION_FAILED), S.FAILED, S.VALIDATED)
             return Consequence(path, now_us, again=True)

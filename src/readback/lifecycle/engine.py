@@ -30,7 +30,19 @@ from readback.domain.recovery.table import DEFAULT_TABLE, RecoveryAction, Recove
 from readback.domain.review import Decision as Decided
 from readback.domain.state import TERMINAL, State
 from readback.domain.verdict import Verdict, Why
-from readback.lifecycle import approve, execute, limit, recover, reread, reverse, submit, validate, verify, watch
+from readback.lifecycle import (
+    approve,
+    execute,
+    limit,
+    recover,
+    reread,
+    resend,
+    reverse,
+    submit,
+    validate,
+    verify,
+    watch,
+)
 from readback.lifecycle.claims import entries as claim
 from readback.lifecycle.consequence import consequence, only_watched
 from readback.lifecycle.ending import Elsewhere, Ended, Existing, Finished, Work
@@ -40,7 +52,7 @@ from readback.lifecycle.recover import Decision
 from readback.lifecycle.relay import Relay
 from readback.lifecycle.route import walk
 from readback.lifecycle.run import Run
-from readback.lifecycle.schedule import Timing, late_due, lease_until, timing
+from readback.lifecycle.schedule import Timing, lease_until, timing
 from readback.lifecycle.steps import (
     Answer,
     Begin,
@@ -243,7 +255,7 @@ class Engine:
                 refused = yield from validate.check(run)  # the world may have changed since it was held
                 if refused is not None:
                     return (yield from self._refuse(run, refused))
-            if run.attemptable or approve.waits(action):
+            if (run.attemptable and resend.knows_key(run)) or approve.waits(action):
                 return (yield from self._again(run))
             validate.record_forgotten(run, run.now_us)  # nobody here knows its arguments, or can make the attempt
             return (yield from self._commit(run, park=True)) or Finished(run)
@@ -296,6 +308,8 @@ class Engine:
         decision = self._decide(run, when, result, as_of_us)
         if decision.row.action is _FORCE_STRONG_READ:
             yield from verify.take_strongest(run)
+            decision = self._decide(run, when, self._judge(run, when, as_of_us, held), as_of_us)
+        if decision.row.action is R.DISPATCH_AGAIN and not (yield from approve.may_send_again(run, self.approvals)):
             decision = self._decide(run, when, self._judge(run, when, as_of_us, held), as_of_us)
         return (yield from self._act(run, when, decision, run.now_us))
 
@@ -361,9 +375,9 @@ class Engine:
             verify.record_reading(run, judged)
         run.missed = ()
         if only_watched(action, result):
-            return (yield from self._watched(run, when, decision, now_us))
+            return (yield from watch.aside(run, decision, when, self._desk, now_us))
         follows = consequence(run, when, decision, now_us)
-        due = follows.due_us
+        due = resend.sooner(run, result, follows.path, follows.due_us)
         held = action.held_since_us
         if self.limits is not None and due is not None:
             due = yield from limit.next_look(run, self.limits, follows.path, due)
@@ -371,18 +385,6 @@ class Engine:
         if action.claims or action.state in claim.TELLING:
             yield from claim.after_judgement(run, result, follows.path, news=False, now_us=now_us)
         return (yield from self._after(run, again=follows.again))
-
-    def _watched(
-        self, run: Run, when: Timing, decision: Decision, now_us: int
-    ) -> Generator[Step, Answer, Ended | None]:
-        """A person has to decide, or has: what is seen meanwhile is recorded, and changes no state."""
-        shown, news = decision.result.effect_shown, recover.contradicts(run.action, decision)
-        due = late_due(run.action, when, now_us) if decision.late and not shown else None
-        if self.limits is not None and due is not None:
-            due = yield from limit.next_look(run, self.limits, (), due)
-        recover.record_judgement(run, decision, (), now_us, due_us=due, held_since_us=0, news=news)
-        yield from claim.after_judgement(run, decision.result, (), news=news, now_us=now_us)
-        return (yield from self._commit(run, park=True))
 
     def _after(self, run: Run, *, again: bool) -> Generator[Step, Answer, Ended | None]:
         state = run.action.state
@@ -413,11 +415,11 @@ class Engine:
 
     def _again(self, run: Run) -> Work:
         """An attempt of what was approved; or another one under the same key, which the table let be made."""
-        refused = yield from validate.relying(run)
-        if refused is not None:
-            return (yield from self._refuse(run, refused))
-        stands_on: tuple[str, ...] | None = ()
-        if run.contract.approval is not None:
+        stands_on: tuple[str, ...] | None = run.stands_on
+        if run.action.state is not S.PENDING:  # whether the same request may be sent again was asked before
+            refused = yield from validate.relying(run)
+            if refused is not None:
+                return (yield from self._refuse(run, refused))
             stands_on = yield from approve.gate(run, self.approvals, self.table)
         if stands_on is None:
             return (yield from self._commit(run, park=True)) or Finished(run)
@@ -428,16 +430,13 @@ class Engine:
         return (yield from self._attempted(run))
 
     def _rolled_back(self, run: Run) -> Work:
-        ended = yield from reverse.roll_back(run, self._commit_in_place)
+        ended = yield from reverse.roll_back(run, partial(self._commit, park=False))
         if ended is not None:
             return ended
         return (yield from self._commit(run, park=True)) or Finished(run)
 
     def _compensate(self, run: Run) -> Work:
-        """The compensation is an action of its own, under a key of its own, so that it runs once.
-
-        Where it has to wait, this action waits for it, and holds nothing meanwhile.
-        """
+        """The compensation is an action of its own, under its own key, so that it runs once. This one waits for it."""
         try:
             request = yield from reverse.compensation_of(run)
             if run.blind or run.action.compensation_id:  # one without effect has freed its key: not a second one
@@ -494,7 +493,6 @@ class Engine:
         assert isinstance(folded, Folded)
         assert folded.action is not None
         run.begin_again(folded.action)
+        if run.action.state is S.PENDING:  # its request was to be sent again: what it came to is still read
+            return Elsewhere(action.id)
         return (yield from self._refuse(run, refusal))
-
-    def _commit_in_place(self, run: Run) -> Generator[Step, Answer, Ended | None]:
-        return (yield from self._commit(run, park=False))

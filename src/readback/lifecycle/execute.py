@@ -233,7 +233,9 @@ def attempt(run: Run, now_us: int, approvals: tuple[str, ...] = ()) -> None:
         data["approval"] = [*approvals]
         if action.approval is not None and not approvals:
             data["break_glass"] = run.scope.break_glass
-    run.record(_ATTEMPTED, now_us, walk(action.state, _VALIDATED, _EXECUTING), data)
+    again = action.state is State.PENDING  # the same request, under a key that the tool honours
+    path = walk(action.state, _EXECUTING) if again else walk(action.state, _VALIDATED, _EXECUTING)
+    run.record(_ATTEMPTED, now_us, path, data)
     run.unless_frozen(touches(run))
     if number == 1 and action.approval is None and not action.reserved:
         reserve(run)

@@ -46,7 +46,12 @@ def searched(run: Run) -> bool:
     searchable = run.contract.has_find
     said = run.observation
     if said is not None and looked_elsewhere(
-        said, run.found, run.lookup, searchable=searchable, proven=run.search_proven
+        said,
+        run.found,
+        run.lookup,
+        searchable=searchable,
+        proven=run.search_proven,
+        honours_key=run.contract.execution.honours_key,
     ):
         return True
     if effects_known(run.found, run.lookup):

@@ -28,6 +28,7 @@ from readback.domain.side_effect import ReviewTrigger
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Verdict, Why
 from readback.domain.watch import begun_data
+from readback.lifecycle import resend
 from readback.lifecycle.control import freeze_data, incident_data
 from readback.lifecycle.evaluate import as_json
 from readback.lifecycle.key_evidence import release, searched
@@ -217,6 +218,7 @@ def _situation(
         executed=run.action.attempts > 0,
         key_record=contract.has_lookup and not _key_unknown(run, result),
         key_honoured=contract.execution.honours_key and _may_attempt(run),
+        resend_due=resend.is_due(run, result),
         dead=dead,
         equivalent_duplicate=equivalent,
         repeated=repeated,
@@ -237,7 +239,8 @@ def _key_unknown(run: Run, result: Reconciliation) -> bool:
 
 
 def _may_attempt(run: Run) -> bool:
-    return run.action.attempts < ATTEMPTS_MAX and not run.blind and not run.outside and not run.action.cancelled
+    able = run.action.attempts < ATTEMPTS_MAX and not run.blind and not run.outside and not run.action.cancelled
+    return able and resend.knows_key(run)
 
 
 def _repeated(run: Run, result: Reconciliation, struck: tuple[int, int]) -> bool:
@@ -367,6 +370,8 @@ def _stood_on(run: Run, decision: Decision) -> dict[str, Json]:
         said |= {"doubt_said": run.doubt_said} if run.doubt_said else {}
     if run.blind:
         said["blind"] = True
+    if decision.row.action is RecoveryAction.DISPATCH_AGAIN:
+        said["resend"] = True
     struck = decision.struck
     if struck != NOT_STRUCK:
         said["struck"] = [*struck]

@@ -100,6 +100,7 @@ def revive(
         action.version,
         blind=blind,
         kept=request,
+        revived=True,
     )
     run.hands_out = given is not None and given.outside
     run.lookup = Lookup(action.lookup) if action.lookup else None

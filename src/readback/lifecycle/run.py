@@ -87,6 +87,14 @@ class Run:
     """The request as it is kept in the evidence: less what the contract redacts."""
     blind: frozenset[str] = frozenset()
     """Paths of the request that are known only as redacted, after a resume."""
+    revived: bool = False
+    """It goes on from the record: its attempt was made by another process, or by another run of this one."""
+    barred: bool = False
+    """Something stands against sending its request again."""
+    stands_on: tuple[str, ...] = ()
+    """The approvals on which its request may be sent again."""
+    resend: bool | None = None
+    """What is taken for the decision whether it is due to be sent again, where a judgement is made again."""
     hands_out: bool = False
     """Whoever makes its attempts is here, and is told when one is durable."""
     counts: Mapping[tuple[str, str], int] = field(default_factory=lambda: _NO_COUNTS)

@@ -60,7 +60,7 @@ def poll_due(contract: Contract, action: Action, timing: Timing, now_us: int) ->
         delay = delays[n]
     else:
         delay = max(delays[-1], SECOND_US // 4) << min(n - len(delays) + 1, 20)
-    due = now_us + _jittered(delay, action.stamp, n)
+    due = now_us + jittered(delay, action.stamp, n)
     for edge in (timing.close_us, timing.deadline_us):
         if now_us < edge <= due or (now_us < edge and n >= POLLS_MAX):
             return edge
@@ -70,7 +70,7 @@ def poll_due(contract: Contract, action: Action, timing: Timing, now_us: int) ->
 def first_look_due(contract: Contract, stamp: str, ended_us: int) -> int | None:
     """When the first look after an attempt is due, None for at once."""
     delay = contract.polls_us[0] if contract.polls_us else 0
-    return min(ended_us + _jittered(delay, stamp, 0), ended_us + contract.within_us) if delay else None
+    return min(ended_us + jittered(delay, stamp, 0), ended_us + contract.within_us) if delay else None
 
 
 def settle_due(contract: Contract, action: Action, timing: Timing, now_us: int) -> int:
@@ -96,7 +96,7 @@ def late_due(action: Action, timing: Timing, now_us: int) -> int:
     if planned is not None and 0 <= now_us - planned < delay:
         due = planned + delay
     if looked == 0:
-        due += min(_jittered(delay, action.stamp, 0) - delay, LATE_JITTER_MAX_US)
+        due += min(jittered(delay, action.stamp, 0) - delay, LATE_JITTER_MAX_US)
     if timing.late_until_us is not None and now_us < timing.late_until_us:
         return min(due, timing.late_until_us)
     return due
@@ -117,7 +117,7 @@ def lease_until(contract: Contract, now_us: int) -> int:
     return now_us + contract.execution.timeout_us + 2 * readings + LEASE_MARGIN_US
 
 
-def _jittered(delay_us: int, stamp: str, n: int) -> int:
+def jittered(delay_us: int, stamp: str, n: int) -> int:
     if delay_us == 0:
         return 0
     spread = sha256(f"{stamp}/{n}".encode()).digest()[0]
@@ -126,7 +126,7 @@ def _jittered(delay_us: int, stamp: str, n: int) -> int:
 
 def watch_due(contract: Contract, stamp: str, now_us: int) -> int | None:
     """When what has succeeded now is looked at for the first time again; None where nobody asked for that."""
-    return None if contract.watch is None else now_us + _jittered(contract.watch.after_us, stamp, 0)
+    return None if contract.watch is None else now_us + jittered(contract.watch.after_us, stamp, 0)
 
 
 def watch_next_due(action: Action, watched: Watched, now_us: int, *, told: bool) -> int | None:
@@ -136,8 +136,8 @@ def watch_next_due(action: Action, watched: Watched, now_us: int, *, told: bool)
     longest = watched.every_us or RETRY_LAST_US
     if not told:
         delay = min(RETRY_FIRST_US << min(watched.failing, 20), longest)
-        return min(now_us + _jittered(delay, action.stamp, watched.looks + 1), watched.until_us)
+        return min(now_us + jittered(delay, action.stamp, watched.looks + 1), watched.until_us)
     if watched.every_us == 0:
         return None
-    due = now_us + _jittered(watched.every_us, action.stamp, watched.looks + 1)
+    due = now_us + jittered(watched.every_us, action.stamp, watched.looks + 1)
     return due if due <= watched.until_us else None

@@ -94,7 +94,7 @@ def check(run: Run, opened: Opened | None = None) -> Generator[Step, Answer, Ref
         return refused
     reads = contract.needs_before or _failing_source(run)
     # The append looks again. Before it, so that no reader is asked for nothing, and no call is made ahead of it.
-    freeze = opened.freeze if opened is not None else ((yield from _frozen(run)) if reads else None)
+    freeze = opened.freeze if opened is not None else ((yield from frozen(run)) if reads else None)
     if freeze is not None:
         return by_freeze(freeze)
     if reads:
@@ -117,7 +117,8 @@ def relying(run: Run) -> Generator[Step, Answer, Refusal | None]:
     return Refusal(NOT_STANDING, detail, Finding.STALE_STATE) if detail else None
 
 
-def _frozen(run: Run) -> Generator[Step, Answer, Freeze | None]:
+def frozen(run: Run) -> Generator[Step, Answer, Freeze | None]:
+    """The freeze that stands against an attempt, if there is one."""
     subjects = touches(run)
     if not subjects:
         return None
@@ -219,6 +220,8 @@ def record_forgotten(run: Run, now_us: int) -> None:
     first one's end stands.
     """
     code, why = "arguments.redacted", "its arguments are recorded as redacted only"
+    if run.attemptable:
+        code, why = "key.not-known", "the tool is not declared to know its key still"
     if run.outside:
         code, why = "attempt.outside", "only whoever asked for it makes its attempts; ask for it anew"
     detail = f"It is not attempted again: {why}."

@@ -342,3 +342,14 @@ def late(run: Run, decision: Decision, when: Timing, desk: Desk, now_us: int) ->
         _record_quiet(run, decision.result, due, "" if due is not None else Over.TIME, {})
     run.missed = ()
     return (yield from desk.commit(run))
+
+
+def aside(run: Run, decision: Decision, when: Timing, desk: Desk, now_us: int) -> Generator[Step, Answer, Ended | None]:
+    """A person has to decide, or has: what is seen meanwhile is recorded, and changes no state."""
+    shown, news = decision.result.effect_shown, recover.contradicts(run.action, decision)
+    due = late_due(run.action, when, now_us) if decision.late and not shown else None
+    if desk.limits is not None and due is not None:
+        due = yield from limit.next_look(run, desk.limits, (), due)
+    recover.record_judgement(run, decision, (), now_us, due_us=due, held_since_us=0, news=news)
+    yield from claim.after_judgement(run, decision.result, (), news=news, now_us=now_us)
+    return (yield from desk.commit(run))

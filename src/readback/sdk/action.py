@@ -30,6 +30,7 @@ from typing import (
 from readback.contracts.arguments import ArgumentSchema
 from readback.contracts.hands import Parts, Reader, accepts, argument_schema, hand, reader_of
 from readback.contracts.problems import Problems
+from readback.contracts.reach import why_keyless
 from readback.contracts.twins import Twin
 from readback.domain.context import Context
 from readback.domain.contract import Contract
@@ -69,6 +70,7 @@ class ExecuteOptions(TypedDict, total=False):
 
     timeout: Duration
     honours_key: bool
+    key_valid_for: Duration
     reversible: bool
 
 
@@ -116,6 +118,7 @@ class _Options(TypedDict, total=False):
     late_window: Duration
     key_fields: Sequence[str]
     key_kept: Duration
+    key_valid_for: Duration
     principals: Sequence[str]
     scopes: Sequence[str]
     redact: Sequence[str]
@@ -440,6 +443,7 @@ class ActionDefinition(Generic[P]):
             find=_hand("find", self._find, schema, problems),
             lookup=_hand("lookup", self._lookup, schema, problems),
             find_complete=self._find_complete,
+            keyless=why_keyless(self.unverified),
             rollback=_hand("rollback", self._rollback, schema, problems),
             compensation=reversing,
             verifiers="" if self._verifiers is None else self._verifiers(),

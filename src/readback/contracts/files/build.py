@@ -105,6 +105,7 @@ class Builder:
             rollback=self._rollback,
             compensation=None if compensation is None else compensation.plan,
             find_as=None if self._find is None else self._find.declared,
+            keyless=self._keyless(),
             find_complete=self._find is not None and self._find.complete,
             lookup_as=None if self._lookup is None else self._lookup.declared,
         )
@@ -155,6 +156,11 @@ class Builder:
         )
         self._shown_as(made)
         return made if len(self._findings.faults) == self._began else None
+
+    def _keyless(self) -> str:
+        if self.execute is None or self.execute.bears_key:
+            return ""
+        return "The call does not carry the idempotency key: write `{scope.idempotency_key}` where the tool takes it."
 
     def _careful(self, options: dict[str, object]) -> tuple[dict[str, object], str]:
         """With what the tool's own hints add: a higher class, and no trust in its keys. And which hints those are."""

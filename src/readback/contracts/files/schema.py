@@ -147,6 +147,7 @@ OPTIONS: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {
     "late_window": (_SPAN, "How long an effect may still land."),
     "key_fields": (_WORDS, "The arguments that the idempotency key is made of."),
     "key_kept": (_SOME_SPAN, "How long a settled key answers."),
+    "key_valid_for": (_SOME_SPAN, "How long the tool knows a key, from the first attempt on."),
     "principals": ({**_WORDS, "minItems": 1}, "Who may act."),
     "scopes": (_WORDS, "The permission scopes that a client has to hold."),
     "redact": (_SECRETS, "Paths whose values are not stored."),
@@ -308,6 +309,7 @@ def _acts() -> dict[str, Any]:
     terms: dict[str, Any] = {
         "timeout": {**_SOME_SPAN, "description": "How long a call may take."},
         "honours_key": {**_FLAG, "description": "The tool answers a second call under one key from the first."},
+        "key_valid_for": {**_SOME_SPAN, "description": "How long the tool knows a key, from the first attempt on."},
         "reversible": {**_FLAG, "description": "What it does can be reversed."},
     }
     acts = {row.name: _spec(row, "execute") for row in EXECUTORS}

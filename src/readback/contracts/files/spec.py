@@ -23,6 +23,7 @@ from readback.contracts.files.words import (
     NEEDS,
     POINTED,
     POINTERS,
+    SENDS_KEY,
     SOURCE,
     USUAL,
     ExecutorKind,
@@ -77,6 +78,8 @@ class Spec:
     fixed: Mapping[str, object] = field(default_factory=dict)
     asked: Mapping[str, Render] = field(default_factory=dict)
     names: frozenset[str] = frozenset()
+    bears_key: bool = False
+    """The attempt's idempotency key goes out with it: by the executor's own doing, or where a template says so."""
 
     def given(self, values: Values) -> dict[str, object]:
         """What the templates come to. Raises TemplateError."""
@@ -91,6 +94,7 @@ class SpecReader:
     arguments: Collection[str] | None
     findings: Findings
     names: set[str] = field(default_factory=set)
+    scope: set[str] = field(default_factory=set)
     roots: Collection[str] = ROOTS
 
     def values(self, node: Written, path: str) -> tuple[Render, Collection[str]]:
@@ -125,7 +129,7 @@ class SpecReader:
         return named[0], found[named[0]]
 
     def _spec(self, row: SourceKind | ExecutorKind, node: Written, path: str, use: str) -> Spec | None:
-        before, self.names = len(self.findings.faults), set()
+        before, self.names, self.scope = len(self.findings.faults), set(), set()
         known = [key for key in row.keys if not key.uses or use in key.uses]
         found = self.findings.keys(node, path, f"`{row.name}`", [key.name for key in known])
         fixed: dict[str, object] = {}
@@ -150,7 +154,8 @@ class SpecReader:
                 self.findings.add(found["stdin"], joined(path, "stdin"), error)
         if len(self.findings.faults) > before:
             return None
-        return Spec(row.name, fixed, asked, frozenset(self.names))
+        bears_key = row.name in SENDS_KEY or "idempotency_key" in self.scope
+        return Spec(row.name, fixed, asked, frozenset(self.names), bears_key)
 
     # --- one key ---------------------------------------------------------------------------------------------------
 
@@ -231,6 +236,7 @@ class SpecReader:
         fill = compile_fill(written, self.engine, self.arguments, self.roots)
         for hole in fill.holes:
             self.names |= fields_of(hole.predicate, "requested")
+            self.scope |= fields_of(hole.predicate, "scope")
         return fill
 
     def _fill_at(self, node: Written, path: str) -> Fill:

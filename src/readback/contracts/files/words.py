@@ -454,6 +454,8 @@ SEARCH_KEYS: Final = ("source", "consistency", "independence", "timeout")
 """Beside the source's own word, under `find` and `lookup`."""
 COMPLETE: Final = "complete"
 """Beside them, under `find` alone: the search covers every place that the tool can write."""
+SENDS_KEY: Final = frozenset({"http"})
+"""Executors that send the attempt's idempotency key by themselves."""
 ABSENCE_KEYS: Final = ("error_matches", "at", "is")
 DOCUMENT_KEYS: Final = ("apiVersion", "kind", "metadata", "server", "servers", "overrides", "contracts")
 SERVER_KEYS: Final = ("command", "url", "env", "headers", "cwd")

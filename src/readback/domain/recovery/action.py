@@ -38,6 +38,8 @@ class RecoveryAction(StrEnum):
     REVALIDATE_APPROVAL = "revalidate_approval"
     FAIL_CLOSED = "fail_closed"
     RETRY_SAME_KEY = "retry_same_key"
+    DISPATCH_AGAIN = "dispatch_again"
+    """The byte-identical request goes out again under a key that the tool honours; the key stays taken."""
     FAIL = "fail"
     KEEP_UNKNOWN = "keep_unknown"
 
@@ -82,6 +84,7 @@ EFFECTS: Final = MappingProxyType(
         _A.REVALIDATE_APPROVAL: ActionEffect(_S.VALIDATED),
         _A.FAIL_CLOSED: ActionEffect(_S.FAILED),
         _A.RETRY_SAME_KEY: ActionEffect(_S.VALIDATED),
+        _A.DISPATCH_AGAIN: ActionEffect(_S.EXECUTING),
         _A.FAIL: ActionEffect(_S.FAILED),
         _A.KEEP_UNKNOWN: ActionEffect(_S.UNKNOWN),
     }

@@ -27,6 +27,7 @@ from readback.domain.recovery.line import (
     MEDIUM,
     NO,
     READ,
+    RESEND,
     REVERSIBLE,
     STALE,
     TAKE_BACK,
@@ -85,6 +86,8 @@ _LOOKS: Final = (
     _may(_A.POLL_IDEMPOTENCY_RECORD, {"key_record": YES, "late_open": YES}),
 )
 
+_RESENDS: Final = _may(_A.DISPATCH_AGAIN, RESEND)
+
 FLOOR: Final[Mapping[Finding, Floor]] = MappingProxyType(
     {
         _F.VERIFIED: Floor(
@@ -102,6 +105,7 @@ FLOOR: Final[Mapping[Finding, Floor]] = MappingProxyType(
             "impact always held.",
             (
                 *_LOOKS,
+                _RESENDS,
                 _may(_A.KEEP_UNKNOWN, _UNSHOWN),
                 _may(FAILS, {**_FINALLY_GONE, "searched": YES}),
                 _may(REVERSALS, _FINALLY_WRONG),
@@ -196,11 +200,11 @@ FLOOR: Final[Mapping[Finding, Floor]] = MappingProxyType(
         ),
         _F.NO_OP_FAILURE: Floor(
             "It fails only where no effect is shown, the places where it could be were searched and none can follow.",
-            (*_LOOKS, _may(_A.KEEP_UNKNOWN), _may(FAILS, {**_FINALLY_GONE, "searched": YES}), _REVIEWED),
+            (*_LOOKS, _RESENDS, _may(_A.KEEP_UNKNOWN), _may(FAILS, {**_FINALLY_GONE, "searched": YES}), _REVIEWED),
         ),
         _F.TARGET_MISSING: Floor(
             "It fails only where no effect is shown, the places where it could be were searched and none can follow.",
-            (*_LOOKS, _may(_A.KEEP_UNKNOWN), _may(FAILS, {**_FINALLY_GONE, "searched": YES}), _REVIEWED),
+            (*_LOOKS, _RESENDS, _may(_A.KEEP_UNKNOWN), _may(FAILS, {**_FINALLY_GONE, "searched": YES}), _REVIEWED),
         ),
         _F.REFUTED_DEAD: Floor(
             "It is tried again only where a strong reading refuted it, nothing can follow, the tool honours the key "
@@ -270,6 +274,7 @@ DEMANDED: Final[Mapping[RecoveryAction, Condition]] = MappingProxyType(
     {
         **dict.fromkeys(REVERSALS, TAKE_BACK),
         _A.RETRY_SAME_KEY: {**GONE, "key_honoured": YES, "maybe_stale": NO, "side_effect": BELOW_CRITICAL},
+        _A.DISPATCH_AGAIN: RESEND,
         _A.RECORD_IDEMPOTENT_REPLAY: {"equivalent_duplicate": YES},
         _A.FORWARD_RECOVERY: {"pivot_passed": YES},
         _A.DEFER_OR_FAIL: _NOT_DONE,

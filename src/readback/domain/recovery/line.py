@@ -61,6 +61,21 @@ def _row(row_id: str, finding: Finding, label: str, line: Line, *, ours: bool = 
     return Row(row_id, finding, tuple(when) or (ALWAYS,), action, label, why, ours)
 
 
+RESEND: Final[Condition] = {
+    "resend_due": YES,
+    "key_honoured": YES,
+    "effect_shown": NO,
+    "side_effect": BELOW_CRITICAL,
+}
+"""The same request may be sent again under its honoured key. It frees nothing."""
+
+
+def resend(name: str) -> Line:
+    """Comes before the other rows of its finding: the deadline is the bound."""
+    why = "The request was lost, nothing of it is seen, and the tool executes one key once."
+    return (f"{name}-resend", RecoveryAction.DISPATCH_AGAIN, why, RESEND)
+
+
 def look_again(name: str) -> tuple[Line, Line]:
     """Re-verify comes before anything else: again within the window, then strongly."""
     return (

@@ -29,6 +29,7 @@ from readback.domain.recovery.line import (
     WRITES,
     YES,
     own_rows,
+    resend,
     rows,
 )
 from readback.domain.recovery.row import Reversal
@@ -39,6 +40,7 @@ PRINTED_ROWS: Final = (
     *rows(
         _F.AUTHORITY_MISMATCH,
         "Observation / Authority Mismatch",
+        resend("mismatch"),
         (1, _A.RETRY_VERIFICATION, "The write may still be propagating; nothing is told yet.", IN_WINDOW),
         (2, _A.FORCE_STRONG_READ, "A replica or cache settles nothing: ask the source of record.", STALE),
         (

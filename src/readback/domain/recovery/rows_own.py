@@ -26,6 +26,7 @@ from readback.domain.recovery.line import (
     YES,
     look_again,
     own_rows,
+    resend,
 )
 
 _F, _A = Finding, RecoveryAction
@@ -50,6 +51,7 @@ OWN_ROWS: Final = (
     ),
     *own_rows(
         _F.NO_OP_FAILURE,
+        resend("no-op"),
         *look_again("no-op"),
         ("no-op-late", _A.KEEP_UNKNOWN, "Nothing has changed yet, but an effect may still land.", *NOT_DEAD),
         (
@@ -62,6 +64,7 @@ OWN_ROWS: Final = (
     ),
     *own_rows(
         _F.TARGET_MISSING,
+        resend("missing"),
         *look_again("missing"),
         ("missing-late", _A.KEEP_UNKNOWN, "The target is missing, but an effect may still land.", *NOT_DEAD),
         (

@@ -116,6 +116,7 @@ class Standing:
         run.doubt = Finding(str(data["doubt"])) if data.get("doubt") else None
         run.doubt_said = str(data.get("doubt_said", ""))
         run.blind = frozenset({"requested"}) if data.get("blind") is True else frozenset()
+        run.resend = data.get("resend") is True
         run.struck = _pair(data.get("struck"))
         held = data.get("held_since")
         if isinstance(held, int) and held:

@@ -1,0 +1,73 @@
+"""Whether a function hands the idempotency key on: looked up in its code, when the contract is loaded.
+
+Called by the decorators' front of contracts. It looks at code and runs none. Where it cannot tell, it says nothing.
+"""
+
+from __future__ import annotations
+
+import dis
+import inspect
+from collections.abc import Callable, Iterator
+from types import CodeType
+from typing import Final
+
+KEY: Final = "idempotency_key"
+_ATTRIBUTES: Final = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
+_PASSED_OVER: Final = frozenset({"COPY_FREE_VARS", "CACHE", "EXTENDED_ARG", "NOP"})
+
+
+def why_keyless(function: Callable[..., object]) -> str:
+    """Why the key cannot reach the tool; "" where it does, or where the code does not show it.
+
+    The context reaches the tool where it is passed on whole: a built-in executor sends its key. Else the function has
+    to read the key itself.
+    """
+    code, name = _code_of(function)
+    if code is None or not name or _mentions_key(code) or _passes_on(code, name):
+        return ""
+    return f"The function reads no `{name}.{KEY}`, and passes `{name}` on to nothing."
+
+
+def _code_of(function: Callable[..., object]) -> tuple[CodeType | None, str]:
+    """The function's code and the name of its context; none of what is not written in Python."""
+    bare = inspect.unwrap(function)
+    bound = inspect.ismethod(bare)
+    code = getattr(getattr(bare, "__func__", bare), "__code__", None)
+    if not isinstance(code, CodeType) or code.co_argcount <= int(bound):
+        return None, ""
+    return code, code.co_varnames[int(bound)]
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)
+
+
+def _mentions_key(code: CodeType) -> bool:
+    return any(KEY in each.co_names or KEY in each.co_consts for each in _codes(code))
+
+
+def _passes_on(code: CodeType, name: str) -> bool:
+    """The context is loaded for something else than for one of its attributes."""
+    for each in _codes(code):
+        if each is not code and name not in each.co_freevars:
+            continue
+        steps = [one for one in dis.get_instructions(each) if one.opname not in _PASSED_OVER]
+        for one, after in zip(steps, [*steps[1:], None], strict=True):
+            if not _loads(one, name):
+                continue
+            alone = isinstance(one.argval, str)
+            if not alone or after is None or after.opname not in _ATTRIBUTES:
+                return True
+    return False
+
+
+def _loads(one: dis.Instruction, name: str) -> bool:
+    """An instruction that puts the name's value on the stack; not one that only makes a cell for inner functions."""
+    if not one.opname.startswith(("LOAD_FAST", "LOAD_DEREF")):
+        return False
+    if isinstance(one.argval, tuple):
+        return name in one.argval
+    return bool(one.argval == name)
