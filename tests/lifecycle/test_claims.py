@@ -372,7 +372,7 @@ def test_what_fell_while_it_waited_for_an_approval_is_not_executed(house: House)
     """The check is made again before each attempt."""
     made = house.action()
     first = house.run(made)
-    house.shop.tool = lambda ctx, args: (house.shop.rows["o-1"].update(status="open"), (503, {}))[1]
+    house.shop.tool = lambda ctx, args: (house.shop.rows["o-1"].update(status="open"), (422, {}))[1]
     again = house.action(name="again", execute={"timeout": "1s", "honours_key": True}, late_window="0s", deadline="20s")
     told_first: list[str] = []
 
@@ -380,7 +380,7 @@ def test_what_fell_while_it_waited_for_an_approval_is_not_executed(house: House)
         if not told_first:
             told_first.append(ctx.action_id)
             person(house, first.id, C.RETRACTED, K.HOLDS)
-        return (503, {})
+        return (422, {})
 
     house.shop.tool = once
     told = upon(house, again, "op-2", f"{first.id}:holds")
