@@ -66,9 +66,10 @@ KEYS: Final[dict[str, Key]] = {
     "key_valid_for": Key(
         "duration",
         "none",
-        "How long the tool knows a key, from the first attempt on (also `execute.key_valid_for`). Without it a lost "
+        "How long the tool knows a key, from the first attempt on. Without it a lost "
         "request is not sent again after a restart.",
     ),
+    "execute.key_valid_for": Key("duration", "none", "The same as `key_valid_for`, beside `honours_key`."),
     "execute.honours_key": Key(
         "true or false",
         "false",
@@ -403,6 +404,7 @@ WORDS: Final[dict[str, dict[str, str]]] = {
         "effect_shown": "A reading shows an effect of ours.",
         "executed": "An attempt may have reached the tool.",
         "key_record": "What became of the attempt can be looked up under its key (`.lookup`).",
+        "resend_due": "The request was lost, nothing of it is seen, and its honoured key may be sent again now.",
         "key_honoured": "The contract says that the tool executes one key once, and attempts are left.",
         "dead": "Nothing of the attempt may still land.",
         "equivalent_duplicate": "The duplicate leaves an equivalent state. No contract can say so in this release.",

@@ -61,6 +61,7 @@ EVERY_KEY = """
     late_window: 1m
     key_fields: [sku]
     key_kept: 3d
+    key_valid_for: 12h
     principals: ["agent:ops"]
     scopes: [stock.write]
     redact: [requested.note]
@@ -144,8 +145,8 @@ def _by_decorator() -> Any:
         "fails_when": {"closed": "authoritative.open == false"},
         "may_change": ["count", "booked", "told", "stamp", "version"], "noop": "equivalent", "within": "20s",
         "polls": ["0s", "1s", "2s"], "stable_for": "1s", "deadline": "40s", "late_window": "1m",
-        "key_fields": ["sku"], "key_kept": "3d", "principals": ["agent:ops"], "scopes": ["stock.write"],
-        "redact": ["requested.note"], "tell": ["count"],
+        "key_fields": ["sku"], "key_kept": "3d", "key_valid_for": "12h", "principals": ["agent:ops"],
+        "scopes": ["stock.write"], "redact": ["requested.note"], "tell": ["count"],
         "approval": {"people": 2, "expires": "1h", "when": "requested.by > 100"}, "freeze": ["tool"],
         "watch": {"every": "1h", "for": "6h", "ensure": ["counted"]},
     }  # fmt: skip
@@ -153,7 +154,7 @@ def _by_decorator() -> Any:
     def adjust(
         ctx: Context, sku: str, by: int, seen: int, note: str | None = None, mode: Literal["fast", "safe"] = "safe"
     ) -> object:
-        return None
+        return ctx.idempotency_key
 
     def look(
         ctx: Context, sku: str, by: int, seen: int, note: str | None = None, mode: Literal["fast", "safe"] = "safe"

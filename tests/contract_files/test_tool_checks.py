@@ -262,9 +262,8 @@ def test_a_contract_that_calls_a_writing_tool_a_reading_one_has_to_keep_what_wri
 @pytest.mark.requirement("FILE-tool-hints")
 def test_a_tool_that_acts_twice_is_not_trusted_with_a_key() -> None:
     text = SERVED + NOTE.replace("    kind: set", "    kind: set\n    execute: {honours_key: true}")
-    assert made(text).plan.contract.execution.honours_key is True
-    kept = made(text, annotations={"idempotentHint": True})
-    assert (kept.plan.contract.execution.honours_key, kept.raised) == (True, "")
+    for hints in ({}, {"annotations": {"idempotentHint": True}}):
+        assert any("The call does not carry the idempotency key" in each for each in told(text, hints))
     dropped = made(text, annotations={"idempotentHint": False})
     assert (dropped.plan.contract.execution.honours_key, dropped.raised) == (False, "idempotentHint: false")
 

@@ -414,17 +414,21 @@ def test_a_contract_named_as_what_has_none_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("GATEWAY-hints")
-@pytest.mark.parametrize(("idempotent", "honoured"), [(None, True), (True, True), (False, False)])
-def test_a_tool_that_says_that_it_acts_twice_is_not_believed_to_honour_a_key(
-    tmp_path: Path, idempotent: bool | None, honoured: bool
-) -> None:
+def test_a_tool_that_says_that_it_acts_twice_is_not_believed_to_honour_a_key(tmp_path: Path) -> None:
     async def work(desk: Desk) -> None:
         action = desk.gateway.gate.contracts.action(("", "enter"))
         assert action is not None
-        assert action.contract.execution.honours_key is honoured
+        assert action.contract.execution.honours_key is False
 
-    hints = ToolAnnotations(idempotent_hint=idempotent)
+    hints = ToolAnnotations(idempotent_hint=False)
     at_a_desk(tmp_path, work, annotations=hints, changes={"{timeout: 20s}": "{timeout: 20s, honours_key: true}"})
+
+
+@pytest.mark.requirement("KEY-reaches-the-tool")
+def test_a_tool_whose_call_carries_no_key_is_not_declared_to_honour_one(tmp_path: Path) -> None:
+    changes = {"{timeout: 20s}": "{timeout: 20s, honours_key: true}"}
+    with pytest.raises(ContractFileError, match="does not carry the idempotency key"):
+        asyncio.run(_start(tmp_path, changes=changes))
 
 
 @pytest.mark.requirement("GATEWAY-hints", "L34")

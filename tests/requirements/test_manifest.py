@@ -17,7 +17,7 @@ PRINTED = {
     r"HS-\d\d": 14,
     r"DISC-.*": 12,
     r"STATE-[a-z-]+": 19,
-    r"STATE-[a-z-]+->[a-z-]+": 44 + 7,
+    r"STATE-[a-z-]+->[a-z-]+": 44 + 8,
     r"REC-\d\d": 21,
     r"CLASS-[a-z-]+": 6,
     r"TRUST-\d": 5,

@@ -52,7 +52,7 @@ NEW: dict[str, Any] = {
     ),
     **fields(contract_ref="", before=None, before_ref="", attempts=0, attempt_open=False, timeout_us=0),
     **fields(ended_us=0, observation=None, observation_ref="", reading=None, reading_ref="", lookup=""),
-    **fields(left_before=False, release=None, engine=""),
+    **fields(left_before=False, release=None, engine="", first_executed_us=0, first_ended_us=0),
     **fields(sighted=False, seen=False),
     **fields(polls=0, late_polls=0, held_since_us=0, looked_us=0, due_us=None, judgement=NOTHING_JUDGED),
     **fields(
@@ -255,6 +255,7 @@ STEPS: dict[str, tuple[State, Event, dict[str, Any]]] = {
         {
             **fields(state=S.EXECUTING, attempts=2, timeout_us=50, executed_us=100, ended_us=0, polls=0),
             **fields(late_polls=0, held_since_us=0, looked_us=0, lookup="", observation=None, left_before=True),
+            **fields(first_executed_us=100),
             **fields(observation_ref="", due_us=100, resolution="", decision=""),
         },
     ),
@@ -263,7 +264,7 @@ STEPS: dict[str, tuple[State, Event, dict[str, Any]]] = {
         Event(K.OBSERVED, 100, (S.ACCEPTED,), {"ended": 95, "due": 120}, {"observation": "o1"}),
         {
             **fields(state=S.ACCEPTED, observation={"ended": 95, "due": 120}, observation_ref="o1"),
-            **fields(attempt_open=False, ended_us=95, due_us=120),
+            **fields(attempt_open=False, ended_us=95, first_ended_us=95, due_us=120),
         },
     ),
     "observed, nothing due": (
@@ -271,7 +272,7 @@ STEPS: dict[str, tuple[State, Event, dict[str, Any]]] = {
         Event(K.OBSERVED, 100, (S.ACCEPTED,), {"ended": 95}),
         {
             **fields(state=S.ACCEPTED, observation={"ended": 95}, observation_ref=""),
-            **fields(attempt_open=False, ended_us=95),
+            **fields(attempt_open=False, ended_us=95, first_ended_us=95),
         },
     ),
     "looked up": (S.PENDING, Event(K.LOOKED_UP, 100, (), {"status": "landed"}), {"lookup": "landed"}),
@@ -313,7 +314,11 @@ STEPS: dict[str, tuple[State, Event, dict[str, Any]]] = {
             **fields(due_us=900, review="look", incident="alarm", reconciled_us=100, decision=""),
         },
     ),
-    "resumed in an attempt": (S.EXECUTING, Event(K.RESUMED, 100), {"attempt_open": False, "ended_us": 100}),
+    "resumed in an attempt": (
+        S.EXECUTING,
+        Event(K.RESUMED, 100),
+        {"attempt_open": False, "ended_us": 100, "first_ended_us": 100},
+    ),
     "signalled": (S.PENDING, Event(K.SIGNALLED, 100), {"due_us": 100}),
     "signalled, until a time": (S.PENDING, Event(K.SIGNALLED, 100, (), {"due": 500}), {"due_us": 500}),
     "cancelled while it runs": (S.PENDING, Event(K.CANCELLED, 100), {"cancelled": True, "due_us": 100}),

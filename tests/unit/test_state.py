@@ -51,6 +51,7 @@ PRINTED = {
     "abandoned": "",
 }
 OURS = {
+    ("pending", "executing"),
     ("executing", "rolled_back"),
     ("reconciliation_failed", "rolled_back"),
     ("review_required", "pending"),
@@ -166,13 +167,14 @@ def test_success_is_reached_only_from_states_in_which_something_was_read() -> No
 
 
 @pytest.mark.requirement("STATE-RULE-unknown-not-executed")
-def test_unknown_leads_to_execution_only_by_a_person_or_a_failure_that_is_final() -> None:
-    def by_person_or_final(before: State, after: State) -> bool:
-        return before is State.REVIEW_REQUIRED or (before is State.FAILED)
+def test_unknown_leads_to_execution_only_by_a_person_a_final_failure_or_an_honoured_key() -> None:
+    def by_person_final_or_key(before: State, after: State) -> bool:
+        honoured = (before, after) == (State.PENDING, State.EXECUTING)
+        return honoured or before in (State.REVIEW_REQUIRED, State.FAILED)
 
     assert not can(State.UNKNOWN, State.EXECUTING)
     assert not can(State.UNKNOWN, State.FAILED)
-    assert State.EXECUTING not in reachable(State.UNKNOWN, by_person_or_final)
+    assert State.EXECUTING not in reachable(State.UNKNOWN, by_person_final_or_key)
 
 
 @pytest.mark.requirement(

@@ -66,13 +66,13 @@ def test_success_is_reached_only_from_where_a_reading_was_judged() -> None:
     assert State.RECONCILED_SUCCESS not in unread
 
 
-def test_unknown_reaches_another_execution_only_through_what_is_refuted_and_failed() -> None:
-    gates = frozenset({State.FAILED, State.REVIEW_REQUIRED})
+def test_unknown_reaches_another_execution_only_through_a_failure_a_person_or_an_honoured_key() -> None:
+    gates = frozenset({State.FAILED, State.REVIEW_REQUIRED, State.PENDING})  # PENDING: under an honoured key
     assert State.EXECUTING not in reach(State.UNKNOWN, without=gates)
     assert State.VALIDATED not in reach(State.UNKNOWN, without=gates)
     assert State.EXECUTING not in reach(State.UNKNOWN, without=gates | {State.UNKNOWN})
     only = {state for state in State if can(state, State.EXECUTING)}
-    assert only == {State.VALIDATED}
+    assert only == {State.VALIDATED, State.PENDING}
     assert {state for state in State if can(state, State.VALIDATED)} == {
         State.PROPOSED,
         State.FAILED,

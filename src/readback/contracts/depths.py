@@ -149,9 +149,6 @@ def check_key(options: Options, keyless: str, problems: Problems) -> None:
     if options.honours_key and keyless:
         reason = f"{keyless} Pass it on, or leave `honours_key` out: the tool cannot honour a key that it is not given."
         problems.add("execute.honours_key", ContractFieldError(reason))
-    if options.key_valid_for_us and not options.honours_key:
-        reason = "It says how long the tool knows a key, and the contract does not say `honours_key: true`."
-        problems.add("key_valid_for", ContractFieldError(reason))
 
 
 def check_times(options: Options, times: Mapping[str, int], problems: Problems) -> None:
