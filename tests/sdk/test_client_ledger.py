@@ -214,8 +214,8 @@ def _rolled_back(desk: Desk) -> ActionDefinition[Any]:
 STORIES: dict[str, tuple[Story, State]] = {
     "verified": (_verified, State.RECONCILED_SUCCESS),
     "already so": (_already_so, State.RECONCILED_SUCCESS),
-    "already so, refused": (_already_so_refused, State.FAILED),
-    "lied": (_lied, State.FAILED),
+    "already so, refused": (_already_so_refused, State.REVIEW_REQUIRED),
+    "lied": (_lied, State.REVIEW_REQUIRED),
     "lied, nowhere to look": (_lied_nowhere_to_look, State.REVIEW_REQUIRED),
     "unknown": (_unknown, State.UNKNOWN),
     "pending": (_pending, State.PENDING),

@@ -128,7 +128,8 @@ def test_a_cancelled_caller_leaves_a_saga_that_others_go_on_with() -> None:
             return told
 
     told = asyncio.run(again())
-    assert told.state in (State.RECONCILED_SUCCESS, State.COMPENSATED, State.FAILED)
+    ends = (State.RECONCILED_SUCCESS, State.COMPENSATED, State.FAILED, State.REVIEW_REQUIRED)
+    assert told.state in ends
     assert (told.state is State.RECONCILED_SUCCESS) == (len(ROWS) == 3)
 
 

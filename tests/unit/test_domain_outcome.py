@@ -171,6 +171,7 @@ def test_what_is_told_depends_on_everything_that_is_known() -> None:
         attempted=True,
         observed=True,
         reason="a-code",
+        detail="A detail.",
     )
     told(replace(BARE, attempts=1), attempted=True)
     told(replace(BARE, attempts=1, observation=ANSWER), attempted=True, observed=True)
