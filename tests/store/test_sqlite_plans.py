@@ -93,6 +93,33 @@ def test_what_the_writer_looks_up_is_in_an_index(tmp_path: Path, sql: str, count
             assert step.startswith("SEARCH "), f"{sql}: {step}"
 
 
+@pytest.mark.parametrize("stamp", ["rb-a00007", "nobody's"])
+def test_a_look_up_by_stamp_costs_the_same_in_a_ledger_of_any_size(tmp_path: Path, stamp: str) -> None:
+    """Counted in steps of SQLite's machine: the tenant's index has the ids in order, and is as long as the ledger."""
+
+    def steps(actions: int) -> int:
+        with open_sqlite_store(tmp_path / f"{actions}.db") as store:
+            store.append([sample_creation(f"a{number:05}") for number in range(actions)])
+            asked: list[tuple[str, rows.Row]] = []
+            answer = store._rows
+
+            def remember(sql: str, values: rows.Row = ()) -> list[rows.Row]:
+                asked.append((sql, values))
+                return answer(sql, values)
+
+            store._rows = remember  # type: ignore[method-assign]
+            found = store.by_stamp("acme", stamp)
+            assert found == (None if stamp == "nobody's" else "a00007")
+            assert store._writer is not None
+            taken: list[None] = []
+            store._writer.set_progress_handler(lambda: bool(taken.append(None)), 1)
+            store._writer.execute(*asked[0]).fetchall()
+            store._writer.set_progress_handler(None)
+            return len(taken)
+
+    assert steps(2_000) <= steps(20) + 4
+
+
 def test_polling_again_and_again_touches_four_indexes_less(tmp_path: Path) -> None:
     """An update that leaves tenant, run, contract and stamp alone does not say that it sets them."""
     with open_sqlite_store(tmp_path / "ledger.db") as store:

@@ -94,6 +94,21 @@ def test_no_question_reads_a_whole_table(store: PostgresStore, monkeypatch: pyte
     assert read_whole == []
 
 
+def test_a_look_up_by_stamp_goes_by_the_stamps_alone(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not along the ids: for a stamp that nothing has, that is every action of the ledger."""
+    asked: list[tuple[str, Any]] = []
+    answer = store._readers.rows
+
+    def rows(sql: str, values: Sequence[Any] | dict[str, Any] = ()) -> list[tuple[Any, ...]]:
+        asked.append((sql, values))
+        return answer(sql, values)
+
+    monkeypatch.setattr(store, "_rows", rows)
+    assert store.by_stamp("t1", "nobody's") is None
+    plan = "\n".join(_plan(store, *asked[0]))
+    assert "action_of_stamp" in plan, plan
+
+
 def test_what_has_no_place_is_found_without_walking_what_has_one(store: PostgresStore) -> None:
     store.append([sample_creation("z")])
     plan = "\n".join(_plan(store, sequencing._UNPLACED, (1,)))

@@ -187,7 +187,9 @@ class Queries:
     def by_stamp(self, tenant: str, stamp: str) -> str | None:
         if not stamp:
             return None
-        sql = "SELECT min(action_id) FROM action WHERE stamp = %s AND tenant = %s AND stamp <> ''"
+        # `OFFSET 0`: else the least id is looked for along the ids, which walks every action where there is none.
+        found = "SELECT action_id FROM action WHERE stamp = %s AND tenant = %s AND stamp <> '' OFFSET 0"
+        sql = f"SELECT min(action_id) FROM ({found}) AS found"  # noqa: S608 - of our own text
         return cast("str | None", rows.plain(self._rows(sql, (stamp, tenant))[0])[0])
 
     def evidence(self, tenant: str, digest: str) -> Evidence | None:
