@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import resource
@@ -10,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import zlib
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -551,3 +553,73 @@ def test_the_child_of_a_fork_is_refused_by_name_and_waits_for_no_thread(tmp_path
         "ended 0",
         "parent True",
     ], done.stderr
+
+
+class Folded(BaseHTTPRequestHandler):
+    """Answers with what it was asked by, or with a bomb."""
+
+    def do_GET(self) -> None:
+        body = json.dumps({name.lower(): value for name, value in self.headers.items()}).encode()
+        self.send_response(200)
+        if self.path.startswith("/api/bomb"):
+            coding = self.path.rpartition("/")[2]
+            body = gzip.compress(bytes(40_000_000)) if coding == "gzip" else zlib.compress(bytes(40_000_000))
+            self.send_header("Content-Encoding", coding)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        with suppress(OSError):
+            self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def folded() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Folded) as server:
+        serving = threading.Thread(target=server.serve_forever, daemon=True)
+        serving.start()
+        yield f"http://127.0.0.1:{server.server_port}/api/"
+        server.shutdown()
+        serving.join()
+
+
+@pytest.mark.requirement("SEC-scripts-apart")
+@pytest.mark.parametrize(
+    "name",
+    ["Host", "host", "X-HTTP-Method-Override", "X_HTTP_Method_Override", "x-method-override", "X-HTTP-Method",
+     "Content-Length", "Transfer-Encoding", "Connection", "Upgrade", "Expect", "TE", "X-Forwarded-Host",
+     "X-Original-URL", "Proxy-Authorization", "Accept-Encoding", "bad name", "bad\nname", ""],
+)  # fmt: skip
+def test_a_script_s_look_says_neither_where_it_goes_nor_how_nor_how_long_it_is(
+    name: str, engine: MontyEngine, folded: str
+) -> None:
+    for call in ("get", "head"):
+        with pytest.raises(ScriptError, match=r"PermissionError|no header can say"):
+            ran(engine, f"return http.{call}({folded + 'x'!r}, headers={{{name!r}: 'x'}})", {"http": [folded]})
+    with pytest.raises(ScriptError):
+        ran(engine, f"return http.get({folded + 'x'!r}, headers={{'X-A': 'a\\r\\nHost: b'}})", {"http": [folded]})
+
+
+@pytest.mark.requirement("SEC-scripts-apart")
+def test_a_script_s_own_headers_are_sent_beside_ours(engine: MontyEngine, folded: str) -> None:
+    asked = f"return json.decode(http.get({folded + 'x'!r}, headers={{'X-Tenant': 'acme', 'Accept': 'a/b'}})['body'])"
+    sent = ran(engine, asked, {"http": [folded]}).value
+    assert isinstance(sent, dict)
+    assert (sent["x-tenant"], sent["accept"], sent["accept-encoding"]) == ("acme", "a/b", "identity")
+    assert sent["host"] == folded.split("/")[2]
+    assert "content-length" not in sent
+
+
+@pytest.mark.requirement("SEC-peer-limits")
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "zstd", "gzip, gzip"])
+def test_an_answer_is_unfolded_no_further_than_to_its_limit(coding: str, engine: MontyEngine, folded: str) -> None:
+    url = folded + "bomb/" + coding.replace(", ", ",")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    answer = ran(engine, f"a = http.get({url!r}); return [a['status'], len(a['body'])]", {"http": [folded]})
+    assert isinstance(answer.value, list)
+    status, size = answer.value
+    assert (status, size) in ((200, ScriptLimits().body_bytes), (0, 0))
+    assert (status == 200) is (coding in ("gzip", "deflate"))
+    assert answer.failed, "a part of an answer says nothing of the rest"
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 120_000

@@ -7,11 +7,14 @@ took the message over, which is acceptance. Everything that goes into a header i
 from __future__ import annotations
 
 import re
+import threading
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from socket import SHUT_RDWR, socket
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from readback.canon import Json
 from readback.canon.limits import STRING_MAX_BYTES
@@ -28,6 +31,7 @@ from readback.domain.errors import (
 from readback.domain.line_ends import HEADER as ENDS_HEADER
 from readback.domain.line_ends import ends_of
 from readback.domain.observation import one_line
+from readback.lifecycle.decoding import Sought
 
 if TYPE_CHECKING:
     import smtplib
@@ -36,6 +40,10 @@ if TYPE_CHECKING:
 
 STAMP_HEADER: Final = "X-Readback-Stamp"
 TIMEOUT_DEFAULT_S: Final = 30.0
+WHOLE_TIMES: Final = 6
+"""How much longer than one step of it a whole session may take, whatever its replies drip."""
+REPLY_MAX_BYTES: Final = 65_536
+REPLY_LINE_MAX_BYTES: Final = 8_192
 RECIPIENTS_MAX: Final = 100
 HEADER_VALUE_MAX_CHARACTERS: Final = 900
 """One header line; a mail's lines end at 998."""
@@ -48,6 +56,8 @@ _ADDRESS: Final = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9.
 _TOKEN: Final = re.compile(r"[A-Za-z0-9-]{1,64}")
 _STAMP: Final = re.compile(r"[\x21-\x7e]{1,256}")
 _OURS: Final = frozenset({"from", "to", "cc", "bcc", "sender", "subject", "date", "message-id", "mime-version"})
+_UNQUOTED: Final = "the server's words are left out: they quote the password"
+_REPLY: Final = re.compile(rb"([2-5]\d\d)([ -]|$)(.*)", re.DOTALL)
 _ENCODED_WORD: Final = re.compile(r"=\?.*\?=")
 """What a mail library decodes (RFC 2047) when it is handed a header's text; a line break may come out of it."""
 
@@ -85,6 +95,8 @@ class SmtpExecutor:
         self._local_hostname = local_hostname
         self._tls = tls
         self._sole = sole
+        self._here = threading.local()
+        """The password that this thread's session sent: a server may quote it."""
 
     def send(
         self,
@@ -110,19 +122,29 @@ class SmtpExecutor:
         message = _message(ctx, sender, recipients, subject, text, {**(headers or {}), **own})
         content = message.as_bytes()
         answer: dict[str, Json] = {"message_id": str(message["Message-ID"]), "stamp": ctx.stamp}
-        with self._session() as smtp:
+        with self._watched() as watch, self._session(watch) as smtp:
             with self._before_dispatch():
                 said, refused = _envelope(smtp, sender, recipients)
             if len(refused) < len(recipients):
-                said = self._hand_over(smtp, content)
+                said = self._hand_over(smtp, content, watch)
         code, reply = said
         accepted: list[Json] = [each for each in recipients if code == 250 and each not in refused]
         word = "refused" if not accepted else "partial" if refused else "accepted"
-        told: dict[str, Json] = {each: {"code": no, "reply": _line(why)} for each, (no, why) in refused.items()}
-        answer |= {"status": word, "code": code, "reply": _line(reply), "accepted": accepted, "refused": told}
+        told: dict[str, Json] = {each: {"code": no, "reply": self._line(why)} for each, (no, why) in refused.items()}
+        answer |= {"status": word, "code": code, "reply": self._line(reply), "accepted": accepted, "refused": told}
         return answer
 
-    def _hand_over(self, smtp: smtplib.SMTP, content: bytes) -> tuple[int, bytes]:
+    def _line(self, reply: bytes) -> str:
+        return one_line(self._said(reply.decode("utf-8", "replace")))
+
+    def _said(self, what: object) -> str:
+        """What a server said, without the words of one that quotes the line with the password."""
+        text = str(what)
+        password = getattr(self._here, "password", "")
+        quoted = password and (password in text or Sought([password]).stands_in(text))
+        return _UNQUOTED if quoted else text
+
+    def _hand_over(self, smtp: smtplib.SMTP, content: bytes, watch: _Watch) -> tuple[int, bytes]:
         """The message itself. From here on its effect is open unless the server replies."""
         import smtplib
 
@@ -133,20 +155,31 @@ class SmtpExecutor:
                 raise self._not_given(f"it answered DATA with {error.smtp_code}") from error
             return error.smtp_code, error.smtp_error if isinstance(error.smtp_error, bytes) else b""
         except (smtplib.SMTPException, OSError) as error:
-            if isinstance(error, TimeoutError) or isinstance(error.__context__, TimeoutError):
+            if watch.is_late or isinstance(error, TimeoutError) or isinstance(error.__context__, TimeoutError):
                 raise ToolTimeoutError(f"{self.name!r} took the message and did not reply in time.") from error
             raise ToolError(
-                f"{self.name!r} broke off after it was handed the message: {error}",
+                f"{self.name!r} broke off after it was handed the message: {self._said(error)}",
                 remedy="Its effect is being read back.",
                 code="tool.connection-lost",
             ) from error
 
     @contextmanager
-    def _session(self) -> Iterator[smtplib.SMTP]:
+    def _watched(self) -> Iterator[_Watch]:
+        """The limit of time for all of it. Raises as `_before_dispatch` where no thread can watch."""
+        with self._before_dispatch():
+            watch = _Watch(self._timeout_s * WHOLE_TIMES)
+            watch.begin()
+        try:
+            yield watch
+        finally:
+            watch.end()
+
+    @contextmanager
+    def _session(self, watch: _Watch) -> Iterator[smtplib.SMTP]:
         import smtplib
 
         with self._before_dispatch():
-            smtp = self._connect()
+            smtp = self._connect(watch)
         try:
             yield smtp
         finally:
@@ -154,28 +187,31 @@ class SmtpExecutor:
                 smtp.quit()
             smtp.close()
 
-    def _connect(self) -> smtplib.SMTP:
+    def _connect(self, watch: _Watch) -> smtplib.SMTP:
         import smtplib
         import ssl
+
+        plain, secure = _bounded(smtplib.SMTP), _bounded(smtplib.SMTP_SSL)
 
         host, port = self._address
         tls = None if self._security == "none" else self._tls or ssl.create_default_context()
         if self._security == "tls":
-            smtp: smtplib.SMTP = smtplib.SMTP_SSL(
-                host, port, self._local_hostname, timeout=self._timeout_s, context=tls
-            )
+            smtp: Any = secure(watch, local_hostname=self._local_hostname, timeout=self._timeout_s, context=tls)
         else:
-            smtp = smtplib.SMTP(host, port, self._local_hostname, timeout=self._timeout_s)
+            smtp = plain(watch, local_hostname=self._local_hostname, timeout=self._timeout_s)
         try:
+            smtp.reach(host, port)
             if self._security == "starttls":
                 smtp.starttls(context=tls)
+                watch.over(smtp.sock)
             smtp.ehlo_or_helo_if_needed()
             if self._user is not None:
-                smtp.login(self._user, self._password() if callable(self._password) else self._password or "")
+                self._here.password = self._password() if callable(self._password) else self._password or ""
+                smtp.login(self._user, self._here.password)
         except BaseException:
             smtp.close()
             raise
-        return smtp
+        return smtp  # type: ignore[no-any-return]
 
     @contextmanager
     def _before_dispatch(self) -> Iterator[None]:
@@ -185,13 +221,109 @@ class SmtpExecutor:
         try:
             yield
         except (smtplib.SMTPException, OSError, UnicodeError) as error:  # the last: a password that is not ASCII
-            raise self._not_given(f"{type(error).__name__}: {error}") from error
+            raise self._not_given(f"{type(error).__name__}: {self._said(error)}") from error
 
     def _not_given(self, why: str) -> ToolError | NotDispatchedError:
         said = f"{self.name!r} could not be given the message: {why}"
         if self._sole:
             return NotDispatchedError(said)
         return ToolError(said, remedy="Its effect is being read back.", code="tool.unreachable")
+
+
+class _Watch:
+    """Ends a session's connection when the time for all of it is over."""
+
+    def __init__(self, seconds: float) -> None:
+        self.is_late = False
+        self._socket: socket | None = None
+        self._timer = threading.Timer(seconds, self._end)
+        self._timer.daemon = True
+
+    def begin(self) -> None:
+        """Raises OSError where the system gives no thread."""
+        try:
+            self._timer.start()
+        except RuntimeError as error:
+            raise OSError("the system gives no more threads") from error
+
+    def end(self) -> None:
+        """No connection is ended any more."""
+        self._timer.cancel()
+        self._timer.join()
+
+    def over(self, connection: socket) -> None:
+        """The connection that it ends: the one on the wire, or the one with TLS in its place."""
+        self._socket = connection
+        if self.is_late:
+            self._end()
+
+    def _end(self) -> None:
+        self.is_late = True
+        if self._socket is not None:
+            with suppress(OSError):
+                socket.shutdown(self._socket, SHUT_RDWR)
+
+
+@cache
+def _bounded(kind: Any) -> Any:
+    """The library's own client, whose replies end: with their size, and with the session's time."""
+    import smtplib
+
+    class Bounded(kind):  # type: ignore[misc]
+        def __init__(self, watch: _Watch, **given: Any) -> None:
+            self._watch = watch
+            self.file: Any = None
+            super().__init__(**given)
+
+        def reach(self, host: str, port: int) -> None:
+            """Connects; the name is what a certificate is held against."""
+            self._host = host
+            code, said = self.connect(host, port)
+            if code != 220:
+                self.close()
+                raise smtplib.SMTPConnectError(code, said)
+
+        def _get_socket(self, host: str, port: int, timeout: float) -> Any:
+            made = super()._get_socket(host, port, timeout)
+            self._watch.over(made)
+            return made
+
+        def getreply(self) -> tuple[int, bytes]:
+            """One reply, each of whose lines ended. One that was cut short is none: its number may be another's."""
+            if self.file is None:
+                self.file = self.sock.makefile("rb")
+            lines: list[bytes] = []
+            size = 0
+            while True:
+                line = self._line()
+                size += len(line)
+                found = _REPLY.match(line.rstrip(b"\r\n"))
+                if found is None or size > REPLY_MAX_BYTES:
+                    self.close()
+                    raise smtplib.SMTPServerDisconnected(
+                        f"the reply is over {REPLY_MAX_BYTES} bytes" if found else "the reply is none of SMTP"
+                    )
+                lines.append(found[3].strip(b" \t"))
+                if found[2] != b"-":
+                    return int(found[1]), b"\n".join(lines)
+
+        def _line(self) -> bytes:
+            try:
+                line = bytes(self.file.readline(REPLY_LINE_MAX_BYTES))
+            except OSError as error:
+                self.close()
+                raise smtplib.SMTPServerDisconnected(f"Connection unexpectedly closed: {error}") from error
+            if not line.endswith(b"\n"):
+                self.close()
+                long = len(line) >= REPLY_LINE_MAX_BYTES
+                raise smtplib.SMTPServerDisconnected(
+                    f"a line of the reply is over {REPLY_LINE_MAX_BYTES} bytes"
+                    if long
+                    else "Connection unexpectedly closed"
+                )
+            return line
+
+    return Bounded
 
 
 _Reply: TypeAlias = tuple[int, bytes]
@@ -278,7 +410,3 @@ def _one_header_line(name: str, value: str) -> None:
     _no_control(f"the header {name}", value)
     if len(value) > HEADER_VALUE_MAX_CHARACTERS:
         raise OversizeError(f"The header {name} has over {HEADER_VALUE_MAX_CHARACTERS} characters.")
-
-
-def _line(reply: bytes) -> str:
-    return one_line(reply.decode("utf-8", "replace"))

@@ -9,8 +9,10 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import re
 import stat
 import threading
+import zlib
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
@@ -27,8 +29,22 @@ DIGESTS: Final = ("sha256", "sha384", "sha512", "sha1", "md5")
 FAILED_STATUS: Final = (408, 425, 429)
 """Beside those from 500 on: answers that say nothing about what was asked for."""
 ASKED_MAX_CHARACTERS: Final = 500
+HEADERS_OURS: Final = frozenset(
+    {
+        "accept-encoding", "connection", "content-encoding", "content-length", "content-type", "expect", "forwarded",
+        "host", "http2-settings", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "via",
+        "x-forwarded-host", "x-forwarded-server", "x-host", "x-http-host-override", "x-http-method",
+        "x-http-method-override", "x-method-override", "x-original-host", "x-original-method", "x-original-url",
+        "x-rewrite-url",
+    }
+)  # fmt: skip
+"""Headers that say where a request goes, by what method, or how long it is. Those are `allow.http`'s to say."""
+HEADERS_MAX: Final = 50
+HEADER_MAX_CHARACTERS: Final = 8_192
 SQL_STEPS: Final = 2_000_000
 """Of SQLite's machine, after which a query is stopped."""
+_HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
+_HEADER_VALUE: Final = re.compile(r"[\t\x20-\x7e]*")
 _ROOT = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _PART = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
@@ -68,12 +84,13 @@ class WorldHost:
     def _asked(self, method: str, url: str, headers: Mapping[str, str] | None) -> Json:
         if not any(_within(url, prefix) for prefix in self._allow.http):
             raise PermissionError(f"{url!r:.120} is not among the addresses that `allow.http` names")
+        sent = _headers(headers)
         came: list[Json] = []
         broke: list[Exception] = []
 
         def ask() -> None:
             try:
-                came.append(self._answered(method, url, headers))
+                came.append(self._answered(method, url, sent))
             except (TypeError, ValueError) as error:  # headers that are none
                 broke.append(error)
 
@@ -84,24 +101,25 @@ class WorldHost:
             raise ValueError(str(broke[0]))
         return came[0] if came else _nothing(f"no whole answer within {self._limits.host_seconds:g} s")
 
-    def _answered(self, method: str, url: str, headers: Mapping[str, str] | None) -> Json:
+    def _answered(self, method: str, url: str, headers: Mapping[str, str]) -> Json:
         import httpx
 
         body, cut = bytearray(), False
         try:
             with (
                 httpx.Client(timeout=self._limits.host_seconds, follow_redirects=False, trust_env=False) as client,
-                client.stream(method, url, headers=dict(headers or {})) as answer,
+                client.stream(method, url, headers={**headers, "Accept-Encoding": "identity"}) as answer,
             ):
                 started_us = self._now_us()
-                for chunk in answer.iter_bytes(16_384):
-                    body += chunk
+                unfold = _unfolding(answer.headers.get("content-encoding", ""), self._limits.body_bytes + 1)
+                for chunk in answer.iter_raw(16_384):
+                    body += unfold(chunk)
                     slow = self._now_us() - started_us > self._limits.host_seconds * 1_000_000
                     if len(body) > self._limits.body_bytes or slow:
                         cut = True
                         break
                 found: dict[str, Json] = {"status": answer.status_code, "headers": dict(answer.headers.items())}
-        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+        except (httpx.HTTPError, httpx.InvalidURL, OSError, zlib.error) as error:
             return _nothing(f"{type(error).__name__}: {error}"[:200])
         text = bytes(body[: self._limits.body_bytes]).decode("utf-8", "replace")
         return {**found, "body": text, **({"cut": True} if cut else {})}
@@ -200,6 +218,47 @@ class WorldHost:
         except FileNotFoundError as error:
             raise _UnavailableError(f"the database {path!r:.120} of `allow.sql` cannot be opened") from error
         return [{key: _cell(value) for key, value in row.items()} for row in rows]
+
+
+def _headers(given: object) -> dict[str, str]:
+    """The headers that a script may send. Raises PermissionError for others, ValueError for what is none."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping) or len(given) > HEADERS_MAX:
+        raise ValueError(f"headers are an object of at most {HEADERS_MAX} names and texts")
+    sent: dict[str, str] = {}
+    for name, value in given.items():
+        if not isinstance(name, str) or not isinstance(value, str) or len(name) + len(value) > HEADER_MAX_CHARACTERS:
+            raise ValueError(f"a header is a name and a text of at most {HEADER_MAX_CHARACTERS} characters")
+        if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
+            raise ValueError(f"the header {name!r:.60} holds what no header can say")
+        plain = name.lower().replace("_", "-")  # some servers take one for the other
+        if plain in HEADERS_OURS or plain.startswith("proxy-"):
+            raise PermissionError(
+                f"the header {name!r:.60} is not a script's to send: `allow.http` says where to and how"
+            )
+        sent[name] = value
+    return sent
+
+
+def _unfolding(coding: str, most: int) -> Callable[[bytes], bytes]:
+    """Decompresses an answer piece by piece, and no further than to `most` bytes in all. Raises zlib.error."""
+    match coding.strip().lower():
+        case "" | "identity":
+            return lambda chunk: chunk
+        case "gzip" | "x-gzip" | "deflate":
+            inner, left = zlib.decompressobj(wbits=47), [most]
+        case other:
+            raise zlib.error(f"the answer is encoded by {other!r:.40}, which was not asked for")
+
+    def unfold(chunk: bytes) -> bytes:
+        if left[0] <= 0:
+            return b""
+        out = inner.decompress(chunk, left[0])
+        left[0] -= len(out)
+        return out
+
+    return unfold
 
 
 def _whole(number: int, most: int) -> bytes:

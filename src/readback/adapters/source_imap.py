@@ -8,12 +8,12 @@ view. What a message in these folders proves is said by `proves`: that it was su
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import field, replace
 from hashlib import sha256
 from socket import SHUT_RDWR, socket
-from threading import Timer
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 from readback.canon import CanonError, Json
@@ -23,6 +23,7 @@ from readback.domain.errors import ContractFieldError, ReaderFailedError, Reader
 from readback.domain.line_ends import HEADER as ENDS_HEADER
 from readback.domain.line_ends import as_mail, with_ends
 from readback.domain.reading import Reading
+from readback.lifecycle.decoding import Sought
 
 if TYPE_CHECKING:
     import imaplib
@@ -37,7 +38,9 @@ CANDIDATES_MAX: Final = 50
 """Messages of one folder that a search may bring; with more, the look was not a whole one."""
 HEADER_MAX_BYTES: Final = 65_536
 MESSAGE_MAX_BYTES: Final = 10_485_760
-"""A larger message is shown without the hash of its body."""
+"""A larger message is shown without the hash of its body; the size that the server says, or sends, counts."""
+LINES_MAX_BYTES: Final = 1_048_576
+"""Of one command's answer, beside the messages in it."""
 
 Security: TypeAlias = Literal["tls", "starttls", "none"]
 Proof: TypeAlias = Literal["submitted", "delivered"]
@@ -48,6 +51,8 @@ Secret: TypeAlias = str | Callable[[], str]
 _SENDERS_FOLDER: Final = re.compile(r"(?:^|[./])(?:sent\b.*|outbox|drafts)$", re.IGNORECASE)
 _TOKEN: Final = re.compile(r"[A-Za-z0-9-]{1,64}")
 _QUOTABLE: Final = re.compile(r"[\x20-\x7e]{1,512}")
+_CODE: Final = re.compile(r"\[([A-Z-]{1,40})\]")
+_UNQUOTED: Final = "the server's words are left out: they quote the password"
 _UID: Final = re.compile(rb"\bUID (\d+)")
 _SIZE: Final = re.compile(rb"\bRFC822\.SIZE (\d+)")
 
@@ -115,6 +120,8 @@ class ImapSource:
         self._tls = tls
         self._candidates = candidates
         self._overlapping = overlapping
+        self._here = threading.local()
+        """The password that this thread's session sent: a server may quote it."""
 
     @property
     def proves(self) -> Proof:
@@ -164,8 +171,8 @@ class ImapSource:
         try:
             with self._session() as imap:
                 imap.noop()
-        except (_LoginError, imaplib.IMAP4.error, OSError, UnicodeError) as error:
-            raise ReaderFailedError(f"Source {self.name!r} does not answer: {error}") from error
+        except (_LoginError, imaplib.IMAP4.error, OSError, ValueError) as error:
+            raise ReaderFailedError(f"Source {self.name!r} does not answer: {self._said(error)}") from error
 
     # --- looking -----------------------------------------------------------------------------------------------
 
@@ -185,10 +192,21 @@ class ImapSource:
                     looked.found = self._together(before, looked.found)
         except _LoginError as error:
             looked.instead = Reading.not_visible(f"{self.name}: {error}")
-        except (imaplib.IMAP4.error, OSError, UnicodeError) as error:  # the last: a host's name that is none
+        except (
+            imaplib.IMAP4.error,
+            OSError,
+            ValueError,
+        ) as error:  # the last: a host or a number that is none
             # A session that breaks has shown nothing: what it did show until then may not be all.
-            looked.instead = Reading.unavailable(f"{self.name}: {type(error).__name__}: {error}")
+            looked.instead = Reading.unavailable(f"{self.name}: {type(error).__name__}: {self._said(error)}")
+        looked.unseen = self._said(looked.unseen)
         return looked
+
+    def _said(self, what: object) -> str:
+        """What a server said, without the words of one that quotes the line with the password."""
+        text = str(what)
+        password = getattr(self._here, "password", "")
+        return _UNQUOTED if password and (password in text or Sought([password]).stands_in(text)) else text
 
     def _together(self, before: list[Reading], here: list[Reading]) -> list[Reading]:
         """What several folders show: all of it, or where they overlap what the fullest of them shows."""
@@ -288,13 +306,15 @@ class ImapSource:
                     password = self._password() if callable(self._password) else self._password
                     if not _QUOTABLE.fullmatch(password):
                         raise UsageError(f"The password of {self.name!r} holds what IMAP cannot quote.")
+                    self._here.password = password
                     imap.login(_quoted(self._user), password)
                 except imaplib.IMAP4.abort:
                     raise
                 except imaplib.IMAP4.error as error:
-                    if "[UNAVAILABLE]" in str(error):
-                        raise
-                    raise _LoginError(f"the login was refused: {error}") from error
+                    code = _CODE.search(str(error))
+                    if code is not None and code[1] == "UNAVAILABLE":
+                        raise imaplib.IMAP4.error("[UNAVAILABLE]") from None  # its words may quote the whole line
+                    raise _LoginError(f"the login was refused{f' ({code[1]})' if code else ''}") from None
                 yield imap
             finally:
                 with suppress(imaplib.IMAP4.error, OSError):  # A farewell adds nothing to what was read.
@@ -328,7 +348,7 @@ class _Watch:
     def __init__(self, seconds: float) -> None:
         self._socket: socket | None = None
         self._is_late = False
-        self._timer = Timer(seconds, self._end)
+        self._timer = threading.Timer(seconds, self._end)
         self._timer.daemon = True
 
     def __enter__(self) -> _Watch:
@@ -363,6 +383,24 @@ def _watched(kind: type[_Client], watch: _Watch) -> type[_Client]:
             made = super()._create_socket(timeout)
             watch.over(made)
             return made
+
+        def _new_tag(self) -> Any:
+            self._read_bytes = self._line_bytes = 0
+            return super()._new_tag()
+
+        def read(self, size: int) -> bytes:
+            """A literal, whose size the server says: nothing of a larger one is read."""
+            self._read_bytes = getattr(self, "_read_bytes", 0) + size
+            if self._read_bytes > MESSAGE_MAX_BYTES + HEADER_MAX_BYTES:
+                raise self.abort(f"the answer holds over {MESSAGE_MAX_BYTES} bytes")
+            return bytes(super().read(size))
+
+        def readline(self) -> bytes:
+            line = bytes(super().readline())
+            self._line_bytes = getattr(self, "_line_bytes", 0) + len(line)
+            if self._line_bytes > LINES_MAX_BYTES:
+                raise self.abort(f"the answer has lines of over {LINES_MAX_BYTES} bytes")
+            return line
 
     return Watched
 

@@ -17,10 +17,16 @@ from readback.canon import ExactNumber, Json, JsonNumber, number_text
 from readback.canon.values import BYTES_KEY
 from readback.domain.change import REDACTED
 from readback.domain.observation_signs import one_line
+from readback.lifecycle.decoding import TEXT_MAX_CHARACTERS, Sought
 
 SECRET_MIN_CHARACTERS: Final = 4
 SECRET_LINE_MAX_CHARACTERS: Final = 65_536
 """A value that is longer is looked for as it is, and not in other forms."""
+SECRETS_MAX: Final = 64
+"""Values of one run that are looked for. Where there are more, no text of a payload is kept."""
+PAYLOAD_MAX_CHARACTERS: Final = 65_536
+"""So much text of one payload is looked through. The rest is not kept, nor is a text over TEXT_MAX_CHARACTERS."""
+OVERLAP_MAX_CHARACTERS: Final = 4_096
 HIDDEN_TEXT: Final = "[redacted]"
 JUDGEMENT: Final = "judgement"
 """The root of what is our own and not a payload: what a contract's author wrote in it stays as it is."""
@@ -42,11 +48,13 @@ class Secrecy:
     `of` gives the one to use: without paths there is nothing to learn, and one is enough for every run.
     """
 
-    __slots__ = ("_forms", "_paths", "_values")
+    __slots__ = ("_forms", "_left", "_paths", "_sought", "_values")
 
     def __init__(self, paths: tuple[str, ...]) -> None:
         self._paths = paths
         self._values: set[str] = set()
+        self._sought = Sought(())
+        self._left = PAYLOAD_MAX_CHARACTERS
         self._forms: tuple[str, ...] = ()
         """The values, and how they look in an address, in JSON, in a program's text or encoded; the longest first."""
 
@@ -66,6 +74,9 @@ class Secrecy:
         if values <= self._values:
             return
         self._values |= values
+        if len(self._values) > SECRETS_MAX:
+            return  # nothing is looked for: no text is kept
+        self._sought = Sought(self._values)
         forms = {form for each in self._values for form in (each, *forms_of(each))}
         forms = {form for form in forms if len(form) >= SECRET_MIN_CHARACTERS}
         self._forms = tuple(sorted(forms, key=lambda form: (-len(form), form)))
@@ -79,16 +90,23 @@ class Secrecy:
             head, *parts = path.split(".")
             if head == root:
                 value = _without(value, parts)
+        self._left = PAYLOAD_MAX_CHARACTERS
         return self._marked(value, ours=root == JUDGEMENT) if self._values else value
 
     def text(self, text: str) -> str:
-        """A sentence without the values in it, nor a part of one where the rest was cut off or guessed."""
-        return cleared(text, self._forms, HIDDEN_TEXT)
+        """A sentence without the values in it, nor a part of one where the rest was cut off or guessed. One that holds
+        a value in a form that only decoding shows is left out as a whole.
+        """
+        if self._is_beyond(text):
+            return HIDDEN_TEXT
+        kept = cleared(text, self._forms, HIDDEN_TEXT)
+        return HIDDEN_TEXT if self._sought.stands_in(kept, cut=kept.endswith(CUT)) else kept
 
     def recorded(self, data: dict[str, Json]) -> dict[str, Json]:
         """An event's data: its sentences without the values, its hints only where they do not hold one."""
         if not self._values:
             return data
+        self._left = PAYLOAD_MAX_CHARACTERS
         kept = {key: self.text(v) if key in _TEXTS and isinstance(v, str) else v for key, v in data.items()}
         for key in _HINTS:
             hint = kept.get(key)
@@ -100,7 +118,14 @@ class Secrecy:
         return kept
 
     def _holds(self, text: str) -> bool:
-        return cleared(text, self._forms, HIDDEN_TEXT) != text
+        return text != "" and self.text(text) != text
+
+    def _is_beyond(self, text: str) -> bool:
+        """Whether a text is more than is looked through, or more values are to be hidden than are looked for."""
+        if not self._values:
+            return False
+        self._left -= len(text)
+        return len(text) > TEXT_MAX_CHARACTERS or self._left < 0 or len(self._values) > SECRETS_MAX
 
     def _marked(self, value: Json, *, ours: bool) -> Json:
         if isinstance(value, str):
@@ -192,6 +217,10 @@ def _decoded(encoded: str) -> str:
 def _overlap(text: str, secret: str) -> int:
     """How much of the secret's beginning stands at the end of the text, where that is enough to be told from chance."""
     longest = min(len(text), len(secret))
+    if longest > OVERLAP_MAX_CHARACTERS:
+        longest = OVERLAP_MAX_CHARACTERS
+        if text[-longest:] in secret:  # a long part of a long value: all of it from where it may begin
+            return len(text) - max(text.find(secret[:SECRET_MIN_CHARACTERS]), 0)
     for size in range(longest, SECRET_MIN_CHARACTERS - 1, -1):
         if text.endswith(secret[:size]):
             return size

@@ -14,7 +14,8 @@ from typing import Final
 from urllib.parse import parse_qsl, unquote
 
 from readback.canon import Json
-from readback.lifecycle.secrecy import cleared, forms_of
+from readback.lifecycle.decoding import Sought
+from readback.lifecycle.secrecy import CUT, cleared, forms_of
 
 SECRET_MIN_CHARS: Final = 6
 """A shorter value is not looked for in what comes back: it would stand in half of all texts."""
@@ -38,10 +39,11 @@ _COOKIE: Final = re.compile(r"[^\s=;,]+=([^\s;]+)(?:; *|$)")
 class Credentials:
     """Values that nobody may see. Their forms are made when they are first looked for."""
 
-    __slots__ = ("_forms", "_values")
+    __slots__ = ("_forms", "_sought", "_values")
 
     def __init__(self, values: Iterable[str] = ()) -> None:
         self._values = tuple(values)
+        self._sought = Sought(())
         self._forms: tuple[str, ...] | None = None
         """What they look like, quoted and encoded too, the longest first."""
 
@@ -49,7 +51,7 @@ class Credentials:
         return bool(self._values)
 
     def text(self, text: str) -> str:
-        """The text without them."""
+        """The text without them; a text in which only decoding shows one is left out as a whole."""
         if not self._values:
             return text
         if self._forms is None:
@@ -57,7 +59,9 @@ class Credentials:
             known = {each for each in known if len(each) >= SECRET_MIN_CHARS}
             forms = {form for each in known for form in (each, *forms_of(each)) if len(form) >= SECRET_MIN_CHARS}
             self._forms = tuple(sorted(forms, key=lambda form: (-len(form), form)))
-        return cleared(text, self._forms, HIDDEN)
+            self._sought = Sought(known)
+        kept = cleared(text, self._forms, HIDDEN)
+        return HIDDEN if self._sought.stands_in(kept, cut=kept.endswith(CUT)) else kept
 
     def without(self, value: Json) -> Json:
         """The value with every text cleared of them."""
