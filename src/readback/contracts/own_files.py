@@ -11,7 +11,6 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from threading import Lock
 from typing import Final
 from unicodedata import normalize
 
@@ -27,28 +26,28 @@ LEDGER_ENDINGS: Final = ("", "-wal", "-shm", "-journal", ".unrecorded.jsonl", ".
 Identity = tuple[int, int]
 Place = tuple[Identity, str]
 """A folder, and a name in it."""
-_LOCK: Final = Lock()
+# No lock: one that another thread held while this process was forked would never be released in the child. Each step on
+# these is a single call of the interpreter's own, so threads do not see a half of it.
 _FILES: Final[dict[str, None]] = {}
 _FOLDERS: Final[dict[str, None]] = {}
 
 
 def keep(path: str | Path, endings: Iterable[str] = ("",)) -> None:
     """Notes a file, which need not exist yet. `endings`: the files beside it that belong to it."""
-    with _LOCK:
-        for ending in endings:
-            named = os.path.abspath(os.fspath(path) + ending)
-            _FILES.pop(named, None)
-            _FILES[named] = None
-        while len(_FILES) > KEPT_MAX:
-            del _FILES[next(iter(_FILES))]
+    for ending in endings:
+        _note(_FILES, os.path.abspath(os.fspath(path) + ending))
 
 
 def keep_folder(path: str | Path) -> None:
     """Notes a folder of which everything is Readback's own."""
-    with _LOCK:
-        _FOLDERS[os.path.abspath(os.fspath(path))] = None
-        while len(_FOLDERS) > KEPT_MAX:
-            del _FOLDERS[next(iter(_FOLDERS))]
+    _note(_FOLDERS, os.path.abspath(os.fspath(path)))
+
+
+def _note(kept: dict[str, None], named: str) -> None:
+    kept.pop(named, None)
+    kept[named] = None
+    while len(kept) > KEPT_MAX:
+        kept.pop(next(iter(tuple(kept))), None)
 
 
 def refuse_change(folder: int, name: str) -> None:
@@ -90,7 +89,7 @@ def held_below(folder: str) -> str:
     sought = _at(folder)
     if sought is None:
         return ""
-    for named in (*_FILES, *_FOLDERS):
+    for named in (*tuple(_FILES), *tuple(_FOLDERS)):
         if not os.path.lexists(named):
             continue
         if sought == _at(named) or any(place[0] == sought for place in _places(named)):
@@ -126,8 +125,7 @@ class _Own:
 
 def _look() -> _Own:
     """What is to be found of the own files now. Looked up anew: files and links change."""
-    with _LOCK:
-        files, folders = tuple(_FILES), tuple(_FOLDERS)
+    files, folders = tuple(_FILES), tuple(_FOLDERS)
     places, found = set[Place](), set[Identity]()
     for named in (*files, *folders):
         places.update(_places(named))
