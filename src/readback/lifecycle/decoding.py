@@ -15,7 +15,6 @@ from base64 import b32decode, b64decode
 from binascii import Error as NotEncoded
 from collections.abc import Iterable, Iterator
 from typing import Final
-from urllib.parse import unquote
 
 TEXT_MAX_CHARACTERS: Final = 16_384
 """Undoing all of it again and again takes some 20 ms."""
@@ -31,6 +30,7 @@ _ESCAPE: Final = re.compile(
 )
 """As JSON and program texts escape a character; a backslash before another one is no letter, and so does not count."""
 _LETTER_ESCAPE: Final = re.compile(r"\\[abfnrtv0]")
+_PERCENTS: Final = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 _QUOTED: Final = re.compile(r"=([0-9A-Fa-f]{2})|=\r?\n")
 _BASE16: Final = re.compile(r"(?:[0-9A-Fa-f]{2}[\s:,-]{0,2}){6,}")
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]{8,}(?:\s{1,2}[A-Za-z0-9+/_-]{8,})*")
@@ -120,7 +120,9 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def _without_percents(text: str) -> str:
-    return unquote(text, errors="replace") if "%" in text else text
+    if "%" not in text:
+        return text
+    return _PERCENTS.sub(lambda found: bytes.fromhex(found[0].replace("%", "")).decode("utf-8", "replace"), text)
 
 
 def _without_quoted(text: str) -> str:
