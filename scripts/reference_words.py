@@ -91,6 +91,13 @@ KEYS: Final[dict[str, Key]] = {
         "What must be true afterwards. At least one has to look at `authoritative`. Groups make an outcome partial "
         "where some hold and others do not.",
     ),
+    "intermediate": Key(
+        "condition, or named conditions",
+        "none",
+        "A state on the way to the wanted one, such as a queued job. When the window closes it is neither refuted nor "
+        "reversed while the attempt may still land. Later looks go on. An answer of accepted or pending means the "
+        "same.",
+    ),
     "fails_when": Key(
         "condition, or named conditions",
         "none",
@@ -404,6 +411,7 @@ WORDS: Final[dict[str, dict[str, str]]] = {
         "effect_shown": "A reading shows an effect of ours.",
         "executed": "An attempt may have reached the tool.",
         "key_record": "What became of the attempt can be looked up under its key (`.lookup`).",
+        "in_progress": "The answer was accepted or pending, or the state is one that the contract calls intermediate.",
         "resend_due": "The request was lost, nothing of it is seen, and its honoured key may be sent again now.",
         "key_honoured": "The contract says that the tool executes one key once, and attempts are left.",
         "dead": "Nothing of the attempt may still land.",

@@ -52,6 +52,7 @@ EVERY_KEY = """
         booked: authoritative.booked == true
         told: authoritative.told == true
     fails_when: {closed: authoritative.open == false}
+    intermediate: {counting: authoritative.told == false}
     may_change: [count, booked, told, stamp, version]
     on_unchanged: equivalent
     within: 20s
@@ -143,6 +144,7 @@ def _by_decorator() -> Any:
             "effects": {"booked": "authoritative.booked == true", "told": "authoritative.told == true"},
         },
         "fails_when": {"closed": "authoritative.open == false"},
+        "intermediate": {"counting": "authoritative.told == false"},
         "may_change": ["count", "booked", "told", "stamp", "version"], "noop": "equivalent", "within": "20s",
         "polls": ["0s", "1s", "2s"], "stable_for": "1s", "deadline": "40s", "late_window": "1m",
         "key_fields": ["sku"], "key_kept": "3d", "key_valid_for": "12h", "principals": ["agent:ops"],

@@ -349,6 +349,12 @@ def _sent_again(house: House) -> Outcome:
     return house.run(house.action(kind="create", execute={"timeout": "1s", "honours_key": True}, **STAMPED))
 
 
+def _queued(house: House) -> Outcome:
+    shop = _cleared(house).shop
+    shop.tool = lambda ctx, args: (shop.ship(ctx, args, status="queued"), (202, {"status": "accepted"}))[1]
+    return house.run(house.action(kind="create", **STAMPED))
+
+
 def _lost_and_wrong(**more: Any) -> Callable[[House], Outcome]:
     def play(house: House) -> Outcome:
         _cleared(house).shop.tool = _wrong_and_lost(house)
@@ -540,6 +546,7 @@ WALKS: Final[dict[str, Walk]] = {
     "RB-mismatch-resend": Walk(_sent_again, A.DISPATCH_AGAIN, S.RECONCILED_SUCCESS, calls=2),
     "RB-refuted-retry": Walk(_tried_again, A.RETRY_SAME_KEY, S.RECONCILED_SUCCESS, calls=2),
     "RB-refuted": Walk(_done_nothing(_nothing, find=True, late_window="5s"), A.FAIL, S.FAILED),
+    "RB-value-late": Walk(_queued, A.KEEP_UNKNOWN, S.UNKNOWN),
     "RB-value-reverse": Walk(_lost_and_wrong(), A.COMPENSATE_OR_ROLL_BACK, S.COMPENSATED),
     "RB-value-hold": Walk(_lost_and_wrong(compensate=None), A.HOLD_AND_ESCALATE, S.REVIEW_REQUIRED),
     "RB-drift": Walk(_drifted, A.HOLD_AND_ESCALATE, S.RECONCILED_SUCCESS, drifts=True),

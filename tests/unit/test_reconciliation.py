@@ -275,7 +275,11 @@ def test_partial_exists_only_between_effect_groups() -> None:
 def test_what_the_tool_said_never_verifies_and_never_refutes(status: ObservationStatus) -> None:
     said = observed(status)
     assert result(judged(HOLDS), before=BEFORE, observation=said).verdict is Verdict.VERIFIED
-    assert result(judged(VIOLATED, stamp=STAMP), before=BEFORE, observation=said).verdict is Verdict.REFUTED
+    over = result(judged(VIOLATED, stamp=STAMP), before=BEFORE, observation=said, dead=True)
+    assert over.verdict is Verdict.REFUTED
+    on_its_way = said.status in (ObservationStatus.ACCEPTED, ObservationStatus.PENDING)
+    open_still = result(judged(VIOLATED, stamp=STAMP), before=BEFORE, observation=said)
+    assert open_still.verdict is (OPEN if on_its_way else Verdict.REFUTED)
     assert result(judged(HOLDS, fault=Fault.TIMEOUT), observation=said).verdict is OPEN
 
 

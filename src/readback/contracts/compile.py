@@ -52,6 +52,7 @@ def compile_contract(
     expected = _expected_version(read, clauses)
     ensure = clauses.ensure(read.ensure)
     fails_when = clauses.checks("fails_when", read.fails_when)
+    intermediate = clauses.checks("intermediate", read.intermediate)
     approval_when = _approval_when(read, clauses)
     readers = _with_invariants(read, (*parts.readers, *read.readers), problems)
     terms = tuple(_terms(each, problems) for each in readers)
@@ -62,7 +63,8 @@ def compile_contract(
     depths.check_watch(read, asked, frozenset(_hidden_everywhere(read.redact)), problems)
     problems.raise_any(read.name or "unnamed")
     contract = _contract(read, parts, terms, identity, require, ensure, fails_when)
-    contract = replace(contract, find_terms=searches[0], lookup_terms=searches[1])
+    midway = tuple(check.postcondition for check in intermediate)
+    contract = replace(contract, find_terms=searches[0], lookup_terms=searches[1], intermediate=midway)
     arguments = parts.arguments.withholding(contract.redact)
     return Plan(
         contract=_sealed(contract),
@@ -72,6 +74,7 @@ def compile_contract(
         require=require,
         ensure=ensure,
         fails_when=fails_when,
+        intermediate=intermediate,
         expected_version=expected,
         revive=arguments.revive,
         bind=partial(arguments.bind, ()),

@@ -42,8 +42,8 @@ COMPARED_KEYS: Final = ("path", "as")
 WATCH_KEYS: Final = ("after", "every", "for", "ensure")
 OPTION_KEYS: Final = (
     "name", "version", "kind", "side_effect", "target", "identity", "require", "expected_version", "execute",
-    "readers", "quorum", "ensure", "fails_when", "may_change", "on_unchanged", "noop", "within", "polls",
-    "stable_for", "deadline", "late_window", "key_fields", "key_kept", "key_valid_for", "principals", "scopes",
+    "readers", "quorum", "ensure", "fails_when", "intermediate", "may_change", "on_unchanged", "noop", "within",
+    "polls", "stable_for", "deadline", "late_window", "key_fields", "key_kept", "key_valid_for", "principals", "scopes",
     "redact", "tell", "unverifiable",
     "proves", "approval",
     "freeze", "watch",
@@ -76,6 +76,7 @@ class Options:
     quorum: int | None = None
     ensure: Mapping[str, object] = field(default_factory=dict)
     fails_when: Mapping[str, object] = field(default_factory=dict)
+    intermediate: Mapping[str, object] = field(default_factory=dict)
     may_change: tuple[str, ...] | None = None
     noop: Noop | None = None
     noop_key: str = "noop"
@@ -437,6 +438,7 @@ _READ: Final[Mapping[str, tuple[str, Callable[[object], Any]]]] = {
     "quorum": ("quorum", _quorum),
     "ensure": ("ensure", _mapping),
     "fails_when": ("fails_when", _clauses("fails_when")),
+    "intermediate": ("intermediate", _clauses("intermediate")),
     "may_change": ("may_change", _paths_under("authoritative")),
     "on_unchanged": ("noop", _on_unchanged),
     "noop": ("noop", _member(Noop)),

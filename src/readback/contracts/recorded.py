@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Final, NoReturn
 
 from readback.canon import Json
@@ -44,7 +45,9 @@ def _plan(body: Mapping[str, Json], digest: str, requested: frozenset[str], pred
         tuple(_check(each, predicates) for each in _list(body[name])) for name in ("require", "ensure", "fails_when")
     )
     expected = str(body["expected_version"])
+    midway = tuple(_check(each, predicates) for each in _list(body.get("intermediate", [])))
     contract = _contract(body, digest, require, ensure, fails_when)
+    contract = replace(contract, intermediate=tuple(check.postcondition for check in midway))
     return Plan(
         contract=contract,
         predicates=predicates,
@@ -53,6 +56,7 @@ def _plan(body: Mapping[str, Json], digest: str, requested: frozenset[str], pred
         require=require,
         ensure=ensure,
         fails_when=fails_when,
+        intermediate=midway,
         expected_version=predicates.compile(expected, boolean=False) if expected else None,
         revive=dict,
         hands=Hands(

@@ -20,6 +20,7 @@ from readback.domain.verdict import Attribution
 _UNKNOWN: Final = Attribution.UNKNOWN
 _ERROR: Final = ObservationStatus.ERROR
 SERVER_ERROR_FIRST: Final = 500
+QUEUED: Final = frozenset({ObservationStatus.ACCEPTED, ObservationStatus.PENDING})
 _NOT_DISPATCHED: Final = ObservationStatus.NOT_DISPATCHED
 
 
@@ -147,6 +148,21 @@ def looked_elsewhere(
         return True
     lost = honours_key and observation.http_status is not None and observation.http_status >= SERVER_ERROR_FIRST
     return observation.status is _ERROR and not lost and (found is not None or not searchable)
+
+
+def is_on_its_way(case: Case, judged: Judged, whose: Attribution) -> bool:
+    """The state is on the way to the wanted one, and nothing says that the attempt is over: the answer was accepted or
+    pending and something has changed since, or the contract calls the state intermediate.
+    """
+    if case.dead or judged.presence is not Presence.PRESENT or whose is Attribution.OTHER_ACTOR:
+        return False
+    if judged.terminal_failure or judged.refused:
+        return False
+    if judged.intermediate:
+        return True
+    before = case.before
+    same = before is not None and before.taken.ran and not has_changed(before, judged)
+    return case.observation.status in QUEUED and not same
 
 
 def has_changed(before: Judged, after: Judged) -> bool:

@@ -44,6 +44,8 @@ class Judged:
     terminal_failure: bool = False
     refused: bool = False
     """A `fails_when` that does not look at the state holds: the contract says that this request is refused."""
+    intermediate: bool = False
+    """An `intermediate` holds: the state is on its way to the wanted one."""
 
     @property
     def presence(self) -> Presence:

@@ -112,6 +112,8 @@ class Contract:
     """When it is looked at again after success; None where it is not."""
     find_terms: ReaderTerms | None = None
     """What is declared of the search; None where nothing is, and it counts as the first reader does."""
+    intermediate: tuple[Postcondition, ...] = ()
+    """States on the way to the wanted one: not as required yet, and not wrong."""
     find_complete: bool = False
     """The search shows every effect, in every place that the tool can write; see domain.key_release."""
     lookup_terms: ReaderTerms | None = None
@@ -209,6 +211,8 @@ def describe(contract: Contract) -> dict[str, Json]:
         described["identity_as"] = {key: form.value for key, form in contract.forms}
     if contract.execution.key_valid_for_us:  # as above
         described["key_valid_for_us"] = contract.execution.key_valid_for_us
+    if contract.intermediate:  # as above
+        described["intermediate"] = _clauses(contract.intermediate)
     if contract.find_complete:  # as above
         described["find_complete"] = True
     for use, by in (("find_by", contract.find_terms), ("lookup_by", contract.lookup_terms)):

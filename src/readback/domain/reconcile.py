@@ -29,6 +29,7 @@ from readback.domain.attribution import (
     found_otherwise,
     has_changed,
     is_effect,
+    is_on_its_way,
     is_unchanged,
     landed_unseen,
     looked_elsewhere,
@@ -60,6 +61,7 @@ _READ_KIND: Final = Kind.READ
 _CREATE: Final = Kind.CREATE
 _ALREADY_SO: Final = Attribution.ALREADY_SO
 _FOUND_OTHERWISE: Final = "What bears our stamp is not as required; what is read here does not say that it is ours."
+_MIDWAY: Final = "The work was accepted and is in an intermediate state; nothing says that it is over."
 _LANDED_UNSEEN: Final = "By the key's record ours has landed; what is read here bears another's mark."
 
 
@@ -359,6 +361,8 @@ def _violated_finally(case: Case, judged: Judged, whose: Attribution) -> Reconci
         return undetermined(Why.PROPAGATING, Finding.AUTHORITY_MISMATCH, Discrepancy.PROPAGATION_DELAY)
     done, undone = parts_of(case, judged)
     shown = whose is Attribution.OURS
+    if is_on_its_way(case, judged, whose) and not early:
+        return _on_its_way(shown)
     if done and undone and wrong_values(case, judged, undone):
         wrong = refuted(Finding.VALUE_MISMATCH, Discrepancy.VALUE_MISMATCH, whose, shown)
         return replace(wrong, parts_done=done, parts_open=undone)
@@ -381,6 +385,13 @@ def _violated_finally(case: Case, judged: Judged, whose: Attribution) -> Reconci
     elif finding is Finding.TARGET_MISSING and searchable and not looked:
         finding = Finding.NO_OP_FAILURE  # nothing of it is here, and what the contract's search would show nobody knows
     return refuted(finding, discrepancy, whose, shown)
+
+
+def _on_its_way(shown: bool) -> Reconciliation:
+    """Accepted, and in a state between the old and the wanted one: neither as required nor refuted."""
+    whose = Attribution.OURS if shown else Attribution.UNKNOWN
+    opened = undetermined(Why.PROPAGATING, Finding.VALUE_MISMATCH, Discrepancy.VALUE_MISMATCH, _MIDWAY)
+    return replace(opened, attribution=whose, effect_shown=shown, level=Level.VERIFIED)
 
 
 def _refused(case: Case, judged: Judged) -> bool:

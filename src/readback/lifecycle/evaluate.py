@@ -240,7 +240,11 @@ def judge_reading(
             continue
         if evaluate(check, binding, seen, show=False, partial=part).truth is _HOLDS:
             failing, refused = failing or of_state, refused or not of_state
-    return Judged(taken, identity, ensure, failing, refused)
+    midway = False
+    if show and plan.intermediate and taken.reading.presence is _PRESENT:
+        truths = (evaluate(c, binding, seen, show=False, partial=part).truth for c in plan.intermediate)
+        midway = any(truth is _HOLDS for truth in truths)
+    return Judged(taken, identity, ensure, failing, refused, midway)
 
 
 def looks_at_state(check: Check) -> bool:

@@ -64,6 +64,7 @@ class Plan:
     revive: Callable[[Mapping[str, Json]], Mapping[str, object]]
     hands: Hands
     compensation: Plan | None = None
+    intermediate: tuple[Check, ...] = ()
     approval_when: Check | None = None
     """The condition under which a person has to approve it; None where the contract has none."""
     bind: Callable[[Mapping[str, Json]], tuple[Mapping[str, object], Mapping[str, Json]]] | None = None

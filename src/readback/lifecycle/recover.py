@@ -144,6 +144,8 @@ def _finding(run: Run, timing: Timing, result: Reconciliation, as_of_us: int) ->
         return finding
     if result.why in (_VERIFIER_ERROR, Why.OUT_OF_SCOPE) and finding is Finding.VERIFIER_ERROR:
         return finding
+    if finding is Finding.VALUE_MISMATCH:  # accepted, and on its way
+        return finding
     if finding is Finding.HIDDEN_SIDE_EFFECT or result.why in (Why.CONFLICTING, Why.UNATTRIBUTED):
         return Finding.UNKNOWN if finding is not Finding.HIDDEN_SIDE_EFFECT else finding
     if _still_out(run) and late_open(run.action, timing, as_of_us) and not _stamp_seen(run):
@@ -219,6 +221,7 @@ def _situation(
         key_record=contract.has_lookup and not _key_unknown(run, result),
         key_honoured=contract.execution.honours_key and _may_attempt(run),
         resend_due=resend.is_due(run, result),
+        in_progress=result.finding is Finding.VALUE_MISMATCH and open_,
         dead=dead,
         equivalent_duplicate=equivalent,
         repeated=repeated,

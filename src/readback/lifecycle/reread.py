@@ -36,7 +36,7 @@ def doubt(run: Run) -> None:
 def predicates(run: Run) -> Iterator[Predicate]:
     """The expressions that its readings are judged by."""
     plan = run.plan
-    for check in (*plan.ensure, *plan.fails_when):
+    for check in (*plan.ensure, *plan.fails_when, *plan.intermediate):
         if check.predicate is not None:
             yield check.predicate
     for identity in plan.identity:

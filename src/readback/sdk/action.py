@@ -108,6 +108,7 @@ class _Options(TypedDict, total=False):
     readers: Sequence[Reader]
     quorum: int
     fails_when: Condition | Mapping[str, Condition]
+    intermediate: Condition | Mapping[str, Condition]
     may_change: Sequence[str]
     on_unchanged: Literal["accept", "refuse", "equivalent"]
     noop: Literal["allow", "refuse", "equivalent"]

@@ -293,7 +293,7 @@ class Builder:
     def _mentioned(self) -> frozenset[str]:
         """The arguments that the contract names anywhere: all that is known of a tool without its schema."""
         found = _named_by(str(self._plain("target")))
-        for key in ("identity", "require", "ensure", "fails_when", "expected_version"):
+        for key in ("identity", "require", "ensure", "fails_when", "intermediate", "expected_version"):
             for text in _texts_in(self._plain(key)):
                 found |= self._names(text)
         approval = self._plain("approval")

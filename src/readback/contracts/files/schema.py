@@ -137,6 +137,7 @@ OPTIONS: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {
         "What has to hold afterwards, by name; or effect groups of such.",
     ),
     "fails_when": (_CONDITION_S, "What means that it failed for good."),
+    "intermediate": (_CONDITION_S, "What means that it is still on its way."),
     "may_change": (_PATHS, "The only fields that may differ from before."),
     "on_unchanged": ({"enum": [*UNCHANGED]}, "What a call that changed nothing means."),
     "noop": (_words(Noop), "The older name of `on_unchanged`; `allow` stands for `accept`."),

@@ -198,6 +198,7 @@ def paths_of(plan: Plan) -> Iterator[Path]:
 def _predicates(plan: Plan) -> Iterator[tuple[str, Predicate]]:
     named: tuple[tuple[str, tuple[Check, ...]], ...] = (
         ("require", plan.require), ("ensure", plan.ensure), ("fails_when", plan.fails_when),
+        ("intermediate", plan.intermediate),
     )  # fmt: skip
     for key, checks in named:
         for each in checks:

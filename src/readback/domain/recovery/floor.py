@@ -25,6 +25,7 @@ from readback.domain.recovery.line import (
     INTERNAL,
     LOW,
     MEDIUM,
+    MIDWAY_NOT_DEAD,
     NO,
     READ,
     RESEND,
@@ -221,8 +222,9 @@ FLOOR: Final[Mapping[Finding, Floor]] = MappingProxyType(
             ),
         ),
         _F.VALUE_MISMATCH: Floor(
-            "A wrong value is reversed where it is ours, reversible and below high impact, and else held.",
-            (*_LOOKS[:3], _may(REVERSALS, _FINALLY_WRONG), _REVIEWED),
+            "A wrong value is reversed where it is ours, reversible and below high impact, and else held; what is on "
+            "its way and not dead is looked at again.",
+            (*_LOOKS[:3], _may(_A.KEEP_UNKNOWN, *MIDWAY_NOT_DEAD), _may(REVERSALS, _FINALLY_WRONG), _REVIEWED),
         ),
         _F.DRIFT: Floor(
             "What was verified and drifted since goes to a person: it is neither executed again nor taken back.",

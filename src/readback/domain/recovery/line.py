@@ -34,6 +34,7 @@ GONE: Final[Condition] = {"dead": YES, "late_open": NO, "effect_shown": NO}
 TAKE_BACK: Final[Condition] = {"effect_shown": YES, "reversible": REVERSIBLE, "pivot_passed": NO}
 NOTHING_SHOWN: Final[Condition] = {"effect_shown": NO, "reversible": REVERSIBLE, "pivot_passed": NO}
 NOT_DEAD: Final[tuple[Condition, ...]] = ({"late_open": YES}, {"dead": NO})
+MIDWAY_NOT_DEAD: Final[tuple[Condition, ...]] = tuple({"in_progress": YES, **one} for one in NOT_DEAD)
 UNSHOWN_NOT_DEAD: Final[tuple[Condition, ...]] = tuple({"effect_shown": NO, **one} for one in NOT_DEAD)
 
 Line = tuple[Any, ...]

@@ -57,6 +57,8 @@ class Situation:
     """An effect may still land late."""
     searched: bool = False
     """A search or look-up covered the places where the effect could be instead."""
+    in_progress: bool = False
+    """The answer was accepted or pending, or the state is one that the contract calls intermediate."""
     resend_due: bool = False
     """The request was lost, nothing of it is seen, the tool honours the key, and the backoff is over."""
 

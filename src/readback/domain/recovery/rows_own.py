@@ -17,6 +17,7 @@ from readback.domain.recovery.line import (
     IN_WINDOW,
     LOW,
     MEDIUM,
+    MIDWAY_NOT_DEAD,
     NO,
     NOT_DEAD,
     STALE,
@@ -106,6 +107,12 @@ OWN_ROWS: Final = (
     *own_rows(
         _F.VALUE_MISMATCH,
         *look_again("value"),
+        (
+            "value-late",
+            _A.KEEP_UNKNOWN,
+            "It is on its way and not dead yet: what is not as required may still become so.",
+            *MIDWAY_NOT_DEAD,
+        ),
         (
             "value-reverse",
             _A.COMPENSATE_OR_ROLL_BACK,

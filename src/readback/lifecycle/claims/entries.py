@@ -71,7 +71,7 @@ def changes_of(
     """What a judgement says of the claims of an action that has taken it."""
     own = own_status(action.claims, _K.HAPPENED, made=action.claimed_us > 0)
     if action.state is _S.RECONCILED_SUCCESS:
-        again = path and own in FALLEN
+        again = path and own is _C.CONTESTED and _may_stand_again(action)
         return (Change(_K.HAPPENED, _C.REINSTATED, Reason.VERIFIED),) if again else ()
     if news:
         attested = action.attested is Resolution.ATTESTED_DONE
@@ -85,6 +85,12 @@ def changes_of(
         return (Change(_K.HAPPENED, _C.RETRACTED, Reason.REFUTED),)
     reason = Reason.UNVERIFIED if refuted or result.why in _LOOKED else Reason.UNDETERMINED
     return (Change(_K.HAPPENED, _C.CONTESTED, reason),) if path else ()
+
+
+def _may_stand_again(action: Action) -> bool:
+    """A reading alone may reinstate what was contested: not what a person contested, and not what was reversed."""
+    said = said_of(action.claims, _K.HAPPENED)
+    return not action.compensation_id and (said is None or said.reason is not Reason.PERSON)
 
 
 def _is_final(action: Action) -> bool:

@@ -263,7 +263,7 @@ class Standing:
         unknown = {**self._asked(), **shown}
         if self.round.before is not None:
             unknown |= self._content(self.round.before, "before")
-        self.ask((*self.plan.ensure, *self.plan.fails_when), unknown)
+        self.ask((*self.plan.ensure, *self.plan.fails_when, *self.plan.intermediate), unknown)
         self._named(self.plan.identity, unknown)
 
     def ask(self, checks: Iterable[Check], unknown: Unknown) -> None:
