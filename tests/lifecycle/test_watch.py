@@ -200,7 +200,7 @@ def test_a_part_that_fell_is_named(house: House) -> None:
     on(house, 1)
     now = house.get(told.id)
     assert (now.discrepancy, now.parts_done, now.parts_open) == (
-        Discrepancy.PARTIAL_APPLICATION,
+        Discrepancy.VALUE_MISMATCH,
         ("stock",),
         ("shipping",),
     )

@@ -18,6 +18,7 @@ import msgspec
 import orjson
 
 from readback.canon import CanonError, NumberTooLargeError, number_from, number_text, parse_json
+from readback.canon.limits import DEPTH_MAX_LEVELS
 from readback.canon.numbers import ExactNumber, whole_from
 from readback.domain.errors import ArgumentError
 
@@ -30,6 +31,8 @@ _PRIVATE: Final = re.compile(rb"\\u[eE]")
 _ESCAPED: Final = re.compile(r"\\u([0-9a-fA-F]{4})")
 HALVES_MAX: Final = 4_096
 """Escapes of one message in which halves of characters are looked for."""
+_STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_BRACKETS: Final = re.compile(rb"[\[\]{}]")
 CARRYING: Final = frozenset({"params", "result"})
 
 _members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -310,10 +313,18 @@ def check_exact(arguments: object) -> None:
         return
     if arguments.fault is not None:
         raise ArgumentError(f"The arguments cannot be taken as they are. {arguments.fault.message}")
-    try:
-        json.loads(arguments.raw, object_pairs_hook=_once)
-    except RecursionError as error:
-        raise ArgumentError("The arguments are nested too deeply.") from error
+    if _depth(arguments.raw) > DEPTH_MAX_LEVELS:
+        raise ArgumentError(f"The arguments are nested too deeply: more than {DEPTH_MAX_LEVELS} levels.")
+    json.loads(arguments.raw, object_pairs_hook=_once)
+
+
+def _depth(text: bytes) -> int:
+    """How deep a JSON text is nested. Python's own limit on recursion is another program's to set."""
+    level = deepest = 0
+    for mark in _BRACKETS.findall(_STRING.sub(b"", text)):
+        level += 1 if mark in b"[{" else -1
+        deepest = max(deepest, level)
+    return deepest
 
 
 def _once(pairs: list[tuple[str, Any]]) -> None:
