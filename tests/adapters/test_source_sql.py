@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
+import tracemalloc
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 
-from readback.adapters.source_sql import ROWS_MAX, SqlSource
+from readback.adapters.source_sql import ROWS_MAX, VALUE_MAX_BYTES, SqlSource
 from readback.domain.errors import ReaderFailedError, ReaderTypeError, UsageError
 from readback.domain.normal_form import NormalForm
 from readback.domain.reading import Presence, Reading
@@ -309,3 +310,82 @@ def test_a_column_of_uuids_says_by_which_rule_it_is_compared(path: Path) -> None
     source = SqlSource("orders", opened)
     found = source.one("""select '550e8400-e29b-41d4-a716-446655440000' as "id [uuid_of_test]", 'x' as name""")
     assert found.forms == (("id", (NormalForm.UUID,)),)
+
+
+# --- what a query may do -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("SEC-sql-bounded")
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "with x as (select 1) delete from orders",
+        "with x as (select 1) insert into orders (id) select 'o-9'",
+        "select load_extension('x')",
+        "select fts3_tokenizer('simple')",
+        "select * from pragma_hard_heap_limit(1)",
+        "select * from pragma_journal_mode('delete')",
+    ],
+)
+def test_a_query_changes_nothing_and_sets_nothing(sql: str, path: Path, orders: SqlSource) -> None:
+    _add(path, "o-1")
+    before = path.read_bytes()
+    with pytest.raises(ReaderFailedError):
+        orders.one(sql)
+    assert path.read_bytes() == before
+    with closing(sqlite3.connect(":memory:")) as other:
+        assert other.execute("pragma hard_heap_limit").fetchone() == (0,)
+
+
+@pytest.mark.requirement("SEC-sql-bounded")
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "with recursive r(n) as (select 1 union all select n + 1 from r) select count(*) as n from r",
+        "select count(*) as n from generate a, generate b, generate c where a.x || b.x || c.x like '%9%9%1x'",
+    ],
+)
+def test_a_query_without_end_is_interrupted(sql: str, path: Path) -> None:
+    _write(path, "create table generate (x)")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executemany("insert into generate values (?)", [(at,) for at in range(2_000)])
+        connection.commit()
+    source = SqlSource("orders-db", lambda: sqlite3.connect(path, check_same_thread=False), timeout_s=0.3)
+    found = source.one(sql)
+    assert found.presence is Presence.UNAVAILABLE
+    assert "interrupted" in found.detail
+
+
+@pytest.mark.requirement("SEC-sql-bounded")
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select hex(zeroblob(3000000)) as x",
+        "select printf('%.*c', 2000000000, 'x') as x",
+        "select replace(hex(zeroblob(500000)), '0', 'abc') as x",
+        "select 'a' like (select group_concat('%a', '') from generate) as x",
+    ],
+)
+def test_no_value_is_computed_that_is_longer_than_a_reading(sql: str, path: Path, orders: SqlSource) -> None:
+    _write(path, "create table generate (x)")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executemany("insert into generate values (?)", [(at,) for at in range(2_000)])
+        connection.commit()
+    tracemalloc.start()
+    try:
+        with suppress(ReaderFailedError, ReaderTypeError):
+            assert len(str(orders.one(sql).value)) < 2 * VALUE_MAX_BYTES
+        assert tracemalloc.get_traced_memory()[1] < 16 * VALUE_MAX_BYTES
+    finally:
+        tracemalloc.stop()
+
+
+def test_views_and_json_and_full_text_are_read_as_before(path: Path, orders: SqlSource) -> None:
+    _add(path, "o-1")
+    _write(path, "create view v as select id from orders")
+    _write(path, "create virtual table words using fts5 (x)")
+    _write(path, "insert into words values ('one two')")
+    assert orders.one("select id from v").value == {"id": "o-1"}
+    assert orders.one("select value from json_each('[7]')").value == {"value": 7}
+    assert orders.one("select x from words where words match 'two'").value == {"x": "one two"}
+    assert orders.one("select name from pragma_table_info('orders') where pk").value == {"name": "id"}

@@ -8,21 +8,31 @@ can, and rolls its transaction back, so that no look ever sees an old snapshot o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import closing
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import field, replace
 from importlib import import_module
 from typing import Any, Final, Protocol, TypeAlias
 from uuid import UUID
 
+from readback.adapters.apart.sqlite_query import looks_only
 from readback.canon import CanonError, parse_json
 from readback.canon.frozen import dataclass
+from readback.canon.limits import PAYLOAD_MAX_BYTES
 from readback.domain.errors import ReaderFailedError, ReaderTypeError, UsageError
 from readback.domain.reading import Lookup, Reading
 from readback.domain.side_effect import Consistency
 
 ROWS_MAX: Final = 1_000
 """Of one `all`. A search that would bring more has not looked at everything, and says so."""
+
+TIMEOUT_DEFAULT_S: Final = 30.0
+VALUE_MAX_BYTES: Final = PAYLOAD_MAX_BYTES
+"""Of one value that SQLite holds or computes: a longer one has no place in a reading."""
+LIKE_MAX_BYTES: Final = 1_000
+"""Of a pattern of LIKE or GLOB: matching a long one takes its length times that of the text, and more."""
+_LIKE_LENGTH: Final = 8  # SQLITE_LIMIT_LIKE_PATTERN_LENGTH
 
 Parameters: TypeAlias = Sequence[object] | Mapping[str, object]
 
@@ -84,7 +94,7 @@ class Connection(Protocol):
 
 
 class SqlSource:
-    """Rows of one database. Safe from any thread.
+    """Rows of one database. Safe from any thread. `timeout_s`: of one look at SQLite, which is interrupted then.
 
     `connect` opens a connection (or draws one from a pool); it is closed after each reading. `consistency` marks
     every reading with less than its reader declared, for a replica. A PostgreSQL server that says it is a standby is
@@ -94,13 +104,19 @@ class SqlSource:
     """
 
     def __init__(
-        self, name: str, connect: Callable[[], Connection], *, consistency: Consistency | str | None = None
+        self,
+        name: str,
+        connect: Callable[[], Connection],
+        *,
+        consistency: Consistency | str | None = None,
+        timeout_s: float = TIMEOUT_DEFAULT_S,
     ) -> None:
         if not name:
             raise UsageError("A source needs a name.")
         self.name = name
         self._connect = connect
         self._consistency = None if consistency is None else Consistency(consistency)
+        self._timeout_s = timeout_s
 
     def one(
         self,
@@ -259,7 +275,7 @@ class SqlSource:
         if _READS.match(sql) is None or _FURTHER.search(_QUOTED.sub(" ", sql)):
             raise ReaderFailedError(f"Source {self.name!r} reads only: one select, with or values.")
         try:
-            with closing(self._connect()) as connection:
+            with closing(self._connect()) as connection, _interrupted(connection, self._timeout_s):
                 _read_only(connection)
                 try:
                     # Asked first: what is read afterwards is at least as new.
@@ -269,6 +285,7 @@ class SqlSource:
                     looked.hidden = not found and self._hides(connection, sql, params)
                     return looked
                 finally:
+                    _unlocked(connection)
                     connection.rollback()
         except CanonError as error:
             raise ReaderTypeError(f"A row of {self.name!r} has no JSON form: {error.message}") from error
@@ -366,11 +383,49 @@ def _read_json_exactly(cursor: Any, connection: object) -> None:
 
 
 def _read_only(connection: Any) -> None:
-    """A second lock on the door, where the driver has one; the roll-back is the first."""
+    """A second lock on the door, where the driver has one; the roll-back is the first.
+
+    Of SQLite an authorizer lets selects through and the pragmas that only look, and no value is longer than a reading
+    may be: what one function computes over it has an end.
+    """
     if _is_sqlite(connection):
+        import sqlite3
+
         connection.execute("pragma query_only = on")
+        for limit, most in ((sqlite3.SQLITE_LIMIT_LENGTH, VALUE_MAX_BYTES), (_LIKE_LENGTH, LIKE_MAX_BYTES)):
+            if connection.getlimit(limit) > most:
+                connection.setlimit(limit, most)
+        connection.set_authorizer(looks_only)
     elif hasattr(type(connection), "read_only"):
         connection.read_only = True
+
+
+def _unlocked(connection: Any) -> None:
+    """A connection of a pool may write for others."""
+    if _is_sqlite(connection):
+        connection.set_authorizer(None)
+
+
+@contextmanager
+def _interrupted(connection: Any, seconds: float) -> Iterator[None]:
+    """Ends a statement of SQLite when its time is over; a driver for a server has a limit of its own. Raises OSError.
+
+    A connection that limits its statements itself, as those of contract files do, is left to that.
+    """
+    if not _is_sqlite(connection) or hasattr(connection, "within"):
+        yield
+        return
+    over = threading.Timer(seconds, connection.interrupt)
+    over.daemon = True
+    try:
+        over.start()
+    except RuntimeError as error:
+        raise OSError("the system gives no thread that would watch over it") from error
+    try:
+        yield
+    finally:
+        over.cancel()
+        over.join()
 
 
 # --- what an error of a driver means, by the names and codes that DB-API drivers share --------------------------

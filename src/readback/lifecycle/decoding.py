@@ -66,7 +66,7 @@ class Sought:
         for _ in range(ROUNDS_MAX if deep else 1):
             following: list[str] = []
             for each in layer:
-                for form in (each, *_undone(each)):
+                for form in (each, *_undone(each, each_way=deep)):
                     if form in seen:
                         continue
                     seen.add(form)
@@ -92,11 +92,11 @@ def _ends_with_begun(plain: str, value: str) -> bool:
     return any(plain.endswith(value[:size]) for size in range(SURE_MIN_CHARACTERS, longest + 1))
 
 
-def _undone(text: str) -> Iterator[str]:
-    """The text with what escapes characters undone: each way by itself, and one after the other."""
+def _undone(text: str, *, each_way: bool) -> Iterator[str]:
+    """The text with what escapes characters undone: one after the other, and each way by itself where that is asked."""
     whole = text
     for undo in (_without_entities, _without_escapes, _without_percents, _without_quoted):
-        one = undo(text)
+        one = undo(text) if each_way else text
         if one is not text:
             yield one
         whole = undo(whole)

@@ -18,6 +18,7 @@ from readback.sdk.fitted_settings import Settled
 SQLITE_TIMEOUT_MAX_S: Final = 10.0
 BRIEF_INSTRUCTIONS: Final = 20_000
 """Of SQLite's machine: about a thousandth of a second."""
+BRIEF_VALUE_BYTES: Final = 16_384
 LONG_INSTRUCTIONS: Final = 1_000
 """What goes on for longer is watched over by a thread, whose start costs as much as a short look-up."""
 POSTGRES_SCHEMES: Final = ("postgresql://", "postgres://")
@@ -40,6 +41,8 @@ def connection(settled: Settled, *, write: bool = False, briefly: bool = False) 
             def brief() -> sqlite3.Connection:
                 opened = sqlite3.connect(where, uri=True, timeout=0, check_same_thread=False)
                 opened.set_progress_handler(lambda: 1, BRIEF_INSTRUCTIONS)
+                # One function over a long value is one instruction: what is longer is a thread's to read.
+                opened.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, BRIEF_VALUE_BYTES)
                 return opened
 
             return brief

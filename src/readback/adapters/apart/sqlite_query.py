@@ -15,6 +15,8 @@ from typing import Any, Final
 from urllib.parse import quote
 
 _LOOKS: Final = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE})
+_OF_VIRTUAL_TABLES: Final = frozenset({sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE})
+"""What the library asks for in its own table when a virtual table describes itself; a statement may not write there."""
 _LOADS: Final = frozenset({"load_extension", "fts3_tokenizer", "readfile", "writefile", "edit"})
 _ASKED_FOR: Final = frozenset(
     {
@@ -29,9 +31,11 @@ _SETTERS: Final = frozenset({"application_id", "encoding", "page_size", "schema_
 _SHOWN_MAX_BYTES: Final = 16_777_216
 
 
-def allowed(action: int, first: object, second: object, *_: object) -> int:
+def looks_only(action: int, first: object, second: object, *_: object) -> int:
     """An authorizer that lets a statement look, and do nothing else."""
-    if action in _LOOKS:
+    if action in _LOOKS or (action in _OF_VIRTUAL_TABLES and str(first).startswith("sqlite_")):
+        return sqlite3.SQLITE_OK
+    if action == sqlite3.SQLITE_CREATE_TABLE:  # how `json_each` and its like describe themselves; a file is read-only
         return sqlite3.SQLITE_OK
     if action == sqlite3.SQLITE_FUNCTION:
         return sqlite3.SQLITE_DENY if str(second).lower() in _LOADS else sqlite3.SQLITE_OK
@@ -70,7 +74,7 @@ def found(asked: dict[str, Any]) -> dict[str, Any]:
         opened.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
         opened.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, asked["value_bytes"])
         opened.set_progress_handler(lambda: 1, asked["steps"])
-        opened.set_authorizer(allowed)
+        opened.set_authorizer(looks_only)
         try:
             return _rows(opened, asked)
         except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError) as error:
