@@ -525,4 +525,6 @@ LIMITS: Final[dict[str, str]] = {
     "adapters.source_files.LINES_MAX_BYTES": "A file that is read line by line; of a larger one the reading fails.",
     "adapters.source_imap.HEADER_MAX_BYTES": "The part of a message's header that is read.",
     "adapters.executor_smtp.RECIPIENTS_MAX": "Recipients of one message.",
+    "adapters.executor_smtp.REPLY_MAX_BYTES": "One reply of a mail server, all its lines.",
+    "adapters.executor_smtp.REPLY_LINE_MAX_BYTES": "One line of a mail server's reply.",
 }
