@@ -108,6 +108,11 @@ INPUTS: Final[dict[str, tuple[str, Made, int]]] = {
         lambda n: {"authoritative": "  a\n" * n, "requested": [["a \n" * (n // 2), "y\n"]]},
         100_000,
     ),
+    "replaced": (
+        "replaced(authoritative, requested, true) != ''",
+        _lists(lambda n: "ab\n" * (n // 3), lambda n: [["b", "", True], ["a" * (n // 6), "c", False]]),
+        400_000,
+    ),
     "all": ("authoritative.all(x, x >= 0)", lambda n: {"authoritative": list(range(n))}, 30_000),
     "exists": ("authoritative.exists(x, x.a == -1)", lambda n: {"authoritative": [{"a": i} for i in range(n)]}, 30_000),
     "exists_one": ("authoritative.exists_one(x, x == 1)", lambda n: {"authoritative": list(range(n))}, 30_000),

@@ -51,6 +51,7 @@ def _say_that_it_hangs() -> None:
         "shipped": "authoritative.status == 'shipped'",
         "carrier": "authoritative.carrier == requested.carrier",
     },
+    fails_when={"declined": "requested.how == 'decline'"},
     execute={"timeout": "20s"},
     within="2s",
     deadline="6s",
@@ -66,6 +67,8 @@ async def ship(
         await hang()
     if how == "lose":
         raise ConnectionResetError("the line went dead")
+    if how == "decline":
+        return (409, {"error": "this order is not shipped"})
     if how != "lie":
         orders = load()
         orders[order_id].update(status="shipped", carrier="slow" if how == "wrong" else carrier, stamp=ctx.stamp)

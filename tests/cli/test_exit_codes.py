@@ -33,13 +33,22 @@ def test_l01_a_refuted_action_ends_with_1_or_is_held_with_4(desk: Desk) -> None:
 
 
 @pytest.mark.requirement("L01")
-def test_l01_a_missing_target_fails_with_1(desk: Desk) -> None:
-    outcome = desk.ship("a", order_id="o-99", how="lie", code=3)
+def test_l01_a_refusal_that_the_contract_names_fails_with_1(desk: Desk) -> None:
+    outcome = desk.ship("a", how="decline", code=3)
     desk.runtime.advance(60)
-    resumed = desk("resume", "--contracts", "tests.cli.shop", "--json")
+    resumed = desk("resume", "--contracts", "tests.cli.shop", "--json", code=1)
     assert resumed.json["actions"][0]["id"] == outcome["id"]
     assert resumed.json["actions"][0]["state"] == "failed"
-    assert resumed.code == 1
+
+
+@pytest.mark.requirement("L01")
+def test_l01_a_claim_about_a_missing_target_is_held_with_4(desk: Desk) -> None:
+    outcome = desk.ship("a", order_id="o-99", how="lie", code=3)
+    desk.runtime.advance(60)
+    resumed = desk("resume", "--contracts", "tests.cli.shop", "--json", code=4)
+    assert resumed.json["actions"][0]["id"] == outcome["id"]
+    assert resumed.json["actions"][0]["state"] == "review_required"
+    assert not resumed.json["actions"][0]["may_repeat"]
 
 
 @pytest.mark.requirement("L01")

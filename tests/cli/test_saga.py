@@ -57,6 +57,7 @@ def test_show_draws_every_step_with_its_action_and_its_reversal(desk: Desk, trip
 
 
 def test_explain_says_which_way_it_went_and_why(desk: Desk, trip: Trip) -> None:
+    assert trip.run(trip.steps("t-0"), "op-0").verified  # from here on, a search that finds nothing shows something
     trip.world.faults["ticket"] = "refused"
     told = trip.run()
     trip.work(200_000)
