@@ -12,6 +12,7 @@ import pytest
 
 from readback.domain.errors import StoreCorruptError
 from readback.surfaces.mcp.gate import VERIFIED_NOTE
+from readback.testing.store_memory import MemoryStore
 from tests.gateway.desk import Desk, at_a_desk
 
 OWN_CONTENT = "own-content-7f"
@@ -331,3 +332,30 @@ def test_an_error_after_the_attempt_is_never_told_as_not_executed(
         assert not told.outcome["may_repeat"]
 
     at_a_desk(tmp_path, work, changes={"timeout: 20s": "timeout: 200ms"})
+
+
+@pytest.mark.requirement("GATEWAY-unknown", "TRUTH-words-append-failed")
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_ledger_that_fails_after_the_call_is_told_as_an_unknown_outcome(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, kept: bool
+) -> None:
+    """The tool was called, and what came of it could not be recorded."""
+
+    async def work(desk: Desk) -> None:
+        append = MemoryStore.append
+
+        def failing(store: MemoryStore, *given: Any, **options: Any) -> Any:
+            if desk.book.rows("rent"):
+                store.fail_next(kept=kept)
+            return append(store, *given, **options)
+
+        monkeypatch.setattr(MemoryStore, "append", failing)
+        told = await desk.enter("rent", 3)
+        assert desk.book.rows("rent") == [3]
+        assert told.failed
+        assert "Not executed" not in told.text
+        assert "Repetition: allowed" not in told.text
+        assert "has not been executed" not in told.outcome["message"]
+        assert (told.outcome["state"], told.outcome["verdict"]) == ("unknown", "undetermined")
+
+    at_a_desk(tmp_path, work)

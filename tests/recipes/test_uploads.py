@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -451,3 +451,32 @@ def test_a_deletion_for_good_is_verified_where_no_version_is_left_and_a_marker_a
                 key = fresh("purged")
                 s3.put(BUCKET, key, b"one")
                 assert rb.run(purge(key=key, whole=whole), operation=key).verified is whole
+
+
+@pytest.mark.requirement("RECIPE-upload")
+@pytest.mark.parametrize("between", ["another version", "a deletion"])
+def test_a_search_that_lost_a_listed_version_to_a_change_says_nothing(
+    s3: S3Server, fresh: Fresh, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, between: str
+) -> None:
+    """An object from before versioning is read by no name; what takes its place between the list and the look hides
+    the object, which the bucket still holds.
+    """
+    bucket, key, ours = fresh("raced"), "report", tmp_path / "ours"
+    ours.write_bytes(b"ours")
+    s3.bucket(bucket)
+    with S3Executor("store", bucket, **s3.access) as store, S3Source("shelf", bucket, **s3.access) as shelf:
+        store.put(context("rb-5"), key, ours, sha256=sha256(b"ours").hexdigest())
+        s3.begin_versions(bucket)
+        asked = shelf._asked
+
+        def raced(what: str, **named: Any) -> Mapping[str, Any]:
+            said = asked(what, **named)
+            if what == "list_object_versions":
+                s3.put(bucket, key, b"other") if between == "another version" else s3.remove(bucket, key)
+            return said
+
+        monkeypatch.setattr(shelf, "_asked", raced)
+        with pytest.raises(ReaderFailedError, match="was changed under 'report' while it was searched"):
+            shelf.find(context("rb-5"), key)
+        monkeypatch.setattr(shelf, "_asked", asked)
+        assert len(shelf.find(context("rb-5"), key)) == 1

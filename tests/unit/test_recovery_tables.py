@@ -19,8 +19,10 @@ from readback.contracts.recovery_tables import (
 )
 from readback.domain.errors import SettingsError
 from readback.domain.finding import Finding
+from readback.domain.recovery.row import Condition
 from readback.domain.recovery.rule import DOMAINS
-from readback.domain.recovery.table import DEFAULT_TABLE, RecoveryAction, RecoveryTable, Row
+from readback.domain.recovery.table import DEFAULT_TABLE, RecoveryAction, RecoveryTable, Reversal, Row
+from readback.domain.side_effect import SideEffect
 
 pytestmark = pytest.mark.slow
 
@@ -222,3 +224,22 @@ def test_a_table_as_data_says_what_each_row_entails() -> None:
     wrong = next(row for row in rows if isinstance(row, dict) and row["id"] == "REC-14")
     assert (wrong["freezes"], wrong["opens_incident"], wrong["ours"]) == (True, True, False)
     assert all(name in DOMAINS for row in rows if isinstance(row, dict) for when in row["when"] for name in when)  # type: ignore[union-attr]
+
+
+@pytest.mark.requirement("REC-RULE-version")
+@pytest.mark.parametrize("action", [RecoveryAction.KEEP_UNKNOWN, RecoveryAction.REPORT_UNVERIFIED])
+@pytest.mark.parametrize("side_effect", [SideEffect.HIGH_RISK_EXTERNAL, SideEffect.CRITICAL_MUTATION])
+@pytest.mark.parametrize("reversal", Reversal)
+def test_no_file_loads_that_leaves_a_timeout_of_high_impact_unknown_without_a_person(
+    tmp_path: Path, reversal: Reversal, side_effect: SideEffect, action: RecoveryAction
+) -> None:
+    condition: Condition = {"side_effect": (side_effect,), "reversible": (reversal,), "effect_shown": (False,)}
+    condition = {**condition, "pivot_passed": (False,), "maybe_stale": (False,), "key_record": (False,)}
+    row = Row("OPS-2", Finding.VERIFICATION_TIMEOUT, (condition,), action, "Ours", "Nobody is asked.", ours=True)
+    file = tmp_path / "table.yaml"
+    file.write_text(table_yaml(RecoveryTable((row, *DEFAULT_TABLE.rows))), encoding="utf-8")
+    with pytest.raises(SettingsError) as refused:
+        load_table(file)
+    problems = refused.value.details["problems"]
+    assert isinstance(problems, list)
+    assert any("OPS-2" in str(one) and "Its final state is unknown" in str(one) for one in problems), problems

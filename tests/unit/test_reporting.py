@@ -431,6 +431,18 @@ def test_a_false_report_is_a_type_error() -> None:
     assert [line.split(":")[1] for line in wrong] == ["4", "5", "6"]
 
 
+@pytest.mark.requirement("REPORT-attempted-unknown")
+@pytest.mark.parametrize("hold", ["", "approval", "deferred", "frozen"])
+@pytest.mark.parametrize("state", [State.PROPOSED, State.VALIDATED])
+def test_an_action_that_was_sent_once_is_never_told_as_not_executed(state: State, hold: str) -> None:
+    """Held, or allowed again: what was sent before is not undone by that."""
+    sent = report(state, hold=hold, attempted=True)
+    assert user_text(sent).startswith("The action was attempted; result is unknown.")
+    assert "has not been executed" not in user_text(sent)
+    assert "Not executed" not in model_text(sent)
+    assert not repeat_allowed(replace(sent, may_repeat=True))
+
+
 def test_every_statement_belongs_to_a_state() -> None:
     assert {report_key(one) for one in every_input()} == set(ReportKey) == set(USER_STATUS) == set(MODEL_STATUS)
 

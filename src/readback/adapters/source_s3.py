@@ -132,8 +132,8 @@ class S3Source:
         """Every version of every object under a prefix that bears the context's stamp, each as `head` shows it.
 
         Under a crowded prefix only the object whose key it is, if that one's versions can all be seen. Raises
-        ReaderFailedError where not everything could be looked at, a cache answered, or nothing was found with less than
-        a strong `consistency`: it may be on its way.
+        ReaderFailedError where not everything could be looked at, a listed version was replaced or removed before its
+        look, a cache answered, or nothing was found with less than a strong `consistency`: it may be on its way.
         """
         try:
             listed = self._asked("list_object_versions", Prefix=prefix, MaxKeys=CANDIDATES_MAX + 1)
@@ -148,6 +148,8 @@ class S3Source:
                 raise ReaderFailedError(f"Source {self.name!r} holds over {CANDIDATES_MAX} versions under {prefix!r}.")
             versions = own
         found = [self._seen(str(each["Key"]), _version_of(each), stamp=ctx.stamp) for each in versions]
+        if not all(_is_listed(each, seen) for each, seen in zip(versions, found, strict=True)):
+            raise ReaderFailedError(f"Source {self.name!r} was changed under {prefix!r} while it was searched.")
         unseen = next((each for each in found if each.presence not in (Presence.PRESENT, Presence.ABSENT)), None)
         if unseen is not None:
             raise ReaderFailedError(f"Source {self.name!r} could not be searched: {unseen.detail}")
@@ -262,6 +264,19 @@ def _listed(each: Mapping[str, Any]) -> Json:
         "size": int(each.get("Size", 0)),
         "etag": str(each.get("ETag", "")).strip('"'),
     }
+
+
+def _is_listed(listed: Mapping[str, Any], seen: Reading) -> bool:
+    """Whether the look saw the version that the list names. A newer version or a deletion in between hides it from a
+    look by no name; the object is then still there, and a search that leaves it out finds too little.
+    """
+    if seen.presence is Presence.ABSENT:
+        return False
+    if seen.presence is not Presence.PRESENT or _version_of(listed) is not None:
+        return True
+    value = seen.value
+    assert isinstance(value, Mapping)
+    return value["version_id"] in (None, "null") and value["etag"] == str(listed.get("ETag", "")).strip('"')
 
 
 class _NoAnswerError(Exception):
