@@ -12,12 +12,18 @@ import msgspec
 import orjson
 
 from readback.canon.fault import NOT_JSON, MalformedJsonError, ValueTooLargeError
-from readback.canon.limits import NUMBER_EXPONENT_MAX, PAYLOAD_MAX_BYTES
+from readback.canon.limits import INTEGER_SAFE_MAX, NUMBER_EXPONENT_MAX, PAYLOAD_MAX_BYTES
 from readback.canon.numbers import number_from, too_large, whole_from
 from readback.canon.values import Json
 
 SHORT_MAX_CHARS: Final = 16
 """A text of so many characters, point and sign among them, and without an exponent is kept by a double."""
+PLAIN_MAX_CHARS: Final = 25
+"""A longer text is none that a double has for itself."""
+SMALL_MAX_BYTES: Final = 65_536
+"""A text of so many bytes holds too few numbers to be counted."""
+EXACT_NUMBERS_MAX: Final = 20_000
+"""Of a larger text: numbers that no double keeps as they are written. Each takes some microseconds."""
 _DIGITS: Final = bytes(ord("0") if chr(each) in "0123456789" else ord(" ") for each in range(256))
 _LONG: Final = b"0" * (NUMBER_EXPONENT_MAX + 2)
 
@@ -49,7 +55,34 @@ def _fraction(text: str) -> Any:
     return number_from(text)
 
 
-_decode: Final = msgspec.json.Decoder(float_hook=_fraction).decode
+class _Fractions:
+    """The numbers of one text that have a point or an exponent. At most `left` of them are worked out in decimal."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self, left: int) -> None:
+        self._left = left
+
+    def __call__(self, text: str) -> Any:
+        if len(text) <= PLAIN_MAX_CHARS:
+            near = float(text)
+            if len(text) <= SHORT_MAX_CHARS and "e" not in text and "E" not in text:
+                return near
+            if -INTEGER_SAFE_MAX <= near <= INTEGER_SAFE_MAX and repr(near) == text:
+                return near  # a double's own shortest text means the double
+        self._left -= 1
+        if self._left < 0:
+            raise too_large()
+        return number_from(text)
+
+
+_decode_small: Final = msgspec.json.Decoder(float_hook=_fraction).decode
+
+
+def _decode(data: bytes | str) -> Any:
+    if len(data) <= SMALL_MAX_BYTES:
+        return _decode_small(data)
+    return msgspec.json.Decoder(float_hook=_Fractions(EXACT_NUMBERS_MAX)).decode(data)
 
 
 def _why(data: bytes | str, error: Exception) -> str:
