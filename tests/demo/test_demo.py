@@ -102,9 +102,9 @@ def test_every_pattern_is_spoiled_at_least_once(run: Run) -> None:
     [
         ("cancel o-20", "open", None, None),
         ("refund 80.00 of o-3", "refunded 3.75", "failed", None),
-        ("mark o-4 as sent", "open", "failed", "no_op_failure"),
+        ("mark o-4 as sent", "open", "review_required", "no_op_failure"),
         ("enter o-30 in the daybook", "41.00", "rolled_back", "value_mismatch"),
-        pytest.param("cancel o-10", "open", "failed", "no_op_failure", marks=pytest.mark.requirement("HS-03")),
+        pytest.param("cancel o-10", "open", "review_required", "no_op_failure", marks=pytest.mark.requirement("HS-03")),
         ("charge o-12", "declined 25.00", "review_required", "value_mismatch"),
         ("fulfil o-5: 2 chairs", "without stock, order", "review_required", "partial_application"),
         pytest.param(
@@ -116,18 +116,20 @@ def test_every_pattern_is_spoiled_at_least_once(run: Run) -> None:
         pytest.param(
             "ship o-13 by fedex", "shipped, fedex", "reconciled_success", None, marks=pytest.mark.requirement("HS-07")
         ),
-        pytest.param("cancel o-14", "open", "failed", "no_op_failure", marks=pytest.mark.requirement("HS-07")),
+        pytest.param("cancel o-14", "open", "review_required", "no_op_failure", marks=pytest.mark.requirement("HS-07")),
         pytest.param(
             "send o-15 to Oak Lane",
             "15 Harbour Road",
-            "failed",
+            "review_required",
             "no_op_failure",
             marks=pytest.mark.requirement("HS-08"),
         ),
         ("write to Ana", "1 in the mailbox", "reconciled_success", None),
-        ("write to Ben", "not delivered", "failed", "no_op_failure"),
-        pytest.param("cancel o-1", "shipped", "failed", "no_op_failure", marks=pytest.mark.requirement("HS-10")),
-        ("send o-16 to Pine Road", "16 Harbour Road", "failed", "no_op_failure"),
+        ("write to Ben", "not delivered", "review_required", "no_op_failure"),
+        pytest.param(
+            "cancel o-1", "shipped", "review_required", "no_op_failure", marks=pytest.mark.requirement("HS-10")
+        ),
+        ("send o-16 to Pine Road", "16 Harbour Road", "review_required", "no_op_failure"),
         pytest.param(
             "ship o-17 by dhl",
             "open; globex's o-17 was changed",

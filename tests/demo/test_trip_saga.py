@@ -49,7 +49,11 @@ def words(outcome: SagaOutcome) -> dict[str, str]:
 def test_tickets_that_never_come_are_asked_for_under_one_key_until_a_person_has_to_look(
     systems: Systems, rb: Readback
 ) -> None:
-    """After the pivot nothing is taken back: what is paid for is a person's to decide on."""
+    """After the pivot nothing is taken back: what is paid for is a person's to decide on.
+
+    The search has found the tickets of an earlier trip: that it finds none of these shows that there are none.
+    """
+    assert book(rb, "somewhere").verified
     spoil(systems, "nowhere", "tickets", "refuse", times=-1)
     outcome = book(rb, "nowhere")
     assert (outcome.state, outcome.verified, outcome.because) == (State.REVIEW_REQUIRED, False, "tickets")
@@ -68,14 +72,21 @@ def test_a_compensation_that_never_works_is_never_told_as_done(systems: Systems,
     assert step in systems.trip_truth(trip).as_text()
 
 
-@pytest.mark.parametrize("fault", ["refuse", "lost_before", "lost_reply"])
+UNDOING = (("flights", "release"), ("hotel", "cancel"), ("car", "cancel"))
+
+
+@pytest.mark.parametrize(
+    ("fault", "params"),
+    [("refuse", {"code": 409}), ("refuse", {"code": 503}), ("lost_before", {}), ("lost_reply", {})],
+)
 def test_a_compensation_that_fails_once_or_loses_its_reply_is_verified_all_the_same(
-    systems: Systems, rb: Readback, fault: str
+    systems: Systems, rb: Readback, fault: str, params: dict[str, Any]
 ) -> None:
-    trip = f"bumpy-{fault}"
+    """Taking back honours the key: what is lost, or is shown to have done nothing, is sent again under it."""
+    trip = f"bumpy-{fault}-{params}"
     spoil(systems, trip, "payments", "refuse", times=-1, code=402)
-    for where, undo in (("flights", "release"), ("hotel", "cancel"), ("car", "cancel")):
-        spoil(systems, trip, where, fault, undo)
+    for where, undo in UNDOING:
+        spoil(systems, trip, where, fault, undo, **params)
     outcome = book(rb, trip)
     assert outcome.state is State.COMPENSATED
     truth = systems.trip_truth(trip)

@@ -33,8 +33,11 @@ UNDONE: Final = {
 }
 # How soon these providers' effects can be seen, and how late one may still land.
 TIMES: Final[dict[str, Any]] = {"within": "600ms", "polls": ("0s", "100ms", "250ms"), "late_window": "600ms"}
-# Taking something back honours the key: where a worker died before its request had left, it is sent again.
-REVERSAL: Final[dict[str, Any]] = {"kind": "set", "identity": UNDONE, "execute": {"honours_key": True}, **TIMES}
+# One key is one effect, however often it is sent. The providers forget no key, so that another process may rely on it
+# for a day.
+HONOURS: Final[dict[str, Any]] = {"honours_key": True, "key_valid_for": "24h"}
+# Taking something back honours the key: a request that was lost is sent again.
+REVERSAL: Final[dict[str, Any]] = {"kind": "set", "identity": UNDONE, "execute": HONOURS, **TIMES}
 
 
 def _made(ctx: Context, book: str) -> Reading:
@@ -47,7 +50,7 @@ def _made(ctx: Context, book: str) -> Reading:
 
 
 def _made_anywhere(ctx: Context, book: str) -> list[Reading]:
-    """Every entry that our attempt made, in any tenant's name, from the book itself."""
+    """Every entry that our attempt made, in any tenant's name, from the book itself: nothing can be made elsewhere."""
     return trip_desk.files[book].all(
         "SELECT * FROM entries WHERE made_stamp = ?", [ctx.stamp], version="version", stamp="made_stamp"
     )
@@ -117,7 +120,7 @@ def seat_held(ctx: Context, trip: str, flight: str) -> Reading:
     return _made(ctx, "flights")
 
 
-@hold_seat.find
+@hold_seat.find(complete=True)
 def seats_anywhere(ctx: Context, trip: str, flight: str) -> list[Reading]:
     return _made_anywhere(ctx, "flights")
 
@@ -134,7 +137,7 @@ def seat_left(ctx: Context, trip: str, flight: str) -> Reading:
     return _left(ctx, "flights")
 
 
-@release_seat.find
+@release_seat.find(complete=True)
 def seats_changed(ctx: Context, trip: str, flight: str) -> list[Reading]:
     return _changed_anywhere(ctx, "flights")
 
@@ -161,7 +164,7 @@ def room_booked(ctx: Context, trip: str, room: str) -> Reading:
     return _made(ctx, "hotel")
 
 
-@book_hotel.find
+@book_hotel.find(complete=True)
 def rooms_anywhere(ctx: Context, trip: str, room: str) -> list[Reading]:
     return _made_anywhere(ctx, "hotel")
 
@@ -178,7 +181,7 @@ def room_left(ctx: Context, trip: str, room: str) -> Reading:
     return _left(ctx, "hotel")
 
 
-@cancel_hotel.find
+@cancel_hotel.find(complete=True)
 def rooms_changed(ctx: Context, trip: str, room: str) -> list[Reading]:
     return _changed_anywhere(ctx, "hotel")
 
@@ -205,7 +208,7 @@ def car_reserved(ctx: Context, trip: str, car: str) -> Reading:
     return _made(ctx, "car")
 
 
-@reserve_car.find
+@reserve_car.find(complete=True)
 def cars_anywhere(ctx: Context, trip: str, car: str) -> list[Reading]:
     return _made_anywhere(ctx, "car")
 
@@ -222,7 +225,7 @@ def car_left(ctx: Context, trip: str, car: str) -> Reading:
     return _left(ctx, "car")
 
 
-@cancel_car.find
+@cancel_car.find(complete=True)
 def cars_changed(ctx: Context, trip: str, car: str) -> list[Reading]:
     return _changed_anywhere(ctx, "car")
 
@@ -242,7 +245,7 @@ TOTAL: Final = "requested.flight_cents + requested.hotel_cents + requested.car_c
         "amount": f"authoritative.cents == {TOTAL}",
         "key": "authoritative.made_key == scope.idempotency_key",
     },
-    execute={"honours_key": True},  # one key is charged once, however often it is sent
+    execute=HONOURS,  # one key is charged once, however often it is sent
     **TIMES,
 )
 @overheard
@@ -256,7 +259,8 @@ def trip_charged(ctx: Context, trip: str, flight_cents: int, hotel_cents: int, c
     return _made(ctx, "payments")
 
 
-@charge_trip.find  # high risk: looked for once more when the window closes, since providers duplicate too
+# High risk: looked for once more when the window closes, since providers duplicate too.
+@charge_trip.find(complete=True)
 def charges_anywhere(ctx: Context, trip: str, flight_cents: int, hotel_cents: int, car_cents: int) -> list[Reading]:
     return _made_anywhere(ctx, "payments")
 
@@ -281,7 +285,7 @@ def charge_left(ctx: Context, trip: str, flight_cents: int, hotel_cents: int, ca
     return _left(ctx, "payments")
 
 
-@refund_trip.find
+@refund_trip.find(complete=True)
 def charges_changed(ctx: Context, trip: str, flight_cents: int, hotel_cents: int, car_cents: int) -> list[Reading]:
     return _changed_anywhere(ctx, "payments")
 
@@ -299,7 +303,7 @@ def charges_changed(ctx: Context, trip: str, flight_cents: int, hotel_cents: int
         "seat": "authoritative.what == requested.seat",
         "paid": "authoritative.paid_by == requested.charge",
     },
-    execute={"honours_key": True},  # so that the trip can go forward: asked for again, they are not issued twice
+    execute=HONOURS,  # so that the trip can go forward: asked for again, they are not issued twice
     **TIMES,
 )
 @overheard
@@ -313,7 +317,7 @@ def tickets_issued(ctx: Context, trip: str, seat: str, charge: str) -> Reading:
     return _made(ctx, "tickets")
 
 
-@issue_tickets.find
+@issue_tickets.find(complete=True)
 def tickets_anywhere(ctx: Context, trip: str, seat: str, charge: str) -> list[Reading]:
     return _made_anywhere(ctx, "tickets")
 
