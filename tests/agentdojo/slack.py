@@ -131,6 +131,12 @@ def _invite(world: World) -> ActionDefinition[Any]:
         is_new = isinstance(before, dict) and before["listed"] == 0 and found["listed"] == 1
         return Reading.of(found, created_after_dispatch=is_new)
 
+    @invite_user_to_slack.find
+    def new_person(ctx: Context, user: str, user_email: str) -> list[Reading]:
+        found, before = records.person(world.look(), user), ctx.before
+        is_new = isinstance(before, dict) and before["listed"] == 0 and found["listed"] == 1
+        return [Reading.of(found, created_after_dispatch=True)] if is_new else []
+
     return invite_user_to_slack
 
 

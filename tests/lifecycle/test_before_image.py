@@ -100,7 +100,7 @@ def _add(shelf: Shelf) -> ActionDefinition[Any]:
         newer = isinstance(old, list) and shelf.items[len(old) :] == [item]
         if isinstance(ctx.before, dict):
             ctx.before["items"] = []
-        return Reading.of(shelf.value(), created_after_dispatch=newer)
+        return Reading.of(shelf.value(), stamp=ctx.stamp if newer else None)
 
     return add
 

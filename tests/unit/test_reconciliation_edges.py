@@ -159,7 +159,10 @@ def test_a_value_that_another_wrote_over_is_stale_whether_or_not_anybody_searche
 @pytest.mark.parametrize("theirs", [{"stamp": "rb-other"}, {"marks": (mark("actor", VIOLATED),)}], ids=("it", "who"))
 def test_what_is_new_and_bears_anothers_mark_is_not_ours(theirs: dict[str, Any]) -> None:
     made = contract(Kind.CREATE)
-    assert result(judged(HOLDS, created_after_dispatch=True), of=made).attribution is Attribution.OURS
+    alone = result(judged(HOLDS, created_after_dispatch=True), of=made)
+    assert (alone.verdict, alone.attribution) == (Verdict.UNDETERMINED, Attribution.UNKNOWN), "new is not ours"
+    named = result(judged(HOLDS, created_after_dispatch=True, marks=(mark("actor", HOLDS),)), of=made)
+    assert named.attribution is Attribution.OURS
     seen = result(judged(HOLDS, created_after_dispatch=True, **theirs), of=made)
     assert (seen.verdict, seen.attribution) == (Verdict.REFUTED, Attribution.OTHER_ACTOR)
 

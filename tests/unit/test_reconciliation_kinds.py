@@ -58,11 +58,11 @@ EFFECT = judged(HOLDS, role=Role.FIND, stamp=STAMP)
     [
         (judged(HOLDS, stamp=STAMP), {}),
         (judged(HOLDS, marks=(mark("stamp", HOLDS, STAMP),)), {}),
-        (judged(HOLDS, created_after_dispatch=True), {}),
+        (judged(HOLDS, created_after_dispatch=True, marks=(mark("actor", HOLDS),)), {}),
         (judged(HOLDS), {"lookup": LANDED}),
         (judged(HOLDS), {"found": (EFFECT,)}),
     ],
-    ids=["stamp", "mapped stamp", "newer by the source's clock", "the key's record", "found by stamp"],
+    ids=["stamp", "mapped stamp", "newer, and by us", "the key's record", "found by stamp"],
 )
 def test_what_makes_something_is_verified_only_where_it_is_ours(
     kind: Kind, reading: Judged, known: dict[str, object]
@@ -370,7 +370,7 @@ def test_a_read_that_writes_beside_its_frame_is_no_success() -> None:
 
 def test_an_object_that_the_sources_own_clock_calls_newer_is_no_older_one() -> None:
     create = contract(Kind.CREATE)
-    newer = result(judged(HOLDS, version=2, created_after_dispatch=True), of=create, before=BEFORE)
+    newer = result(judged(HOLDS, version=2, created_after_dispatch=True, stamp=STAMP), of=create, before=BEFORE)
     assert (newer.verdict, newer.attribution) == (VERIFIED, OURS)
     theirs = result(judged(VIOLATED, version=2, stamp="another"), of=create, before=BEFORE)
     assert theirs.discrepancy is not Discrepancy.WRONG_TARGET_MODIFIED

@@ -245,7 +245,8 @@ def _check_class(
     if options.side_effect is None or options.kind is None:
         return
     row = depth(options.side_effect)
-    depths.check_readers(options, terms, row, problems)
+    stamping = frozenset(each.name for each in readers if each.attributes)
+    depths.check_readers(options, terms, row, problems, stamping)
     depths.check_identity(options, row, problems)
     attributed = parts.find is not None or parts.lookup is not None or any(r.attributes for r in readers)
     depths.check_kind(options, attributed, problems)

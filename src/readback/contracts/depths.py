@@ -19,7 +19,22 @@ from readback.domain.predicate import Path
 from readback.domain.side_effect import Consistency, Depth, SideEffect
 
 
-def check_readers(options: Options, terms: tuple[ReaderTerms, ...], depth: Depth, problems: Problems) -> None:
+def _may_be_replica(options: Options, each: ReaderTerms, attributed: frozenset[str]) -> bool:
+    """A declared replica verifies an ephemeral write where its readings show the stamp: it has to show the stamp twice,
+    and the object must not have been there before.
+    """
+    if options.side_effect is not SideEffect.EPHEMERAL_WRITE or each.consistency is not Consistency.REPLICA:
+        return False
+    return each.name in attributed and options.kind in (Kind.SET, Kind.CREATE, Kind.SEND)
+
+
+def check_readers(
+    options: Options,
+    terms: tuple[ReaderTerms, ...],
+    depth: Depth,
+    problems: Problems,
+    attributed: frozenset[str] = frozenset(),
+) -> None:
     """Enough readers, strong and independent enough; or none, and the reason why there can be none."""
     if options.unverifiable:
         if terms and (depth.quorum_min <= 1 or len({each.source for each in terms}) >= depth.quorum_min):
@@ -36,7 +51,9 @@ def check_readers(options: Options, terms: tuple[ReaderTerms, ...], depth: Depth
     if quorum < depth.quorum_min:
         reason = f"{depth.side_effect.value} needs {depth.quorum_min} readings that agree, and {quorum} is asked for."
         problems.add("quorum", WeakReaderError(reason))
-    _enough(terms, max(quorum, depth.quorum_min), depth, problems)
+    kept = tuple(each for each in terms if not _may_be_replica(options, each, attributed))
+    if kept or not terms:
+        _enough(kept, max(quorum, depth.quorum_min), depth, problems)
 
 
 def check_searches(find: ReaderTerms | None, lookup: ReaderTerms | None, depth: Depth, problems: Problems) -> None:
@@ -139,7 +156,7 @@ def check_kind(options: Options, attributed: bool, problems: Problems) -> None:
         reason = (
             f"A {kind.value} is verified only where it is shown to be our doing, and nothing could show it. Map "
             "`identity.stamp` onto the reading, or add `.find` or `.lookup`, or declare a reader with "
-            "`attributes=True` that returns `stamp=` or `created_after_dispatch=`."
+            "`attributes=True` that returns `stamp=`."
         )
         problems.add("identity.stamp", ContractFieldError(reason))
 

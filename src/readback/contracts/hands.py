@@ -29,7 +29,7 @@ class Reader:
 
     Made by an action's `.read`, or by `reader` for a function that several actions share. `parameters` are the
     arguments it takes, a part of the action's own; None means all. `attributes`: its readings say whose doing they
-    are (`stamp=` or `created_after_dispatch=`). `timeout` None means ten seconds. `function` is its author's own.
+    are (`stamp=`). `timeout` None means ten seconds. `function` is its author's own.
     """
 
     name: str

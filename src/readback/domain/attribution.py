@@ -44,7 +44,7 @@ def attribute(case: Case, judged: Judged, *, violated: bool = False) -> Attribut
     `violated`: the state is not as required. Then what is known of our effect elsewhere does not make it ours.
     """
     before, other = case.before, bears_other_mark(judged)
-    if bears_stamp(case, judged) or (judged.taken.reading.created_after_dispatch and not other):
+    if bears_stamp(case, judged):  # that an object is newer than the attempt proves freshness, and not whose it is
         return Attribution.OURS
     same = before if before is not None and before.taken.ran and not has_changed(before, judged) else None
     if effect_known(case) and not (violated and (other or same is not None or _not_this_one(case, judged))):
@@ -55,7 +55,8 @@ def attribute(case: Case, judged: Judged, *, violated: bool = False) -> Attribut
     if other:
         return Attribution.OTHER_ACTOR
     actor = judged.match("actor")
-    if actor is not None and actor.truth is Truth.HOLDS and before is not None:
+    new = before is not None or judged.taken.reading.created_after_dispatch
+    if actor is not None and actor.truth is Truth.HOLDS and new:
         return Attribution.OURS
     return _UNKNOWN
 

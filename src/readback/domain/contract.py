@@ -135,7 +135,16 @@ class Contract:
     def __post_init__(self) -> None:
         # What follows from the rest, answered once: every action asks.
         by_class = self.kind.compares_before and depth(self.side_effect).needs_before
-        asked = by_class or self.may_change is not None or bool(self.expected_version) or self.names_before
+        weak = self.side_effect is SideEffect.EPHEMERAL_WRITE and all(
+            terms.consistency is not Consistency.STRONG for terms in self.readers
+        )
+        asked = (
+            by_class
+            or (weak and self.kind.mutates)
+            or self.may_change is not None
+            or bool(self.expected_version)
+            or self.names_before
+        )
         object.__setattr__(self, "depth", depth(self.side_effect))
         object.__setattr__(self, "needs_before", bool(self.readers) and asked)
 

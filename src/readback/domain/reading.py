@@ -42,10 +42,11 @@ class Reading:
     """What one look at a system of record found.
 
     `value` is plain JSON. `version` and `as_of_us` are the source's own; `stamp` is the stamp found inside the
-    artefact; `author` is who the source says made it so; `created_after_dispatch` is the source's own word that
-    the object is newer than the attempt. `consistency` overrides what the reader declared, for one that knows
-    better at run time. `commit_token_honoured`: the source waited for the write's own token. `forms`: by which rules
-    the source itself compares a field, named by its dotted path, as the database does a column of UUIDs.
+    artefact; `author` is who the source says made it so; `created_after_dispatch` is the source's own word that the
+    object is newer than the attempt: it proves freshness, and not whose the object is. `consistency` overrides what
+    the reader declared, for one that knows better at run time. `commit_token_honoured`: the source waited for the
+    write's own token. `forms`: by which rules the source itself compares a field, named by its dotted path, as the
+    database does a column of UUIDs.
     """
 
     presence: Presence

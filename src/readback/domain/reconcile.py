@@ -48,7 +48,7 @@ from readback.domain.predicate import Truth, conjoin
 from readback.domain.reading import Fault, Presence, TakenReading
 from readback.domain.reconciliation import Reconciliation, no_op, refuted, success, undetermined
 from readback.domain.several import together
-from readback.domain.side_effect import SideEffect
+from readback.domain.side_effect import Consistency, SideEffect
 from readback.domain.verdict import Attribution, Level, Verdict, Why
 
 _NO_REASON: Final = Why.NONE
@@ -61,6 +61,11 @@ _READ_KIND: Final = Kind.READ
 _CREATE: Final = Kind.CREATE
 _ALREADY_SO: Final = Attribution.ALREADY_SO
 _FOUND_OTHERWISE: Final = "What bears our stamp is not as required; what is read here does not say that it is ours."
+_SEEN_AT: Final = {
+    Consistency.CACHED: "a cache",
+    Consistency.REPLICA: "a replica",
+    Consistency.SESSION: "a session",
+}
 _MIDWAY: Final = "The work was accepted and is in an intermediate state; nothing says that it is over."
 _LANDED_UNSEEN: Final = "By the key's record ours has landed; what is read here bears another's mark."
 
@@ -252,12 +257,32 @@ def _too_weak(case: Case, judged: Judged) -> Reconciliation | None:
             return None
         if _after_action(case, judged):
             return None
-    return replace(undetermined(Why.STALE, Finding.AUTHORITY_MISMATCH), maybe_stale=True)
+    if _seen_twice(case, judged):
+        return None
+    weak = replace(undetermined(Why.STALE, Finding.AUTHORITY_MISMATCH), maybe_stale=True)
+    if not bears_stamp(case, judged):
+        return weak
+    where = _SEEN_AT.get(taken.consistency, "a weaker source")
+    return replace(weak, attribution=Attribution.OURS, detail=f"Seen at {where}, not confirmed by the record.")
+
+
+def _seen_twice(case: Case, judged: Judged) -> bool:
+    """A declared replica shows the stamp of an ephemeral write in two rounds, the last at the close of the window, and
+    the object was not there before. A cache never counts: it may show what was never written down.
+    """
+    contract, before = case.contract, case.before
+    if contract.side_effect is not SideEffect.EPHEMERAL_WRITE or judged.taken.consistency is not Consistency.REPLICA:
+        return False
+    declared = {terms.name: terms.consistency for terms in contract.readers}.get(judged.taken.reader)
+    absent = before is not None and before.taken.ran and before.presence is _ABSENT
+    twice = case.seen and case.window_closed and bears_stamp(case, judged)
+    return declared is Consistency.REPLICA and absent and twice
 
 
 def _after_action(case: Case, judged: Judged) -> bool:
     """Evidence, by the source's own word, that a reading which is not strong is later than the action."""
-    if bears_stamp(case, judged) or judged.taken.reading.commit_token_honoured:
+    reading = judged.taken.reading
+    if bears_stamp(case, judged) or reading.commit_token_honoured or reading.created_after_dispatch:
         return True
     old = case.before.version if case.before is not None else None
     new = judged.version
@@ -362,7 +387,9 @@ def _violated_finally(case: Case, judged: Judged, whose: Attribution) -> Reconci
     done, undone = parts_of(case, judged)
     shown = whose is Attribution.OURS
     if is_on_its_way(case, judged, whose) and not early:
-        return _on_its_way(shown)
+        part = bool(done and undone) and not wrong_values(case, judged, undone)
+        named = Discrepancy.PARTIAL_APPLICATION if part else Discrepancy.VALUE_MISMATCH
+        return replace(_on_its_way(shown, named), parts_done=done, parts_open=undone)
     if done and undone and wrong_values(case, judged, undone):
         wrong = refuted(Finding.VALUE_MISMATCH, Discrepancy.VALUE_MISMATCH, whose, shown)
         return replace(wrong, parts_done=done, parts_open=undone)
@@ -387,10 +414,10 @@ def _violated_finally(case: Case, judged: Judged, whose: Attribution) -> Reconci
     return refuted(finding, discrepancy, whose, shown)
 
 
-def _on_its_way(shown: bool) -> Reconciliation:
+def _on_its_way(shown: bool, named: Discrepancy) -> Reconciliation:
     """Accepted, and in a state between the old and the wanted one: neither as required nor refuted."""
     whose = Attribution.OURS if shown else Attribution.UNKNOWN
-    opened = undetermined(Why.PROPAGATING, Finding.VALUE_MISMATCH, Discrepancy.VALUE_MISMATCH, _MIDWAY)
+    opened = undetermined(Why.PROPAGATING, Finding.VALUE_MISMATCH, named, _MIDWAY)
     return replace(opened, attribution=whose, effect_shown=shown, level=Level.VERIFIED)
 
 

@@ -262,7 +262,7 @@ class ActionDefinition(Generic[P]):
     ) -> Callable[[Callable[Concatenate[Context, P], ReadResult]], Callable[Concatenate[Context, P], ReadResult]]:
         """Decorator: the readback, from a system of record. It takes the action's own parameters.
 
-        `attributes`: its readings say whose doing the state is, by `stamp=` or `created_after_dispatch=`.
+        `attributes`: its readings say whose doing the state is, by `stamp=`.
         `whole_region`: a reading shows everything that a call may change, so that an equal reading proves that the call
         changed nothing. `timeout` bounds one reading; ten seconds where it is left away.
         """
