@@ -480,3 +480,21 @@ def test_a_search_that_lost_a_listed_version_to_a_change_says_nothing(
             shelf.find(context("rb-5"), key)
         monkeypatch.setattr(shelf, "_asked", asked)
         assert len(shelf.find(context("rb-5"), key)) == 1
+
+
+@pytest.mark.requirement("RECIPE-upload")
+def test_a_folder_s_mark_does_not_stand_for_the_rest_of_a_crowded_folder(
+    s3: S3Server, fresh: Fresh, tmp_path: Path
+) -> None:
+    """An empty object `in/` comes first of all in the folder; with another page the search is not a whole one."""
+    bucket, ours = fresh("folder"), tmp_path / "ours"
+    ours.write_bytes(b"ours")
+    s3.bucket(bucket)
+    s3.put(bucket, "in/", b"")
+    for number in range(CANDIDATES_MAX):
+        s3.put(bucket, f"in/{number:03}", b".")
+    with S3Executor("store", bucket, **s3.access) as store, S3Source("shelf", bucket, **s3.access) as shelf:
+        store.put(context("rb-6"), "in/elsewhere", ours, sha256=sha256(b"ours").hexdigest())
+        with pytest.raises(ReaderFailedError, match=f"over {CANDIDATES_MAX} versions under 'in/'"):
+            shelf.find(context("rb-6"), "in/")
+        assert shelf.find(context("rb-6"), "in/", own_of_many=True) == []

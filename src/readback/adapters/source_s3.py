@@ -128,12 +128,14 @@ class S3Source:
         }
         return Reading.of(value, complete=whole, consistency=level)
 
-    def find(self, ctx: Context, prefix: str) -> list[Reading]:
+    def find(self, ctx: Context, prefix: str, *, own_of_many: bool = False) -> list[Reading]:
         """Every version of every object under a prefix that bears the context's stamp, each as `head` shows it.
 
-        Under a crowded prefix only the object whose key it is, if that one's versions can all be seen. Raises
-        ReaderFailedError where not everything could be looked at, a listed version was replaced or removed before its
-        look, a cache answered, or nothing was found with less than a strong `consistency`: it may be on its way.
+        `own_of_many`: the prefix is a key, and among too many objects under it that one's versions suffice, if all of
+        them can be seen; else an object whose key is the prefix, such as a folder's mark, says nothing of the others.
+        Raises ReaderFailedError where not everything could be looked at, a listed version was replaced or removed
+        before its look, a cache answered, or nothing was found with less than a strong `consistency`: it may be on its
+        way.
         """
         try:
             listed = self._asked("list_object_versions", Prefix=prefix, MaxKeys=CANDIDATES_MAX + 1)
@@ -144,7 +146,7 @@ class S3Source:
         if listed.get("IsTruncated") or len(versions) > CANDIDATES_MAX:
             # The key itself comes first; where another one follows, all of its versions are here.
             own = [each for each in versions if each["Key"] == prefix]
-            if not own or own[-1] is versions[-1]:
+            if not own_of_many or not own or own[-1] is versions[-1]:
                 raise ReaderFailedError(f"Source {self.name!r} holds over {CANDIDATES_MAX} versions under {prefix!r}.")
             versions = own
         found = [self._seen(str(each["Key"]), _version_of(each), stamp=ctx.stamp) for each in versions]

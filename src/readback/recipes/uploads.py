@@ -72,7 +72,7 @@ def verified_upload(
         return shelf.head(ctx, key, read_bytes=read_bytes)
 
     def versions(ctx: Context, key: str, file: str, sha256: str, size: int) -> Sequence[Reading]:
-        return shelf.find(ctx, key)
+        return shelf.find(ctx, key, own_of_many=True)
 
     action = UploadAction(upload, {**_contract(kind), **choices})
     action.read(source=shelf.name, consistency="strong", independence="other_client")(head)
