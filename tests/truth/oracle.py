@@ -96,7 +96,7 @@ def knowable(cell: Cell) -> bool:
 
 
 def _did_nothing(cell: Cell) -> bool:
-    """The text of an error over a state that was so before: the call changed nothing, and that may be told as failed."""
+    """The text of an error over a state that was so before: the call changed nothing, which is no success."""
     return cell.answer is Answer.FLATTERING_ERROR and cell.landing is Landing.ALREADY_SO
 
 
