@@ -50,6 +50,11 @@ def _notes(book: Book, faults: list[Exception]) -> Any:
         found = book.pages.get(ctx.stamp)
         return Reading.absent() if found is None else Reading.of(dict(found), stamp=found["stamp"])
 
+    @note.find(complete=True)
+    def notes(ctx: Context, text: str) -> list[Reading]:
+        found = book.pages.get(ctx.stamp)
+        return [] if found is None else [Reading.of(dict(found), stamp=found["stamp"])]
+
     return note
 
 
@@ -81,8 +86,11 @@ def test_an_operation_that_failed_before_the_backup_and_was_done_after_it_is_not
 def test_a_reading_that_finds_nothing_of_an_attempt_frees_no_key_where_another_may_have_been_made(
     shelf: Shelf, fault: Exception, ended: bool
 ) -> None:
-    note = shelf.write = _notes(shelf.book, [fault])
+    faults: list[Exception] = []
+    note = shelf.write = _notes(shelf.book, faults)
     with shelf.open() as rb:
+        assert rb.run(note(text="earlier"), operation="earlier").verified  # by it the search is known to find
+        faults.append(fault)
         first = rb.run(note(text="a"), operation="op", wait=0)
         if not ended:
             _backed_up(shelf)
@@ -103,7 +111,7 @@ def test_a_reading_that_finds_nothing_of_an_attempt_frees_no_key_where_another_m
         rb.resume()
         again = rb.run(note(text="a"), operation="op")
         assert (again.id, again.may_repeat) == (first.id, False)
-        assert len(shelf.book.pages) == 1
+        assert len(shelf.book.pages) == 2
         rb.resolve(first.id, "attest_not_done", expect_version=rb.review(first.id).version, **said)
         assert rb.run(note(text="a"), operation="op").verified  # by a person's word alone
     assert shelf.audited().faults == []
@@ -202,6 +210,7 @@ def test_what_nobody_can_ask_for_again_or_was_forgotten_by_then_waits_for_nobody
 def test_a_saga_that_failed_before_the_backup_is_not_begun_again(tmp_path: Path) -> None:
     store, runtime = bootstrap.store(f"sqlite:///{tmp_path / 'readback.db'}"), VirtualRuntime()
     trip = Trip(store=store, runtime=runtime)
+    assert trip.run(trip.steps("t-0"), "op-0").verified  # from here on, a search that finds nothing shows something
     trip.world.faults.update(flight="refused", hotel="refused")
     begun = trip.run()
     trip.work()

@@ -37,7 +37,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.requirement("GATEWAY-ended")]
 @contextmanager
 def gateway(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """A gateway before the book's server, by the command."""
-    server = forks.launched([sys.executable, "-m", "tests.gateway.servers.book", str(folder)])
+    server = forks.launched([sys.executable, "-m", "tests.gateway.servers.book", str(folder / "books")])
     contracts = () if "--ungoverned" in arguments else ("--contracts", str(folder / "book.yaml"))
     ledger = ("--ledger-url", f"sqlite:///{folder}/readback.db", "--tenant", "acme")
     with forks.start(
@@ -48,6 +48,13 @@ def gateway(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
             yield process
         finally:
             process.kill()
+
+
+def book_apart(folder: Path) -> Book:
+    """A book in a folder of its server's own: none with contracts and a ledger is given to it."""
+    write_contracts(folder, {"database: book.db": "database: books/book.db"})
+    (folder / "books").mkdir()
+    return Book(folder / "books")
 
 
 def until_written(book: Book) -> None:
@@ -81,8 +88,7 @@ def told_of(result: dict[str, Any], folder: Path) -> None:
 def test_over_stdio_a_call_under_way_is_answered_with_its_action_when_the_gateway_is_told_to_end(
     tmp_path: Path, era: str, policy: str
 ) -> None:
-    write_contracts(tmp_path, {})
-    book = Book(tmp_path)
+    book = book_apart(tmp_path)
     book.lie = "hang after"
     params = {"name": "enter", "arguments": RENT, **({"_meta": ENVELOPE} if era == "stateless" else {})}
     hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
@@ -107,8 +113,7 @@ def test_over_stdio_a_call_under_way_is_answered_with_its_action_when_the_gatewa
 def test_over_http_a_call_under_way_is_answered_with_its_action_when_the_gateway_is_told_to_end(
     tmp_path: Path, mode: str
 ) -> None:
-    write_contracts(tmp_path, {})
-    book = Book(tmp_path)
+    book = book_apart(tmp_path)
     book.lie = "hang after"
     with gateway(tmp_path, "--serve", "http", "--port", "0", "--json") as process:
         assert process.stdout is not None

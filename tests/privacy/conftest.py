@@ -38,7 +38,9 @@ def write_of(book: Book, seen: Book | None = None, **terms: Any) -> ActionDefini
 
     @action(**{**plain, **terms})
     def write(ctx: Context, page: str, text: str) -> object:
-        book.pages[page] = {"id": page, "tenant": TENANT, "text": text, "stamp": ctx.stamp}
+        row = {"id": page, "tenant": TENANT, "text": text, "stamp": ctx.stamp, "key": ctx.idempotency_key}
+        if (book.pages.get(page) or {}).get("key") != row["key"]:  # one key, one effect
+            book.pages[page] = row
         return {"written": text}
 
     @write.read(source="book", consistency="strong", independence="other_client")

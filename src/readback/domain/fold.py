@@ -252,6 +252,7 @@ def _restored(a: Facts, e: Event) -> None:
     """It may have been executed since: attempted without an answer, whatever was said or shown of it before."""
     a.resolution = a.decision = a.lookup = ""
     a.restored, a.judgement.dead = True, False
+    a.release = KeyRelease.NONE
     if a.observation is not None and a.observation.get("dispatched") is False:
         a.observation, a.observation_ref = None, ""
     if a.attempts == 0:
