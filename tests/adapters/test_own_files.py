@@ -225,3 +225,9 @@ def test_the_folder_above_is_found_by_what_it_is(tmp_path: Path) -> None:
     folder = Confined("x", tmp_path / "a" / "b")
     with pytest.raises(OwnFileError), folder.place("new.txt"):
         raise AssertionError("opened")
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\ud800"])
+def test_a_name_that_no_file_has_keeps_no_executor_from_its_work(tmp_path: Path, name: str) -> None:
+    own_files.keep(tmp_path / name)
+    own_files.refuse_path(str(tmp_path / "a.txt"))

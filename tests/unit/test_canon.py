@@ -17,6 +17,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pydantic
 import pytest
@@ -474,3 +475,10 @@ def test_what_is_looked_through_is_what_is_kept_also_while_another_thread_change
         changing.join()
         sys.setswitchinterval(before)
     assert all(isinstance(value, dict) and value["k0"] == "v" for value in kept)
+
+
+def test_a_time_of_day_in_a_zone_whose_offset_depends_on_the_day_is_refused() -> None:
+    """Its text would drop the zone."""
+    with pytest.raises(UnsupportedValueError, match="Europe/Berlin"):
+        json_value(datetime.time(2, 3, tzinfo=ZoneInfo("Europe/Berlin")))
+    assert json_value([datetime.time(2, 3), datetime.time(2, 3, tzinfo=datetime.UTC)]) == ["02:03:00", "02:03:00+00:00"]

@@ -240,6 +240,12 @@ def _moment(moment: datetime, path: str) -> str:
         raise _unsupported(path, "a moment outside the years 1 to 9999 of UTC") from error
 
 
+def _clock_time(clock: time, path: str) -> str:
+    if clock.tzinfo is not None and clock.utcoffset() is None:  # its offset depends on the day
+        raise _unsupported(path, f"a time of day in the zone {clock.tzinfo}, without a day")
+    return clock.isoformat()
+
+
 def _duration(span: timedelta, path: str) -> str:
     micros = span // timedelta(microseconds=1)
     sign = "-" if micros < 0 else ""
@@ -262,7 +268,8 @@ _SCALAR_FORMS: Final[tuple[tuple[Any, Callable[[Any, str], Json]], ...]] = (
     (ExactNumber, _exact),
     (Decimal, _decimal),
     (datetime, _moment),
-    ((date, time), lambda moment, path: moment.isoformat()),
+    (date, lambda day, path: day.isoformat()),
+    (time, _clock_time),
     (timedelta, _duration),
     ((bytes, bytearray, memoryview), _octets),
 )

@@ -44,6 +44,12 @@ def keep_folder(path: str | Path) -> None:
 
 
 def _note(kept: dict[str, None], named: str) -> None:
+    try:
+        os.fsencode(named)
+    except UnicodeEncodeError:
+        return  # no file has such a name
+    if "\0" in named:
+        return
     kept.pop(named, None)
     kept[named] = None
     while len(kept) > KEPT_MAX:
