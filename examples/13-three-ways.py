@@ -205,7 +205,7 @@ def room(ctx: Context, trip: str) -> Reading:
     return row_of(world.rooms, ctx)
 
 
-@book_room.find
+@book_room.find(complete=True)
 def rooms_of_ours(ctx: Context, trip: str) -> list[Reading]:
     return [Reading.of(r, stamp=str(r["stamp"])) for r in world.rooms.rows if r["stamp"] == ctx.stamp and r["live"]]
 
@@ -239,7 +239,7 @@ def charge(ctx: Context, trip: str) -> Reading:
     return row_of(world.cards, ctx)
 
 
-@charge_card.find
+@charge_card.find(complete=True)
 def charges_of_ours(ctx: Context, trip: str) -> list[Reading]:
     return [Reading.of(r, stamp=str(r["stamp"])) for r in world.cards.rows if r["stamp"] == ctx.stamp]
 
@@ -263,7 +263,7 @@ def ticket(ctx: Context, trip: str) -> Reading:
     return row_of(world.tickets, ctx)
 
 
-@issue_ticket.find
+@issue_ticket.find(complete=True)
 def tickets_of_ours(ctx: Context, trip: str) -> list[Reading]:
     return [Reading.of(r, stamp=str(r["stamp"])) for r in world.tickets.rows if r["stamp"] == ctx.stamp]
 

@@ -6,10 +6,11 @@ message holds ids, names and codes, under an id that stays the same, so that who
 Prints:
     told:      action.reconciled of a1
     told:      verification.failed of a2
-    told:      action.failed of a2
+    told:      action.unknown of a2
+    told:      review.required of a2
     told:      claim.contested of a2
     told:      claim.retracted of a2
-    on file:   5 CloudEvents, the first of type readback_action_reconciled
+    on file:   6 CloudEvents, the first of type readback_action_reconciled
     dead:      bus did not take action.reconciled of a1
     dead:      bus did not take verification.failed of a2
     fallback:  2 messages for bus

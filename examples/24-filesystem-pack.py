@@ -15,7 +15,7 @@ Prints:
       edit_file nowhere.txt        not verified: target_missing
     server that drops the write
       write_file lost.txt          not verified: target_missing
-        [action outcome] Failed: no verified change as intended occurred.
+        [action outcome] Review required: a person has to decide
       on the disk: False
 """
 

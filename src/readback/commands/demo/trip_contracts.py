@@ -15,7 +15,7 @@ from typing import Any, Final
 from readback import Context, Lookup, Reading, action
 from readback.commands.demo.overheard import overheard
 from readback.commands.demo.trip_desk import trip_desk
-from readback.sdk.action import ActionDefinition
+from readback.sdk.action import ActionDefinition, ExecuteOptions
 
 # What a reading of an entry is of. The stamp of whoever made it stays on it.
 MADE: Final = {
@@ -35,7 +35,7 @@ UNDONE: Final = {
 TIMES: Final[dict[str, Any]] = {"within": "600ms", "polls": ("0s", "100ms", "250ms"), "late_window": "600ms"}
 # One key is one effect, however often it is sent. The providers forget no key, so that another process may rely on it
 # for a day.
-HONOURS: Final[dict[str, Any]] = {"honours_key": True, "key_valid_for": "24h"}
+HONOURS: Final[ExecuteOptions] = {"honours_key": True, "key_valid_for": "24h"}
 # Taking something back honours the key: a request that was lost is sent again.
 REVERSAL: Final[dict[str, Any]] = {"kind": "set", "identity": UNDONE, "execute": HONOURS, **TIMES}
 
