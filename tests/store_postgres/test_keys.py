@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 
 import pytest
@@ -55,3 +56,45 @@ def test_what_another_process_moved_on_is_told_as_that_and_not_as_barred_by_what
         other.append([sample_append("a1", 2)])
         frozen = replace(sample_append("a1", 2), unless_frozen=("tool:ship_order",))
         assert store.append([frozen]) == [VersionConflict(3, 0)]
+
+
+@pytest.mark.requirement("KEY-one-taker")
+@pytest.mark.parametrize("held_at", ["before it writes", "while the other one holds its locks"])
+def test_a_settled_key_is_taken_by_one_of_two_hosts_that_reach_for_it_at_once(
+    ledger_url: str, monkeypatch: pytest.MonkeyPatch, held_at: str
+) -> None:
+    """Both have read that the key is free. The first one is held between its look and its writing."""
+    with open_postgres_store(ledger_url) as store, open_postgres_store(ledger_url) as other:
+        held = sample_projection("a1", key_hash="k")
+        store.append([sample_creation("a1", key_hash="k")])
+        store.append([sample_append("a1", 1, projection=held, settle=("FAILED_RETRYABLE", NOON_US))])
+        commit, answers, began = Transaction.commit, list[object](), list[int]()
+        threads = list[threading.Thread]()
+
+        def reach() -> None:
+            answers.extend(other.append([replace(sample_creation("a3", key_hash="k"), replaces="a1")]))
+
+        def held_back(transaction: Transaction) -> None:
+            began.append(1)
+            if len(began) == 1 and held_at == "before it writes":
+                monkeypatch.setattr(Transaction, "commit", commit)
+                reach()
+                monkeypatch.setattr(Transaction, "commit", held_back)
+            elif len(began) == 1:
+                monkeypatch.setattr(Transaction, "commit", commit)
+                threads.append(threading.Thread(target=reach, daemon=True))
+                threads[0].start()
+                monkeypatch.setattr(Transaction, "commit", held_back)
+            commit(transaction)
+
+        monkeypatch.setattr(Transaction, "commit", held_back)
+        answers.extend(store.append([replace(sample_creation("a2", key_hash="k"), replaces="a1")]))
+        for thread in threads:
+            thread.join(timeout=60)
+            assert not thread.is_alive()
+        assert sorted(type(each).__name__ for each in answers) == ["Appended", "KeyTaken"]
+        record = store.key(TENANT, held.key_hash)
+        assert record is not None
+        assert record.action_id in ("a2", "a3")
+        present = [name for name in ("a2", "a3") if store.projection(name) is not None]
+        assert present == [record.action_id], "the other one left nothing"

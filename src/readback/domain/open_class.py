@@ -10,18 +10,25 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from readback.domain.attribution import bears_stamp, effect_known, is_effect
+from readback.domain.attribution import bears_stamp, effect_known, is_effect, stamp_matches
 from readback.domain.case import Case, Judged
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.finding import Finding
+from readback.domain.predicate import Truth
 from readback.domain.reconciliation import Reconciliation, undetermined
-from readback.domain.verdict import Why
+from readback.domain.side_effect import Consistency
+from readback.domain.verdict import Attribution, Why
 
 _DELAY: Final = Discrepancy.PROPAGATION_DELAY
 _UNSEEN: Final = frozenset({Why.UNREACHABLE, Why.TIMEOUT, Why.STALE})
 """The source did not answer, or is not recent enough."""
 
 
+_SEEN_AT: Final = {
+    Consistency.CACHED: "a cache",
+    Consistency.REPLICA: "a replica",
+    Consistency.SESSION: "a session",
+}
 _INFORMS: Final = "One source was read for the person who decides. The reading informs, and verifies nothing."
 _UNREAD: Final = "The one source was to be read for the person who decides, and could not be."
 
@@ -51,6 +58,19 @@ def classed(case: Case, result: Reconciliation) -> Reconciliation:
     if discrepancy is result.discrepancy and detail == result.detail:
         return result
     return replace(result, discrepancy=discrepancy, detail=detail)
+
+
+def seen_weakly(stamp: str, result: Reconciliation, others: tuple[Judged, ...]) -> Reconciliation:
+    """An open judgement with what a reading that does not settle it shows: whose the effect is, and where it is."""
+    if not result.open or result.attribution is not Attribution.UNKNOWN:
+        return result
+    for judged in others:
+        weak = not judged.taken.strong and is_effect(judged) and judged.in_scope is Truth.HOLDS
+        if weak and stamp_matches(stamp, judged):
+            said = f"Seen at {_SEEN_AT[judged.taken.consistency]}, not confirmed by the record."
+            detail = f"{said} {result.detail}".rstrip()
+            return replace(result, attribution=Attribution.OURS, detail=detail)
+    return result
 
 
 def _commit_seen(case: Case, result: Reconciliation) -> bool:

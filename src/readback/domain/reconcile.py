@@ -42,7 +42,7 @@ from readback.domain.finding import Finding
 from readback.domain.frame import changed_beside
 from readback.domain.kind import Kind
 from readback.domain.observation_signs import ERROR_TEXT_CODE, ObservationStatus
-from readback.domain.open_class import classed, informed
+from readback.domain.open_class import classed, informed, seen_weakly
 from readback.domain.parts import parts_of, wrong_values
 from readback.domain.predicate import Truth, conjoin
 from readback.domain.reading import Fault, Presence, TakenReading
@@ -61,11 +61,6 @@ _READ_KIND: Final = Kind.READ
 _CREATE: Final = Kind.CREATE
 _ALREADY_SO: Final = Attribution.ALREADY_SO
 _FOUND_OTHERWISE: Final = "What bears our stamp is not as required; what is read here does not say that it is ours."
-_SEEN_AT: Final = {
-    Consistency.CACHED: "a cache",
-    Consistency.REPLICA: "a replica",
-    Consistency.SESSION: "a session",
-}
 _MIDWAY: Final = "The work was accepted and is in an intermediate state; nothing says that it is over."
 _LANDED_UNSEEN: Final = "By the key's record ours has landed; what is read here bears another's mark."
 
@@ -260,10 +255,7 @@ def _too_weak(case: Case, judged: Judged) -> Reconciliation | None:
     if _seen_twice(case, judged):
         return None
     weak = replace(undetermined(Why.STALE, Finding.AUTHORITY_MISMATCH), maybe_stale=True)
-    if not bears_stamp(case, judged):
-        return weak
-    where = _SEEN_AT.get(taken.consistency, "a weaker source")
-    return replace(weak, attribution=Attribution.OURS, detail=f"Seen at {where}, not confirmed by the record.")
+    return seen_weakly(case.stamp, weak, (judged,))
 
 
 def _seen_twice(case: Case, judged: Judged) -> bool:

@@ -21,6 +21,7 @@ from readback.domain.events import EventKind
 from readback.domain.idempotency import Resolution
 from readback.domain.observation import ObservationStatus
 from readback.domain.observation_signs import one_line
+from readback.domain.open_class import seen_weakly
 from readback.domain.predicate import Truth
 from readback.domain.reading import Fault, Presence, Reading, Role, TakenReading
 from readback.domain.reconcile import reconcile
@@ -324,7 +325,7 @@ def judge(run: Run, timing: Timing, now_us: int, *, dead: bool) -> Reconciliatio
     held, stable = action.held_since_us, told or contract.stable_for_us == 0
     if held > 0 and not stable:
         stable = run.read_from(now_us) >= held + contract.stable_for_us
-    return reconcile(
+    result = reconcile(
         Case(
             contract,
             action.stamp,
@@ -342,6 +343,7 @@ def judge(run: Run, timing: Timing, now_us: int, *, dead: bool) -> Reconciliatio
             search_failed=run.search_failed,
         )
     )
+    return seen_weakly(action.stamp, result, run.missed) if run.missed else result
 
 
 def _compared(run: Run) -> Judged | None:

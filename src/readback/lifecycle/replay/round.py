@@ -130,6 +130,9 @@ class Standing:
         if len(entries) < wanted:
             self.missing.append("a reading that the decision stood on is not recorded")
         run.checks = tuple(self._check(run, each) for each in entries)
+        run.missed = tuple(
+            self._check(run, each) for each in self.round.checks[: len(self.round.checks) - len(entries)]
+        )
         for judged in run.checks:
             self._compared(run, judged)
         if isinstance(data.get("found"), int) and self.round.found is not None:
