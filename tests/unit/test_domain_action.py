@@ -16,6 +16,7 @@ from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind
 from readback.domain.idempotency import Resolution
 from readback.domain.judgement import Judgement
+from readback.domain.key_release import KeyRelease
 from readback.domain.state import TERMINAL, State
 
 K, S = EventKind, State
@@ -461,7 +462,7 @@ STEPS: dict[str, tuple[State, Event, dict[str, Any]]] = {
         Event(K.HELD, 100, (S.UNKNOWN, S.REVIEW_REQUIRED), {"hold": "restored", "code": "restored", "detail": ""}),
         {
             **fields(state=S.REVIEW_REQUIRED, hold="restored", review="restored", code="restored", due_us=None),
-            **fields(resolution="", decision="", lookup="", restored=True),
+            **fields(resolution="", decision="", lookup="", restored=True, release=KeyRelease.NONE),
         },
     ),
     "lifted": (S.REVIEW_REQUIRED, Event(K.LIFTED, 100, (), {"lift": ["tool:b"]}), {"frozen": ("resource:a",)}),
