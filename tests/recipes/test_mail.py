@@ -356,8 +356,8 @@ def test_a_text_beside_which_a_relay_put_something_else_is_not_verified(
 class Cut(SmtpExecutor):
     """The server takes the message over, and its reply is lost on the way."""
 
-    def _hand_over(self, smtp: Any, content: bytes) -> tuple[int, bytes]:
-        super()._hand_over(smtp, content)
+    def _hand_over(self, smtp: Any, content: bytes, watch: Any) -> tuple[int, bytes]:
+        super()._hand_over(smtp, content, watch)
         smtp.close()
         raise ToolTimeoutError("The reply was lost.")
 
