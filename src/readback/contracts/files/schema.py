@@ -155,8 +155,8 @@ OPTIONS: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {
     "tell": (_PATHS, "Fields of the reading that may be told."),
     "unverifiable": (
         {**_TEXT, "maxLength": REASON_MAX_CHARS},
-        "Why nothing can be read; it caps what may be claimed. A critical mutation may have it beside fewer sources than "
-        "its class asks for: those are read for the person who decides, and verify nothing.",
+        "Why nothing can be read; it caps what may be claimed. A critical mutation may have it beside fewer sources "
+        "than its class asks for: those are read for the person who decides, and verify nothing.",
     ),
     "proves": ({"enum": [*PROVES]}, "What the reading of a message proves."),
     "approval": (
