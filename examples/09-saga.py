@@ -33,7 +33,7 @@ TERMS: dict[str, Any] = {
     "within": "200ms",
     "late_window": "400ms",
     "polls": ["0ms", "50ms"],
-    "execute": {"timeout": "100ms", "honours_key": True},
+    "execute": {"timeout": "100ms", "honours_key": True, "key_valid_for": "1h"},
 }
 
 
@@ -71,10 +71,10 @@ def book(service: str, *, reversible: bool) -> Any:
     def make(ctx: Context, trip: str, price: int) -> object:
         return enter(service, ctx, trip, price)
 
-    @make.find
+    @make.find(complete=True)
     def ours(ctx: Context, trip: str, price: int) -> list[Reading]:
-        found = look(service, trip)
-        return [found] if found.stamp == ctx.stamp else []
+        """All that bears our stamp, in every book: where there is none, nothing was entered."""
+        return [look(*place) for place, row in books.items() if row["stamp"] == ctx.stamp]
 
     if reversible:
 
