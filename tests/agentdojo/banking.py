@@ -120,6 +120,7 @@ def _update_order(world: World) -> ActionDefinition[Any]:
         require={"there is such an order": "before != null"},
         ensure={name: _OPTIONAL.format(name) for name in ("recipient", "amount", "subject", "date", "recurring")},
         may_change=["order"],
+        on_unchanged="accept",  # the request names the state, and `before` stands only for what it leaves out
         **TIMES,
     )
     def update_scheduled_transaction(

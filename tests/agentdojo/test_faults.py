@@ -14,6 +14,7 @@ import pytest
 from readback.domain.state import State
 from tests.agentdojo import loader, replay
 from tests.agentdojo.faults import FAULTS, HONEST, Fault
+from tests.agentdojo.test_honest import NO_OPS
 
 UNTOLD = {("late after the window", "update_password")}
 """True in the end and never told. A password is redacted, so whoever goes on later no longer knows what to look for."""
@@ -48,7 +49,9 @@ def test_no_lie_is_told(
             counts["lies"] += bool(lies)
             faults_of_ours += [f"{call.name}: {lie}" for lie in lies]
             untold = fault.lands and not said[-1].outcome.verified
-            if untold is not ((fault.name, call.tool) in UNTOLD):
+            nonsense = fault.name == "writes, says nonsense" and call.name in NO_OPS
+            silent = nonsense or (fault.name, call.tool) in UNTOLD
+            if untold is not silent:  # the text of an error where there was nothing to change is no success
                 faults_of_ours.append(f"{call.name}: {'true and not told' if untold else 'told, against UNTOLD'}")
     record_property("agentdojo", {"fault": fault.name, **counts})
     assert counts["calls"] > 0

@@ -143,6 +143,8 @@ def _nothing_false(found: Facts) -> None:
 def _ended_truthfully(found: Facts, action: Action) -> None:
     done = any(effect.stamp == action.stamp for effect in found.effects)
     allowed = AFTER_EFFECT[action.contract] if done else WITHOUT_EFFECT.get(action.contract, {S.FAILED})
+    if not done and action.attempts and not action.may_repeat:
+        allowed = {*allowed, S.REVIEW_REQUIRED}  # absence alone does not show that nothing landed: a person looks
     if action.contract == "spoil" and done and not any(effect.tool == "mend" for effect in found.effects):
         # Its reversal was attempted, died before its call, and its tool does not honour the key: nobody repeats it
         # unasked, and a person knows that the effect still stands.
