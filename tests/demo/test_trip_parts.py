@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from readback import Outcome, Proposal, Readback, State
 from readback.commands.demo import trip_contracts as trips
+from readback.commands.demo.desk import Addresses, Desk
 from readback.commands.demo.naive import Claim
 from readback.commands.demo.systems.launch import Systems
 from readback.commands.demo.systems.trip_books import TRADES
@@ -174,3 +176,19 @@ def test_the_naive_traveller_believes_replies_and_takes_nothing_back(
 ) -> None:
     (case,) = [each for each in CASES if each.trip == trip]
     assert naive_end(systems, case) == (claim, stands)
+
+
+# --- the desk's notes -------------------------------------------------------------------------------------------
+
+
+def test_a_desk_that_is_closed_notes_nothing_so_that_no_tool_fails_over_it(tmp_path: Path) -> None:
+    """The notes lie beside the systems, and are gone with them."""
+    nowhere = ("127.0.0.1", 1)
+    addresses = Addresses(
+        "http://127.0.0.1:1", "", nowhere, nowhere, (), "", str(tmp_path), str(tmp_path / "gone/notes")
+    )
+    desk = Desk()
+    desk.open(addresses)
+    assert desk.overheard == tmp_path / "gone/notes"
+    desk.close()
+    assert desk.overheard == Path()

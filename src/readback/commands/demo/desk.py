@@ -115,7 +115,8 @@ class Desk:
             db.close()
 
     def close(self) -> None:
-        """Closes the connections."""
+        """Closes the connections. What tools answer afterwards is not noted: the file may be gone with the systems."""
+        self.overheard = Path()
         self._stack.close()
 
 
