@@ -133,9 +133,19 @@ def agency(stories: Path) -> Iterator[Agency]:
     with Systems(only=["trip"]) as systems:
         server = subprocess.Popen(program, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         with server:
-            yield Agency(systems, server, stories)
+            agency = Agency(systems, server, stories)
+            _book_earlier(agency)
+            yield agency
             assert server.stdin is not None
             server.stdin.close()
+
+
+def _book_earlier(agency: Agency) -> None:
+    """Every story's ledger knows of one booked trip, by which each search is known to find what there is."""
+    story = Story(agency, "earlier", next(case for case in CASES if not case.spoiled))
+    assert not agency.go(story, "run+resume").killed
+    assert story.told[-1] in BOOKED
+    shutil.copy(story.folder / "ledger.db", agency.stories / "ledger.db")
 
 
 def points_of(agency: Agency, case: Case) -> int:
