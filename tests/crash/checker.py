@@ -145,6 +145,8 @@ def _ended_truthfully(found: Facts, action: Action) -> None:
     allowed = AFTER_EFFECT[action.contract] if done else WITHOUT_EFFECT.get(action.contract, {S.FAILED})
     if not done and action.attempts and not action.may_repeat:
         allowed = {*allowed, S.REVIEW_REQUIRED}  # absence alone does not show that nothing landed: a person looks
+    if action.contract == "insist":  # its tool honours the key: a request that was lost is sent again, and done
+        allowed = AFTER_EFFECT["insist"]
     if action.contract == "spoil" and done and not any(effect.tool == "mend" for effect in found.effects):
         # Its reversal was attempted, died before its call, and its tool does not honour the key: nobody repeats it
         # unasked, and a person knows that the effect still stands.

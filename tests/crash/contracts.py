@@ -249,7 +249,8 @@ def queued_found(ctx: Context, name: str, value: str) -> list[Reading]:
 
 @action(
     kind="create", side_effect="low_risk_internal", target="note/{requested.name}", identity=IDENTITY,
-    ensure={"there": "authoritative.value == requested.value"}, execute={"honours_key": True},
+    ensure={"there": "authoritative.value == requested.value"},
+    execute={"honours_key": True, "key_valid_for": "1h"},
     within="2s", polls=["0s", "1s"], deadline="2s", late_window="3s",
 )  # fmt: skip
 def insist(ctx: Context, name: str, value: str) -> object:
@@ -275,7 +276,8 @@ def insisted_found(ctx: Context, name: str, value: str) -> list[Reading]:
 
 @action(
     kind="create", side_effect="low_risk_internal", target="note/{requested.name}", identity=IDENTITY,
-    ensure={"there": "authoritative.value == requested.value"}, execute={"honours_key": True},
+    ensure={"there": "authoritative.value == requested.value"},
+    execute={"honours_key": True, "key_valid_for": "1h"},
     within="2s", polls=["0s", "1s"], deadline="2s",
 )  # fmt: skip
 def ask_again(ctx: Context, name: str, value: str) -> object:

@@ -97,7 +97,8 @@ class Story:
         books, told = self.books, self.told
         assert told, "nobody was told anything"
         _nothing_twice(books)
-        assert told[-1] in BOOKED | GIVEN_UP, f"stuck in {told[-1]}"
+        # A step whose process died in its attempt, and whose tool honours no key, is a person's in the end.
+        assert told[-1] in BOOKED | GIVEN_UP | {State.REVIEW_REQUIRED}, f"stuck in {told[-1]}"
         for state in set(told) & (BOOKED | GIVEN_UP):
             stands = books.complete(WANTED) if state in BOOKED else books.clear
             assert stands, f"told as {state}, and what stands is: {books.as_text()}"
@@ -112,7 +113,8 @@ class Story:
             rows = [stored.projection for stored in store.projections()]
         finally:
             store.close()
-        assert all(State(row.state) in TERMINAL and row.due_us is None for row in rows), "something is still going on"
+        over = all(State(row.state) in TERMINAL and row.due_us is None for row in rows)
+        assert over or self.told[-1] is State.REVIEW_REQUIRED, "something is still going on"
         states = {row.stamp: State(row.state) for row in rows if row.kind != "saga"}
         for entry in books.entries:
             assert entry.made_stamp in states, "an effect that is in no ledger"

@@ -264,3 +264,13 @@ def test_each_repetition_is_an_attempt_on_record(empty: House) -> None:
     assert "RB-mismatch-resend" in rows
     states = empty.states(told.id)
     assert State.FAILED not in states
+
+
+@pytest.mark.requirement("KEY-honoured-is-used")
+def test_a_reading_that_decides_nothing_is_looked_at_again_on_schedule_and_not_in_a_circle(empty: House) -> None:
+    """What is read is another tenant's: the request is due to go out again, and no row lets it."""
+    empty.shop.tool = _unavailable
+    empty.shop.eyes = lambda ctx, args: Reading.of({"id": "o-1", "tenant": "another", "status": "open"})
+    empty.run(empty.action(**KEYED))
+    assert len(empty.shop.looks) < 12
+    assert len(empty.shop.calls) == 1

@@ -106,4 +106,6 @@ def sooner(run: Run, result: Reconciliation, path: tuple[State, ...], due_us: in
     """When to look next, where the request may be sent again by then: every repetition comes after a reading."""
     state = path[-1] if path else run.action.state
     resend_us = at_us(run, result) if due_us is not None and state in _OPEN else None
-    return due_us if due_us is None or resend_us is None else min(due_us, max(resend_us, run.now_us))
+    if due_us is None or resend_us is None or resend_us <= run.now_us:
+        return due_us  # it was due already, and the table chose something else
+    return min(due_us, resend_us)
