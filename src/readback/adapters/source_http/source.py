@@ -15,6 +15,7 @@ from readback.adapters.source_http.answer import Answer, CommitToken, Lift, lift
 from readback.adapters.source_http.asking import PLACEHOLDER, Door, Values
 from readback.domain.context import Context
 from readback.domain.errors import ReaderFailedError, ReaderTypeError, UsageError
+from readback.domain.paging import has_another_page
 from readback.domain.reading import Lookup, Presence, Reading
 from readback.domain.side_effect import Consistency
 
@@ -142,7 +143,7 @@ class HttpSource:
         body = answer.json(self.name)
         listed = pointed(self.name, body, items)
         whole = complete is None or pointed(self.name, body, complete) is True
-        if not whole or answer.goes_on:
+        if not whole or answer.goes_on or has_another_page(body):
             raise ReaderFailedError(f"Source {self.name!r} showed only a part of the list.")
         if answer.was_kept:
             raise ReaderFailedError(f"Source {self.name!r} showed a list that a cache had kept.")

@@ -21,6 +21,7 @@ from readback.domain.context import Context
 from readback.domain.errors import NotDispatchedError, ReaderFailedError, ReaderTypeError, TemplateError
 from readback.domain.json_pointer import pointed
 from readback.domain.observation_signs import one_line
+from readback.domain.paging import has_another_page
 from readback.domain.reading import Lookup, Reading
 from readback.ports.acting import Hand
 from readback.ports.fittings import ToolFitting
@@ -82,7 +83,8 @@ class ToolSource:
         document = await self._asked(ctx, values)
         if isinstance(document, Absence):
             return []
-        if "complete" in self.fixed and self._at(document, "complete") is not True:
+        whole = "complete" not in self.fixed or self._at(document, "complete") is True
+        if not whole or has_another_page(document):
             raise ReaderFailedError(f"{self.system} showed only a part of the list.")
         listed = self._at(document, "items") if "items" in self.fixed else document
         if not isinstance(listed, list):
