@@ -6,6 +6,7 @@ import json
 from base64 import b64encode
 from collections.abc import Callable
 from email import message_from_bytes
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -104,15 +105,18 @@ def test_what_beside_it_is_a_plain_word_stays_in_readings(
 @pytest.mark.requirement("FILE-credentials")
 @pytest.mark.parametrize("length", range(168, 184))
 def test_a_credential_that_is_cut_in_what_a_program_says_is_hidden_as_far_as_it_goes(
-    length: int, monkeypatch: pytest.MonkeyPatch
+    length: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("SHOP_TOKEN", "tok-9f8e7d6c5b4a39281706f5e4d3c2b1a0")
     told = f"echo {'x' * length}$SHOP_TOKEN is no token >&2; exit 4"
     fixed = {"env": {"SHOP_TOKEN": Reference("env", "SHOP_TOKEN")}}
+    folder = str(tmp_path)
     with pytest.raises(ToolError) as acting:
-        BuiltInFittings().executor("command", "post", fixed, ".", 9_000_000).execute(CTX, {"argv": ["sh", "-c", told]})
+        BuiltInFittings().executor("command", "post", fixed, folder, 9_000_000).execute(
+            CTX, {"argv": ["sh", "-c", told]}
+        )
     with pytest.raises(ReaderFailedError) as reading:
-        BuiltInFittings().source("command", "post", fixed, ".", 9_000_000).read(CTX, {"argv": ["sh", "-c", told]})
+        BuiltInFittings().source("command", "post", fixed, folder, 9_000_000).read(CTX, {"argv": ["sh", "-c", told]})
     for said in (str(acting.value), str(reading.value)):
         assert "tok-9f" not in said
 

@@ -13,6 +13,7 @@ that has his process killed; when the input of this program ends, all of them ar
 from __future__ import annotations
 
 import atexit
+import contextlib
 import gc
 import io
 import json
@@ -121,7 +122,8 @@ class Forked:
         _, status = os.waitpid(pid, 0)
         if client in self._watched.get_map():
             self._watched.unregister(client)
-            client.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the client has hung up meanwhile
+                client.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
         client.close()
 
 

@@ -24,7 +24,7 @@ SECRET_LINE_MAX_CHARACTERS: Final = 65_536
 """A value that is longer is looked for as it is, and not in other forms."""
 SECRETS_MAX: Final = 64
 """Values of one run that are looked for. Where there are more, no text of a payload is kept."""
-PAYLOAD_MAX_CHARACTERS: Final = 65_536
+PAYLOAD_MAX_CHARACTERS: Final = 49_152
 """So much text of one payload is looked through. The rest is not kept, nor is a text over TEXT_MAX_CHARACTERS."""
 OVERLAP_MAX_CHARACTERS: Final = 4_096
 HIDDEN_TEXT: Final = "[redacted]"
