@@ -129,11 +129,10 @@ GATE = Room(
         "tests/gateway/test_gate_operations.py",
         "tests/gateway/test_gate_own_tools.py",
         "tests/gateway/test_gate_searches.py",
-        "tests/gateway/test_gate_servers.py",
         "tests/gateway/test_gate_ungoverned.py",
     ),
     sample=12,
-    floor=0.45,
+    floor=0.40,
 )
 """What decides about a tool call, and what the client is told."""
 
@@ -148,7 +147,7 @@ SOURCES = Room(
         "tests/adapters/test_conformance_source.py",
     ),
     sample=15,
-    floor=0.55,
+    floor=0.50,
 )
 """What a reading is worth: consistency, completeness and absence."""
 

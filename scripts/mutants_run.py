@@ -25,6 +25,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -45,6 +46,8 @@ CPU_SECONDS = 3.0
 """Beside three times what the tests take without a change."""
 COLD_SECONDS = 1.5
 """What importing Readback and a file of tests takes, at most."""
+SILENCE_SECONDS = 480.0
+"""How long a warm session may go without a line: its first run of everything takes the longest."""
 WALL_SECONDS = 240.0
 """Only against a child that waits for something that never comes, using no processor."""
 
@@ -369,9 +372,21 @@ def warm(
             os._exit(0)
     os.close(writer)
     with open(reader, encoding="utf-8") as lines:
+        timer = _killed_after(pid)
         for line in lines:
+            timer.cancel()
             told(json.loads(line))
+            timer = _killed_after(pid)
+        timer.cancel()
     os.waitpid(pid, 0)
+
+
+def _killed_after(pid: int) -> threading.Timer:
+    """Ends a session that says nothing for so long: a test hangs in it."""
+    timer = threading.Timer(SILENCE_SECONDS, os.kill, (pid, signal.SIGKILL))
+    timer.daemon = True
+    timer.start()
+    return timer
 
 
 # --- cold ---
