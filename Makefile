@@ -5,6 +5,7 @@
 #   make crash   kill -9, every pair of faults  make mutants the whole mutation run
 #   make bench   how fast it is here           make lock    write the lock files again (needs uv)
 #   make soak    ten minutes of a fleet    make conformance  the protocol's own suite
+#   make docs    the site of the documents, into build/site
 
 PYTHON ?= python3
 VENV   := .venv
@@ -28,10 +29,10 @@ DEMO  := $(VENV)/.demo-stamp
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test quick check lint format types layers crash soak differential mutants mutants-sample bench lock clean \
-  conformance
+  conformance docs
 
 help:
-	@sed -n '/^# /s/^# //p' Makefile | head -6
+	@sed -n '/^# /s/^# //p' Makefile | head -7
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -86,6 +87,7 @@ check: $(SETUP)
 	$(MAKE) --no-print-directory lint
 	$(MAKE) --no-print-directory types
 	$(MAKE) --no-print-directory layers
+	$(MAKE) --no-print-directory docs
 	$(MAKE) --no-print-directory mutants-sample
 	$(MAKE) --no-print-directory conformance
 	$(MAKE) --no-print-directory test
@@ -128,6 +130,15 @@ bench: $(SETUP)
 	$(BIN)/python -m bench
 	$(BIN)/python -m bench.side_by_side
 	$(BIN)/python -m bench.breakdown
+
+# The site of the documents, in an environment of its own: MkDocs is not installed for the tests. A broken link fails it.
+DOCS := $(VENV)/docs/.setup-stamp
+$(DOCS): requirements-docs.lock | $(BIN)/python
+	$(BIN)/python -m venv $(VENV)/docs
+	$(VENV)/docs/bin/python -m pip install --quiet --require-hashes --no-deps -r requirements-docs.lock
+	@touch $(DOCS)
+docs: $(DOCS)
+	NO_MKDOCS_2_WARNING=1 $(VENV)/docs/bin/mkdocs build --quiet --strict
 
 # Everything, the part that the demo needs at the same versions, and what is installed without dependencies.
 # None of them names the place where packages come from: that is the machine's to say.

@@ -15,6 +15,9 @@ compile pyproject.toml --extra demo --extra build --constraint requirements.lock
 # Its dependencies are clients of models; the environments that the tests use need none of them.
 echo 'agentdojo==0.1.35' | compile --no-deps --output-file requirements-agentdojo.lock -
 
+# What builds the site of the documents; nothing else needs it.
+printf 'mkdocs-material\nmkdocstrings[python]\n' | compile --python-version 3.11 --output-file requirements-docs.lock -
+
 # What is measured beside Readback, each in an environment of its own. It is renewed by hand, in the `.in` files.
 for name in bench/environments/*.in; do
   compile --python-version 3.11 --output-file "${name%.in}.lock" "$name"
