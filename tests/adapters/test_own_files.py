@@ -16,7 +16,9 @@ from readback.adapters.executor_files.confined import Confined
 from readback.config import settings
 from readback.contracts import own_files
 from readback.domain.errors import ReadbackError, SettingsError
+from readback.domain.errors.files import ContractFileError
 from readback.domain.errors.own_file import OwnFileError
+from readback.domain.state import State
 from readback.sdk.files import contract_files
 from readback.sdk.fittings import BuiltInFittings
 from tests.contract_files.writing import context, contract, written
@@ -201,6 +203,48 @@ def test_no_program_runs_in_a_folder_that_holds_own_files(place: Place, cwd: str
     with pytest.raises(ReadbackError, match="cwd"):
         BuiltInFittings().executor("command", "c", fixed, str(place.folder), 1_000_000)
     assert BuiltInFittings().executor("command", "c", {**fixed, "cwd": "work"}, str(place.folder), 1_000_000)
+
+
+PROGRAM = """
+    kind: set
+    side_effect: ephemeral_write
+    target: note/{requested.name}
+    arguments: {name: string}
+    execute: {command: COMMAND}
+    readers: [{file: {root: work, path: env.txt, show: text}}]
+    ensure: {there: authoritative != null}
+    within: 200ms
+"""
+
+
+def _program(place: Place, command: str) -> Path:
+    return written(place.folder / "program.yaml", contract(PROGRAM.replace("COMMAND", command)))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        '{argv: [/bin/cat, --, {value: "{requested.name}", argument: data}]}',
+        '{argv: [/bin/cat], stdin: {value: "{requested.name}", argument: data}}',
+    ],
+)
+def test_a_program_that_gets_a_value_is_refused_with_what_to_write_instead(place: Place, command: str) -> None:
+    with pytest.raises(ContractFileError, match=r"lies\. Name a folder under `cwd`"):
+        contract_files(_program(place, command))
+
+
+@pytest.mark.parametrize(("cwd", "named"), [(".", False), ("work", True)])
+def test_a_program_of_fixed_words_runs_beside_own_files_without_the_name_of_its_target(
+    place: Place, cwd: str, named: bool
+) -> None:
+    shown = place.folder / "work" / "env.txt"
+    act = contract_files(_program(place, f"{{argv: [/bin/sh, -c, 'env > {shown}'], cwd: {cwd}}}"))
+    with Readback.open(f"sqlite:///{place.folder}/ops/readback.db", tenant="acme", principal="agent:x") as rb:
+        outcome = rb.run(act["one"](name="../notes.yaml"), operation="1", wait=5)
+    assert outcome.state is State.RECONCILED_SUCCESS
+    seen = shown.read_text()
+    assert ("READBACK_TARGET" in seen, "notes.yaml" in seen) == (named, named)
+    assert "READBACK_STAMP=" in seen
 
 
 @pytest.mark.parametrize("word", [".", "ops", "ops/readback.db", "--root=.", "home", "work/.."])

@@ -28,11 +28,12 @@ CUT: Final = "\u2026"
 """At the end of what was cut: whoever looks for what nobody may see looks for its beginning there."""
 KEPT: Final = ("PATH", "HOME", "LANG", "TZ")
 """Of our own environment, what the program is given."""
+TARGET: Final = "READBACK_TARGET"
 CONTEXT: Final = {
     "READBACK_STAMP": "stamp",
     "READBACK_IDEMPOTENCY_KEY": "idempotency_key",
     "READBACK_TENANT": "tenant",
-    "READBACK_TARGET": "target",
+    TARGET: "target",
 }
 _CHUNK_BYTES: Final = 65_536
 LOOK_UP_S: Final = 0.25
@@ -43,8 +44,8 @@ class CommandExecutor:
     """Runs programs. Safe from any thread.
 
     `env`: beside PATH, HOME, LANG and TZ. The program is told the attempt's key, stamp, tenant and target in
-    READBACK_IDEMPOTENCY_KEY, READBACK_STAMP, READBACK_TENANT and READBACK_TARGET. `codes`: exit codes by which it
-    claims to have done it.
+    READBACK_IDEMPOTENCY_KEY, READBACK_STAMP, READBACK_TENANT and READBACK_TARGET (the last only with `names_target`).
+    `codes`: exit codes by which it claims to have done it.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class CommandExecutor:
         env: Mapping[str, str] | None = None,
         codes: Collection[int] = (0,),
         timeout_s: float = TIMEOUT_DEFAULT_S,
+        names_target: bool = True,
     ) -> None:
         if not codes:
             raise UsageError("A program needs an exit code by which it claims success.")
@@ -63,6 +65,7 @@ class CommandExecutor:
         self._env = dict(env or {})
         self._codes = frozenset(codes)
         self._timeout_s = timeout_s
+        self._context = CONTEXT if names_target else {name: CONTEXT[name] for name in CONTEXT if name != TARGET}
 
     def run(self, ctx: Context, argv: Sequence[str], *, stdin: str | bytes = b"") -> dict[str, Json]:
         """Runs the program once. Answers `returncode`, `stdout` and `stderr`, each bounded, and `cut` where it was.
@@ -104,7 +107,7 @@ class CommandExecutor:
 
     def _started(self, ctx: Context, argv: Sequence[str]) -> subprocess.Popen[bytes]:
         kept = {name: os.environ[name] for name in KEPT if name in os.environ}
-        told = {name: str(getattr(ctx, field)) for name, field in CONTEXT.items()}
+        told = {name: str(getattr(ctx, field)) for name, field in self._context.items()}
         try:
             return subprocess.Popen(
                 list(argv),

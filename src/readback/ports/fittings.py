@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import field
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
@@ -37,6 +37,8 @@ class Pieces(NamedTuple):
 
 Fixed: TypeAlias = Mapping[str, object]
 """What a file says for good: texts, numbers, lists, and references."""
+TAKES_VALUES: Final = "takes_values"
+"""Set for a command: whether a value of a request is among its arguments or is its standard input."""
 Given: TypeAlias = Mapping[str, object]
 """What a template came to for one call."""
 

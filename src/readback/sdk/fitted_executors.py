@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import readback.bootstrap as bootstrap
-from readback.contracts.own_files import refuse_folder, refuse_path
+from readback.contracts.own_files import held_below, refuse_folder, refuse_path
 from readback.domain.context import Context
 from readback.domain.errors import NotDispatchedError
-from readback.ports.fittings import Given
+from readback.ports.fittings import TAKES_VALUES, Given
 from readback.sdk.fitted_databases import bound, connection
 from readback.sdk.fitted_settings import Settled
 from readback.sdk.fitted_sources import addressed, below, headers_of
@@ -110,10 +110,14 @@ def _file(settled: Settled, ctx: Context, given: Given) -> object:
 
 
 def _command(settled: Settled, ctx: Context, given: Given) -> object:
-    refuse_folder(settled.path("cwd"), settled.name)
+    folder = settled.path("cwd")
+    takes_values = settled.get(TAKES_VALUES, True)
+    if takes_values:
+        refuse_folder(folder, settled.name)
     executor = bootstrap.CommandExecutor(
         name=settled.name,
-        cwd=settled.path("cwd"),
+        cwd=folder,
+        names_target=takes_values or not held_below(folder),  # the target's name holds values of the request, too
         env=settled.get("env", {}),
         timeout_s=settled.timeout_s,
         **settled.some("codes"),

@@ -19,7 +19,15 @@ from readback.domain.errors import NotDispatchedError, SandboxEscapeError, Setti
 from readback.domain.errors.files import FittingError
 from readback.domain.errors.own_file import OwnFileError
 from readback.domain.reading import Lookup, Presence, Reading
-from readback.ports.fittings import ExecutorFitting, Fixed, Given, Reference, SourceFitting, ToolFitting
+from readback.ports.fittings import (
+    TAKES_VALUES,
+    ExecutorFitting,
+    Fixed,
+    Given,
+    Reference,
+    SourceFitting,
+    ToolFitting,
+)
 from readback.sdk.fitted_executors import EXECUTORS
 from readback.sdk.fitted_settings import Settled, located
 from readback.sdk.fitted_sources import SOURCES
@@ -121,9 +129,9 @@ class BuiltInFittings:
         return FittedSource(kind, lambda: Settled(name, fixed, folder, timeout_us), refers=_refers(fixed))
 
     def executor(self, kind: str, name: str, fixed: Fixed, folder: str, timeout_us: int) -> ExecutorFitting:
-        """Raises FittingError for a command whose working folder holds Readback's own files."""
+        """Raises FittingError for a command that takes values and whose working folder holds Readback's own files."""
         cwd = fixed.get("cwd", ".")
-        if kind == "command" and isinstance(cwd, str):
+        if kind == "command" and fixed.get(TAKES_VALUES, True) and isinstance(cwd, str):
             try:
                 refuse_folder(located(folder, cwd), name)
             except OwnFileError as error:

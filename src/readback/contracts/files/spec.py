@@ -33,7 +33,7 @@ from readback.contracts.files.words import (
 )
 from readback.contracts.problems import did_you_mean
 from readback.domain.errors import ContractError, ContractFieldError, ExpressionError
-from readback.ports.fittings import Reference
+from readback.ports.fittings import TAKES_VALUES, Reference
 from readback.ports.predicates import PredicateEngine
 
 ENTRIES_MAX: Final = 100
@@ -56,7 +56,8 @@ class Findings:
             return
         if isinstance(error, ExpressionError) and error.column and isinstance(at, Written) and at.begins:
             place = Place(place.line, at.begins + error.column - 1)
-        self.faults.append(Fault(place, path, error.message, "", error.code))
+        remedy = "" if error.remedy == error.remedy_default else error.remedy  # the general one is told at the end
+        self.faults.append(Fault(place, path, error.message, remedy, error.code))
 
     def keys(self, node: Written, path: str, what: str, known: Collection[str]) -> dict[str, Written]:
         """The values by their keys, as far as they are known."""
@@ -149,7 +150,9 @@ class SpecReader:
             self.findings.add(node, path, said)
         if len(self.findings.faults) == before and {"argv", "stdin"} <= found.keys():
             try:
-                programs.sound_input(self._arguments(found["argv"], path), self._argument(found["stdin"]))
+                stdin = self._argument(found["stdin"])
+                programs.sound_input(self._arguments(found["argv"], path), stdin)
+                fixed[TAKES_VALUES] = bool(fixed[TAKES_VALUES]) or stdin.data
             except ContractError as error:
                 self.findings.add(found["stdin"], joined(path, "stdin"), error)
         if len(self.findings.faults) > before:
@@ -220,6 +223,7 @@ class SpecReader:
                 for each in elements:
                     embed.sound_text(each.fill.fixed or "")
                 fixed[key.name] = [elements[0].fill.fixed]
+                fixed[TAKES_VALUES] = any(each.data for each in elements)
                 asked[key.name] = lambda values: programs.safe_arguments(elements, values)
             case Shape.INPUT:
                 given = self._argument(node)
