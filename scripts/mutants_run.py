@@ -234,7 +234,7 @@ class Warm(_WithoutShrinking):
         cost: dict[str, float] = {}
         for name, seconds in self.seconds.items():
             cost[files[name]] = cost.get(files[name], 0.0) + seconds
-        self.tell(red=red, cost=cost, modules=sorted(_third_parties()))
+        self.tell(red=red, cost=cost, modules=_third_parties())
         if red:
             return True
         gc.collect()
@@ -259,8 +259,7 @@ class Warm(_WithoutShrinking):
             began = time.process_time()
             reports = runtestprotocol(item, log=False, nextitem=following)
             self.seconds[item.nodeid] = time.process_time() - began
-            if any(report.failed for report in reports):
-                red.append(item.nodeid)
+            red += [f"{item.nodeid} ({_reason(report)})" for report in reports if report.failed]
         return red
 
     def tests_of(self, mutant: Mutant) -> Iterable[str]:
@@ -296,6 +295,12 @@ def _run_warm(mutant: Mutant, source: bytes, items: list[pytest.Item], writer: i
             os.write(writer, item.nodeid.encode())
             return KILLED
     return SURVIVED
+
+
+def _reason(report: pytest.TestReport) -> str:
+    """Why a test failed, in a line."""
+    lines = str(report.longrepr).strip().splitlines()
+    return f"{report.when}: {lines[-1].strip() if lines else 'nothing is said'}"
 
 
 _Remembering = type(lru_cache(int))
@@ -346,10 +351,13 @@ def _code(code: CodeType, scope: str) -> CodeType | None:
     return None
 
 
-def _third_parties() -> set[str]:
-    """What is loaded beside the project: a cold child need not load it again."""
+def _third_parties() -> list[str]:
+    """What is loaded beside the project: a cold child need not load it again.
+
+    In the order in which it was loaded. `_asyncio` imported before `asyncio` is there twice: no task is current then.
+    """
     ours = ("readback", "tests", "conftest", "bench", "mutants", "__")
-    return {name for name in sys.modules if not name.startswith(ours)}
+    return [name for name in sys.modules if not name.startswith(ours)]
 
 
 def warm(
