@@ -19,7 +19,7 @@ from urllib.parse import unquote
 
 from readback.canon.digest import sha256_hex
 from readback.canon.frozen import dataclass
-from readback.contracts.own_files import keep, keep_folder
+from readback.contracts.own_files import LEDGER_ENDINGS, keep, keep_folder
 from readback.domain.approval.approvers import approvers_of
 from readback.domain.approval.binding import Approver
 from readback.domain.cadence import SEAL_DEFAULT, Cadence, cadence_of
@@ -28,6 +28,7 @@ from readback.domain.limits import NO_LIMITS, Limits, limits_of
 from readback.domain.subscriber import FALLBACK, Subscriber, subscriber_of, subscribers_of
 
 URL_DEFAULT: Final = "sqlite:///readback.db"
+SQLITE_PREFIX: Final = "sqlite:///"
 TENANT_DEFAULT: Final = "default"
 PRINCIPAL_DEFAULT: Final = "agent:local"
 FILE_MAX_BYTES: Final = 65_536
@@ -109,11 +110,24 @@ def settings(
     given = {name: value for name, value in said.items() if value is not None}
     found = replace(filed, **given)  # type: ignore[arg-type]  # the names are those of the fields
     files = sorted({str(Path(name).absolute()) for name in found.contracts if is_contract_file(name)})
+    _keep_named(found)
     return replace(
         found,
         table_pin=_pin(found.recovery_table, pins) if found.recovery_table else "",
         contract_pins=tuple((path, pin) for path in files if (pin := _pin(path, pins))),
     )
+
+
+def _keep_named(found: Settings) -> None:
+    """Notes the files that settings name as Readback's own, also where a command opens none of them."""
+    if found.url.startswith(SQLITE_PREFIX) and "\0" not in (ledger := unquote(found.url.removeprefix(SQLITE_PREFIX))):
+        keep(ledger, LEDGER_ENDINGS)
+    for named in (found.recovery_table, found.signing_key_file):
+        if named:
+            keep(named)
+    for named in found.contracts:
+        if is_contract_file(named) and not named.startswith(PACK):
+            keep(named)
 
 
 def pin_of(path: str | Path) -> str:

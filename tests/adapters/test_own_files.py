@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from readback import Readback
+from readback.adapters.executor_command import CommandExecutor
 from readback.adapters.executor_files import FileExecutor
 from readback.adapters.executor_files.confined import Confined
 from readback.config import settings
@@ -22,6 +23,8 @@ from readback.domain.state import State
 from readback.sdk.files import contract_files
 from readback.sdk.fittings import BuiltInFittings
 from tests.contract_files.writing import context, contract, written
+
+pytestmark = pytest.mark.requirement("SEC-own-files")
 
 NOTES = """
     kind: set
@@ -135,7 +138,7 @@ def test_no_link_leads_to_an_own_file(place: Place, act: str, alias: Callable[[P
 
 
 def test_what_is_beside_the_own_files_is_written_as_ever(place: Place) -> None:
-    for path in ("work/a.txt", "ops/report.txt", "home/b.txt", "notes.yaml.bak", "readback.db"):
+    for path in ("work/a.txt", "ops/report.txt", "home/b.txt", "notes.yaml.bak", "other.db"):
         place.files.write_text(context(), path, "x")
         place.files.move(context(), path, path + "2")
         place.files.delete(context(), path + "2")
@@ -245,6 +248,32 @@ def test_a_program_of_fixed_words_runs_beside_own_files_without_the_name_of_its_
     seen = shown.read_text()
     assert ("READBACK_TARGET" in seen, "notes.yaml" in seen) == (named, named)
     assert "READBACK_STAMP=" in seen
+
+
+@pytest.mark.parametrize("cwd", [None, ".", "ops", "work/.."])
+def test_no_program_of_a_python_executor_runs_in_a_folder_that_holds_own_files(place: Place, cwd: str | None) -> None:
+    marks = ["/bin/sh", "-c", "touch ran"]
+    with pytest.raises(OwnFileError, match="cwd"):
+        CommandExecutor(cwd=cwd).run(context(), marks)
+    late = CommandExecutor(cwd=str(place.folder / "work"))
+    late.run(context(), marks)
+    own_files.keep(place.folder / "work" / "ran")
+    with pytest.raises(OwnFileError, match="cwd"):
+        late.run(context(), marks)
+    assert [each.parent.name for each in place.folder.rglob("ran")] == ["work"]
+
+
+@pytest.mark.parametrize("name", ["readback.db", "readback.db-wal", "table.yaml", "log.key", "contracts.yaml"])
+def test_what_settings_name_is_an_own_file_before_anything_opens_it(tmp_path: Path, name: str) -> None:
+    settings(url=f"sqlite:///{tmp_path}/readback.db", contracts=(f"{tmp_path}/contracts.yaml",))
+    replaced = {"READBACK_TABLE": f"{tmp_path}/table.yaml", "READBACK_SIGNING_KEY_FILE": f"{tmp_path}/log.key"}
+    with pytest.MonkeyPatch.context() as patched:
+        for variable, path in replaced.items():
+            patched.setenv(variable, path)
+        settings()
+    (tmp_path / name).write_text("")
+    with pytest.raises(SettingsError, match="Readback's own"):
+        own_files.refuse_reach("The server", [str(tmp_path)])
 
 
 @pytest.mark.parametrize("word", [".", "ops", "ops/readback.db", "--root=.", "home", "work/.."])

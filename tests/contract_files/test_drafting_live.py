@@ -210,3 +210,24 @@ def test_a_header_that_is_no_reference_is_refused_without_being_shown(office: Of
     assert told.code != 0
     assert said in told.err
     assert TOKEN not in told.out + told.err
+
+
+@pytest.mark.requirement("SEC-own-files")
+@pytest.mark.parametrize(
+    "command",
+    [("draft", "--out", "new.yaml"), ("check", "shop.yaml"), ("show", "orders_create", "--contracts", "shop.yaml")],
+)
+@pytest.mark.parametrize("own", ["readback.db", "shop.yaml", "readback.toml"])
+def test_no_server_is_started_to_be_asked_where_it_is_given_own_files(
+    office: Office, command: tuple[str, ...], own: str
+) -> None:
+    if own == "shop.yaml" and command[0] == "draft":
+        own = "readback.db"  # a draft reads no contract file
+    office.write(own, (office.folder / own).read_text() if own == "shop.yaml" else "")
+    started = office.folder / "started"
+    for given in (str(office.folder), str(office.folder / own), f"--root={office.folder}"):
+        told = office("contracts", *command, "--", "/bin/sh", "-c", f"touch {started}", given)
+        assert told.code != 0
+        assert "Readback's own" in told.err
+        assert not started.exists()
+    assert not (office.folder / "new.yaml").exists()

@@ -12,15 +12,18 @@ from typing import Annotated, Any
 
 import httpx
 import pytest
+from click.testing import CliRunner
 from mcp.server.mcpserver import MCPServer
 from mcp.server.streamable_http import EventMessage
 from mcp_types import JSONRPCNotification, JSONRPCResponse
 from pydantic import Field
 
+from readback.commands.cli import main
+from readback.domain.errors import SettingsError
 from readback.domain.errors.gateway import TooManyServersError
 from readback.mcp import InProcess, Upstream
 from readback.surfaces.mcp import http_reader, http_sessions
-from readback.surfaces.mcp.http_guard import HttpGuard
+from readback.surfaces.mcp.http_guard import HttpGuard, names
 from readback.surfaces.mcp.http_sessions import RecentEvents
 from readback.surfaces.mcp.serve import serve_http
 from tests.gateway.passing import Passing
@@ -111,8 +114,23 @@ def said(response: httpx.Response) -> dict[str, Any]:
         ("127.0.0.1", ["host: localhost", "origin: null"], 403),
         ("127.0.0.1", ["host: localhost", "origin: "], 403),
         ("127.0.0.1", ["host: localhost", "origin: http://localhost", "origin: http://evil.example"], 403),
-        ("0.0.0.0", ["host: gateway.example:8765", "origin: http://elsewhere.example"], None),
-        ("0.0.0.0", ["host: one.example", "host: two.example"], 400),
+        ("127.0.0.1", ["host: localhost", "origin: https://localhost"], 403),
+        ("192.0.2.7", ["host: 192.0.2.7:8765"], None),
+        ("192.0.2.7", ["host: 192.0.2.7", "origin: https://192.0.2.7"], None),
+        ("192.0.2.7", ["host: localhost"], 421),
+        ("192.0.2.7", ["host: evil.example:8765"], 421),
+        ("192.0.2.7", ["host: 192.0.2.7", "origin: http://elsewhere.example"], 403),
+        ("2001:db8::7", ["host: [2001:db8::7]:8765"], None),
+        ("gateway.example", ["host: Gateway.Example:8765", "origin: http://gateway.example"], None),
+        ("gateway.example", ["host: gateway.example.evil.example"], 421),
+        ("0.0.0.0+one.example,192.0.2.7", ["host: ONE.example:8765", "origin: https://192.0.2.7"], None),
+        ("0.0.0.0+one.example", ["host: two.example"], 421),
+        ("0.0.0.0+one.example", ["host: 0.0.0.0"], 421),
+        ("0.0.0.0+one.example", ["host: one.example", "host: one.example"], 400),
+        ("0.0.0.0+one.example", ["host: one.example", "origin: http://two.example"], 403),
+        ("::+::1", ["host: [::1]:80"], None),
+        ("127.0.0.1+behind.example", ["host: behind.example", "origin: https://behind.example"], None),
+        ("127.0.0.1+behind.example", ["host: localhost"], None),
     ],
 )
 def test_a_request_is_taken_where_it_names_the_gateway_whole_and_once(
@@ -122,9 +140,35 @@ def test_a_request_is_taken_where_it_names_the_gateway_whole_and_once(
         raise AssertionError
 
     lines = [tuple(part.encode() for part in each.split(": ", 1)) for each in headers]
-    refusal = HttpGuard(app, listens).refusal([(name, value) for name, value in lines])
+    host, _, allowed = listens.partition("+")
+    refusal = HttpGuard(app, host, [*filter(None, allowed.split(","))]).refusal(
+        [(name, value) for name, value in lines]
+    )
     assert (None if refusal is None else refusal[0]) == status
     assert refusal is None or refusal[1].code == "gateway.foreign-request"
+
+
+@pytest.mark.requirement("WIRE-front")
+@pytest.mark.parametrize(
+    ("host", "allowed"),
+    [
+        ("0.0.0.0", []),
+        ("::", []),
+        ("0.0.0.0", ["http://one.example"]),
+        ("127.0.0.1", ["one.example:80"]),
+        ("127.0.0.1", ["*"]),
+        ("127.0.0.1", [""]),
+        ("127.0.0.1", ["one.example", "caf\xe9"]),
+    ],
+)
+def test_a_gateway_that_does_not_know_its_own_names_does_not_start(host: str, allowed: list[str]) -> None:
+    told = CliRunner().invoke(
+        main, ["mcp", "--serve", "http", "--host", host, *(f"--allow-host={each}" for each in allowed), "--", "/none"]
+    )
+    assert told.exit_code != 0
+    assert "allow-host" in told.stderr or "no name of a host" in told.stderr
+    with pytest.raises(SettingsError):
+        names(host, allowed)
 
 
 @pytest.mark.requirement("WIRE-front")

@@ -44,7 +44,7 @@ class _Ears:
         return t.ElicitResult(action="accept", content={"name": "Bo"})
 
     async def roots(self, context: Any) -> t.ListRootsResult:
-        return t.ListRootsResult(roots=[t.Root(uri=FileUrl("file:///home"))])
+        return t.ListRootsResult(roots=[t.Root(uri=FileUrl("file:///srv/of-the-client"))])
 
     async def log(self, params: t.LoggingMessageNotificationParams) -> None:
         self.logs.append([params.level, params.data, params.logger])

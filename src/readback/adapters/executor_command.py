@@ -17,6 +17,7 @@ from typing import Final
 
 from readback.canon import Json
 from readback.canon.limits import EVIDENCE_MAX_BYTES
+from readback.contracts.own_files import refuse_folder
 from readback.domain.context import Context
 from readback.domain.errors import NotDispatchedError, ToolError, ToolTimeoutError, UsageError
 from readback.domain.observation_signs import one_line
@@ -45,7 +46,9 @@ class CommandExecutor:
 
     `env`: beside PATH, HOME, LANG and TZ. The program is told the attempt's key, stamp, tenant and target in
     READBACK_IDEMPOTENCY_KEY, READBACK_STAMP, READBACK_TENANT and READBACK_TARGET (the last only with `names_target`).
-    `codes`: exit codes by which it claims to have done it.
+    `codes`: exit codes by which it claims to have done it. No program runs in a folder that holds Readback's own files;
+    without `cwd` that is the working folder of this process. `apart=False` leaves that check out: for fixed words, and
+    for a program that the operator starts in the operator's own folder.
     """
 
     def __init__(
@@ -57,9 +60,13 @@ class CommandExecutor:
         codes: Collection[int] = (0,),
         timeout_s: float = TIMEOUT_DEFAULT_S,
         names_target: bool = True,
+        apart: bool = True,
     ) -> None:
         if not codes:
             raise UsageError("A program needs an exit code by which it claims success.")
+        if apart and cwd is not None:
+            refuse_folder(cwd, name)
+        self._apart = apart
         self.name = name
         self._cwd = cwd
         self._env = dict(env or {})
@@ -71,8 +78,11 @@ class CommandExecutor:
         """Runs the program once. Answers `returncode`, `stdout` and `stderr`, each bounded, and `cut` where it was.
 
         Raises NotDispatchedError where it could not be started, ToolTimeoutError where it was ended after its time,
-        and ToolError for an exit code that claims no success; its effect is open in both.
+        and ToolError for an exit code that claims no success; its effect is open in both. Raises OwnFileError before
+        anything is started where the working folder holds Readback's own files.
         """
+        if self._apart:
+            refuse_folder(self._cwd or os.curdir, self.name)
         late, running = Event(), list[subprocess.Popen[bytes]]()
         timer = Timer(self._timeout_s, _over, (running, late))
         try:  # before the program is: one that nobody watches over is not begun

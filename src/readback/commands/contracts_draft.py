@@ -18,6 +18,7 @@ import click
 
 from readback.canon import Json
 from readback.commands.contracts_servers import header_option, references, upstream_at
+from readback.commands.opening import settings_of
 from readback.commands.terminal import note, safe
 from readback.contracts.durations import microseconds
 from readback.domain.errors import ContractFieldError, UsageError
@@ -65,6 +66,7 @@ def draft(
         limit = (microseconds(timeout) or 0) / US
     except ContractFieldError as error:
         raise UsageError(f"--timeout: {error.message}", remedy="Write it with its unit, such as 60s.") from error
+    settings_of()  # notes the files that a server must not be started on
     named = references(headers, url or "")
     whole = {
         name: replace(each, name=str(Path(each.name).absolute())) if each.kind == "file" else each

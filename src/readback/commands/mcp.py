@@ -56,6 +56,13 @@ URL_REMEDY: Final = "Write http://HOST:PORT/PATH or https://..."
     help="For one client on stdin and stdout, or for many over streamable HTTP.",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where HTTP is served.")
+@click.option(
+    "--allow-host",
+    "allow_hosts",
+    metavar="NAME",
+    multiple=True,
+    help="A name by which clients reach it, beside --host itself; may be repeated, and is needed at 0.0.0.0 and ::.",
+)
 @click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0 takes a free one.")
 @click.option(
     "--hold",
@@ -113,6 +120,7 @@ def mcp(
     urls: tuple[str, ...],
     serve: str,
     host: str,
+    allow_hosts: tuple[str, ...],
     port: int,
     hold: float,
     ungoverned: str,
@@ -139,7 +147,10 @@ def mcp(
     contracts = _contracts(settings, command)
     with of_extra("mcp", "The gateway"):
         from readback.surfaces.mcp.gateway import Gateway
+        from readback.surfaces.mcp.http_guard import names
     without_answers()
+    if serve == "http":
+        names(host, allow_hosts)  # before any server is started for an address that cannot be guarded
     upstreams = _upstreams(command, urls, contracts, settings, headers)
     gateway = Gateway(
         upstreams,
@@ -154,7 +165,7 @@ def mcp(
     )
     if serve == "http" and host not in LOOPBACK:
         note(f"Warning: whoever reaches {safe(host)} may call these tools; there is no login.")
-    limits = {"sessions_max": sessions_max, "session_idle": session_idle}
+    limits = {"sessions_max": sessions_max, "session_idle": session_idle, "allow_hosts": allow_hosts}
     with undisturbed(SERVING), asyncio.Runner(loop_factory=_event_loop()) as runner:
         runner.run(_until_stopped(gateway, _serving(gateway, serve, host, port, limits, as_json=as_json)))
     return 0

@@ -91,7 +91,9 @@ def refuse_folder(folder: str, who: str) -> None:
 
 
 def held_below(folder: str) -> str:
-    """An own file or folder that lies in this folder, or is this very file; "" where there is none."""
+    """An own file or folder that lies in this folder, is this very file, or is a folder above it; "" where there is
+    none.
+    """
     sought = _at(folder)
     if sought is None:
         return ""
@@ -100,7 +102,8 @@ def held_below(folder: str) -> str:
             continue
         if sought == _at(named) or any(place[0] == sought for place in _places(named)):
             return named
-    return ""
+    above = {place[0] for place in _places(os.path.realpath(folder))}
+    return next((named for named in tuple(_FOLDERS) if _at(named) in above), "")
 
 
 def refuse_reach(who: str, words: Iterable[str], folder: str | None = None) -> None:

@@ -63,7 +63,10 @@ class CommandDelegate:
         """
         argv, stdin = self.called(turn)
         env = {name: os.environ[name] for name in self.env if name in os.environ}
-        executor = bootstrap.CommandExecutor(name="delegate", cwd=self.cwd, env=env, timeout_s=self.timeout_s)
+        # It works where the operator starts it, as a coding agent does; what it did is judged by the verifiers.
+        executor = bootstrap.CommandExecutor(
+            name="delegate", cwd=self.cwd, env=env, timeout_s=self.timeout_s, apart=False
+        )
         ran = executor.run(turn.ctx, argv, stdin=stdin)
         text = str(ran["stdout"])
         if ran.get("cut"):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import readback.bootstrap as bootstrap
-from readback.contracts.own_files import held_below, refuse_folder, refuse_path
+from readback.contracts.own_files import held_below, refuse_path
 from readback.domain.context import Context
 from readback.domain.errors import NotDispatchedError
 from readback.ports.fittings import TAKES_VALUES, Given
@@ -112,11 +112,10 @@ def _file(settled: Settled, ctx: Context, given: Given) -> object:
 def _command(settled: Settled, ctx: Context, given: Given) -> object:
     folder = settled.path("cwd")
     takes_values = settled.get(TAKES_VALUES, True)
-    if takes_values:
-        refuse_folder(folder, settled.name)
     executor = bootstrap.CommandExecutor(
         name=settled.name,
         cwd=folder,
+        apart=takes_values,
         names_target=takes_values or not held_below(folder),  # the target's name holds values of the request, too
         env=settled.get("env", {}),
         timeout_s=settled.timeout_s,

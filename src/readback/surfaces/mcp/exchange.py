@@ -23,6 +23,7 @@ from mcp_types import (
 )
 from pydantic import Field, RootModel
 
+from readback.surfaces.mcp import client_roots
 from readback.surfaces.mcp.connection import PROGRESS
 from readback.surfaces.mcp.text_marks import over_http, unmarked, written_out
 
@@ -129,7 +130,7 @@ class Exchange:
             asyncio.get_running_loop().call_soon(self._put_off)  # behind whoever asks beside it
         self._go_on()
         try:
-            return await answer
+            return _checked(method, await answer)
         finally:
             self._asked.pop(number, None)
             self._given.pop(number, None)
@@ -217,7 +218,12 @@ async def ask(context: Context, method: str, params: Mapping[str, Any] | None, *
     scope = ServerMessageMetadata(related_request_id=context.request_id) if within else None
     send: Any = context.session.send_request  # is typed for the requests of the protocol alone
     found: RawResult = await send(request, RawResult, metadata=scope)
-    return unmarked(found.root)
+    return _checked(method, unmarked(found.root))
+
+
+def _checked(method: str, answer: dict[str, Any]) -> dict[str, Any]:
+    """A client's answer as a server may have it."""
+    return client_roots.permitted(answer) if method == client_roots.METHOD else answer
 
 
 async def tell(context: Context, method: str, params: Mapping[str, Any] | None, *, within: bool) -> None:

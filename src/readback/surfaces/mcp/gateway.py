@@ -225,6 +225,7 @@ class Gateway:
         port: int = 8765,
         *,
         path: str = "/mcp",
+        allow_hosts: Sequence[str] = (),
         stop: asyncio.Event | None = None,
         on_listening: Callable[[str], None] | None = None,
         sessions_max: int = SESSIONS_MAX,
@@ -232,6 +233,7 @@ class Gateway:
     ) -> None:
         """Serves clients over streamable HTTP until `stop` is set. `port` 0 takes a free one.
 
+        `allow_hosts`: names by which clients reach it, beside `host` itself; needed at 0.0.0.0 and ::.
         `sessions_max`: how many sessions are open at a time. `session_idle`: after how many seconds without a request
         or an open stream a session ends. Raises SettingsError where the address cannot be had.
         """
@@ -241,6 +243,7 @@ class Gateway:
             host=host,
             port=port,
             path=path,
+            allow_hosts=handed.several("allow_hosts", allow_hosts, str, "Pass allow_hosts=['gateway.example']."),
             stop=stop,
             on_listening=on_listening,
             sessions_max=_count("sessions_max", sessions_max),

@@ -21,6 +21,7 @@ from readback.domain.errors.gateway import GovernedTaskError
 from readback.surfaces.mcp import eras, lists
 from readback.surfaces.mcp.attachment import Attachment
 from readback.surfaces.mcp.call import Call, ToolGate
+from readback.surfaces.mcp.client_roots import permitted_in
 from readback.surfaces.mcp.connection import PROGRESS, UNTOLD, OnProgress
 from readback.surfaces.mcp.exchange import Context, Exchange, ask, tell
 from readback.surfaces.mcp.giving_up import CANCELLED
@@ -180,7 +181,7 @@ class Relay:
         route = self._routes.get(context.method, self._other)
         self._exchanges[id(exchange)] = exchange
         try:
-            result = await route(exchange, unmarked(context.params or {}))
+            result = await route(exchange, permitted_in(unmarked(context.params or {})))
         except ReadbackError as error:
             raise protocol_error(error) from error
         finally:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import uvicorn
@@ -171,6 +171,7 @@ async def serve_http(
     port: int = HTTP_PORT,
     path: str = "/mcp",
     name: str = "readback",
+    allow_hosts: Collection[str] = (),
     stop: asyncio.Event | None = None,
     on_listening: Callable[[str], None] | None = None,
     sessions_max: int = SESSIONS_MAX,
@@ -178,8 +179,9 @@ async def serve_http(
 ) -> None:
     """Serves clients over streamable HTTP until `stop` is set. `on_listening` is told the URL.
 
-    `port` 0 takes a free one. `sessions_max` and `session_idle_s` are for clients of the handshake era: the others have
-    no sessions. Raises SettingsError where the address cannot be had. Does not close the upstreams.
+    `port` 0 takes a free one. `allow_hosts`: more names by which clients reach it (see `HttpGuard`). `sessions_max` and
+    `session_idle_s` are for clients of the handshake era: the others have no sessions. Raises SettingsError where the
+    address cannot be had, or has no name. Does not close the upstreams.
     """
     door = Door(gate, upstreams, one_client=False)
 
@@ -188,7 +190,7 @@ async def serve_http(
 
     served = _served(name, door)
     sessions = HttpSessions(served, path, sessions_max=sessions_max, idle_s=session_idle_s, crowded=crowded)
-    app = HttpEnd(HttpGuard(HttpLane(HttpTexts(sessions), path, door.stateless), host))
+    app = HttpEnd(HttpGuard(HttpLane(HttpTexts(sessions), path, door.stateless), host, allow_hosts))
     with _listening(host, port) as listener:
         config = uvicorn.Config(
             app,
