@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Sequence
+from itertools import cycle
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from readback.adapters.store_sqlite import SqliteStore, open_sqlite_store, ready
+from readback.ports.known import Known
 from readback.ports.store_rules import fairly
 from readback.testing.store_samples import sample_creation
-
-NOW_US = 1_000
+from tests.store.due_given import NOW_US, compare, filled
 
 
 def _filled(store: SqliteStore, due: Sequence[tuple[str, int]]) -> list[tuple[str, int, str]]:
@@ -61,3 +64,48 @@ def test_the_backlog_is_taken_in_turn_however_far_one_looks(
             assert store.due(NOW_US, 500, tenant) == _expected(mine, 500)
             assert store.next_due_us(tenant) == min((at_us for _, at_us, _ in mine), default=None)
         assert store.next_due_us() == min(at_us for _, at_us, _ in made)
+
+
+@pytest.mark.parametrize("beyond", [0, 1, 7, ready.LOOKED_BEYOND])
+def test_what_a_worker_knows_is_found_whatever_else_is_due(
+    tmp_path: Path, beyond: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ready, "LOOKED_BEYOND", beyond)
+    with open_sqlite_store(tmp_path / "ledger.db") as store:
+        compare(store, filled(store, beyond))
+
+
+@pytest.mark.parametrize("tenant", ["", "acme"])
+def test_a_poll_reads_no_more_rows_where_more_is_due_that_the_worker_does_not_know(
+    tmp_path: Path, tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counted in steps of SQLite's machine. One action of a known version is due, before and behind all the others."""
+    known = Known(frozenset({"ship"}), frozenset({"h5"}), 500)
+
+    def steps(actions: int) -> int:
+        with open_sqlite_store(tmp_path / f"{actions}.db") as store:
+            unknown = [
+                sample_creation(f"a{n:05d}", due_us=600, contract=name, contract_hash=version)
+                for n, (name, version) in zip(
+                    range(actions), cycle([("bill", "h1"), ("bill", ""), ("zeal", "h9"), ("ship", "h4")])
+                )
+            ]
+            store.append([*unknown, *(sample_creation(f"k{at}", due_us=at, contract_hash="h5") for at in (1, 999))])
+            connection, taken = store._readers._connect(), Counter[str]()
+
+            def count() -> bool:
+                taken["steps"] += 1
+                return False
+
+            def rows(sql: str, values: tuple[object, ...] = ()) -> list[Any]:
+                return connection.execute(sql, cast("Any", values)).fetchall()
+
+            connection.set_progress_handler(count, 1)
+            monkeypatch.setattr(store, "_rows", rows)
+            monkeypatch.setattr(store, "_many_rows", rows)
+            assert store.due(NOW_US, 16, tenant, known) == ["k1", "k999"]
+            assert store.next_due_us(tenant) == 1
+            connection.close()
+            return taken["steps"]
+
+    assert steps(4_000) <= steps(40) + 4

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from readback.adapters.store_sqlite import SqliteStore, open_sqlite_store
+from readback.ports.known import Known
 from readback.ports.store import ActionFilter, Append, Count
 from readback.testing.conformance_store_work import everything
 from readback.testing.store_memory import MemoryStore
@@ -33,6 +34,12 @@ OWNERS = ["w1", "w2"]
 TIMES = st.integers(0, 6)
 
 actions = st.sampled_from(ACTIONS)
+knowns = st.builds(
+    Known,
+    st.frozensets(st.sampled_from(["c1", "c2"])),
+    st.frozensets(st.sampled_from(["h1", "h2"])),
+    TIMES,
+)
 owners = st.sampled_from(OWNERS)
 counts = st.lists(
     st.builds(Count, st.sampled_from(["s1", "s2"]), st.sampled_from(["n1", "n2"]), st.sampled_from([1, 2, None])),
@@ -47,8 +54,10 @@ def appends(draw: st.DrawFn) -> dict[str, Any]:
     held = sample_projection(
         name,
         tenant=draw(st.sampled_from([TENANT, "other"])) if name == "a4" else TENANT,
-        state=draw(st.sampled_from(["PENDING", "UNKNOWN"])),
+        state=draw(st.sampled_from(["PENDING", "UNKNOWN", "reconciled_success"])),
         contract=draw(st.sampled_from(["c1", "c1", "c2"])),
+        contract_hash=draw(st.sampled_from(["h1", "h1", "h2", ""])),
+        kind=draw(st.sampled_from(["create", "create", "set", "saga"])),
         run=draw(st.sampled_from(["r1", "r1", ""])),
         stamp=draw(st.sampled_from([f"s-{name}", f"s-{name}", ""])),
         key_hash=draw(st.sampled_from(["k1", "k2"])),
@@ -123,10 +132,16 @@ class InStep(RuleBasedStateMachine):
         self._one(which).release(owner)
         self.memory.release(owner)
 
-    @rule(which=st.booleans(), now=TIMES, limit=st.integers(0, 4), tenant=st.sampled_from(["", TENANT, "other"]))
-    def due(self, which: bool, now: int, limit: int, tenant: str) -> None:
+    @rule(
+        which=st.booleans(),
+        now=TIMES,
+        limit=st.integers(0, 4),
+        tenant=st.sampled_from(["", TENANT, "other"]),
+        known=st.none() | knowns,
+    )
+    def due(self, which: bool, now: int, limit: int, tenant: str, known: Known | None) -> None:
         handle = self._one(which)
-        assert handle.due(now, limit, tenant) == self.memory.due(now, limit, tenant)
+        assert handle.due(now, limit, tenant, known) == self.memory.due(now, limit, tenant, known)
         assert handle.next_due_us(tenant) == self.memory.next_due_us(tenant)
 
     @rule(

@@ -7,15 +7,11 @@ nothing: a worker that dies is proved dead by its process, and what it had in ha
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Final
 
 from readback.ports.known import Known
 from readback.ports.runtime import Runtime
 from readback.ports.store import LedgerStore
 from readback.ports.wakeups import Wakeup, due_in_turn
-
-LONG_US: Final = 20_000
-"""A look that took longer went past much that is not for us: it is let be for as long, half of the time at most."""
 
 
 class EmbeddedWakeups:
@@ -23,7 +19,6 @@ class EmbeddedWakeups:
 
     def __init__(self, store: LedgerStore, runtime: Runtime) -> None:
         self._store, self._runtime = store, runtime
-        self._look_us = 0
 
     @property
     def beat_every_us(self) -> int:
@@ -36,17 +31,6 @@ class EmbeddedWakeups:
         leave: Collection[str] = (),
         full: Collection[str] = (),
         known: Known | None = None,
-    ) -> list[Wakeup]:
-        began_us = self._runtime.now_us()
-        if began_us < self._look_us:
-            return []
-        found = self._look(tenants, limit, leave, full, known)
-        now_us = self._runtime.now_us()
-        self._look_us = now_us + (now_us - began_us if now_us - began_us > LONG_US else 0)
-        return found
-
-    def _look(
-        self, tenants: Sequence[str], limit: int, leave: Collection[str], full: Collection[str], known: Known | None
     ) -> list[Wakeup]:
         open_to = [tenant for tenant in tenants if tenant not in full]
         if not open_to and tenants:

@@ -28,8 +28,8 @@ class Begun(Protocol):
 class Known:
     """Contracts by the hashes of their versions, and by name.
 
-    By name: an action that was submitted and names no version yet, and one of another version that was due by
-    `left_us` and that nobody took who knows that one. Sagas are covered whatever they are made of.
+    By name: an action that was submitted and names no version yet, and one of another version that could be taken by
+    `left_us` and that no worker took. Sagas are covered whatever they are made of.
     """
 
     names: frozenset[str]
@@ -41,6 +41,16 @@ class Known:
         if p.kind == KIND or (p.contract_hash and p.contract_hash in self.hashes):
             return True
         return p.contract in self.names and (not p.contract_hash or (p.due_us or 0) <= self.left_us)
+
+    def until_us(self, kind: str, contract: str, contract_hash: str, now_us: int) -> int | None:
+        """By when an action of this version has to be ready to be found now: due, and its lease at an end; None where
+        no action of the version is found.
+        """
+        if kind == KIND or (contract_hash and contract_hash in self.hashes):
+            return now_us
+        if contract not in self.names:
+            return None
+        return min(self.left_us, now_us) if contract_hash else now_us
 
     @property
     def keys(self) -> frozenset[str]:

@@ -151,6 +151,54 @@ class WorkConformance(PlacesConformance):
         assert self.store.due(1_000, 5, "", known) == ["b0", "b1", "b2"]
         assert self.store.due(1_000, 5, "t2", known) == ["b2"]
 
+    def test_each_known_version_is_found_among_many_that_are_not(self) -> None:
+        """Versions of several kinds and contracts, before and behind the known ones in any order of their names."""
+        kinds, contracts, versions = ["create", "set"], ["bill", "ship", "stow"], ["", "h1", "h2", "h3"]
+        many = [(kind, name, version) for kind in kinds for name in contracts for version in versions]
+        self.store.append(
+            [
+                sample_creation(f"a{n:03d}", due_us=10 + n, kind=kind, contract=name, contract_hash=version)
+                for n, (kind, name, version) in enumerate(3 * many)
+            ]
+        )
+        for versions_known in [{"h1"}, {"h2"}, {"h1", "h3"}, {"h9"}, set[str]()]:
+            for named in [set[str](), {"ship"}, {"bill", "stow"}]:
+                known = Known(frozenset(named), frozenset(versions_known), 30)
+                expected = [
+                    f"a{n:03d}"
+                    for n, (_, name, version) in enumerate(3 * many)
+                    if version in versions_known or (name in named and (not version or 10 + n <= 30))
+                ]
+                for tenant in ("", TENANT):
+                    assert self.store.due(1_000, 100, tenant, known) == expected, known
+                    assert self.store.due(1_000, 4, tenant, known) == expected[:4]
+                assert self.store.due(1_000, 100, "x", known) == []
+
+    def test_another_version_is_left_as_long_after_a_lease_that_ended(self) -> None:
+        """The worker that had it may have been one of the version: others of the version come first."""
+        self.store.append([sample_creation("a1", due_us=10, contract="ship", contract_hash="h2")])
+        assert self.store.lease("a1", "w1", 10, 50) == 1
+        names = frozenset({"ship"})
+        assert self.store.due(60, 5, "", Known(names, frozenset({"h2"}), 0)) == ["a1"]
+        assert self.store.due(60, 5, "", Known(names, frozenset(), 49)) == []
+        assert self.store.due(60, 5, "", Known(names, frozenset(), 50)) == ["a1"]
+        assert self.store.due(60, 5, "", Known(names, frozenset(), 99)) == ["a1"]
+        assert self.store.due(40, 5, "", Known(names, frozenset(), 99)) == []
+
+    def test_what_changes_its_version_is_found_by_the_new_one(self) -> None:
+        """A submitted action names no version; the one that begins it does. A store finds it by what it is now."""
+        self.store.append([sample_creation("a1", due_us=10, contract="ship", contract_hash="")])
+        by_name, by_version = Known(frozenset({"ship"}), frozenset(), 0), Known(frozenset(), frozenset({"h1"}), 0)
+        assert (self.store.due(50, 5, "", by_name), self.store.due(50, 5, "", by_version)) == (["a1"], [])
+        begun = sample_projection("a1", due_us=20, contract="ship", contract_hash="h1")
+        self.store.append([sample_append("a1", 1, projection=begun)])
+        assert (self.store.due(50, 5, "", by_name), self.store.due(50, 5, "", by_version)) == ([], ["a1"])
+        watched = sample_projection("a1", due_us=30, contract="ship", contract_hash="h1", state="reconciled_success")
+        self.store.append([sample_append("a1", 2, projection=watched)])
+        assert (self.store.due(50, 5, "", by_version), self.store.next_due_us()) == (["a1"], 30)
+        self.store.append([sample_append("a1", 3, projection=sample_projection("a1", contract="ship"))])
+        assert (self.store.due(50, 5, "", by_version), self.store.next_due_us()) == ([], None)
+
     # --- leases --------------------------------------------------------------------------------------
 
     def test_each_lease_has_a_higher_fence(self) -> None:

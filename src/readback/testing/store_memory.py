@@ -355,7 +355,9 @@ class MemoryStore(MemoryLog, MemoryOutbox):
             watched: dict[str, list[tuple[int, str]]] = {}
             for at_us, action_id in self._waiting(tenant):
                 held = self._content.actions[action_id].projection
-                if at_us <= now_us and (known is None or known.covers(held)):
+                version = (held.kind, held.contract, held.contract_hash)
+                until_us = now_us if known is None else known.until_us(*version, now_us)
+                if until_us is not None and at_us <= until_us:
                     found = watched if held.state == SUCCEEDED else ready
                     found.setdefault(held.tenant, []).append((at_us, action_id))
             first = fairly(ready.values(), limit)

@@ -285,10 +285,10 @@ class Queries:
     # --- what is due ---------------------------------------------------------------------------------
 
     def due(self, now_us: int, limit: int, tenant: str = "", known: Known | None = None) -> list[str]:
-        first, last = ready.EACH if known is None else (ready.KNOWN_OPEN, ready.KNOWN_WATCHED)
         asked = {"own": self._own_clock, "now": now_us, "tenant": tenant, **ready.values(known)}
-        found = self._due(asked, max(limit, 0), first)
-        return found + self._due(asked, max(limit, 0) - len(found), last)
+        wanted = max(limit, 0)
+        found = self._due(asked, wanted, ready.OPEN)
+        return found + self._due(asked, wanted - len(found), ready.WATCHED)
 
     def _due(self, asked: dict[str, Any], limit: int, which: ready.Ready) -> list[str]:
         if not limit:
@@ -301,16 +301,18 @@ class Queries:
         if len(found) == looked_at:
             found = self._firsts(asked, limit, which)
         by_tenant: dict[str, list[tuple[int, str]]] = {}
-        for ready_us, name, action_id in map(rows.plain, found):
+        for ready_us, name, action_id in sorted(map(rows.plain, found)):
             by_tenant.setdefault(name, []).append((ready_us, action_id))
         return fairly(by_tenant.values(), limit)
 
     def _firsts(self, asked: dict[str, Any], limit: int, which: ready.Ready) -> list[rows.Row]:
         """The first of each tenant that has something due; where these are too few, the first `limit` of each."""
-        heads = self._many_rows(which.heads, asked)
+        heads: dict[str, rows.Row] = {}
+        for head in map(rows.plain, self._many_rows(which.heads, asked)):
+            heads[head[1]] = min(heads.get(head[1], head), head)
         if len(heads) >= limit:
-            return heads
-        asked_of = (asked | {"tenant": rows.plain(head)[1]} for head in heads)
+            return [*heads.values()]
+        asked_of = (asked | {"tenant": tenant} for tenant in heads)
         return [row for one in asked_of for row in self._rows(which.of_tenant, one)]
 
     def next_due_us(self, tenant: str = "") -> int | None:

@@ -1,12 +1,15 @@
 """The questions about what is due, each with an index of its own; called by the reading side.
 
+The indexes have what waits in groups, one for each version of a contract. A question leaps from group to group and
+reads the first rows of those that the asking worker knows. What a poll costs grows with the number of versions that
+wait, and not with the number of their actions.
+
 What has succeeded and is only looked at again stands apart from what is on its way to a verdict, so that it is found
 last however much of it is due. Of all tenants together the soonest are found by time. Only where more is due than is
-asked for does one have to leap from tenant to tenant: what is first of one may lie behind what is many of another.
+asked for does a question leap from tenant to tenant: what is first of one may lie behind what is many of another.
 
-Whoever asks may leave out what he cannot go on with; then what is due of that is passed by, row by row.
-
-An action is due by the time of whoever asks, and its lease has ended by the time of `judge`: the database's, or his.
+An action is due by the time of the asking worker, and its lease has ended by the time of `judge`: the database's, or
+the worker's.
 """
 
 from __future__ import annotations
@@ -21,67 +24,89 @@ from readback.ports.store_rules import SUCCEEDED
 
 LOOKED_BEYOND: Final = 256
 """So many more than are asked for are looked at by time, before the tenants are asked one by one."""
+_VERSION: Final = ("kind", "contract", "contract_hash")
 _JUDGE: Final = "(SELECT CASE WHEN %(own)s THEN clock_us() ELSE %(now)s END)"
 _IS_DUE: Final = statement(
-    "ready_us <= greatest(%(now)s,", _JUDGE, ") AND due_us <= %(now)s AND (lease_owner = '' OR lease_ends_us <=",
-    _JUDGE, ")",
+    "ready_us <= greatest(known.until_us,", _JUDGE, "- (%(now)s - known.until_us)) AND due_us <= known.until_us",
+    "AND (lease_owner = '' OR lease_ends_us <=", _JUDGE, ")",
 )  # fmt: skip
+_HASHES: Final = "((SELECT string_to_array(%(hashes)s, E'\\x1f'))::text[])"
+_NAMES: Final = "((SELECT string_to_array(%(names)s, E'\\x1f'))::text[])"
+_UNTIL: Final = statement(
+    "CASE WHEN %(all)s OR each.kind = 'saga' OR each.contract_hash <> '' AND each.contract_hash = ANY", _HASHES,
+    "THEN %(now)s::bigint WHEN each.contract <> ALL", _NAMES, "THEN NULL",
+    "WHEN each.contract_hash = '' THEN %(now)s::bigint ELSE least(%(left)s, %(now)s)::bigint END",
+)  # fmt: skip
+"""`known.Known.until_us`, for a group."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The questions about one of the two kinds of what is due. `own`: the database judges leases; `now`: who asks."""
+    """The questions about one of the two kinds of what is due.
+
+    Bound are own, now, all, hashes, names, left: the database judges leases; the time of the asking worker; every
+    version is asked for; or these versions, these contracts, and by when others of these had to be ready.
+    """
 
     of_tenant: str
-    """Time, tenant and id of what is due of a tenant: own, now, tenant, limit."""
+    """Time, tenant and id of what is due of a tenant: tenant, limit beside."""
     soonest: str
-    """The same of everybody: own, now, limit."""
+    """The same of everybody: limit beside."""
     heads: str
-    """The first of each tenant: own, now."""
+    """The first of each version of each tenant."""
     next_of_tenant: str
     """When the next one of a tenant is due: tenant."""
     next: str
     """When the next one is due."""
 
 
-def _questions(kind: str, covered: str = "") -> Ready:
-    """`covered`: a condition on each action that is found."""
-    mine = statement("FROM action WHERE ready_us IS NOT NULL AND", kind)
-    columns = "SELECT ready_us, tenant, action_id"
-    next_tenant = statement("SELECT (SELECT min(tenant)", mine, "AND tenant > each.tenant)")
-    return Ready(
-        statement(
-            columns, mine, covered, "AND tenant = %(tenant)s AND", _IS_DUE,
-            "ORDER BY ready_us, action_id LIMIT %(limit)s",
-        ),
-        statement(columns, mine, covered, "AND", _IS_DUE, "ORDER BY ready_us LIMIT %(limit)s"),
-        statement(
-            "WITH RECURSIVE each(tenant) AS (SELECT min(tenant)", mine,
-            "UNION ALL", next_tenant, "FROM each WHERE tenant IS NOT NULL)",
-            "SELECT head.ready_us, head.tenant, head.action_id FROM each CROSS JOIN LATERAL (", columns, mine, covered,
-            "AND tenant = each.tenant AND", _IS_DUE, "ORDER BY ready_us, action_id LIMIT 1) AS head",
-        ),
-        statement("SELECT min(ready_us)", mine, "AND tenant = %(tenant)s"),
-        statement("SELECT min(ready_us)", mine),
+def _leaps(mine: str, key: tuple[str, ...], order: str, condition: str = "") -> str:
+    """A first row of each key, in the order of an index; beside what stands before all of them."""
+    present, before = ", ".join(key), ", ".join(f"each.{name}" for name in key)
+    return statement(
+        f"WITH RECURSIVE each({present}, ready_us) AS (SELECT", "".join("''::text COLLATE \"C\", " for _ in key),
+        "NULL::bigint UNION ALL SELECT next.* FROM each CROSS JOIN LATERAL (", f"SELECT {present}, ready_us", mine,
+        condition, f"AND ({present}) > ({before}) ORDER BY {present}, {order} LIMIT 1) AS next)",
     )  # fmt: skip
+
+
+def _due(mine: str, key: tuple[str, ...], order: str, limit: str, condition: str = "") -> str:
+    """Time, tenant and id of the first that are due of each group of this key whose version is known."""
+    same = "".join(f" AND {name} = each.{name}" for name in key)
+    return statement(
+        "SELECT due.ready_us, due.tenant, due.action_id FROM each CROSS JOIN LATERAL (SELECT", _UNTIL, "AS until_us",
+        "OFFSET 0) AS known CROSS JOIN LATERAL (SELECT ready_us, tenant, action_id", mine, condition, same, "AND",
+        _IS_DUE, f"ORDER BY {order} LIMIT {limit}) AS due",
+        "WHERE each.ready_us IS NOT NULL AND known.until_us IS NOT NULL",
+    )  # fmt: skip
+
+
+def _questions(kind: str) -> Ready:
+    mine = statement("FROM action WHERE ready_us IS NOT NULL AND", kind)
+    one, of_tenant, soonest = "AND tenant = %(tenant)s", "ready_us, action_id", "ready_us, tenant, action_id"
+    of_one, of_everybody = _leaps(mine, _VERSION, of_tenant, one), _leaps(mine, _VERSION, soonest)
+    by_tenant, limit = ("tenant", *_VERSION), "%(limit)s"
+    return Ready(
+        statement(of_one, _due(mine, _VERSION, of_tenant, limit, one), "ORDER BY 1, 3 LIMIT %(limit)s"),
+        statement(of_everybody, _due(mine, _VERSION, soonest, limit), "ORDER BY 1 LIMIT %(limit)s"),
+        statement(_leaps(mine, by_tenant, of_tenant), _due(mine, by_tenant, of_tenant, "1")),
+        statement(of_one, "SELECT min(ready_us) FROM each"),
+        statement(of_everybody, "SELECT min(ready_us) FROM each"),
+    )
 
 
 OPEN: Final = _questions(f"state <> '{SUCCEEDED}'")
 WATCHED: Final = _questions(f"state = '{SUCCEEDED}'")
 EACH: Final = (OPEN, WATCHED)
-_HASHES: Final = "((SELECT string_to_array(%(hashes)s, E'\\x1f'))::text[])"
-_NAMES: Final = "((SELECT string_to_array(%(names)s, E'\\x1f'))::text[])"
-_COVERED: Final = statement(
-    "AND (kind = 'saga' OR contract_hash <> '' AND contract_hash = ANY", _HASHES,
-    "OR contract = ANY", _NAMES, "AND (contract_hash = '' OR due_us <= %(left)s))",
-)  # fmt: skip
-KNOWN_OPEN: Final = _questions(f"state <> '{SUCCEEDED}'", _COVERED)
-KNOWN_WATCHED: Final = _questions(f"state = '{SUCCEEDED}'", _COVERED)
 
 
 def values(known: Known | None) -> dict[str, Any]:
-    """What is bound where only that is asked for."""
-    if known is None:
-        return {}
-    hashes, names = packing.texts(sorted(known.hashes)), packing.texts(sorted(known.names))
-    return {"hashes": hashes, "names": names, "left": known.left_us}
+    """What is bound for what is asked for."""
+    hashes, names = (sorted(known.hashes), sorted(known.names)) if known is not None else ([], [])
+    left_us = known.left_us if known is not None else 0
+    return {
+        "all": known is None,
+        "hashes": packing.texts(hashes),
+        "names": packing.texts(names),
+        "left": left_us,
+    }

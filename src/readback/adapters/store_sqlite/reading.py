@@ -14,6 +14,7 @@ from typing import Final, cast
 import apsw
 
 from readback.adapters.store_sqlite import ready, rows
+from readback.adapters.store_sqlite.ready import Found, Group, Version
 from readback.adapters.store_sqlite.resting import LOOKS_MAX, is_overtaken, overtaken_error
 from readback.adapters.store_sqlite.schema import explained
 from readback.canon.digest import sha256_hex
@@ -226,31 +227,52 @@ class Queries:
     # --- what is due ---------------------------------------------------------------------------------
 
     def due(self, now_us: int, limit: int, tenant: str = "", known: Known | None = None) -> list[str]:
-        first, last = ready.EACH if known is None else (ready.KNOWN_OPEN, ready.KNOWN_WATCHED)
-        covered = ready.values(known)
-        found = self._due(now_us, max(limit, 0), tenant, first, covered)
-        return found + self._due(now_us, max(limit, 0) - len(found), tenant, last, covered)
+        wanted = max(limit, 0)
+        found = self._due(ready.OPEN, now_us, wanted, tenant, known)
+        return found + self._due(ready.WATCHED, now_us, wanted - len(found), tenant, known)
 
-    def _due(self, now_us: int, limit: int, tenant: str, which: ready.Ready, covered: ready.Values) -> list[str]:
+    def _due(self, which: ready.Ready, now_us: int, limit: int, tenant: str, known: Known | None) -> list[str]:
         if not limit:
             return []
         if tenant:
-            return [cast("str", row[2]) for row in self._rows(which.of_tenant, (*covered, tenant, now_us, limit))]
-        looked_at = limit + ready.LOOKED_BEYOND
-        found = self._rows(which.soonest, (*covered, now_us, looked_at))
-        if len(found) == looked_at:
-            found = self._firsts(now_us, limit, which, covered)
-        by_tenant: dict[object, list[tuple[int, str]]] = {}
-        for ready_us, name, action_id in found:
-            by_tenant.setdefault(name, []).append(cast("tuple[int, str]", (ready_us, action_id)))
+            groups = self._groups(which.groups_of_tenant, (tenant,), now_us, known)
+            return [action_id for _, _, action_id in self._due_of(which, tenant, groups, limit)]
+        looked_at, found = limit + ready.LOOKED_BEYOND, list[Found]()
+        for version, until_us, _ in self._groups(which.groups, (), now_us, known):
+            left = looked_at - len(found)
+            found += cast("list[Found]", self._rows(which.of_group, (*version, until_us, left)))
+            if len(found) == looked_at:
+                found = self._firsts(which, now_us, limit, known)
+                break
+        by_tenant: dict[str, list[tuple[int, str]]] = {}
+        for ready_us, name, action_id in sorted(found):
+            by_tenant.setdefault(name, []).append((ready_us, action_id))
         return fairly(by_tenant.values(), limit)
 
-    def _firsts(self, now_us: int, limit: int, which: ready.Ready, covered: ready.Values) -> list[rows.Row]:
+    def _groups(self, sql: str, values: rows.Row, now_us: int, known: Known | None) -> list[Group]:
+        """The groups that have something due of what is known."""
+        groups = []
+        for row in self._many_rows(sql, values):
+            version, first = cast("Version", row[:3]), cast("Found", row[3:])
+            until_us = now_us if known is None else known.until_us(*version, now_us)
+            if until_us is not None and first[0] <= until_us:
+                groups.append((version, until_us, first))
+        return groups
+
+    def _due_of(self, which: ready.Ready, tenant: str, groups: Sequence[Group], limit: int) -> list[Found]:
+        """What is due of a tenant in these groups, the longest due first."""
+        asked = ((tenant, *version, until_us, limit) for version, until_us, _ in groups)
+        found = [row for values in asked for row in self._rows(which.of_group_of_tenant, values)]
+        return sorted(cast("list[Found]", found))[:limit]
+
+    def _firsts(self, which: ready.Ready, now_us: int, limit: int, known: Known | None) -> list[Found]:
         """The first of each tenant that has something due; where these are too few, the first `limit` of each."""
-        heads = self._many_rows(which.heads, (*covered, now_us))
-        if len(heads) >= limit:
-            return heads
-        return [row for head in heads for row in self._rows(which.of_tenant, (*covered, head[1], now_us, limit))]
+        by_tenant: dict[str, list[Group]] = {}
+        for group in self._groups(which.groups_by_tenant, (), now_us, known):
+            by_tenant.setdefault(group[2][1], []).append(group)
+        if len(by_tenant) >= limit:
+            return [min(first for _, _, first in groups) for groups in by_tenant.values()]
+        return [row for name, groups in by_tenant.items() for row in self._due_of(which, name, groups, limit)]
 
     def next_due_us(self, tenant: str = "") -> int | None:
         if tenant:

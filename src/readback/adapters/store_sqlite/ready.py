@@ -1,79 +1,96 @@
 """The questions about what is due, each with an index of its own; called by the reading side.
 
+The indexes have what waits in groups, one for each version of a contract. A question leaps from group to group and
+reads the first row of each. A worker that knows some contracts reads on in their groups alone. What a poll costs grows
+with the number of versions that wait, and not with the number of their actions.
+
 What has succeeded and is only looked at again stands apart from what is on its way to a verdict, so that it is found
 last however much of it is due. Of all tenants together the soonest are found by time. Only where more is due than is
-asked for does one have to leap from tenant to tenant: what is first of one may lie behind what is many of another.
-
-Whoever asks may leave out what he cannot go on with; then what is due of that is passed by, row by row.
+asked for does a question leap from tenant to tenant: what is first of one may lie behind what is many of another.
 """
 
 from __future__ import annotations
 
-import json
 from typing import Final, TypeAlias
 
 from readback.adapters.store_sqlite.rows import statement
 from readback.canon.frozen import dataclass
-from readback.ports.known import Known
 from readback.ports.store_rules import SUCCEEDED
 
-Values: TypeAlias = tuple[str | int, ...]
+Version: TypeAlias = tuple[str, str, str]
+"""Kind, contract and contract hash."""
+Found: TypeAlias = tuple[int, str, str]
+"""Time, tenant and id."""
+Group: TypeAlias = tuple[Version, int, Found]
+"""A version of a contract, by when an action of the version has to be ready, and the first of them."""
 LOOKED_BEYOND: Final = 256
 """So many more than are asked for are looked at by time, before the tenants are asked one by one."""
+_VERSION: Final = ("kind", "contract", "contract_hash")
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The questions about one of the two kinds of what is due."""
+    """The questions about one of the two kinds of what is due.
 
-    of_tenant: str
-    """Time, tenant and id of what is due of a tenant: (tenant, now, limit)."""
-    soonest: str
-    """The same of everybody: (now, limit)."""
-    heads: str
-    """The first of each tenant: (now)."""
+    A group is a row of kind, contract, contract hash, and the time, tenant and id of its first action.
+    """
+
+    groups: str
+    """The groups of everybody: ()."""
+    groups_of_tenant: str
+    """The groups of a tenant: (tenant)."""
+    groups_by_tenant: str
+    """The groups of each tenant: ()."""
+    of_group: str
+    """Time, tenant and id of what is due in a group of everybody: (kind, contract, hash, until, limit)."""
+    of_group_of_tenant: str
+    """The same in a group of a tenant: (tenant, kind, contract, hash, until, limit)."""
+    next: str
+    """When the next one is due: ()."""
     next_of_tenant: str
     """When the next one of a tenant is due: (tenant)."""
-    next: str
-    """When the next one is due."""
 
 
-def _questions(kind: str, of_tenant: str, soonest: str, covered: str = "") -> Ready:
-    """`covered`: a condition on each action that is found; its values come before the others."""
+def _leaps(mine: str, key: tuple[str, ...], order: str, *, tenant: bool = False) -> str:
+    """A first row of each key in the index that `mine` names, in its order; beside what stands before all of them.
+    `tenant`: of the tenant that is bound.
+    """
+    condition, before = ("AND tenant = each.tenant", "?") if tenant else ("", "''")
+    columns = ("kind", "contract", "contract_hash", "ready_us", "tenant", "action_id")
+    following = (_following(mine, key[:same], key[same:], order, condition) for same in reversed(range(len(key))))
+    return statement(
+        f"WITH RECURSIVE each({', '.join(columns)}) AS (SELECT '', '', '', NULL, {before}, '' UNION ALL",
+        "SELECT", ", ".join(f"next.{name}" for name in columns), "FROM each JOIN action AS next",
+        f"ON next.rowid = coalesce({', '.join(following)}))",
+    )  # fmt: skip
+
+
+def _following(mine: str, same: tuple[str, ...], rest: tuple[str, ...], order: str, condition: str) -> str:
+    """The next key that has this beginning. A row value, `(a, b) > (?, ?)`, would read all rows of the key before."""
+    given = "".join(f" AND {name} = each.{name}" for name in same)
+    other = f"AND {rest[0]} > each.{rest[0]} ORDER BY {', '.join(rest)}, {order} LIMIT 1)"
+    return statement("(SELECT rowid", mine, condition, given, other)
+
+
+def _questions(kind: str, of_tenant: str, soonest: str) -> Ready:
     mine = statement("FROM action INDEXED BY", of_tenant, "WHERE ready_us IS NOT NULL AND", kind)
     anybodys = statement("FROM action INDEXED BY", soonest, "WHERE ready_us IS NOT NULL AND", kind)
+    groups = "SELECT * FROM each WHERE ready_us IS NOT NULL"
+    one = "AND kind = ? AND contract = ? AND contract_hash = ? AND ready_us <= ?"
     columns = "SELECT ready_us, tenant, action_id"
-    first = statement(
-        "(SELECT rowid", mine, covered, "AND tenant = each.tenant AND ready_us <= ? ORDER BY ready_us, action_id"
-    )
-    next_tenant = statement("SELECT (SELECT min(tenant)", mine, "AND tenant > each.tenant)")
+    of_everybody = _leaps(anybodys, _VERSION, "ready_us, tenant, action_id")
+    of_one = _leaps(mine, _VERSION, "ready_us, action_id", tenant=True)
     return Ready(
-        statement(columns, mine, covered, "AND tenant = ? AND ready_us <= ? ORDER BY ready_us, action_id LIMIT ?"),
-        statement(columns, anybodys, covered, "AND ready_us <= ? ORDER BY ready_us LIMIT ?"),
-        statement(
-            "WITH RECURSIVE each(tenant) AS (SELECT min(tenant)", mine,
-            "UNION ALL", next_tenant, "FROM each WHERE tenant IS NOT NULL)",
-            "SELECT head.ready_us, head.tenant, head.action_id FROM each",
-            "JOIN action AS head ON head.rowid =", first, "LIMIT 1)",
-        ),
-        statement("SELECT min(ready_us)", mine, "AND tenant = ?"),
-        statement("SELECT min(ready_us)", anybodys),
-    )  # fmt: skip
+        statement(of_everybody, groups),
+        statement(of_one, groups),
+        statement(_leaps(mine, ("tenant", *_VERSION), "ready_us, action_id"), groups),
+        statement(columns, anybodys, one, "ORDER BY ready_us, tenant, action_id LIMIT ?"),
+        statement(columns, mine, "AND tenant = ?", one, "ORDER BY ready_us, action_id LIMIT ?"),
+        statement(of_everybody, "SELECT min(ready_us) FROM each"),
+        statement(of_one, "SELECT min(ready_us) FROM each"),
+    )
 
 
 OPEN: Final = _questions(f"state <> '{SUCCEEDED}'", "action_ready", "action_soonest")
 WATCHED: Final = _questions(f"state = '{SUCCEEDED}'", "action_watched", "action_watched_soonest")
 EACH: Final = (OPEN, WATCHED)
-_COVERED: Final = (
-    "AND (kind = 'saga' OR (contract_hash <> '' AND contract_hash IN (SELECT value FROM json_each(?))) OR"
-    " (contract IN (SELECT value FROM json_each(?)) AND (contract_hash = '' OR due_us <= ?)))"
-)
-KNOWN_OPEN: Final = _questions(f"state <> '{SUCCEEDED}'", "action_ready", "action_soonest", _COVERED)
-KNOWN_WATCHED: Final = _questions(f"state = '{SUCCEEDED}'", "action_watched", "action_watched_soonest", _COVERED)
-
-
-def values(known: Known | None) -> Values:
-    """What is bound where only that is asked for."""
-    if known is None:
-        return ()
-    return json.dumps(sorted(known.hashes)), json.dumps(sorted(known.names)), known.left_us

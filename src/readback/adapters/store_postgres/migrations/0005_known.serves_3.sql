@@ -1,0 +1,14 @@
+-- What is due is found by its contract and version, so that a worker goes past all that it does not know in one step for
+-- each version that waits, however many actions of it are due.
+DROP INDEX action_ready;
+DROP INDEX action_watched;
+DROP INDEX action_soonest;
+DROP INDEX action_watched_soonest;
+CREATE INDEX action_ready ON action (tenant, kind, contract, contract_hash, ready_us, action_id)
+    WHERE ready_us IS NOT NULL AND state <> 'reconciled_success';
+CREATE INDEX action_watched ON action (tenant, kind, contract, contract_hash, ready_us, action_id)
+    WHERE ready_us IS NOT NULL AND state = 'reconciled_success';
+CREATE INDEX action_soonest ON action (kind, contract, contract_hash, ready_us, tenant, action_id)
+    WHERE ready_us IS NOT NULL AND state <> 'reconciled_success';
+CREATE INDEX action_watched_soonest ON action (kind, contract, contract_hash, ready_us, tenant, action_id)
+    WHERE ready_us IS NOT NULL AND state = 'reconciled_success';
