@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import cycle
 from pathlib import Path
 from typing import Any, cast
@@ -75,11 +75,30 @@ def test_what_a_worker_knows_is_found_whatever_else_is_due(
         compare(store, filled(store, beyond))
 
 
+def steps_of(store: SqliteStore, monkeypatch: pytest.MonkeyPatch, ask: Callable[[], None]) -> int:
+    """How many steps SQLite's machine takes to answer."""
+    connection, taken = store._readers._connect(), Counter[str]()
+
+    def count() -> bool:
+        taken["steps"] += 1
+        return False
+
+    def rows(sql: str, values: tuple[object, ...] = ()) -> list[Any]:
+        return connection.execute(sql, cast("Any", values)).fetchall()
+
+    connection.set_progress_handler(count, 1)
+    monkeypatch.setattr(store, "_rows", rows)
+    monkeypatch.setattr(store, "_many_rows", rows)
+    ask()
+    connection.close()
+    return taken["steps"]
+
+
 @pytest.mark.parametrize("tenant", ["", "acme"])
 def test_a_poll_reads_no_more_rows_where_more_is_due_that_the_worker_does_not_know(
     tmp_path: Path, tenant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Counted in steps of SQLite's machine. One action of a known version is due, before and behind all the others."""
+    """One action of a known version is due before all the others, and one behind them."""
     known = Known(frozenset({"ship"}), frozenset({"h5"}), 500)
 
     def steps(actions: int) -> int:
@@ -91,21 +110,34 @@ def test_a_poll_reads_no_more_rows_where_more_is_due_that_the_worker_does_not_kn
                 )
             ]
             store.append([*unknown, *(sample_creation(f"k{at}", due_us=at, contract_hash="h5") for at in (1, 999))])
-            connection, taken = store._readers._connect(), Counter[str]()
 
-            def count() -> bool:
-                taken["steps"] += 1
-                return False
+            def ask() -> None:
+                assert store.due(NOW_US, 16, tenant, known) == ["k1", "k999"]
+                assert store.next_due_us(tenant) == 1
 
-            def rows(sql: str, values: tuple[object, ...] = ()) -> list[Any]:
-                return connection.execute(sql, cast("Any", values)).fetchall()
-
-            connection.set_progress_handler(count, 1)
-            monkeypatch.setattr(store, "_rows", rows)
-            monkeypatch.setattr(store, "_many_rows", rows)
-            assert store.due(NOW_US, 16, tenant, known) == ["k1", "k999"]
-            assert store.next_due_us(tenant) == 1
-            connection.close()
-            return taken["steps"]
+            return steps_of(store, monkeypatch, ask)
 
     assert steps(4_000) <= steps(40) + 4
+
+
+def test_sagas_are_found_by_time_although_each_has_a_definition_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def steps(sagas: int) -> int:
+        with open_sqlite_store(tmp_path / f"{sagas}.db") as store:
+            store.append(
+                [
+                    sample_creation(f"s{n:05d}", due_us=n + 1, kind="saga", contract=f"trip {n}", contract_hash=f"d{n}")
+                    for n in range(sagas)
+                ]
+            )
+
+            def ask() -> None:
+                known = Known(frozenset(), frozenset(), 0)
+                assert store.due(9_999, 3, "acme", known) == ["s00000", "s00001", "s00002"]
+                assert store.due(9_999, 3, "", known) == ["s00000", "s00001", "s00002"]
+                assert store.next_due_us() == 1
+
+            return steps_of(store, monkeypatch, ask)
+
+    assert steps(4_000) <= steps(400) + 4

@@ -60,19 +60,25 @@ class Ready:
     """When the next one is due."""
 
 
+def _column(name: str) -> str:
+    """A part of a key as the indexes have it: all sagas are one version, since each has a definition of its own."""
+    return f"(CASE kind WHEN 'saga' THEN '' ELSE {name} END)" if name in ("contract", "contract_hash") else name
+
+
 def _leaps(mine: str, key: tuple[str, ...], order: str, condition: str = "") -> str:
     """A first row of each key, in the order of an index; beside what stands before all of them."""
-    present, before = ", ".join(key), ", ".join(f"each.{name}" for name in key)
+    names, before = ", ".join(key), ", ".join(f"each.{name}" for name in key)
+    present = ", ".join(map(_column, key))
     return statement(
-        f"WITH RECURSIVE each({present}, ready_us) AS (SELECT", "".join("''::text COLLATE \"C\", " for _ in key),
-        "NULL::bigint UNION ALL SELECT next.* FROM each CROSS JOIN LATERAL (", f"SELECT {present}, ready_us", mine,
+        f"WITH RECURSIVE each({names}, ready_us) AS (SELECT", "".join("''::text COLLATE \"C\", " for _ in key),
+        "NULL::bigint UNION ALL SELECT next.* FROM each CROSS JOIN LATERAL (SELECT", present, ", ready_us", mine,
         condition, f"AND ({present}) > ({before}) ORDER BY {present}, {order} LIMIT 1) AS next)",
     )  # fmt: skip
 
 
 def _due(mine: str, key: tuple[str, ...], order: str, limit: str, condition: str = "") -> str:
     """Time, tenant and id of the first that are due of each group of this key whose version is known."""
-    same = "".join(f" AND {name} = each.{name}" for name in key)
+    same = "".join(f" AND {_column(name)} = each.{name}" for name in key)
     return statement(
         "SELECT due.ready_us, due.tenant, due.action_id FROM each CROSS JOIN LATERAL (SELECT", _UNTIL, "AS until_us",
         "OFFSET 0) AS known CROSS JOIN LATERAL (SELECT ready_us, tenant, action_id", mine, condition, same, "AND",

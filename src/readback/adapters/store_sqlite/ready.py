@@ -51,24 +51,31 @@ class Ready:
     """When the next one of a tenant is due: (tenant)."""
 
 
+def _column(name: str, of: str = "") -> str:
+    """A part of a key as the indexes have it: all sagas are one version, since each has a definition of its own."""
+    if name not in ("contract", "contract_hash"):
+        return f"{of}{name}"
+    return f"(CASE {of}kind WHEN 'saga' THEN '' ELSE {of}{name} END)"
+
+
 def _leaps(mine: str, key: tuple[str, ...], order: str, *, tenant: bool = False) -> str:
     """A first row of each key in the index that `mine` names, in its order; beside what stands before all of them.
     `tenant`: of the tenant that is bound.
     """
     condition, before = ("AND tenant = each.tenant", "?") if tenant else ("", "''")
-    columns = ("kind", "contract", "contract_hash", "ready_us", "tenant", "action_id")
+    columns = (*_VERSION, "ready_us", "tenant", "action_id")
     following = (_following(mine, key[:same], key[same:], order, condition) for same in reversed(range(len(key))))
     return statement(
         f"WITH RECURSIVE each({', '.join(columns)}) AS (SELECT '', '', '', NULL, {before}, '' UNION ALL",
-        "SELECT", ", ".join(f"next.{name}" for name in columns), "FROM each JOIN action AS next",
+        "SELECT", ", ".join(_column(name, "next.") for name in columns), "FROM each JOIN action AS next",
         f"ON next.rowid = coalesce({', '.join(following)}))",
     )  # fmt: skip
 
 
 def _following(mine: str, same: tuple[str, ...], rest: tuple[str, ...], order: str, condition: str) -> str:
     """The next key that has this beginning. A row value, `(a, b) > (?, ?)`, would read all rows of the key before."""
-    given = "".join(f" AND {name} = each.{name}" for name in same)
-    other = f"AND {rest[0]} > each.{rest[0]} ORDER BY {', '.join(rest)}, {order} LIMIT 1)"
+    given = "".join(f" AND {_column(name)} = each.{name}" for name in same)
+    other = f"AND {_column(rest[0])} > each.{rest[0]} ORDER BY {', '.join(map(_column, rest))}, {order} LIMIT 1)"
     return statement("(SELECT rowid", mine, condition, given, other)
 
 
@@ -76,7 +83,7 @@ def _questions(kind: str, of_tenant: str, soonest: str) -> Ready:
     mine = statement("FROM action INDEXED BY", of_tenant, "WHERE ready_us IS NOT NULL AND", kind)
     anybodys = statement("FROM action INDEXED BY", soonest, "WHERE ready_us IS NOT NULL AND", kind)
     groups = "SELECT * FROM each WHERE ready_us IS NOT NULL"
-    one = "AND kind = ? AND contract = ? AND contract_hash = ? AND ready_us <= ?"
+    one = statement(*(f"AND {_column(name)} = ?" for name in _VERSION), "AND ready_us <= ?")
     columns = "SELECT ready_us, tenant, action_id"
     of_everybody = _leaps(anybodys, _VERSION, "ready_us, tenant, action_id")
     of_one = _leaps(mine, _VERSION, "ready_us, action_id", tenant=True)
