@@ -32,7 +32,7 @@ NOTES = """
     target: note/{requested.name}
     arguments: {name: string}
     execute: {file: {root: ., do: write, path: "{requested.name}", content: "x"}}
-    readers: [{file: {path: "{requested.name}"}}]
+    readers: [{file: {root: ., path: "{requested.name}"}}]
     ensure: {there: authoritative != null}
     within: 200ms
 """
@@ -284,10 +284,12 @@ def test_no_server_is_started_on_a_folder_that_holds_own_files(place: Place, wor
     own_files.refuse_reach("The server", ["work", "-y", "pkg", "--root=work", "nowhere"])
 
 
-def test_a_folder_of_executors_has_no_default(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("whole", "bare"), [("{root: ., do", "{do"), ("{root: ., path", "{path")])
+def test_a_folder_of_files_has_no_default_for_executors_and_for_readers(whole: str, bare: str) -> None:
     from tests.contract_files.writing import faults
 
-    told = faults(contract(NOTES.replace("root: ., do", "do")))
+    assert not faults(contract(NOTES))
+    told = faults(contract(NOTES.replace(whole, bare)))
     assert any("needs `root`" in each for each in told), told
 
 

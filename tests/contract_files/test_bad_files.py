@@ -290,7 +290,7 @@ _VALUES = st.recursive(
 def test_whatever_value_stands_behind_a_key_it_is_taken_or_told(data: st.DataObject) -> None:
     body: dict[str, object] = {
         "kind": "set", "side_effect": "ephemeral_write", "target": "x/{requested.a}", "arguments": {"a": "string"},
-        "execute": {"command": {"argv": ["x"]}}, "readers": [{"file": {"path": "{requested.a}"}}],
+        "execute": {"command": {"argv": ["x"]}}, "readers": [{"file": {"root": ".", "path": "{requested.a}"}}],
         "ensure": {"there": "authoritative != null"},
     }  # fmt: skip
     body[data.draw(st.sampled_from(CONTRACT_KEYS))] = data.draw(_VALUES)

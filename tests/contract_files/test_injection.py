@@ -73,7 +73,7 @@ PROGRAM = """
     target: x
     arguments: {v: string}
     execute: {command: {argv: ARGV}}
-    readers: [{file: {path: x}}]
+    readers: [{file: {root: ., path: x}}]
     ensure: {there: authoritative != null}
     """
 DATA = '{value: "{requested.v}", argument: data}'
@@ -82,7 +82,7 @@ DATA = '{value: "{requested.v}", argument: data}'
 def faults_of(argv: str) -> list[str]:
     """The faults of a contract whose executor, and then whose reader, runs this."""
     acts = PROGRAM.replace("ARGV", argv)
-    reads = acts.replace("{file: {path: x}}", f"{{command: {{argv: {argv}}}, consistency: strong}}").replace(
+    reads = acts.replace("{file: {root: ., path: x}}", f"{{command: {{argv: {argv}}}, consistency: strong}}").replace(
         argv, '["true"]', 1
     )
     found, others = faults(contract(acts)), faults(contract(reads))

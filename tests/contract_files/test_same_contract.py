@@ -96,7 +96,7 @@ REVERSAL = """
     target: stock/{requested.sku}
     identity: {target: authoritative.sku, tenant: not_offered}
     execute: {command: {argv: [/bin/back, --, {value: "{requested.sku}", argument: data}]}}
-    readers: [{file: {path: "{requested.sku}"}}]
+    readers: [{file: {root: ., path: "{requested.sku}"}}]
     ensure: {back: authoritative != null}
     arguments:
       type: object
@@ -208,7 +208,7 @@ STORED = """
     arguments: {name: string, value: string}
     execute: {command: {argv: [/bin/put, --, {value: "{requested.name}", argument: data}]}}
     readers:
-      - file: {path: "{requested.name}"}
+      - file: {root: ., path: "{requested.name}"}
     ensure:
       there: authoritative != null
       value: authoritative.value == requested.value
@@ -275,7 +275,7 @@ contracts:
     side_effect: ephemeral_write
     target: "file:{requested.path}"
     readers:
-      - file: {path: "{requested.path}"}          # a built-in source; or tool:, sql:, http:, imap:, s3:, git:, command:
+      - file: {root: ., path: "{requested.path}"}          # a built-in source; or tool:, sql:, http:, imap:, s3:, git:, command:
         independence: other_client
     ensure:
       present: authoritative != null
@@ -331,11 +331,11 @@ def test_a_compensation_that_stands_inside_takes_what_its_action_says() -> None:
 def test_a_file_may_say_less_of_a_source_and_never_more() -> None:
     writes = "file: {root: ., do: write, path: '{requested.name}', content: x}"
     both = STORED.replace('command: {argv: [/bin/put, --, {value: "{requested.name}", argument: data}]}', writes)
-    claim = "- file: {path: '{requested.name}'}\n        independence: "
-    more = both.replace('- file: {path: "{requested.name}"}', claim + "other_system")
+    claim = "- file: {root: ., path: '{requested.name}'}\n        independence: "
+    more = both.replace('- file: {root: ., path: "{requested.name}"}', claim + "other_system")
     told = loaded(contract(more)).faults[0][1].said
     assert "A file source of the very system that is written to is other_client at most" in told
-    less = both.replace('- file: {path: "{requested.name}"}', claim + "same_client")
+    less = both.replace('- file: {root: ., path: "{requested.name}"}', claim + "same_client")
     assert loaded(contract(less)).sound().contracts["one"].plan.contract.readers[0].independence == "same_client"
 
 

@@ -90,7 +90,7 @@ def test_what_the_schema_refuses_the_checker_refuses_too() -> None:
 
 
 SPECS: dict[str, dict[str, Any]] = {
-    "file": {"path": "a"},
+    "file": {"root": "a", "path": "a"},
     "sql": {"database": "a.db", "query": "select 1"},
     "tables": {"database": "a.db"},
     "http": {"url": "http://h", "path": "/a"},
@@ -118,7 +118,7 @@ def _whole(use: str, kind: str, spec: object) -> dict[str, Any]:
     body: dict[str, Any] = {
         "kind": "set", "side_effect": "ephemeral_write", "target": "x/{requested.a}", "arguments": {"a": "string"},
         "ensure": {"there": "authoritative != null"},
-        "readers": [{kind: spec, "consistency": "strong"} if use == "read" else {"file": {"path": "{requested.a}"}}],
+        "readers": [{kind: spec, "consistency": "strong"} if use == "read" else {"file": {"root": ".", "path": "{requested.a}"}}],
         "execute": {kind: spec} if use == "execute" else {"tool": {}},
     }  # fmt: skip
     if use in ("find", "lookup"):

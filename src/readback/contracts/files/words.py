@@ -140,7 +140,9 @@ _WORDS_OF_KEYS: Final = (
     Key("failed", Shape.WORDS, "Words that mean that it left nothing, for good.", uses=("lookup",)),
 )
 _SERVER: Final = Key("server", Shape.WRITTEN, "A name of the file's `servers`; its own `server` where it is left away.")
-_ROOT: Final = Key("root", Shape.FIXED, "The folder that no path leaves; the contract file's where it is left away.")
+_ROOT: Final = Key(
+    "root", Shape.FIXED, "The folder that no path leaves, such as `.` for the file's own.", required=True
+)
 
 SOURCES: Final = (
     SourceKind(
