@@ -275,7 +275,7 @@ contracts:
     side_effect: ephemeral_write
     target: "file:{requested.path}"
     readers:
-      - file: {root: ., path: "{requested.path}"}          # a built-in source; or tool:, sql:, http:, imap:, s3:, git:, command:
+      - file: {root: ., path: "{requested.path}"}  # a built-in source; or tool:, sql:, http:, imap:, s3:, git:
         independence: other_client
     ensure:
       present: authoritative != null

@@ -89,6 +89,7 @@ def test_what_the_schema_refuses_the_checker_refuses_too() -> None:
         assert faults(content)
 
 
+OTHER = {"file": {"root": ".", "path": "{requested.a}"}}
 SPECS: dict[str, dict[str, Any]] = {
     "file": {"root": "a", "path": "a"},
     "sql": {"database": "a.db", "query": "select 1"},
@@ -118,7 +119,7 @@ def _whole(use: str, kind: str, spec: object) -> dict[str, Any]:
     body: dict[str, Any] = {
         "kind": "set", "side_effect": "ephemeral_write", "target": "x/{requested.a}", "arguments": {"a": "string"},
         "ensure": {"there": "authoritative != null"},
-        "readers": [{kind: spec, "consistency": "strong"} if use == "read" else {"file": {"root": ".", "path": "{requested.a}"}}],
+        "readers": [{kind: spec, "consistency": "strong"} if use == "read" else OTHER],
         "execute": {kind: spec} if use == "execute" else {"tool": {}},
     }  # fmt: skip
     if use in ("find", "lookup"):

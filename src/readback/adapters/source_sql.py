@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import field, replace
 from importlib import import_module
+from itertools import islice
 from typing import Any, Final, Protocol, TypeAlias
 from uuid import UUID
 
@@ -30,6 +31,15 @@ ROWS_MAX: Final = 1_000
 TIMEOUT_DEFAULT_S: Final = 30.0
 VALUE_MAX_BYTES: Final = PAYLOAD_MAX_BYTES
 """Of one value that SQLite holds or computes: a longer one has no place in a reading."""
+SHORT_MAX_BYTES: Final = 32_768
+"""The same where what is longer can be asked for apart: one function over two values takes their lengths' product, and
+nothing interrupts it.
+"""
+ROWS_MAX_BYTES: Final = 16_777_216
+"""Of all that one query of SQLite gives."""
+_GIVES_NULL: Final = re.compile("printf|format", re.IGNORECASE)
+"""Functions that give null, and no error, where their value would be too long."""
+_TOO_BIG: Final = 18  # SQLITE_TOOBIG
 LIKE_MAX_BYTES: Final = 1_000
 """Of a pattern of LIKE or GLOB: matching a long one takes its length times that of the text, and more."""
 _LIKE_LENGTH: Final = 8  # SQLITE_LIMIT_LIKE_PATTERN_LENGTH
@@ -100,7 +110,8 @@ class SqlSource:
     every reading with less than its reader declared, for a replica. A PostgreSQL server that says it is a standby is
     read as a replica, whatever it was taken for, and its silence proves no absence; nor does that of one whose policies
     keep rows from the role (row-level security): what it does not show is not visible. Placeholders are the driver's
-    own; values belong into `params`, never into the text.
+    own; values belong into `params`, never into the text. `database`: the file of SQLite that `connect` opens; a query
+    with values over 32 KiB is then asked in a process of its own, which is ended with its time.
     """
 
     def __init__(
@@ -110,6 +121,7 @@ class SqlSource:
         *,
         consistency: Consistency | str | None = None,
         timeout_s: float = TIMEOUT_DEFAULT_S,
+        database: str = "",
     ) -> None:
         if not name:
             raise UsageError("A source needs a name.")
@@ -117,6 +129,7 @@ class SqlSource:
         self._connect = connect
         self._consistency = None if consistency is None else Consistency(consistency)
         self._timeout_s = timeout_s
+        self._database = database
 
     def one(
         self,
@@ -276,7 +289,8 @@ class SqlSource:
             raise ReaderFailedError(f"Source {self.name!r} reads only: one select, with or values.")
         try:
             with closing(self._connect()) as connection, _interrupted(connection, self._timeout_s):
-                _read_only(connection)
+                apart = self._database and _GIVES_NULL.search(sql) is None
+                _read_only(connection, SHORT_MAX_BYTES if apart else VALUE_MAX_BYTES)
                 try:
                     # Asked first: what is read afterwards is at least as new.
                     honoured = token is not None and self._honours(connection, token)
@@ -294,12 +308,23 @@ class SqlSource:
         except Exception as error:
             if not _is_driver_error(error):
                 raise
+            if self._database and getattr(error, "sqlite_errorcode", 0) == _TOO_BIG:
+                return self._apart(sql, params, limit)
             detail = f"{type(error).__name__}: {error}"
             if _is_hidden(error):
                 return _Looked(instead=Reading.not_visible(detail))
             if _is_unreachable(error):
                 return _Looked(instead=Reading.unavailable(detail))
             raise ReaderFailedError(f"Source {self.name!r} answered with an error: {detail}") from error
+
+    def _apart(self, sql: str, params: Parameters, limit: int) -> _Looked:
+        """The same rows, asked for in a process of its own, where a long value may take its time."""
+        from readback.adapters.apart.long_values import rows
+
+        try:
+            return _Looked(rows(self.name, self._database, sql, params, limit, self._timeout_s))
+        except OSError as error:  # a time that is over is one
+            return _Looked(instead=Reading.unavailable(f"{type(error).__name__}: {error}"))
 
     def _honours(self, connection: Connection, token: str) -> bool:
         """Whether this server is as far as the write: replayed, or written by itself on the same timeline."""
@@ -347,7 +372,16 @@ class SqlSource:
             columns = [str(column[0]) for column in cursor.description or ()]
             if not columns or len(set(columns)) != len(columns):
                 raise ReaderTypeError(f"A query of {self.name!r} names no columns, or one of them twice: {columns}.")
-            return [_row(columns, row) for row in cursor.fetchmany(limit)]
+            if not _is_sqlite(connection):
+                return [_row(columns, row) for row in cursor.fetchmany(limit)]
+            rows: list[dict[str, object]] = []
+            size = 0
+            for row in islice(cursor, limit):
+                rows.append(_row(columns, row))
+                size += sum(len(each) for each in rows[-1].values() if isinstance(each, str | bytes))
+                if size > ROWS_MAX_BYTES:
+                    raise ReaderTypeError(f"A query of {self.name!r} gives more than {ROWS_MAX_BYTES} bytes.")
+            return rows
 
 
 def _row(columns: list[str], row: Any) -> dict[str, object]:
@@ -382,7 +416,7 @@ def _read_json_exactly(cursor: Any, connection: object) -> None:
         extras.register_default_jsonb(cursor, loads=parse_json)
 
 
-def _read_only(connection: Any) -> None:
+def _read_only(connection: Any, value_bytes: int) -> None:
     """A second lock on the door, where the driver has one; the roll-back is the first.
 
     Of SQLite an authorizer lets selects through and the pragmas that only look, and no value is longer than a reading
@@ -392,7 +426,7 @@ def _read_only(connection: Any) -> None:
         import sqlite3
 
         connection.execute("pragma query_only = on")
-        for limit, most in ((sqlite3.SQLITE_LIMIT_LENGTH, VALUE_MAX_BYTES), (_LIKE_LENGTH, LIKE_MAX_BYTES)):
+        for limit, most in ((sqlite3.SQLITE_LIMIT_LENGTH, value_bytes), (_LIKE_LENGTH, LIKE_MAX_BYTES)):
             if connection.getlimit(limit) > most:
                 connection.setlimit(limit, most)
         connection.set_authorizer(looks_only)

@@ -159,7 +159,10 @@ def _timeless(found: Reading) -> Reading:
 
 
 def _sql(settled: Settled, *, briefly: bool = False) -> Any:
-    return bootstrap.SqlSource(settled.name, connection(settled, briefly=briefly))
+    apart = "" if briefly or settled.get("database") is None else settled.path("database")
+    return bootstrap.SqlSource(
+        settled.name, connection(settled, briefly=briefly), timeout_s=settled.timeout_s, database=apart
+    )
 
 
 def _query(settled: Settled, given: Given) -> tuple[str, tuple[object, ...]]:

@@ -70,9 +70,18 @@ def answers(program: Path, request: Mapping[str, Json], *, timeout_s: float, mem
 
 
 def query(
-    path: str, text: str, parameters: list[Json], *, timeout_s: float, steps: int, rows: int, value_bytes: int
+    path: str,
+    text: str,
+    parameters: list[Json],
+    *,
+    timeout_s: float,
+    steps: int,
+    rows: int,
+    value_bytes: int,
+    as_bytes: bool = False,
 ) -> list[dict[str, Any]]:
-    """The rows of one query of a database that is opened to read alone.
+    """The rows of one query of a database that is opened to read alone. Bytes are shown in hex, or with `as_bytes` as
+    they are.
 
     Raises FileNotFoundError where it cannot be opened, TimeoutError, ValueError for more rows, RuntimeError for what
     SQLite says.
@@ -84,6 +93,7 @@ def query(
         "steps": steps,
         "rows": rows,
         "value_bytes": value_bytes,
+        "marks_bytes": as_bytes,
     }
     ended = answers(_QUERY, request, timeout_s=timeout_s, memory_bytes=QUERY_MEMORY_BYTES)
     if ended.late:
@@ -99,4 +109,8 @@ def query(
         case {"error": str(why)}:
             raise RuntimeError(why)
         case _:
-            return [*said["rows"]]
+            return [*map(_with_bytes, said["rows"])] if as_bytes else [*said["rows"]]
+
+
+def _with_bytes(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: bytes.fromhex(each["hex"]) if isinstance(each, dict) else each for name, each in row.items()}

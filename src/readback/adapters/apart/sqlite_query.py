@@ -89,14 +89,20 @@ def _rows(opened: sqlite3.Connection, asked: dict[str, Any]) -> dict[str, Any]:
     for row in cursor:
         if len(rows) >= asked["rows"]:
             return {"refused": f"the query gives more than {asked['rows']} rows"}
-        shown = {name: each.hex() if isinstance(each, bytes) else each for name, each in zip(names, row, strict=True)}
+        shown = {name: _shown(each, asked) for name, each in zip(names, row, strict=True)}
         if not all(isfinite(each) for each in shown.values() if isinstance(each, float)):
             return {"refused": "the query gives a number that is not finite"}
-        size += sum(len(each) if isinstance(each, str) else 8 for each in shown.values())
+        size += sum(len(each) if isinstance(each, str | bytes) else 8 for each in row)
         if size > _SHOWN_MAX_BYTES:
             return {"refused": f"the query gives more than {_SHOWN_MAX_BYTES} bytes"}
         rows.append(shown)
     return {"rows": rows}
+
+
+def _shown(value: Any, asked: dict[str, Any]) -> Any:
+    if not isinstance(value, bytes):
+        return value
+    return {"hex": value.hex()} if asked.get("marks_bytes") else value.hex()
 
 
 def main() -> None:
