@@ -61,7 +61,7 @@ def test_a_query_that_goes_on_ends_with_its_time_also_inside_one_function(folder
     ],
 )
 def test_a_row_that_is_too_much_for_a_reading_is_refused(folder: Path, sql: str, error: type[Exception]) -> None:
-    with pytest.raises(error, match="memory|more than|too big"):
+    with pytest.raises(error, match=r"memory|more than|too big"):
         source(folder, 20_000_000).read(context(), asked(sql))
 
 
