@@ -19,31 +19,25 @@ from __future__ import annotations
 import argparse
 import difflib
 import hashlib
+import os
 import re
+import subprocess
 import sys
 import tempfile
 import time
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from mutants_child import AT_IMPORT, BROKEN, INVALID, SURVIVED
 from mutants_make import Mutant, mutants_of, vocabularies_of
 from mutants_rooms import PACKAGE, ROOMS, ROOT, SOURCE, Room, label_of, path_of
-from mutants_run import (
-    AT_IMPORT,
-    BROKEN,
-    INVALID,
-    SURVIVED,
-    RedTestsError,
-    cold,
-    preload,
-    pytest_arguments,
-    warm,
-)
+from mutants_run import RedTestsError, cold, preload, pytest_arguments, warm
 
 KNOWN = Path(__file__).with_name("mutants_known.toml")
 SEED = "readback/mutants/1"
@@ -98,6 +92,10 @@ class Run:
     tests: Sequence[str]
     green: dict[str, Any] = field(default_factory=dict)
     result: dict[str, int] = field(default_factory=dict)
+    hangs: str = ""
+    """What a warm session did when it had to be ended."""
+    importing: float = 0.0
+    """Processor seconds that importing Readback and a file of tests takes, at most; as the cold control has shown."""
     again: dict[str, list[str]] = field(default_factory=dict)
     """What survived warm and has to be tried cold, with the files that may tell; none stands for all."""
     killers: dict[str, Counter[str]] = field(default_factory=dict)
@@ -171,6 +169,8 @@ def try_all(run: Run, mutants: Sequence[Mutant]) -> None:
     def take(line: dict[str, Any]) -> None:
         if "again" in line:
             run.again[line["again"]] = line["files"]
+        elif "hangs" in line:
+            run.hangs = line["hangs"]
         elif "id" not in line:
             run.green = line
         else:
@@ -180,6 +180,8 @@ def try_all(run: Run, mutants: Sequence[Mutant]) -> None:
 
     files = test_files(run.room, run.tests)
     warm([control, *(one for one in mutants if one.scope)], run.sources, run.arguments(files), take)
+    if run.hangs:
+        raise RedTestsError(f"the session was ended, since it did nothing any more: {run.hangs}")
     if not run.green or run.green["red"]:
         raise RedTestsError(", ".join(run.green.get("red", [])) or "the tests could not be started")
     if run.result.get("control") != SURVIVED:
@@ -190,6 +192,7 @@ def try_all(run: Run, mutants: Sequence[Mutant]) -> None:
         }
         return
     preload(run.green["modules"])
+    run.importing = run.green["collecting"]
     for one in [control, *(one for one in mutants if one.id not in run.result)]:
         try_cold(run, one)
         if one is control and run.result["control"] != SURVIVED:
@@ -209,10 +212,12 @@ def try_cold(run: Run, mutant: Mutant) -> None:
     if importing:
         files = [file for file in files if file in importing or taken_from(ROOT / file) & {*importing}] or files
     cost = {file: run.green["cost"][file] for file in files}
-    status, killer = cold(mutant, run.sources[mutant.module], cost, run.arguments)
+    status, killer, used = cold(mutant, run.sources[mutant.module], cost, run.arguments, run.importing)
     if status == BROKEN:
         raise RedTestsError(f"pytest itself, in {killer or 'an import'}, with {mutant.id}")
     run.result[mutant.id] = status
+    if mutant.id == "control":
+        run.importing = used
     if killer:
         run.killers[mutant.module][killer] += 1
     elif status == SURVIVED and mutant.id != "control":
@@ -326,28 +331,63 @@ def main() -> int:
     named = [word for word in asked.what if word != "sample"]
     rooms = [room for room in ROOMS if room.name in named] or list(ROOMS)
     modules = [word for word in named if word not in {room.name for room in ROOMS}]
-    known = {label_of(path) for room in rooms for path in room.files()}
+    known = {label for room in rooms for label in labels(room)}
     if unknown := sorted(set(modules) - known):
         parser.error(f"no room has a module {', '.join(unknown)}")
-    status, tried = 0, 0
-    for room in rooms:
-        sources = {label_of(path): path.read_bytes() for path in room.files()}
-        if modules and not set(modules) & set(sources):
-            continue
-        mutants = [one for one in make(sources, modules) if room.whole or one.scope]
-        if sample:
-            mutants = chosen(mutants, asked.size or room.sample)
-        with tempfile.TemporaryDirectory(prefix="mutants-") as base:
-            run = Run(sources, read_known(), Path(base), room, asked.tests or room.tests)
-            try:
-                try_all(run, mutants)
-            except RedTestsError as error:
-                print(f"mutation gate, {room.name}: these fail without any change: {error}", file=sys.stderr)
-                return 2
-        status = max(status, verdict(run, mutants, sample=sample, partial=bool(modules)))
-        tried += len(mutants)
-    print(f"{tried} mutants tried in {time.monotonic() - began:.0f} s.")
+    chosen_rooms = [room for room in rooms if not modules or set(modules) & labels(room)]
+    if len(chosen_rooms) == 1:
+        status = try_room(chosen_rooms[0], modules, asked, sample=sample)
+    else:
+        status = side_by_side(chosen_rooms, modules, asked, sample=sample)
+    print(f"{', '.join(room.name for room in chosen_rooms)}: {time.monotonic() - began:.0f} s.")
     return status
+
+
+def labels(room: Room) -> set[str]:
+    """The modules of a room."""
+    return {label_of(path) for path in room.files()}
+
+
+def try_room(room: Room, modules: Sequence[str], asked: argparse.Namespace, *, sample: bool) -> int:
+    """Try a room's mutants; the exit status."""
+    sources = {label_of(path): path.read_bytes() for path in room.files()}
+    mutants = [one for one in make(sources, modules) if room.whole or one.scope]
+    if sample:
+        mutants = chosen(mutants, asked.size or room.sample)
+    with tempfile.TemporaryDirectory(prefix="mutants-") as base:
+        run = Run(sources, read_known(), Path(base), room, asked.tests or room.tests)
+        if sample:  # a known survivor runs every test there is: the whole run tries it again
+            run.result = {one.id: SURVIVED for one in mutants if one.id in run.known}
+        try:
+            try_all(run, [one for one in mutants if one.id not in run.result])
+        except RedTestsError as error:
+            print(f"mutation gate, {room.name}: these fail without any change: {error}", file=sys.stderr)
+            return 2
+    return verdict(run, mutants, sample=sample, partial=bool(modules))
+
+
+def side_by_side(rooms: Sequence[Room], modules: Sequence[str], asked: argparse.Namespace, *, sample: bool) -> int:
+    """Try each room in a process of its own, one on each core: what a room loads changes nothing for the next.
+
+    What a room says is shown when it is through.
+    """
+
+    def run(room: Room) -> int:
+        words = [*(["sample"] if sample else []), room.name, *(one for one in modules if one in labels(room))]
+        options = [*([f"--size={asked.size}"] if asked.size else []), *(f"--tests={one}" for one in asked.tests or ())]
+        done = subprocess.run(
+            [sys.executable, __file__, *words, *options],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        print(done.stdout, flush=True)
+        return done.returncode
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return max(pool.map(run, sorted(rooms, key=lambda room: -room.sample)), key=abs)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The mutation gate; see mutants.py. One process, and politely: it is the longest of the checks.
+# The mutation gate; see mutants.py. One room on each core, and politely: it is the longest of the checks.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # What a caller adds to runs that report (-v) is not for those without a report.

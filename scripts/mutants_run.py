@@ -9,7 +9,7 @@ Importing pytest, Readback and the tests costs a hundred times what most tests c
   in a warm process. There a child is forked before Readback was imported, and imports it with the change.
   What survives warm is tried cold too, where an import enters its function, with the files whose import that is.
 
-A child gets an allowance of processor time, not of seconds: a busy machine neither kills nor saves a mutant.
+What a child may use, and when it is ended, is in `mutants_child.py`.
 """
 
 from __future__ import annotations
@@ -23,11 +23,9 @@ import importlib.util
 import inspect
 import json
 import os
-import signal
+import select
 import sys
-import threading
 import time
-import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -36,20 +34,12 @@ from typing import Any
 
 import pytest
 from _pytest.runner import runtestprotocol
+from mutants_child import AT_IMPORT, BROKEN, COLD, INVALID, KILLED, SURVIVED, Cost, Stillness, allow, end, in_child
 from mutants_make import Mutant, is_program
 from mutants_rooms import ROOT, dotted, label_of, path_of
 
-KILLED, SURVIVED, INVALID, AT_IMPORT, BROKEN, COLD = 1, 2, 3, 4, 5, 6
-"""A child's exit status. AT_IMPORT: the package or a test does not even import with the change. INVALID: the edit
-left no program. BROKEN: pytest itself fails, which says nothing. COLD: this function cannot be swapped while warm."""
-CPU_SECONDS = 3.0
-"""Beside three times what the tests take without a change."""
-COLD_SECONDS = 1.5
-"""What importing Readback and a file of tests takes, at most."""
-SILENCE_SECONDS = 480.0
-"""How long a warm session may go without a line: its first run of everything takes the longest."""
-WALL_SECONDS = 240.0
-"""Only against a child that waits for something that never comes, using no processor."""
+SILENT_SECONDS = 120.0
+"""How long a warm session may do nothing at all, before it is ended: a test waits in it for what never comes."""
 
 
 def _spec(fullname: str, path: Path, loader: importlib.abc.Loader) -> Any:
@@ -59,32 +49,6 @@ def _spec(fullname: str, path: Path, loader: importlib.abc.Loader) -> Any:
 
 class RedTestsError(Exception):
     """Tests fail without any change: nothing can be learnt from them."""
-
-
-def in_child(work: Callable[[], int], allowance: float) -> int:
-    """Run `work` in a forked child; its exit status, KILLED where it used up its allowance."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    pid = os.fork()
-    if pid == 0:
-        status = BROKEN
-        try:
-            allow(allowance)
-            status = work()
-        finally:
-            if status == BROKEN:
-                traceback.print_exc()
-            os._exit(status)
-    _, how = os.waitpid(pid, 0)
-    if os.WIFEXITED(how):
-        return os.WEXITSTATUS(how)
-    return KILLED if os.WTERMSIG(how) in (signal.SIGPROF, signal.SIGALRM) else BROKEN
-
-
-def allow(seconds: float) -> None:
-    """Give this child as much processor time as work that takes so long without a change may use."""
-    signal.setitimer(signal.ITIMER_REAL, WALL_SECONDS)
-    signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS + 3 * seconds)
 
 
 def silently() -> None:
@@ -216,7 +180,8 @@ class Warm(_WithoutShrinking):
     def __init__(self, mutants: Sequence[Mutant], sources: Mapping[str, bytes], out: int) -> None:
         self.mutants, self.sources, self.out = mutants, sources, out
         self.entries = _Entries(sources)
-        self.seconds: dict[str, float] = {}
+        self.costs: dict[str, Cost] = {}
+        """What each test takes without a change."""
         self.killers: dict[tuple[str, str], list[str]] = {}
         self.uncollected: list[str] = []
 
@@ -228,18 +193,20 @@ class Warm(_WithoutShrinking):
             self.uncollected.append(f"{report.nodeid}: {str(report.longrepr).strip().splitlines()[-1]}")
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        collecting = time.process_time()
         items = {item.nodeid: item for item in session.items}
         red = self.uncollected or self._green_run(session.items)
         files = {name: item.path.relative_to(ROOT).as_posix() for name, item in items.items()}
         cost: dict[str, float] = {}
-        for name, seconds in self.seconds.items():
-            cost[files[name]] = cost.get(files[name], 0.0) + seconds
-        self.tell(red=red, cost=cost, modules=_third_parties())
+        for name, one in self.costs.items():
+            cost[files[name]] = cost.get(files[name], 0.0) + one.processor
+        self.tell(red=red, cost=cost, collecting=collecting, modules=_third_parties())
         if red:
             return True
         gc.collect()
         gc.freeze()
         for mutant in self.mutants:
+            self.tell(tries=mutant.id)
             status, killer = self._try(mutant, items)
             importers = self.entries.at_import.get((mutant.module, mutant.scope), {})
             if status in (COLD, BROKEN):
@@ -256,9 +223,10 @@ class Warm(_WithoutShrinking):
         for index, item in enumerate(items):
             following = items[index + 1] if index + 1 < len(items) else None
             self.entries.test = item.nodeid
-            began = time.process_time()
+            self.tell(runs=item.nodeid)
+            processor, clock = time.process_time(), time.monotonic()
             reports = runtestprotocol(item, log=False, nextitem=following)
-            self.seconds[item.nodeid] = time.process_time() - began
+            self.costs[item.nodeid] = Cost(time.process_time() - processor, time.monotonic() - clock)
             red += [f"{item.nodeid} ({_reason(report)})" for report in reports if report.failed]
         return red
 
@@ -269,11 +237,12 @@ class Warm(_WithoutShrinking):
     def _try(self, mutant: Mutant, items: Mapping[str, pytest.Item]) -> tuple[int, str]:
         where = (mutant.module, mutant.scope)
         known = self.killers.setdefault(where, [])
-        rest = sorted(set(self.tests_of(mutant)) - {*known}, key=lambda one: (self.seconds[one], one))
+        rest = sorted(set(self.tests_of(mutant)) - {*known}, key=lambda one: (self.costs[one], one))
         chosen = [items[name] for name in (*known, *rest)]
         reader, writer = os.pipe()
-        allowance = sum(self.seconds[item.nodeid] for item in chosen)
-        status = in_child(lambda: _run_warm(mutant, self.sources[mutant.module], chosen, writer), allowance)
+        costs = [self.costs[item.nodeid] for item in chosen]
+        cost = Cost(sum(one.processor for one in costs), max((one.clock for one in costs), default=0.0))
+        status, _ = in_child(lambda: _run_warm(mutant, self.sources[mutant.module], chosen, writer), cost)
         os.close(writer)
         with open(reader, encoding="utf-8") as told:
             killer = told.read()
@@ -379,22 +348,24 @@ def warm(
         finally:
             os._exit(0)
     os.close(writer)
-    with open(reader, encoding="utf-8") as lines:
-        timer = _killed_after(pid)
+    still, rest, last = Stillness(pid, SILENT_SECONDS), b"", ""
+    while True:
+        if not select.select([reader], [], [], 1.0)[0]:
+            if still():
+                end(pid)
+                told({"hangs": last or "collecting the tests"})
+            continue
+        read = os.read(reader, 1 << 16)
+        if not read:
+            break
+        *lines, rest = (rest + read).split(b"\n")
         for line in lines:
-            timer.cancel()
-            told(json.loads(line))
-            timer = _killed_after(pid)
-        timer.cancel()
+            what = json.loads(line)
+            last = what.get("runs", what.get("tries", last))
+            if not {"runs", "tries"} & what.keys():
+                told(what)
+    os.close(reader)
     os.waitpid(pid, 0)
-
-
-def _killed_after(pid: int) -> threading.Timer:
-    """Ends a session that says nothing for so long: a test hangs in it."""
-    timer = threading.Timer(SILENCE_SECONDS, os.kill, (pid, signal.SIGKILL))
-    timer.daemon = True
-    timer.start()
-    return timer
 
 
 # --- cold ---
@@ -429,16 +400,19 @@ def cold(
     source: bytes,
     files: Mapping[str, float],
     arguments: Callable[[list[str]], list[str]],
-) -> tuple[int, str]:
-    """Try one mutant from the import on, file after file; its status and the file that killed it.
+    importing: float,
+) -> tuple[int, str, float]:
+    """Try one mutant from the import on, file after file; its status, the file that killed it, and its processor time.
 
-    `files`: with the seconds that each takes without a change.
+    `files`: with the seconds that each takes without a change. `importing`: what the import of Readback and of a file
+    of tests takes, at most.
     """
     reader, writer = os.pipe()
-    status = in_child(lambda: _run_cold(mutant, source, files, arguments, writer), COLD_SECONDS)
+    cost = Cost(importing, importing + max(files.values(), default=0.0))
+    status, used = in_child(lambda: _run_cold(mutant, source, files, arguments, importing, writer), cost)
     os.close(writer)
     with open(reader, encoding="utf-8") as told:
-        return status, told.read()
+        return status, told.read(), used
 
 
 def _run_cold(
@@ -446,6 +420,7 @@ def _run_cold(
     source: bytes,
     files: Mapping[str, float],
     arguments: Callable[[list[str]], list[str]],
+    importing: float,
     writer: int,
 ) -> int:
     silently()
@@ -459,7 +434,7 @@ def _run_cold(
     except Exception:  # any fault at all: the change does not get as far as a test
         return AT_IMPORT
     for file, seconds in files.items():
-        allow(COLD_SECONDS + seconds)
+        allow(importing + seconds)
         code = pytest.main(["--exitfirst", *arguments([file])], plugins=[_WithoutShrinking()])
         if code != pytest.ExitCode.OK:
             os.write(writer, file.encode())
