@@ -28,6 +28,8 @@ class Fake:
     seen: list[Mapping[str, object]] = field(default_factory=list)
     reading: Callable[[], Reading] = Reading.absent
 
+    place: Callable[[], str] | None = None
+
     def read(self, ctx: Context, given: Given) -> Reading:
         self.seen.append(dict(given))
         return self.reading()

@@ -80,7 +80,7 @@ def compile_contract(
         bind=partial(arguments.bind, ()),
         hands=Hands(
             parts.execute,
-            tuple(Hand(each.name, each.look, each.is_async, each.glance) for each in readers),
+            tuple(Hand(each.name, each.look, each.is_async, each.glance, each.place) for each in readers),
             parts.find,
             parts.lookup,
             parts.rollback,

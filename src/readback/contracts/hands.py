@@ -17,7 +17,7 @@ from readback.domain.context import Context
 from readback.domain.errors import ContractFieldError
 from readback.domain.reading import Reading
 from readback.lifecycle.plan import Plan
-from readback.ports.acting import Glance, Hand
+from readback.ports.acting import Glance, Hand, Place
 
 Look = Callable[[Context, Mapping[str, object]], object]
 ReadResult = TypeVar("ReadResult", bound="Reading | Awaitable[Reading]")
@@ -46,6 +46,8 @@ class Reader:
     """The very same look for an event loop; see `Hand`."""
     whole_region: bool = False
     """Its readings show everything that the call may change."""
+    place: Place | None = None
+    """Which system it asks; see `Hand`."""
 
     def seeing(self, look: Look) -> Reader:
         """A reader that looks in another way. A glance sees what the old one saw, and is not asked any more."""

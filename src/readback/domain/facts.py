@@ -58,6 +58,8 @@ class Facts:
     before: dict[str, Json] | None = None
     before_ref: str = ""
     attempts: int = 0
+    place: str = ""
+    """Which system its first attempt was for, as a digest; "" where the contract itself says that."""
     first_executed_us: int = 0
     """When its first attempt began: a key is known to the tool from then on."""
     first_ended_us: int = 0

@@ -92,6 +92,7 @@ def _attempted(a: Facts, e: Event) -> None:
     a.attempt_open = True
     a.validated_us = a.validated_us or e.at_us
     a.executed_us = e.at_us
+    a.place = a.place or str(e.data.get("place", ""))
     a.first_executed_us = a.first_executed_us or e.at_us
     a.ended_us = a.polls = a.late_polls = a.held_since_us = a.looked_us = 0
     a.commit_open = a.restored = False

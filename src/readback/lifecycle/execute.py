@@ -33,6 +33,7 @@ from readback.domain.reconciliation import Reconciliation
 from readback.domain.side_effect import DEPTHS_VERSION
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Verdict, Why
+from readback.lifecycle import resend
 from readback.lifecycle.plan import Request, Scope
 from readback.lifecycle.route import walk
 from readback.lifecycle.run import Run
@@ -227,6 +228,8 @@ def attempt(run: Run, now_us: int, approvals: tuple[str, ...] = ()) -> None:
         "not_after": now_us + DISPATCH_GRACE_US,
         "honours_key": contract.execution.honours_key,
     }
+    if contract.execution.honours_key and (place := resend.place_of(run)):
+        data["place"] = place
     if run.outside:
         data["due"] = now_us + contract.execution.timeout_us + DISPATCH_GRACE_US
     if contract.approval is not None:

@@ -8,10 +8,12 @@ place; it frees nothing. The order is: read, look the key up where that is offer
 3. Attempts are bounded, wait for each other, and end with the deadline of the first one.
 4. Another process sends again only within the key's declared retention.
 5. What ends an action ends this too: a cancellation, a reversal, a freeze, a person's word, an approval that is over.
+6. A key is known where it was sent to: where a setting names another system by now, nothing is sent again.
 """
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Final
 
 from readback.domain.attribution import effects_known
@@ -47,10 +49,28 @@ def is_lost(seen: Observation | None) -> bool:
 
 def key_known_until_us(run: Run) -> int | None:
     """Until when the tool is declared to know the key; 0 where nobody may rely on it any more, None for no end."""
+    if is_elsewhere(run):
+        return 0
     valid_us = run.contract.execution.key_valid_for_us
     if valid_us:
         return run.action.first_executed_us + valid_us
     return 0 if run.revived else None
+
+
+def place_of(run: Run) -> str:
+    """Which systems the contract reaches now, where settings of the environment say that; else ""."""
+    hands = run.plan.hands
+    every = (hands.execute, hands.lookup, hands.find, *hands.readers)
+    found = [each.place() for each in every if each is not None and each.place is not None]
+    return sha256("\n".join(found).encode()).hexdigest() if found else ""
+
+
+def is_elsewhere(run: Run) -> bool:
+    """Whether the contract reaches other systems now than when its first attempt was made."""
+    if not run.action.place:
+        return False
+    here = place_of(run)  # "" where a record alone is judged again, which knows no settings
+    return bool(here) and here != run.action.place
 
 
 def knows_key(run: Run) -> bool:

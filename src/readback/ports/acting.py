@@ -14,6 +14,8 @@ from readback.canon.frozen import dataclass
 from readback.domain.context import Context
 from readback.domain.reading import Reading
 
+Place = Callable[[], str]
+"""Which system is meant now, with references resolved, as a digest. Raises nothing."""
 Glance = Callable[[Context, Mapping[str, object]], Reading | None]
 After = Callable[[Context, Mapping[str, object], object], object]
 
@@ -24,13 +26,15 @@ class Hand:
 
     `is_async`: it returns an awaitable. It may be called from any thread, once at a time for one action. `glance`: the
     same look where it takes but a moment, for an event loop that nobody may hold up; None from it where that is not
-    known, and then `call` is asked.
+    known, and then `call` is asked. `place`: which system it reaches now, where a setting of the environment says that;
+    None where the contract itself does.
     """
 
     name: str
     call: Callable[[Context, Mapping[str, object]], object]
     is_async: bool = False
     glance: Glance | None = None
+    place: Place | None = None
 
     def then(self, after: After, after_async: Callable[..., Awaitable[object]]) -> Hand:
         """A hand that does as this one does, and answers what `after` makes of that. Nothing is called here.

@@ -44,7 +44,9 @@ Given: TypeAlias = Mapping[str, object]
 
 
 class SourceFitting(Protocol):
-    """One reader's source. Safe from any thread; keeps nothing open between two calls."""
+    """One reader's source. Safe from any thread; keeps nothing open between two calls. `place`: see `acting.Hand`."""
+
+    place: Callable[[], str] | None
 
     def read(self, ctx: Context, given: Given) -> Reading:
         """One look. Raises what the adapter raises; never takes a failure for absence."""
@@ -70,7 +72,9 @@ class SourceFitting(Protocol):
 
 
 class ExecutorFitting(Protocol):
-    """What one contract acts with. Safe from any thread."""
+    """What one contract acts with. Safe from any thread. `place`: see `acting.Hand`."""
+
+    place: Callable[[], str] | None
 
     def execute(self, ctx: Context, given: Given) -> object:
         """Acts once. What it returns or raises is evidence."""

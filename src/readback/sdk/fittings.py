@@ -29,6 +29,7 @@ from readback.ports.fittings import (
     ToolFitting,
 )
 from readback.sdk.fitted_executors import EXECUTORS
+from readback.sdk.fitted_places import place_of
 from readback.sdk.fitted_settings import Settled, located
 from readback.sdk.fitted_sources import SOURCES
 
@@ -39,7 +40,15 @@ _SEEN: Final = frozenset({Presence.PRESENT, Presence.ABSENT})
 class FittedSource:
     """Keeps `SourceFitting` over one row of `fitted_sources`."""
 
-    def __init__(self, kind: str, settle: Callable[[], Settled], *, refers: bool = False) -> None:
+    def __init__(
+        self,
+        kind: str,
+        settle: Callable[[], Settled],
+        *,
+        refers: bool = False,
+        place: Callable[[], str] | None = None,
+    ) -> None:
+        self.place = place
         self._row = SOURCES[kind]
         self._near = None if refers else self._row.near  # what a reference stands for may have to be waited for
         self._settle = settle
@@ -106,7 +115,8 @@ class FittedSource:
 class FittedExecutor:
     """Keeps `ExecutorFitting` over one row of `fitted_executors`."""
 
-    def __init__(self, kind: str, settle: Callable[[], Settled]) -> None:
+    def __init__(self, kind: str, settle: Callable[[], Settled], *, place: Callable[[], str] | None = None) -> None:
+        self.place = place
         self._act = EXECUTORS[kind]
         self._settle = settle
 
@@ -126,7 +136,11 @@ class BuiltInFittings:
     """Keeps `Fittings` over the adapters of this release."""
 
     def source(self, kind: str, name: str, fixed: Fixed, folder: str, timeout_us: int) -> SourceFitting:
-        return FittedSource(kind, lambda: Settled(name, fixed, folder, timeout_us), refers=_refers(fixed))
+
+        def settle() -> Settled:
+            return Settled(name, fixed, folder, timeout_us)
+
+        return FittedSource(kind, settle, refers=_refers(fixed), place=place_of(kind, fixed, settle))
 
     def executor(self, kind: str, name: str, fixed: Fixed, folder: str, timeout_us: int) -> ExecutorFitting:
         """Raises FittingError for a command that takes values and whose working folder holds Readback's own files."""
@@ -136,7 +150,11 @@ class BuiltInFittings:
                 refuse_folder(located(folder, cwd), name)
             except OwnFileError as error:
                 raise FittingError(error.message, remedy=error.remedy) from error
-        return FittedExecutor(kind, lambda: Settled(name, fixed, folder, timeout_us))
+
+        def settle() -> Settled:
+            return Settled(name, fixed, folder, timeout_us)
+
+        return FittedExecutor(kind, settle, place=place_of(kind, fixed, settle))
 
     def tool(self, server: str, name: str, timeout_us: int) -> ToolFitting:
         """Raises FittingError: no server runs here."""

@@ -194,7 +194,7 @@ def acting(name: str, spec: Spec, fitting: ExecutorFitting, engine: PredicateEng
             raise NotDispatchedError(f"{name!r} was not called: {error.message}") from error
         return fitting.execute(ctx, given)
 
-    return Hand(name, call)
+    return Hand(name, call, place=fitting.place)
 
 
 def uncalled(name: str) -> Hand:

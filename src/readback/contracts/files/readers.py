@@ -100,7 +100,9 @@ class ReaderMaker:
             look = looking(spec, fitting, self.engine, use)
         declared = self._declared(name, look, asks, system, spec, terms) if terms or asks else None
         complete = COMPLETE in spec.fixed or (COMPLETE in said and said[COMPLETE].value is True)
-        return Search(spec, Hand(name, look, asks), declared, fitting, complete)
+        return Search(
+            spec, Hand(name, look, asks, place=None if fitting is None else fitting.place), declared, fitting, complete
+        )
 
     def _declared(
         self, name: str, look: Look, asks: bool, system: str, spec: Spec, terms: Mapping[str, object]
@@ -153,7 +155,7 @@ class ReaderMaker:
             look = looking(spec, fitting, self.engine, "read")
         reader = self._declared(str(terms.get("name", kind)), look, asked is not None, source, spec, terms)
         if fitting is not None:
-            reader = replace(reader, glance=glancing(spec, fitting, self.engine))
+            reader = replace(reader, glance=glancing(spec, fitting, self.engine), place=fitting.place)
         return FittedReader(reader, spec, fitting, node.place, asked)
 
     def _terms_sound(self, said: Mapping[str, Written], path: str) -> bool:
