@@ -212,6 +212,9 @@ def test_an_answer_that_says_never_is_final(web: Web, code: int) -> None:
         ("Thu, 01 Jan 2026 11:00:00 GMT", 0),
         ("soon", 0),
         ("-5", 0),
+        ("Thu, 01 Jan 2026 12:02:00 -0000", 120),
+        (f"Thu, 01 Jan {'9' * 30} 12:02:00 GMT", 0),
+        ("Thu, 01 Jan 2026 12:02:00 +99999999999", 0),
         ("", 0),
     ],
 )

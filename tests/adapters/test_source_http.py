@@ -11,6 +11,7 @@ from decimal import Decimal
 import pytest
 
 from readback.adapters.source_http import CommitToken, HttpSource
+from readback.adapters.source_http.answer import Answer
 from readback.canon import decimal_of
 from readback.domain.context import Context
 from readback.domain.errors import (
@@ -539,3 +540,11 @@ def test_a_404_for_a_name_with_a_slash_may_be_of_the_slash_alone(name: str, web:
     shown = orders.get(CTX, "/orders/{id}", params={"id": name})
     assert (shown.presence, "slash" in shown.detail) == (Presence.NOT_VISIBLE, True)
     assert orders.get(CTX, "/orders/{id}", params={"id": "ab"}).presence is Presence.ABSENT
+
+
+@pytest.mark.parametrize(
+    "date", [f"Wed, 21 Oct {'9' * 30} 07:28:00 GMT", f"Wed, 21 Oct 2015 07:28:00 +{'9' * 20}", "soon", ""]
+)
+def test_a_date_that_is_none_does_not_keep_an_answer_from_being_read(date: str) -> None:
+    assert Answer(200, {"date": date}, b"{}").as_of_us(None) is None
+    assert Answer(200, {"date": "Wed, 21 Oct 2015 07:28:00 +0230"}, b"").as_of_us(None) == 1_445_403_480_000_000

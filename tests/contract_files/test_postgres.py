@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from readback import Outcome, Readback
+from readback.adapters.executor_sql import SqlExecutor
 from readback.adapters.source_sql import SqlSource
 from readback.commands.demo.systems.postgres import PRIMARY, PostgresPair
 from readback.domain.errors import ReaderFailedError, ReaderTypeError, ToolError
@@ -209,6 +210,71 @@ def test_a_semicolon_within_a_text_or_at_the_end_is_none_between_statements(text
 def test_a_value_without_a_form_says_what_the_query_may_do(pair: PostgresPair) -> None:
     with pytest.raises(ReaderTypeError, match="cast that column"):
         SqlSource("pg", pair.connect).one("select '10.0.0.1'::inet as a")
+
+
+def _shown(pair: PostgresPair, expression: str, options: str, *, staged: bool) -> object:
+    """A value as a reader shows it, or as a transaction shows it that is still open."""
+    query = f"select {expression} as it"
+    if not staged:
+        found = SqlSource("pg", lambda: pair.connect(options=options)).one(query)
+    else:
+        with SqlExecutor("pg", lambda: pair.connect(options=options)).staged(context()) as held:
+            held.look(query)
+            try:
+                found = held.read()
+            finally:
+                held.abandon()
+    assert isinstance(found.value, dict)
+    return found.value["it"]
+
+
+@pytest.mark.requirement("FILE-postgres")
+@pytest.mark.parametrize("staged", [False, True])
+@pytest.mark.parametrize("span", ["1 month", "1 year", "-1 mon +30 days", "2 years 1 day"])
+def test_a_month_is_no_number_of_days(pair: PostgresPair, span: str, staged: bool) -> None:
+    with pytest.raises(ReaderTypeError, match="cast that column"):
+        _shown(pair, f"interval '{span}'", "", staged=staged)
+    with pytest.raises(ReaderTypeError, match="cast that column"):
+        _shown(pair, f"array[interval '{span}']", "", staged=staged)
+    assert _shown(pair, "interval '1 day -1 second'", "", staged=staged) == "86399s"
+    assert _shown(pair, "interval '1 month'::text", "", staged=staged) == "1 mon"
+
+
+@pytest.mark.requirement("FILE-postgres")
+@pytest.mark.parametrize("staged", [False, True])
+@pytest.mark.parametrize("autocommit", ["off", "on"])
+def test_no_setting_of_a_server_rounds_a_fraction(pair: PostgresPair, staged: bool, autocommit: str) -> None:
+    cut = "-c extra_float_digits=0"
+    assert _shown(pair, "0.1::float8 + 0.2::float8", cut, staged=staged) == 0.1 + 0.2
+    assert _shown(pair, "array[0.1::float8 + 0.2::float8]", cut, staged=staged) == [0.1 + 0.2]
+    source = SqlSource("pg", lambda: pair.connect(options=cut, autocommit=autocommit == "on"))
+    assert source.scalar("select 0.1::float8 + 0.2::float8").value == 0.1 + 0.2
+
+
+@pytest.mark.requirement("FILE-postgres")
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "America/New_York", "Asia/Kathmandu"])
+def test_a_moment_is_the_same_whatever_zone_a_session_has(pair: PostgresPair, zone: str) -> None:
+    for moment, shown in (
+        ("2025-10-26 02:30:00+02", "2025-10-26T00:30:00Z"),  # twice on the clocks of Berlin
+        ("2025-10-26 02:30:00+01", "2025-10-26T01:30:00Z"),
+        ("2025-03-30 01:30:00+00", "2025-03-30T01:30:00Z"),
+    ):
+        assert _shown(pair, f"timestamptz '{moment}'", f"-c TimeZone={zone}", staged=False) == shown
+    plain = _shown(pair, "timestamp '2025-10-26 02:30:00'", f"-c TimeZone={zone}", staged=False)
+    assert plain == "2025-10-26T02:30:00"  # no zone is made up
+
+
+@pytest.mark.requirement("FILE-postgres")
+@pytest.mark.parametrize(
+    ("value", "options"),
+    [
+        ("timestamptz '2025-10-26 02:30:00+01'", "-c DateStyle=SQL,DMY"),
+        ("interval '1 day'", "-c IntervalStyle=iso_8601"),
+    ],
+)
+def test_a_style_that_the_driver_cannot_read_is_said(pair: PostgresPair, value: str, options: str) -> None:
+    with pytest.raises(ReaderTypeError, match="cast that column"):
+        _shown(pair, value, options, staged=False)
 
 
 @contextmanager

@@ -259,7 +259,7 @@ def test_ungoverned_calls_of_many_tools_are_all_counted(agent: Agent) -> None:
 
 def test_a_name_that_would_turn_a_line_around_is_told_without_what_turns_it(agent: Agent) -> None:
     assert pre(agent, given={"file_path": str(agent.folder / "a\u202etxt.b"), "content": "x"}).denied == ""
-    assert "a txt.b: unresolved" in stop(agent, "SubagentStop").blocks
+    assert 'a txt.b": unresolved' in stop(agent, "SubagentStop").blocks
 
 
 @pytest.mark.requirement("HOOK-stop-own")

@@ -7,9 +7,11 @@ connection to one, while the engine may commit from another.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
+from functools import cache
 from importlib import import_module
 from types import TracebackType
 from typing import Any, Final, Protocol, Self, TypeAlias, TypeVar
@@ -38,6 +40,13 @@ _TOKEN: Final = (
     "select substring(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) || ':' || pg_current_wal_insert_lsn()::text"
 )
 """Timeline and place in the log: whoever has replayed as far shows everything that was committed by now."""
+
+_CALENDAR: Final = re.compile(r"\b(?:mon|year)")
+_INTERVAL: Final = 1186
+_FLOATS: Final = frozenset({700, 701, 1021, 1022})
+"""Types of columns, by PostgreSQL's numbers: float4 and float8, and lists of them."""
+_CUT_FLOATS: Final = "select current_setting('extra_float_digits')::int < 1 as cut"
+_WHOLE_FLOATS: Final = "select set_config('extra_float_digits', '3', true)"
 
 Parameters: TypeAlias = Sequence[object] | Mapping[str, object]
 _T = TypeVar("_T")
@@ -320,7 +329,10 @@ def _only(connection: Connection, name: str, sql: str, params: Parameters) -> di
     """The one row that a query is for. Raises ReaderTypeError for what does not show it, which is no absence."""
     with closing(connection.cursor()) as cursor:
         _read_json_exactly(cursor, connection)
+        _refuse_months(cursor, connection)
         cursor.execute(sql, params)
+        if _cut_floats(connection, cursor.description or ()):
+            cursor.execute(sql, params)
         columns = [str(column[0]) for column in cursor.description or ()]
         if not columns or len(set(columns)) != len(columns):
             raise ReaderTypeError(f"The look into {name!r} names no columns, or one of them twice: {columns}.")
@@ -328,6 +340,51 @@ def _only(connection: Connection, name: str, sql: str, params: Parameters) -> di
         if len(rows) > 1:
             raise ReaderTypeError(f"The look into {name!r} has to show at most one row.")
         return _row(columns, rows[0]) if rows else None
+
+
+def _refuse_months(cursor: Any, connection: object) -> None:
+    """Has intervals with months or years refused: the drivers take 30 days for a month and 365 for a year."""
+    driver = {kind.__module__.partition(".")[0] for kind in type(connection).__mro__}
+    if "psycopg" in driver:
+        cursor.adapters.register_loader("interval", _whole_spans())
+    elif "psycopg2" in driver:
+        core = import_module("psycopg2.extensions")
+        own = core.INTERVAL
+        core.register_type(core.new_type((_INTERVAL,), "INTERVAL", lambda text, at: own(_of_days(text), at)), cursor)
+
+
+@cache
+def _whole_spans() -> Any:
+    from psycopg.types.datetime import IntervalLoader
+
+    class WholeSpans(IntervalLoader):
+        def load(self, data: Any) -> Any:
+            _of_days(bytes(data).decode())
+            return super().load(data)
+
+    return WholeSpans
+
+
+def _of_days(text: str | None) -> str | None:
+    """The text of an interval. Raises ReaderTypeError for one with months or years, which have no fixed length."""
+    if text is not None and _CALENDAR.search(text):
+        raise ReaderTypeError(
+            f"An interval with months or years ({text!r:.80}) is no number of seconds.",
+            remedy="Let the look cast that column, as to text.",
+        )
+    return text
+
+
+def _cut_floats(connection: Any, shown: Sequence[Any]) -> bool:
+    """Whether the server cut the digits of the floating-point numbers that it showed. It shows all from now on."""
+    if not _is_postgres(connection) or not any(column[1] in _FLOATS for column in shown):
+        return False
+    with closing(connection.cursor()) as cursor:
+        cursor.execute(_CUT_FLOATS)
+        (cut,) = _row(["cut"], cursor.fetchone()).values()
+        if cut is True:
+            cursor.execute(_WHOLE_FLOATS)
+        return cut is True
 
 
 def _row(columns: list[str], row: Any) -> dict[str, object]:

@@ -18,6 +18,7 @@ import ssl
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from errno import EINPROGRESS
 from hashlib import sha256
@@ -44,6 +45,8 @@ RETRY_AFTER_MAX_US: Final = 24 * 3600 * 1_000_000
 NEVER: Final = frozenset({400, 413, 415, 422})
 """Answers that say that this message will never be taken. All others may be temporary, and it is tried again."""
 US: Final = 1_000_000
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_SECOND: Final = timedelta(seconds=1)
 _Address: TypeAlias = tuple[Any, Any, int, str, Any]
 
 
@@ -180,9 +183,11 @@ class WebhookSink:
         if text.isascii() and text.isdigit():
             return min(int(text[:9]) * US, RETRY_AFTER_MAX_US)
         try:
-            until_us = int(parsedate_to_datetime(text).timestamp()) * US
-        except (ValueError, OverflowError):
+            until = parsedate_to_datetime(text)
+        except (TypeError, ValueError, OverflowError):
             return 0
+        until = until.replace(tzinfo=UTC) if until.tzinfo is None else until  # `-0000`: in UTC, of an unknown zone
+        until_us = (until - _EPOCH) // _SECOND * US
         return min(max(until_us - self._now_us(), 0), RETRY_AFTER_MAX_US)
 
 

@@ -12,13 +12,13 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import field, replace
-from importlib import import_module
 from itertools import islice
 from typing import Any, Final, Protocol, TypeAlias
 from uuid import UUID
 
 from readback.adapters.apart.sqlite_query import looks_only
-from readback.canon import CanonError, parse_json
+from readback.adapters.source_sql_exact import CAST, CUT_FLOATS, WHOLE_FLOATS, holds_floats, read_exactly
+from readback.canon import CanonError
 from readback.canon.frozen import dataclass
 from readback.canon.limits import PAYLOAD_MAX_BYTES
 from readback.domain.errors import ReaderFailedError, ReaderTypeError, UsageError
@@ -303,6 +303,8 @@ class SqlSource:
                     connection.rollback()
         except CanonError as error:
             raise ReaderTypeError(f"A row of {self.name!r} has no JSON form: {error.message}") from error
+        except NotImplementedError as error:  # a driver reads dates and intervals in their usual style alone
+            raise ReaderTypeError(f"A row of {self.name!r} cannot be read: {error}", remedy=CAST) from error
         except OSError as error:
             return _Looked(instead=Reading.unavailable(f"{type(error).__name__}: {error}"))
         except Exception as error:
@@ -367,21 +369,31 @@ class SqlSource:
 
     def _fetch(self, connection: Connection, sql: str, params: Parameters, limit: int) -> list[dict[str, object]]:
         with closing(connection.cursor()) as cursor:
-            _read_json_exactly(cursor, connection)
+            read_exactly(cursor, connection)
             cursor.execute(_PING_SQLITE if sql == _PING and _is_sqlite(connection) else sql, params)
-            columns = [str(column[0]) for column in cursor.description or ()]
+            shown = cursor.description or ()
+            columns = [str(column[0]) for column in shown]
             if not columns or len(set(columns)) != len(columns):
                 raise ReaderTypeError(f"A query of {self.name!r} names no columns, or one of them twice: {columns}.")
-            if not _is_sqlite(connection):
-                return [_row(columns, row) for row in cursor.fetchmany(limit)]
-            rows: list[dict[str, object]] = []
-            size = 0
-            for row in islice(cursor, limit):
-                rows.append(_row(columns, row))
-                size += sum(len(each) for each in rows[-1].values() if isinstance(each, str | bytes))
-                if size > ROWS_MAX_BYTES:
-                    raise ReaderTypeError(f"A query of {self.name!r} gives more than {ROWS_MAX_BYTES} bytes.")
+            if _is_sqlite(connection):
+                return self._bounded(columns, cursor, limit)
+            rows = [_row(columns, row) for row in cursor.fetchmany(limit)]
+            if holds_floats(connection, shown) and self._fetch(connection, CUT_FLOATS, (), 1)[0]["cut"]:
+                self._fetch(connection, WHOLE_FLOATS, (), 1)
+                cursor.execute(sql, params)
+                rows = [_row(columns, row) for row in cursor.fetchmany(limit)]
             return rows
+
+    def _bounded(self, columns: list[str], cursor: Any, limit: int) -> list[dict[str, object]]:
+        """Rows of SQLite, which hands out one after the other. Raises ReaderTypeError for too many bytes."""
+        rows: list[dict[str, object]] = []
+        size = 0
+        for row in islice(cursor, limit):
+            rows.append(_row(columns, row))
+            size += sum(len(each) for each in rows[-1].values() if isinstance(each, str | bytes))
+            if size > ROWS_MAX_BYTES:
+                raise ReaderTypeError(f"A query of {self.name!r} gives more than {ROWS_MAX_BYTES} bytes.")
+        return rows
 
 
 def _row(columns: list[str], row: Any) -> dict[str, object]:
@@ -401,19 +413,6 @@ def _is_sqlite(connection: object) -> bool:
 
 def _is_postgres(connection: object) -> bool:
     return any(kind.__module__.partition(".")[0].startswith("psycopg") for kind in type(connection).__mro__)
-
-
-def _read_json_exactly(cursor: Any, connection: object) -> None:
-    """Has the driver's columns of JSON read by the one parser: its own makes doubles of their numbers."""
-    driver = {kind.__module__.partition(".")[0] for kind in type(connection).__mro__}
-    if "psycopg" in driver:
-        from psycopg.types.json import set_json_loads
-
-        set_json_loads(parse_json, cursor)
-    elif "psycopg2" in driver:
-        extras = import_module("psycopg2.extras")
-        extras.register_default_json(cursor, loads=parse_json)
-        extras.register_default_jsonb(cursor, loads=parse_json)
 
 
 def _read_only(connection: Any, value_bytes: int) -> None:

@@ -11,7 +11,7 @@ from readback import bootstrap
 from readback.commands import options
 from readback.commands.arguments import read_arguments
 from readback.commands.opening import action_named, load_contracts, settings_of
-from readback.commands.terminal import note, print_json, safe
+from readback.commands.terminal import note, print_json, quoted_name, safe
 from readback.testing.driver_drill import drill_key
 
 
@@ -64,6 +64,6 @@ def key(
     if as_json:
         print_json(passed.as_json())
     else:
-        print(f"{safe(passed.contract)} honours its key: two calls, one effect on {safe(passed.target)}.")
+        print(f"{safe(passed.contract)} honours its key: two calls, one effect on {quoted_name(passed.target)}.")
         note(f"The first answer was {passed.first}, the second {passed.second}; seen by {safe(passed.seen_by)}.")
     return 0

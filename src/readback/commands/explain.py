@@ -14,7 +14,7 @@ from readback.commands import options, saga
 from readback.commands.meanings import CODES, DRIFTED, MEANINGS, WHY_OPEN
 from readback.commands.opening import again_with, reading, settings_of
 from readback.commands.telling import headline, mark_of, plain, verdict_text
-from readback.commands.terminal import console, mark, moment, print_json, safe, value
+from readback.commands.terminal import console, mark, moment, print_json, quoted_name, safe, value
 from readback.config import Settings
 from readback.domain.approval.binding import HOLD
 from readback.domain.claim_words import of_claim
@@ -91,7 +91,7 @@ def explained(outcome: Outcome, picture: Picture, settings: Settings) -> dict[st
 def _what_happened(outcome: Outcome, picture: Picture) -> list[str]:
     """The tool's part, as evidence."""
     at = moment(picture["times"]["proposed_us"])
-    said = [f"{safe(outcome.contract)} was asked for on {safe(outcome.target)} at {at}."]
+    said = [f"{safe(outcome.contract)} was asked for on {quoted_name(outcome.target)} at {at}."]
     if outcome.attempts == 0:
         said.append("Nothing was called.")
         return said

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -34,7 +34,7 @@ from readback.lifecycle.record.action import is_action, record_of
 if TYPE_CHECKING:
     from readback.ports.store import LedgerStore, StoredEvent, StoredProjection
 
-US: Final = 1_000_000
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 CONTRACTS_KEPT_MAX: Final = 256
 STDOUT: Final = "-"
 
@@ -162,7 +162,7 @@ def moment_us(option: str, text: str | None) -> int | None:
     try:
         found = datetime.fromisoformat(text)
         at = found if found.tzinfo is not None else found.replace(tzinfo=UTC)
-        return int(at.timestamp()) * US + at.microsecond
+        return (at - _EPOCH) // timedelta(microseconds=1)
     except (ValueError, OverflowError) as error:
         said = "Write it as 2026-01-31 or 2026-01-31T12:00:00Z."
         raise UsageError(f"{option} {safe(text)} is no moment.", remedy=said) from error

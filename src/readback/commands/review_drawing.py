@@ -12,7 +12,7 @@ from rich.text import Text
 
 from readback.commands.drawing import facts, grid, identity, postconditions, section, side_by_side
 from readback.commands.telling import plain, verdict_text
-from readback.commands.terminal import BAD, NONE, OK, OPEN, mark, moment, safe
+from readback.commands.terminal import BAD, NONE, OK, OPEN, mark, moment, quoted_name, safe
 from readback.domain.packet import ReviewPacket
 
 STATES: Final = ("intended", "requested", "observed", "before", "authoritative")
@@ -23,7 +23,7 @@ CHANGED_SHOWN_MAX: Final = 8
 def draw(packet: ReviewPacket, console: Console, where: str) -> None:
     """What there is to decide first, what it stands on after it."""
     body: dict[str, Any] = packet.as_json()
-    title = f"{plain(packet.state).upper()}  {safe(body['contract'])} on {safe(body['target'])}"
+    title = f"{plain(packet.state).upper()}  {safe(body['contract'])} on {quoted_name(body['target'])}"
     console.print(Text.assemble(mark(OPEN if packet.reason else NONE), " ", (title, "bold")))
     console.print(facts(_summary(packet, body)))
     section(console, "States side by side", side_by_side({name: body.get(name) for name in STATES}))

@@ -9,7 +9,7 @@ from typing import Final
 from readback.canon import ReadbackError
 from readback.commands.resume import name_error
 from readback.commands.telling import plain, shown_verdict
-from readback.commands.terminal import note, safe
+from readback.commands.terminal import note, quoted_name, safe
 from readback.ports.store import Projection
 from readback.sdk.worker import Tally, Watching, Worker
 
@@ -22,7 +22,7 @@ def watching(*, quiet: bool) -> Watching:
 
     def advanced(p: Projection) -> None:
         if not quiet:
-            note(f"{p.action_id}  {safe(p.contract)} on {safe(p.target)}: {plain(p.state)} ({shown_verdict(p)})")
+            note(f"{p.action_id}  {safe(p.contract)} on {quoted_name(p.target)}: {plain(p.state)} ({shown_verdict(p)})")
 
     def refused(action_id: str, error: ReadbackError) -> None:
         name_error(action_id, error)

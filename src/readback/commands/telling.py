@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from readback.commands.terminal import BAD, NONE, OK, OPEN, safe
+from readback.commands.terminal import BAD, NONE, OK, OPEN, quoted_name, safe
 from readback.domain.discrepancy import DISCREPANCIES
 from readback.domain.outcome import Outcome
 from readback.domain.predicate import Truth
@@ -33,7 +33,7 @@ def mark_of(outcome: Outcome) -> str:
 def headline(outcome: Outcome) -> str:
     """One line: state, contract, target."""
     state = outcome.state.value.upper().replace("_", " ")
-    return f"{state}  {safe(outcome.contract)} on {safe(outcome.target)}"
+    return f"{state}  {safe(outcome.contract)} on {quoted_name(outcome.target)}"
 
 
 def lines(outcome: Outcome) -> list[str]:

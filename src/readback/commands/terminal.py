@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from readback.canon import Json, json_text
+from readback.domain.observation_signs import PLAIN_NAME
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -45,6 +46,12 @@ def _plain(character: str) -> str:
         return character
     number = ord(character)
     return f"\\x{number:02x}" if number < 256 else f"\\u{number:04x}" if number < 65536 else f"\\U{number:08x}"
+
+
+def quoted_name(text: object, limit: int = TEXT_MAX_CHARACTERS) -> str:
+    """A name from outside within a sentence: in quotes, unless it is one plain word that can say nothing else."""
+    line = safe(text, limit)
+    return line if PLAIN_NAME.fullmatch(line) else json_text(line, ensure_ascii=False)
 
 
 def value(shown: Json, limit: int = VALUE_MAX_CHARACTERS) -> str:

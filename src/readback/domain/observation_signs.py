@@ -14,11 +14,12 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-from readback.canon import CanonError, Json, parse_json
+from readback.canon import CanonError, Json, json_text, parse_json
 from readback.canon.frozen import dataclass
 from readback.canon.limits import EVIDENCE_MAX_BYTES
 
 DETAIL_MAX_CHARACTERS: Final = 240
+PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9._@/:#~+%=-]+")
 
 
 class ObservationStatus(StrEnum):
@@ -63,6 +64,16 @@ def one_line(text: str, limit: int = DETAIL_MAX_CHARACTERS) -> str:
     line = " ".join(plain.split())
     whole = len(seen) == len(text) and len(head) == len(clean)
     return line if len(line) <= limit and whole else line[: limit - 1] + "…"
+
+
+def name_in_text(name: str, limit: int = DETAIL_MAX_CHARACTERS) -> str:
+    """A name from outside as a sentence may hold it: as it is where it is one plain word, else in quotes.
+
+    A target's name is made of what a model asks for. Without the quotes, words in it could end the sentence and tell
+    of another action.
+    """
+    line = one_line(name, limit)
+    return line if PLAIN_NAME.fullmatch(line) else json_text(line, ensure_ascii=False)
 
 
 def without_credentials(text: str) -> str:

@@ -6,14 +6,17 @@ Called by both clients and by `readback ledger erase`. It waits for nothing and 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from typing import Final
 
 from readback.domain.erasure import Erased, Erasing
 from readback.domain.errors import UsageError
 from readback.lifecycle.audit.ledger import nobody
 from readback.lifecycle.keeping import erase as eraser
 from readback.sdk.reviewing import check_words
-from readback.sdk.session import US, Session
+from readback.sdk.session import Session
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def erase(
@@ -45,6 +48,6 @@ def _us(moment: datetime) -> int:
     if not isinstance(given, datetime):
         remedy = "Pass a datetime with its zone, such as UTC."
         raise UsageError(f"before is a moment, and not {type(given).__name__}.", remedy=remedy)
-    if moment.tzinfo is None:
+    if moment.utcoffset() is None:
         raise UsageError(f"{moment} has no time zone.", remedy="Pass a moment with its zone, such as UTC.")
-    return int(moment.timestamp()) * US + moment.microsecond
+    return (moment - _EPOCH) // timedelta(microseconds=1)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Final
 
@@ -17,6 +18,8 @@ from readback.domain.errors import ReaderTypeError
 from readback.domain.reading import Reading
 
 _DIGITS_MAX: Final = 18
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_SECOND: Final = timedelta(seconds=1)
 """Of a moment in microseconds, in whatever year."""
 _HIT: Final = re.compile(r";\s*hit\b(?!\s*=\s*\?0)", re.IGNORECASE)
 _HIT_WORD: Final = re.compile(r"\s*(?:tcp_\w*)?(?:hit|stale|updating|revalidated)\b", re.IGNORECASE)
@@ -82,9 +85,9 @@ class Answer:
             return int(said) if said.isascii() and said.isdecimal() and len(said) <= _DIGITS_MAX else None
         try:
             moment = parsedate_to_datetime(self.headers.get("date", ""))
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):  # digits without end are no date either
             return None
-        return None if moment.tzinfo is None else int(moment.timestamp()) * 1_000_000
+        return None if moment.tzinfo is None else (moment - _EPOCH) // _SECOND * 1_000_000
 
     @property
     def was_kept(self) -> bool:

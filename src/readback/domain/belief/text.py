@@ -13,7 +13,7 @@ from typing import Final
 from readback.domain.belief.entry import Entry, Fact, FrozenSubject, Group, Item
 from readback.domain.claim_words import FALLEN
 from readback.domain.errors import OversizeError, UsageError
-from readback.domain.observation_signs import one_line
+from readback.domain.observation_signs import name_in_text, one_line
 from readback.domain.planning import GUIDANCE, Planning
 from readback.domain.reporting import PARTS_MAX, quoted, told_text
 from readback.domain.state import State
@@ -176,9 +176,9 @@ def for_person(
     older: int,
 ) -> str:
     """The state of a run in a few lines. What is unresolved stands first, and is never left out."""
-    lines = [f"Run {one_line(run, NAME_MAX_CHARACTERS)}: {_counted(verified, unresolved, not_done)}"]
+    lines = [f"Run {name_in_text(run, NAME_MAX_CHARACTERS)}: {_counted(verified, unresolved, not_done)}"]
     lines += [f"Unresolved: {_plainly(each)}: {each.message}" for each in unresolved]
-    lines += [f"Saga {one_line(g.name, NAME_MAX_CHARACTERS)}: {_word(g.state)}." for g in groups]
+    lines += [f"Saga {name_in_text(g.name, NAME_MAX_CHARACTERS)}: {_word(g.state)}." for g in groups]
     settled = _in_time(verified, not_done)
     kept = settled[max(0, len(settled) - PERSON_LINES_MAX) :]
     for each in kept:
@@ -191,7 +191,7 @@ def for_person(
 
 
 def _plainly(entry: Entry) -> str:
-    return f"{entry.contract} on {one_line(entry.target, NAME_MAX_CHARACTERS)}"
+    return f"{entry.contract} on {name_in_text(entry.target, NAME_MAX_CHARACTERS)}"
 
 
 def _word(state: State) -> str:

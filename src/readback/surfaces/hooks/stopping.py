@@ -19,7 +19,7 @@ from readback.domain.errors import ToolError
 from readback.domain.events import EventKind
 from readback.domain.finding import Finding
 from readback.domain.kind import Kind
-from readback.domain.observation import one_line
+from readback.domain.observation_signs import name_in_text
 from readback.domain.state import State
 from readback.domain.verdict import Verdict
 from readback.lifecycle.outside import Report
@@ -183,7 +183,7 @@ def worded(left: Iterable[Item], loose: list[Item], words: tuple[str, str]) -> s
 
 def _line(item: Item) -> str:
     open_ = "unresolved" if item.standing is Standing.UNRESOLVED else "not done"
-    target = one_line(item.target, RENDERED_MAX_CHARS)
+    target = name_in_text(item.target, RENDERED_MAX_CHARS)
     return f"- {item.contract} on {target}: {open_}; {item.status} {item.message} ({item.action_id})"
 
 
