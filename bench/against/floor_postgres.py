@@ -24,7 +24,8 @@ KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "action": ("action_id",),
     "event": ("action_id", "version"),
     "idempotency": ("tenant", "key_hash"),
-    "evidence": ("digest", "tenant"),
+    "payload": ("action_id", "digest"),
+    "weight": ("tenant", "slot"),
 }
 """What an append writes to, and by which columns a row is found."""
 SCHEMA: Final = "readback"

@@ -362,7 +362,7 @@ def kept_token(office: Office, action_id: str) -> dict[str, Any]:
     refs = [event["refs"]["token"] for event in office.show(action_id)["events"] if "token" in event["refs"]]
     store = bootstrap.store(f"sqlite:///{office.folder / 'readback.db'}", read_only=True)
     try:
-        found = store.evidence("default", refs[0])
+        found = store.evidence("default", action_id, refs[0])
     finally:
         store.close()
     assert found is not None

@@ -100,7 +100,7 @@ def test_arguments_are_text_where_the_contract_is_not_known_and_what_it_takes_wh
         try:
             action = fold(kept.events(name))
             assert action is not None
-            evidence = kept.evidence("default", action.request_ref)
+            evidence = kept.evidence("default", name, action.request_ref)
             assert evidence is not None
             return json.loads(evidence.body)["requested"]["order_id"]
         finally:

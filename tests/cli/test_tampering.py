@@ -27,7 +27,7 @@ CANNOT_MATTER = {
     ("action", "lease_owner"): "who works on an action now: a wrong one delays work until the lease ends",
     ("action", "lease_until_us"): "as its owner: only how long nobody else takes the action up",
     ("action", "fence"): "counts leases; an append is also held to the version, which is checked",
-    ("evidence", "id"): "the order of arrival; nothing refers to it",
+    ("payload", "id"): "the order of arrival; nothing refers to it",
     ("migration", "name"): "a label; number and text's hash are what is checked when the file is opened",
     ("counter", "tenant"): "one of a tenant that has no such actions is found; one of no tenant at all counts for none",
     (
@@ -304,7 +304,7 @@ def test_the_list_of_what_cannot_matter_names_columns_that_are_there() -> None:
 
 
 @pytest.mark.parametrize(
-    "table", ["event", "action", "idempotency", "evidence", "freeze", "incident", "tile", "reliance"]
+    "table", ["event", "action", "idempotency", "payload", "contract_text", "freeze", "incident", "tile", "reliance"]
 )
 def test_a_removed_row_is_found(unsubscribed: Path, tmp_path: Path, table: str) -> None:
     numbers = rowids(unsubscribed, table)
@@ -450,7 +450,18 @@ def test_l21_a_log_that_was_cut_off_looks_sound_and_the_answer_says_that_it_cann
 
 
 def _cut_off_everything(connection: apsw.Connection) -> None:
-    tables = ("event", "action", "idempotency", "evidence", "counter", "freeze", "incident", "reliance")
+    tables = (
+        "event",
+        "action",
+        "idempotency",
+        "payload",
+        "contract_text",
+        "weight",
+        "counter",
+        "freeze",
+        "incident",
+        "reliance",
+    )
     for table in (*tables, "tile", "checkpoint", "anchor", "subscriber", "dead_letter"):
         connection.execute(f"delete from {table}")
 

@@ -59,7 +59,7 @@ def _seen(path: Path) -> str:
 def _content(path: Path) -> list[object]:
     connection = apsw.Connection(str(path))
     try:
-        tables = ("event", "action", "idempotency", "evidence", "freeze", "incident")
+        tables = ("event", "action", "idempotency", "payload", "contract_text", "weight", "freeze", "incident")
         return [list(connection.execute(f"select * from {table} order by 1, 2")) for table in tables]
     finally:
         connection.close()

@@ -64,7 +64,7 @@ def _other(house: House, event: Event, what: str) -> Event:
 
 
 def _body(house: House, digest: str) -> bytes:
-    found = house.store.evidence(TENANT, digest)
+    found = house.store.evidence(TENANT, house.store.keeper(TENANT, digest) or "", digest)
     assert found is not None
     return found.body
 
@@ -80,5 +80,5 @@ def _object(value: Any) -> dict[str, Any]:
 
 def _keep(house: House, body: bytes) -> str:
     digest = sha256_hex(body)
-    house.store._content.evidence[TENANT, digest] = Evidence(digest, "application/json", body)
+    house.store._content.evidence[TENANT, "", digest] = Evidence(digest, "application/json", body)
     return digest

@@ -197,7 +197,7 @@ def token_of_ended(house: House, action_id: str) -> bytes:
     asked = house.folded(action_id).approval
     assert asked is not None
     refs = [event.refs["token"] for event in house.events(action_id) if "token" in event.refs]
-    found = house.store.evidence(TENANT, refs[-1])
+    found = house.store.evidence(TENANT, action_id, refs[-1])
     assert found is not None
     return found.body
 
@@ -395,7 +395,7 @@ def test_the_second_of_two_can_still_deny(house: House) -> None:
 def test_the_bytes_that_are_signed_are_those_that_are_kept_and_say_what_would_be_called(house: House) -> None:
     held = house.run(house.action(**ASKED))
     asked = request(house, held.id)
-    kept = house.store.evidence(TENANT, asked.payload)
+    kept = house.store.evidence(TENANT, held.id, asked.payload)
     assert kept is not None
     assert kept.body == asked.bytes
     assert sha256_hex(asked.bytes) == asked.payload == token(house, held.id).payload

@@ -26,7 +26,7 @@ from tests.lifecycle.scenes import SCENES, Scene
 
 
 def _payload(house: House, digest: str) -> Any:
-    kept = house.store.evidence(TENANT, digest)
+    kept = house.store.evidence(TENANT, house.store.keeper(TENANT, digest) or "", digest)
     assert kept is not None
     return parse_json(kept.body)
 

@@ -50,7 +50,7 @@ def signed_entries(store: MemoryStore, action_id: str) -> list[tuple[Event, Sign
     for stored in store.events(action_id):
         event = open_envelope(stored.envelope).event
         if TOKEN in event.refs:
-            kept = store.evidence(TENANT, event.refs[TOKEN])
+            kept = store.evidence(TENANT, action_id, event.refs[TOKEN])
             assert kept is not None
             read = signed_word_of(kept.body)
             assert read is not None
@@ -60,7 +60,7 @@ def signed_entries(store: MemoryStore, action_id: str) -> list[tuple[Event, Sign
 
 def keep(store: MemoryStore, body: bytes) -> str:
     digest = sha256_hex(body)
-    store._content.evidence[TENANT, digest] = Evidence(digest, "application/json", body)
+    store._content.evidence[TENANT, "", digest] = Evidence(digest, "application/json", body)
     return digest
 
 
@@ -194,7 +194,9 @@ def test_a_bundle_of_the_action_carries_the_signature(house: House) -> None:
     events = house.store.events(made.action_id)
 
     def load(digest: str) -> bytes | None:
-        found = house.store.evidence(TENANT, digest)
+        found = house.store.evidence(
+            TENANT, "" if digest == house.folded(made.action_id).contract_ref else made.action_id, digest
+        )
         return None if found is None else found.body
 
     opened = open_bundle(make_bundle(events, load, [house.engine.table]))
@@ -230,8 +232,8 @@ def erased(house: House, decide: Way) -> Decided:
 def test_an_erasure_that_is_said_to_have_taken_a_signature_is_found(house: House, decide: Way) -> None:
     made = erased(house, decide)
     digest = signed_entries(made.store, made.action_id)[0][0].refs[TOKEN]
-    del made.store._content.evidence[TENANT, digest]
-    made.store._content.erased.add((TENANT, digest))
+    del made.store._content.evidence[TENANT, made.action_id, digest]
+    made.store._content.erased.add((TENANT, made.action_id, digest))
 
     def change(event: Event) -> Event:
         named = event.kind is EventKind.ERASED
@@ -249,13 +251,13 @@ def test_an_erasure_that_is_said_to_have_taken_a_signature_is_found(house: House
 def test_a_bit_flipped_in_what_is_kept_is_found(house: House, decide: Way) -> None:
     made = decide(house)
     digest = signed_entries(made.store, made.action_id)[-1][0].refs[TOKEN]
-    kept = made.store._content.evidence[TENANT, digest]
+    kept = made.store._content.evidence[TENANT, made.action_id, digest]
     for at in (kept.body.index(b"readback/"), kept.body.index(b'"signature":"') + 20):
         body = bytearray(kept.body)
         body[at] ^= 1
-        made.store._content.evidence[TENANT, digest] = replace(kept, body=bytes(body))
+        made.store._content.evidence[TENANT, made.action_id, digest] = replace(kept, body=bytes(body))
         assert {fault.code for fault in looked(made.store, None).faults} == {"evidence", "signature"}
-    del made.store._content.evidence[TENANT, digest]
+    del made.store._content.evidence[TENANT, made.action_id, digest]
     faults = looked(made.store).faults
     assert {fault.code for fault in faults} == {"evidence", "signature"}
     assert {fault.action_id for fault in faults} == {made.action_id}
@@ -310,7 +312,7 @@ def test_what_a_forger_keeps_instead_is_found_though_all_hashes_fit(
 ) -> None:
     made = decide(house)
     digest = signed_entries(made.store, made.action_id)[-1][0].refs[TOKEN]
-    kept = signed_word_of(made.store._content.evidence[TENANT, digest].body)
+    kept = signed_word_of(made.store._content.evidence[TENANT, made.action_id, digest].body)
     assert kept is not None
     other, (why, by_key) = keep(made.store, forge(kept)), FORGED[forge]
 

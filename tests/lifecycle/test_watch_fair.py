@@ -336,7 +336,7 @@ def test_a_drift_is_judged_the_same_again_of_the_record_alone(house: House, kind
 
 
 def _body(house: House, digest: str) -> bytes | None:
-    found = house.store.evidence(TENANT, digest)
+    found = house.store.evidence(TENANT, house.store.keeper(TENANT, digest) or "", digest)
     return None if found is None else found.body
 
 

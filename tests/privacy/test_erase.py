@@ -51,7 +51,7 @@ def test_a_whole_tenant_is_erased_and_nothing_of_it_is_left(shelf: Shelf) -> Non
     shelf.runtime.advance(10)
     with shelf.open() as rb:
         done = rb.erase(before=_moment(shelf), **WHY)
-        assert (done.actions, done.at_work_total, done.shared) == (60, 0, 0)
+        assert (done.actions, done.at_work_total, done.pieces) == (60, 0, 240)
         assert b"cleo-" not in shelf.files()
         again = rb.erase(before=_moment(shelf), **WHY)
         assert (again.actions, again.already) == (0, 60)
@@ -77,19 +77,19 @@ def test_only_what_was_last_moved_before_the_moment_is_erased(shelf: Shelf) -> N
 
 
 @pytest.mark.requirement("PRIVACY-shared-kept")
-def test_a_payload_that_another_action_has_too_stays_until_that_one_is_erased(shelf: Shelf) -> None:
+def test_an_action_keeps_its_own_of_what_another_has_too_until_it_is_erased_itself(shelf: Shelf) -> None:
     """The page's row differs by its stamp; what was asked for and what the tool answered are the same for both."""
     with shelf.open() as rb:
         one = rb.run(shelf.write(page="p", text="the same words"), operation="one")
         two = rb.run(shelf.write(page="p", text="the same words"), operation="two")
         first = rb.erase(one.id, **WHY)
-        assert (first.pieces, first.shared) == (0, 4)
+        assert (first.pieces, first.gone) == (4, True)
         assert b"the same words" in shelf.files()
         assert rb.get(two.id).observation.body == {"written": "the same words"}  # type: ignore[union-attr]
-        _holds_nothing(rb.get(one.id))  # its own record shows nothing, though the bytes are there
+        _holds_nothing(rb.get(one.id))
         assert shelf.audited().faults == []
         second = rb.erase(two.id, **WHY)
-        assert second.shared == 0
+        assert second.pieces == 5, "it read what the first had written"
         assert b"the same words" not in shelf.files()
     assert shelf.audited().faults == []
 
@@ -169,49 +169,33 @@ def test_what_is_at_work_is_not_erased_and_nothing_that_was_named_beside_it(shel
 def test_what_many_share_goes_with_the_last_of_them_however_they_are_taken(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A few at a time: what the first of them share with later ones stays until those are reached."""
-    monkeypatch.setattr(eraser, "ACTIONS_AT_ONCE_MAX", 3)
     monkeypatch.setattr(eraser, "APPENDS_AT_ONCE_MAX", 2)
     shelf.fill({f"p{n}": f"shared-{n % 2}" for n in range(11)})
     done: list[int] = []
     with shelf.open() as rb:
         store = rb._session.store
         result = eraser.erase(store, Erasing("acme", "human:dpo", "x"), shelf.runtime.now_us(), progress=done.append)
-        assert (result.actions, result.shared, result.gone) == (11, 0, True)
-        assert done == [3, 6, 9, 11]
+        assert (result.actions, result.pieces, result.gone) == (11, 44, True)
+        assert done == [*range(1, 12)]
         assert b"shared-" not in shelf.files()
     assert shelf.audited().faults == []
 
 
 @pytest.mark.requirement("PRIVACY-shared-kept", "PRIVACY-audit")
-@pytest.mark.parametrize("when", ["looked around", "about to commit"])
 def test_an_action_that_comes_while_another_is_erased_keeps_what_it_refers_to(
-    shelf: Shelf, monkeypatch: pytest.MonkeyPatch, when: str
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = shelf.fill({"p": "said by both"})["p"]
     with shelf.open() as rb, shelf.open() as other:
         store = rb._session.store
+        append = store.append
 
-        def comes() -> None:
+        def appends(batch: Any) -> Any:
             monkeypatch.undo()
             other.run(shelf.write(page="p", text="said by both"), operation="other")
+            return append(batch)
 
-        if when == "about to commit":
-            append = store.append
-
-            def appends(batch: Any) -> Any:
-                comes()
-                return append(batch)
-
-            monkeypatch.setattr(store, "append", appends)
-        else:
-            around = eraser._Piece.look_around
-
-            def looks(piece: Any) -> None:
-                around(piece)
-                comes()
-
-            monkeypatch.setattr(eraser._Piece, "look_around", looks)
+        monkeypatch.setattr(store, "append", appends)
         rb.erase(made.id, **WHY)
         assert rb.get(made.id).erased
     assert b"said by both" in shelf.files()
@@ -222,23 +206,23 @@ def test_an_action_that_comes_while_another_is_erased_keeps_what_it_refers_to(
 def test_what_another_tenant_records_while_actions_are_erased_keeps_nothing_of_them(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    append = eraser._Piece._append
-
-    def comes(piece: Any, each: Any) -> Any:
-        monkeypatch.undo()
-        with shelf.open("globex") as theirs:
-            theirs.run(shelf.write(page="p", text="said by all"), operation="theirs")
-        return append(piece, each)
-
     with shelf.open() as rb:
         made = [rb.run(shelf.write(page="p", text="said by all"), operation=each) for each in ("one", "two")]
-        monkeypatch.setattr(eraser._Piece, "_append", comes)
-        assert rb.erase(before=datetime(2030, 1, 1, tzinfo=UTC), **WHY).shared == 0
         store = rb._session.store
+        append = store.append
+
+        def comes(batch: Any) -> Any:
+            monkeypatch.undo()
+            with shelf.open("globex") as theirs:
+                theirs.run(shelf.write(page="p", text="said by all"), operation="theirs")
+            return append(batch)
+
+        monkeypatch.setattr(store, "append", comes)
+        assert rb.erase(before=datetime(2030, 1, 1, tzinfo=UTC), **WHY).actions == 2
         for outcome in made:
             said = open_envelope(store.events(outcome.id)[-1].envelope).event.data["digests"]
             assert isinstance(said, list)
-            assert all(store.erased("acme", str(each)) for each in said)
+            assert all(store.erased("acme", outcome.id, str(each)) for each in said)
     assert shelf.audited().faults == []
 
 
@@ -313,7 +297,7 @@ def test_a_reader_that_holds_on_to_old_pages_is_said_and_the_next_erasure_cleans
             shelf.write(page="q", text="other"), operation="q"
         )  # what the reader sees is in the log, not folded back
         reader.execute("begin")
-        reader.execute("select count(*) from evidence").fetchall()
+        reader.execute("select count(*) from payload").fetchall()
         store = open_sqlite_store(shelf.path, busy_timeout_ms=50)
         done = eraser.erase(store, Erasing("acme", "human:dpo", "x", (made.id,)), shelf.runtime.now_us())
         store.close()

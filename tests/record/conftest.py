@@ -40,7 +40,7 @@ def streams(store: LedgerStore) -> Iterator[list[StoredEvent]]:
 
 
 def body_of(store: LedgerStore, tenant: str, digest: str) -> bytes | None:
-    found = store.evidence(tenant, digest)
+    found = store.evidence(tenant, store.keeper(tenant, digest) or "", digest)
     return None if found is None else found.body
 
 

@@ -217,7 +217,7 @@ def test_a_forged_judgement_differs_even_where_every_hash_was_made_again(desk: D
 
 
 def _body(store: LedgerStore, digest: str) -> bytes | None:
-    kept = store.evidence("default", digest)
+    kept = store.evidence("default", store.keeper("default", digest) or "", digest)
     return None if kept is None else kept.body
 
 

@@ -50,6 +50,6 @@ def reversed_saga(rb: Readback) -> tuple[str, Outcome]:
     assert hotel is not None
     assert ROOMS == {}
     session = rb._session
-    kept = session.store.evidence(session.scope.tenant, session.fold(hotel.id).reading_ref)
+    kept = session.store.evidence(session.scope.tenant, hotel.id, session.fold(hotel.id).reading_ref)
     assert kept is not None
     return str(cite(session.scope.tenant, hotel.id, kept.body)), hotel

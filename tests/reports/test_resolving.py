@@ -198,8 +198,8 @@ class _Altered(MemoryStore):
 
     instead: tuple[str, bytes | None] | None = None
 
-    def evidence(self, tenant: str, digest: str) -> Evidence | None:
-        found = super().evidence(tenant, digest)
+    def evidence(self, tenant: str, action_id: str, digest: str) -> Evidence | None:
+        found = super().evidence(tenant, action_id, digest)
         if found is None or self.instead is None or self.instead[0] != digest:
             return found
         return None if self.instead[1] is None else Evidence(digest, found.media, self.instead[1])

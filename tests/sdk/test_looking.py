@@ -53,9 +53,9 @@ class FarStore(MemoryStore):
         self.folds.append(len(action_ids))
         return {each: (stored, self.events(each)) for each, stored in self.projections_of(action_ids).items()}
 
-    def evidence_of(self, asked: Sequence[tuple[str, str]]) -> list[Evidence | None]:
+    def evidence_of(self, asked: Sequence[tuple[str, str, str]]) -> list[Evidence | None]:
         self.loads.append(len(asked))
-        if self.spoilt & {digest for _, digest in asked}:
+        if self.spoilt & {digest for *_, digest in asked}:
             raise StoreCorruptError("Evidence has other bytes than its digest says.")
         return [self.evidence(*each) for each in asked]
 

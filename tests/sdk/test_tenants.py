@@ -251,7 +251,7 @@ def test_the_same_operation_of_another_tenant_is_another_and_proves_nothing_ther
         assert SECRET not in json.dumps(told.as_json()) + told.for_model() + rb.belief().for_model()
         store = rb._session.store
         refs = {d for e in store.events(told.id) for d in json.loads(e.envelope)["refs"].values()}
-        bodies = [found.body for d in refs if (found := store.evidence(OTHER, d)) is not None]
+        bodies = [found.body for d in refs if (found := store.evidence(OTHER, told.id, d)) is not None]
         assert bodies
         assert SECRET.encode() not in b"".join(bodies), "its content was not even stored"
     assert own_world.desk.calls <= calls + 1
@@ -302,10 +302,10 @@ STORE: dict[str, Callable[[LedgerStore, World], Any]] = {
     "by_stamp": lambda store, world: store.by_stamp(OTHER, world.stamps["verified"]),
     "due": lambda store, world: store.due(world.runtime.now_us() + 10**12, 100, OTHER),
     "next_due_us": lambda store, world: store.next_due_us(OTHER),
-    "evidence": lambda store, world: store.evidence(OTHER, _first(world, store).contract_hash),
-    "bodies": lambda store, world: store.bodies(OTHER, [_first(world, store).contract_hash]),
+    "evidence": lambda store, world: store.evidence(OTHER, world.ids["verified"], _first(world, store).contract_hash),
+    "bodies": lambda store, world: store.bodies(OTHER, [("", _first(world, store).contract_hash)]),
     "keys": lambda store, world: store.keys(OTHER, [_first(world, store).key_hash]),
-    "erased": lambda store, world: store.erased(OTHER, _first(world, store).contract_hash),
+    "erased": lambda store, world: store.erased(OTHER, world.ids["verified"], _first(world, store).contract_hash),
     "relies": lambda store, world: store.relies(OTHER, f"{world.ids['verified']}:holds", world.ids["upon"]),
     "dependants": lambda store, world: store.dependants(OTHER, f"{world.ids['verified']}:happened", 10),
     "evidence_bytes": lambda store, world: store.evidence_bytes(OTHER),

@@ -124,7 +124,9 @@ def test_of_what_fails_here_a_bounded_number_is_remembered_and_the_rest_is_tried
     broken = submitted(store, "ship", 60)
     with opened(store, actions=[ship_of(desk)]) as rb:
         gone = {rb._session.fold(each).request_ref for each in broken}
-        monkeypatch.setattr(store, "evidence", lambda _tenant, digest: None if digest in gone else pytest.fail(digest))
+        monkeypatch.setattr(
+            store, "evidence", lambda _tenant, _action, digest: None if digest in gone else pytest.fail(digest)
+        )
         watched = Watched(rb, until_idle=False)
         watched.stay(60)
         assert len(watched.worker._refused) == 20

@@ -61,8 +61,8 @@ class Bare:
             (rows.INSERT_ACTION, [(*rows.projection_values(item.projection), EVENTS, 0, 9) for item in batch]),
             (KEY, [rows.key_values(item.reserve) for item in batch]),
             (
-                rows.PUT_EVIDENCE,
-                [(i.tenant, bytes.fromhex(e.digest), e.media, e.body) for i in batch for e in i.evidence],
+                rows.PUT_PAYLOAD,
+                [(i.action_id, i.tenant, bytes.fromhex(e.digest), e.media, e.body) for i in batch for e in i.evidence],
             ),
         ]
 

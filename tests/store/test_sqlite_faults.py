@@ -252,21 +252,21 @@ def test_evidence_that_changed_on_disk_is_never_handed_out(store: SqliteStore, p
     item = with_evidence("a2")
     store.append([item])
     other = apsw.Connection(str(path))
-    other.execute("UPDATE evidence SET body = zeroblob(length(body))")
+    other.execute("UPDATE payload SET body = zeroblob(length(body))")
     other.close()
     with pytest.raises(StoreCorruptError, match="other bytes"):
-        store.evidence(TENANT, item.evidence[0].digest)
+        store.evidence(TENANT, "a2", item.evidence[0].digest)
 
 
 def test_evidence_whose_bytes_are_gone_is_absent_until_it_is_recorded_again(store: SqliteStore, path: Path) -> None:
     item = with_evidence("a2")
     store.append([item])
     other = apsw.Connection(str(path))
-    other.execute("UPDATE evidence SET body = NULL")
+    other.execute("UPDATE payload SET body = NULL")
     other.close()
-    assert store.evidence(TENANT, item.evidence[0].digest) is None
+    assert store.evidence(TENANT, "a2", item.evidence[0].digest) is None
     store.append([replace(item, expected_version=1)])
-    assert store.evidence(TENANT, item.evidence[0].digest) == item.evidence[0]
+    assert store.evidence(TENANT, "a2", item.evidence[0].digest) == item.evidence[0]
 
 
 @pytest.mark.requirement("LEDGER-append-only")

@@ -41,7 +41,7 @@ def store(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqliteStore]:
 def large(number: int) -> Append:
     """Some fifteen pages of the log."""
     name = f"a{number:04}"
-    return replace(sample_creation(name), evidence=(sample_evidence(name.encode() * 4_000),))
+    return replace(sample_creation(name), evidence=(sample_evidence(name.encode() * 1_200),))
 
 
 def longest(path: Path) -> int:
@@ -229,7 +229,7 @@ store._folding._connect, store._folding.hold = waiting, held
 number = 0
 while store._folding._thread is None:
     name = f"a{number:04}"
-    store.append([replace(sample_creation(name), evidence=(sample_evidence(name.encode() * 4_000),))])
+    store.append([replace(sample_creation(name), evidence=(sample_evidence(name.encode() * 1_200),))])
     number += 1
 begun.wait(30)
 child = os.fork()

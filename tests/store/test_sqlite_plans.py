@@ -34,7 +34,7 @@ QUESTIONS: dict[str, Callable[[SqliteStore], object]] = {
     "key": lambda store: store.key("acme", "k"),
     "opening": lambda store: store.opening("acme", "k", ("tool:x",)),
     "stamp": lambda store: store.by_stamp("acme", "s"),
-    "evidence": lambda store: store.evidence("acme", "ab" * 32),
+    "evidence": lambda store: store.evidence("acme", "a1", "ab" * 32),
     "count": lambda store: store.count("acme", "s", "n"),
     "scan": lambda store: list(store.scan()),
     "projections": lambda store: list(store.projections()),

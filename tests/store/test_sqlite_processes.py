@@ -149,7 +149,7 @@ def test_a_killed_writer_loses_nothing_it_acknowledged_and_leaves_nothing_half(
         for name in held:
             assert [event.version for event in store.events(name)] == [1, 2, 3]
             assert store.key(TENANT, sample_projection(name).key_hash) is not None
-            assert store.evidence(TENANT, sample_evidence(name.encode() * 200).digest) is not None
+            assert store.evidence(TENANT, name, sample_evidence(name.encode() * 200).digest) is not None
         assert store.damage() == []
         store.append([sample_creation("z")])
 

@@ -65,4 +65,4 @@ def test_what_is_remembered_of_contracts_does_not_grow_with_the_tenants(
             new = replace(item, tenant=held.tenant, projection=held, reserve=reserve, evidence=(contract,))
             assert store.append([new]) == [Appended(1, 0)]
             assert len(store._writer._known.contracts) <= 5
-            assert store.evidence(held.tenant, contract.digest) == contract
+            assert store.evidence(held.tenant, item.action_id, contract.digest) == contract

@@ -64,18 +64,20 @@ def test_large_evidence_stands_outside_and_is_read_as_it_was(
     store: PostgresStore, ledger_server: PostgresPair, ledger_url: str
 ) -> None:
     store.append([sample_append("a1", evidence=(LARGE, SMALL))])
-    assert store.evidence(TENANT, LARGE.digest) == LARGE
-    assert store.evidence(TENANT, SMALL.digest) == SMALL
-    assert store.evidence("other", LARGE.digest) is None
+    assert store.evidence(TENANT, "a1", LARGE.digest) == LARGE
+    assert store.evidence(TENANT, "a1", SMALL.digest) == SMALL
+    assert store.evidence("other", "a1", LARGE.digest) is None
     assert store._objects.read(where(store, LARGE)) == LARGE.body
     assert store._objects.read(where(store, SMALL)) is None
     with session_on(ledger_server, ledger_url) as session:
-        rows = session.execute("SELECT length(body), object <> '', outside FROM evidence ORDER BY outside").fetchall()
+        rows = session.execute("SELECT length(body), object <> '', outside FROM payload ORDER BY outside").fetchall()
     assert rows == [(3, False, 0), (0, True, len(LARGE.body))]
     assert store.evidence_bytes(TENANT) == len(LARGE.body) + len(SMALL.body)
-    assert store.bodies(TENANT, [LARGE.digest, SMALL.digest]) == {SMALL.digest: (SMALL.media, SMALL.body)}
+    assert store.bodies(TENANT, [("a1", LARGE.digest), ("a1", SMALL.digest)]) == {
+        ("a1", SMALL.digest): (SMALL.media, SMALL.body)
+    }
     with open_postgres_store(ledger_url, read_only=True) as other:
-        assert other.evidence(TENANT, LARGE.digest) == LARGE, "the row says where, whatever the address says"
+        assert other.evidence(TENANT, "a1", LARGE.digest) == LARGE, "the row says where, whatever the address says"
 
 
 @pytest.mark.requirement("PLACE-objects", "PRIVACY-bytes-gone")
@@ -84,13 +86,13 @@ def test_erased_evidence_leaves_no_object(store: PostgresStore) -> None:
     theirs = sample_append("b1", evidence=(LARGE,))
     store.append([replace(theirs, tenant="other", projection=replace(theirs.projection, tenant="other"))])
     place(store)
-    store.append([sample_append("a1", 1, erases=Erasure((LARGE.digest,), store.last_seq()))])
-    assert store.evidence(TENANT, LARGE.digest) is None
-    assert store.erased(TENANT, LARGE.digest)
+    store.append([sample_append("a1", 1, erases=Erasure((LARGE.digest,)))])
+    assert store.evidence(TENANT, "a1", LARGE.digest) is None
+    assert store.erased(TENANT, "a1", LARGE.digest)
     assert store.purge()
     assert store._objects.read(where(store, LARGE)) is None
     assert store.purge(), "nothing is left to remove"
-    assert store.evidence("other", LARGE.digest) == LARGE, "another tenant's is another object"
+    assert store.evidence("other", "b1", LARGE.digest) == LARGE, "another tenant's is another object"
 
 
 @pytest.mark.requirement("PLACE-objects", "PRIVACY-bytes-gone")
@@ -98,13 +100,16 @@ def test_erased_evidence_leaves_no_object(store: PostgresStore) -> None:
 def test_erased_evidence_that_is_recorded_again_has_its_object_again(store: PostgresStore, purged: bool) -> None:
     store.append([sample_append("a1", evidence=(LARGE,))])
     place(store)
-    store.append([sample_append("a1", 1, erases=Erasure((LARGE.digest,), store.last_seq()))])
+    store.append([sample_append("a1", 1, erases=Erasure((LARGE.digest,)))])
     if purged:
         store.purge()
     store.append([sample_append("a2", evidence=(LARGE,))])
-    assert store.evidence(TENANT, LARGE.digest) == LARGE
+    assert store.evidence(TENANT, "a2", LARGE.digest) == LARGE
     assert store.purge()
-    assert store.evidence(TENANT, LARGE.digest) == LARGE
+    assert store.evidence(TENANT, "a2", LARGE.digest) == LARGE
+    store.append([sample_append("a2", 1, erases=Erasure((LARGE.digest,)))])
+    assert store.purge()
+    assert store._objects.read(where(store, LARGE)) is None, "it goes with the last of those that have it"
 
 
 @pytest.mark.requirement("PLACE-objects")
@@ -113,7 +118,7 @@ def test_an_object_that_is_removed_between_its_check_and_the_append_is_put_again
 ) -> None:
     store.append([sample_append("a1", evidence=(LARGE,))])
     place(store)
-    store.append([sample_append("a1", 1, erases=Erasure((LARGE.digest,), store.last_seq()))])
+    store.append([sample_append("a1", 1, erases=Erasure((LARGE.digest,)))])
     keep = store._objects.keep
 
     def then_somebody_purges(batch: Any) -> Any:
@@ -124,7 +129,7 @@ def test_an_object_that_is_removed_between_its_check_and_the_append_is_put_again
 
     monkeypatch.setattr(store._objects, "keep", then_somebody_purges)
     assert store.append([sample_append("a2", evidence=(LARGE,))]) == [Appended(1, 0)]
-    assert store.evidence(TENANT, LARGE.digest) == LARGE
+    assert store.evidence(TENANT, "a2", LARGE.digest) == LARGE
 
 
 @pytest.mark.requirement("PLACE-objects", "LEDGER-leaf-hash")
@@ -133,10 +138,10 @@ def test_an_object_that_is_missing_or_of_other_bytes_is_never_taken_for_evidence
     files, path = store._objects._files(where(store, LARGE)), where(store, LARGE).partition("://")[2]
     files.put(path, LARGE.body[:-1] + b"!")
     with pytest.raises(StoreCorruptError, match="other bytes than its digest"):
-        store.evidence(TENANT, LARGE.digest)
+        store.evidence(TENANT, "a1", LARGE.digest)
     files.drop(path)
     with pytest.raises(StoreCorruptError, match="is not at"):
-        store.evidence(TENANT, LARGE.digest)
+        store.evidence(TENANT, "a1", LARGE.digest)
 
 
 @pytest.mark.requirement("PLACE-objects")

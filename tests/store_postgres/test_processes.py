@@ -311,12 +311,14 @@ def test_evidence_that_is_recorded_again_while_it_is_erased_has_its_bytes(stores
     for turn in range(10):
         name = f"a{turn}"
         stores[0].append([sample_append(name, evidence=(item,))])
-        erasing = sample_append(name, 1, erases=Erasure((item.digest,), 10_000))
+        erasing = sample_append(name, 1, erases=Erasure((item.digest,)))
         again = sample_append(f"b{turn}", evidence=(item,))
         _together(lambda e=erasing: stores[0].append([e]), lambda a=again: stores[1].append([a]))  # type: ignore[misc]
-        assert stores[0].evidence(TENANT, item.digest) == item or stores[0].erased(TENANT, item.digest)
-        stores[1].append([sample_append(f"c{turn}", evidence=(item,))])
-        assert stores[0].evidence(TENANT, item.digest) == item
+        assert stores[0].erased(TENANT, name, item.digest)
+        assert stores[0].evidence(TENANT, f"b{turn}", item.digest) == item
+        stores[1].append([sample_append(name, 2, evidence=(item,))])
+        assert stores[0].evidence(TENANT, name, item.digest) == item
+    assert stores[0].evidence_bytes(TENANT) == 20 * len(item.body)
 
 
 # --- the end -------------------------------------------------------------------------------------------------

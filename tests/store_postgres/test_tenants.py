@@ -83,7 +83,7 @@ def _rows(session: psycopg.Connection[Any], table: str) -> list[Any] | None:
 def test_whatever_table_is_asked_shows_the_own_tenant_alone(session: psycopg.Connection[Any], role: str) -> None:
     shown = {table: _rows(session, table) for table in _tables(session)}
     of_tenants = {
-        "event": 2, "action": 1, "idempotency": 1, "evidence": 1, "counter": 1, "frozen": 1, "incident": 1,
+        "event": 2, "action": 1, "idempotency": 1, "payload": 1, "counter": 1, "frozen": 1, "incident": 1,
         "reliance": 1, "place": 2,
     }  # fmt: skip
     assert {table: len(shown[table] or []) for table in of_tenants} == of_tenants
@@ -140,7 +140,7 @@ def test_the_store_of_such_a_role_is_that_tenants_ledger(ledger_url: str, role: 
         assert store.freezes(THEIRS) == []
         assert store.incidents() == store.incidents(OURS) != []
         assert store.due(9, 9) == [f"{OURS}-1"]
-        assert store.evidence(THEIRS, sample_evidence(f"what {THEIRS} knows".encode()).digest) is None
+        assert store.evidence(THEIRS, f"{THEIRS}-1", sample_evidence(f"what {THEIRS} knows".encode()).digest) is None
         with pytest.raises(StoreReadOnlyError):
             store.append([_everything("x")])
 
@@ -150,7 +150,7 @@ def test_a_role_that_was_dismissed_sees_nothing_and_one_that_keeps_the_ledger_is
 ) -> None:
     schema = ledger_url.rpartition("schema=")[2]
     ledger_server.run(f"select {schema}.dismiss('{role}')")
-    assert {_rows(session, table) is None for table in ("event", "action", "evidence")} == {True}
+    assert {_rows(session, table) is None for table in ("event", "action", "payload")} == {True}
     with pytest.raises(errors.RaiseException, match="sees every tenant"):
         ledger_server.run(f"select {schema}.admit('postgres', 'acme')")
 

@@ -22,7 +22,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.requirement("PGSTORE-upgrade")]
 KNOWN = len(schema.migrations())
 ENDS, SERVES = f"{KNOWN + 1:04d}_later.sql", f"{KNOWN + 1:04d}_later.serves_{KNOWN}.sql"
 TABLES = (
-    "event", "action", "idempotency", "evidence", "counter", "place", "sequencer", "tile", "checkpoint", "anchor",
+    "event", "action", "idempotency", "payload", "contract_text", "weight",
+    "counter", "place", "sequencer", "tile", "checkpoint", "anchor",
     "subscriber", "dead_letter",
 )  # fmt: skip
 PATIENCE_S = 30.0

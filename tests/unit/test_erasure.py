@@ -77,7 +77,6 @@ def test_what_came_of_it_starts_at_nothing_done_and_nothing_left() -> None:
         "dry_run": False,
         "actions": 0,
         "pieces": 0,
-        "shared": 0,
         "already": 0,
         "at_work": [],
         "at_work_total": 0,
@@ -86,14 +85,13 @@ def test_what_came_of_it_starts_at_nothing_done_and_nothing_left() -> None:
 
 
 def test_what_came_of_it_is_told_whole() -> None:
-    found = Erased(dry_run=True, actions=1, pieces=2, shared=3, already=4, gone=False)
+    found = Erased(dry_run=True, actions=1, pieces=2, already=4, gone=False)
     found.left("a-9", "it is to be decided")
     assert found.at_work == [AtWork("a-9", "it is to be decided")]
     assert found.as_json() == {
         "dry_run": True,
         "actions": 1,
         "pieces": 2,
-        "shared": 3,
         "already": 4,
         "at_work": [{"id": "a-9", "why": "it is to be decided"}],
         "at_work_total": 1,

@@ -242,7 +242,7 @@ def _shown(action: Action, digest: str, value: Json) -> Json:
 
 
 def _evidence(store: LedgerStore, action: Action, digest: str) -> Json:
-    found = store.evidence(action.tenant, digest) if digest and digest not in action.erased else None
+    found = store.evidence(action.tenant, action.id, digest) if digest and digest not in action.erased else None
     return None if found is None else parse_json(found.body)
 
 

@@ -42,15 +42,15 @@ def write_bundle(
         if signs:
             with signing_with(key_file) as signing, counted("reading the ledger", enabled=not as_json) as step:
                 proof = attest.prove_now(store, events[-1], authority_of(signing), signing, step).to_bytes()
-        data = make_bundle(events, lambda digest: _body(store, tenant, digest), tables, proof)
+        data = make_bundle(events, lambda digest: _body(store, tenant, action_id, digest), tables, proof)
     finally:
         store.close()
     return _put(data, events, out, as_json=as_json)
 
 
-def _body(store: LedgerStore, tenant: str, digest: str) -> bytes | None:
-    found = store.evidence(tenant, digest)
-    if found is None and not store.erased(tenant, digest):
+def _body(store: LedgerStore, tenant: str, action_id: str, digest: str) -> bytes | None:
+    found = store.evidence(tenant, action_id, digest)
+    if found is None and not store.erased(tenant, action_id, digest):
         raise StoreCorruptError(f"The evidence {digest} is not there, and nothing says that it was erased.")
     return None if found is None else found.body
 

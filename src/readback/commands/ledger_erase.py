@@ -50,7 +50,7 @@ def erase(
     Entries stay, and so do all proofs, checkpoints and exports: they bind
     payloads by hash, and the hash is kept. Ids, targets, operations, times and
     sentences stand in entries. Contracts' texts and approvers' signatures are
-    kept, and so is a payload that another action refers to which is not erased.
+    kept. Another action that recorded the same bytes keeps its own.
     Backups and copies that were made before have what they had.
 
     What is still at work, watched or in review is left, and named. Exit code 0: erased; 2: an action that was named is
@@ -96,8 +96,6 @@ def _moment(older_than: str | None, before: str | None) -> datetime | None:
 def _tell(result: Erased, tenant: str) -> None:
     word = "would be erased" if result.dry_run else "erased"
     print(f"{result.actions} actions of tenant {safe(tenant)} {word}: {result.pieces} pieces of evidence")
-    if result.shared:
-        print(f"  {result.shared} pieces stay: an action that is not erased refers to them")
     if result.already:
         print(f"  {result.already} actions had nothing left to erase")
     for one in result.at_work:

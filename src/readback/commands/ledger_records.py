@@ -73,7 +73,7 @@ class Contracts:
     def __call__(self, tenant: str, digest: str) -> Mapping[str, Json]:
         at = (tenant, digest)
         if at not in self.kept:
-            found = self.store.evidence(tenant, digest)
+            found = self.store.evidence(tenant, "", digest)
             body = parse_json(found.body) if found is not None else None
             self.kept[at] = body if isinstance(body, dict) else {}
             if len(self.kept) > CONTRACTS_KEPT_MAX:
@@ -200,10 +200,11 @@ def evidence(pointer: str, principal: str | None, tenant: str | None, url: str |
 
 
 def _evidence(store: LedgerStore, tenant: str, digest: str) -> bytes:
-    found = store.evidence(tenant, digest)
+    keeper = store.keeper(tenant, digest) or ""
+    found = store.evidence(tenant, keeper, digest)
     if found is not None:
         return found.body
-    if store.erased(tenant, digest):
+    if keeper:
         raise ErasedEvidenceError(f"The evidence {digest} was erased; its digest and the entries that name it remain.")
     raise NotFoundError(f"Tenant {safe(tenant)} has no evidence {digest}.", remedy="Name the tenant with --tenant.")
 

@@ -48,8 +48,8 @@ class AtWork:
 
 @dataclass(slots=True)
 class Erased:
-    """What came of it. `actions` and `pieces` of evidence were erased; `shared` pieces are kept, since an action that
-    is not erased refers to them too; of `already` actions nothing was left; those `at_work` are left for later.
+    """What came of it. `actions` and `pieces` of evidence were erased; of `already` actions nothing was left; those
+    `at_work` are left for later.
 
     `gone`: nothing of it is left in the store's own files. False where somebody was reading: erase again then.
     """
@@ -57,7 +57,6 @@ class Erased:
     dry_run: bool = False
     actions: int = 0
     pieces: int = 0
-    shared: int = 0
     already: int = 0
     at_work: list[AtWork] = field(default_factory=list)
     """The first of them."""
@@ -75,7 +74,6 @@ class Erased:
             "dry_run": self.dry_run,
             "actions": self.actions,
             "pieces": self.pieces,
-            "shared": self.shared,
             "already": self.already,
             "at_work": [{"id": each.action_id, "why": each.why} for each in self.at_work],
             "at_work_total": self.at_work_total,

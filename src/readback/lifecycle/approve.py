@@ -166,7 +166,7 @@ def _checked(run: Run, asked: Asked, approvals: Approvals, at_us: int) -> Genera
     tokens: list[ApprovalToken] = []
     for one in asked.signed:
         try:
-            tokens.append(token_of((yield from load(action.tenant, one.ref))))
+            tokens.append(token_of((yield from load(action, one.ref))))
         except (ApprovalError, StoreCorruptError):
             return Refused(ApprovalCode.FORGED, one.approver)
     said = check_approvals(bound, approvals.policy, tokens, at_us, approvals.verify)
@@ -327,9 +327,9 @@ def goes_on(action: Action) -> bool:
     return waits(action) and asked is not None and asked.complete and action.due_us != asked.expires_us
 
 
-def load(tenant: str, digest: str) -> Generator[Step, Answer, bytes]:
+def load(action: Action, digest: str) -> Generator[Step, Answer, bytes]:
     """Evidence that has to be there. Raises StoreCorruptError."""
-    loaded = yield Load(tenant, digest)
+    loaded = yield Load(action.tenant, action.id, digest)
     assert isinstance(loaded, Loaded)
     if loaded.body is None:
         raise StoreCorruptError(f"The evidence {digest} of an approval is not there any more.")
@@ -338,7 +338,7 @@ def load(tenant: str, digest: str) -> Generator[Step, Answer, bytes]:
 
 def load_kept(action: Action) -> Generator[Step, Answer, dict[str, Json]]:
     """The request of an action, as it is kept."""
-    kept = parse_json((yield from load(action.tenant, action.request_ref)))
+    kept = parse_json((yield from load(action, action.request_ref)))
     if not isinstance(kept, dict):
         raise StoreCorruptError(f"The request of action {action.id} is not what it was written as.")
     return kept

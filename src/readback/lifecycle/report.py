@@ -39,7 +39,7 @@ _LEVELS = {each.value: each for each in Level}
 
 def outcome_of(action: Action, *, replayed: bool = False) -> Generator[Step, Answer, Outcome]:
     """The outcome by the ledger alone."""
-    load = _Evidence(action.tenant, action.erased)
+    load = _Evidence(action)
     contract = yield from load(action.contract_ref)
     authoritative = yield from load(action.reading_ref)
     before = yield from load(action.before_ref)
@@ -88,14 +88,13 @@ def _with_fallen(told: Outcome, action: Action) -> Generator[Step, Answer, Outco
 class _Evidence:
     """Loads evidence as JSON; erased evidence reads as null."""
 
-    def __init__(self, tenant: str, erased: tuple[str, ...]) -> None:
-        self._tenant = tenant
-        self._erased = erased
+    def __init__(self, action: Action) -> None:
+        self._action = action
 
     def __call__(self, digest: str) -> Generator[Step, Answer, Json]:
-        if not digest or digest in self._erased:  # its bytes may be there still, for another action's sake
+        if not digest or digest in self._action.erased:
             return None
-        loaded = yield Load(self._tenant, digest)
+        loaded = yield Load(self._action.tenant, self._action.id, digest)
         assert isinstance(loaded, Loaded)
         return None if loaded.body is None else parse_json(loaded.body)
 

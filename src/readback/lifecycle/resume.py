@@ -74,7 +74,7 @@ def revive(
         raise not_loaded(action)
     if plan.contract.hash != action.contract_hash:
         raise changed(action, plan)
-    request = yield from _load(action.tenant, action.request_ref)
+    request = yield from _load(action, action.request_ref)
     if not isinstance(request, dict) or not isinstance(request.get("requested"), dict):
         raise StoreCorruptError(f"The request of action {action.id} is not there any more; it cannot be gone on with.")
     requested = request["requested"]
@@ -105,12 +105,12 @@ def revive(
     run.hands_out = given is not None and given.outside
     run.lookup = Lookup(action.lookup) if action.lookup else None
     if action.observation is not None:
-        body = yield from _load(action.tenant, action.observation_ref)
+        body = yield from _load(action, action.observation_ref)
         run.observation = Observation.from_envelope(action.observation, body)
     elif action.attempts and not action.attempt_open:
         run.observation = Observation.missing(action.ended_us)
     if action.before is not None:
-        value = yield from _load(action.tenant, action.before_ref)
+        value = yield from _load(action, action.before_ref)
         run.before = judge_reading(plan, taken_as_recorded(action.before, value), run.variables())
     return run
 
@@ -164,10 +164,10 @@ def _marks(value: Json, path: Path) -> Iterable[Path]:
             yield from _marks(below, Path((*path.steps, place), f"{path}[{place}]"))
 
 
-def _load(tenant: str, digest: str) -> Generator[Step, Answer, Json]:
+def _load(action: Action, digest: str) -> Generator[Step, Answer, Json]:
     if not digest:
         return None
-    loaded = yield Load(tenant, digest)
+    loaded = yield Load(action.tenant, action.id, digest)
     assert isinstance(loaded, Loaded)
     return None if loaded.body is None else parse_json(loaded.body)
 

@@ -37,7 +37,7 @@ def _shown(run: Run) -> Generator[Step, Answer, Json]:
         return run.secrecy.hide(run.checks[-1].taken.reading.value, "authoritative")
     if not run.action.reading_ref:
         return None
-    loaded = yield Load(run.action.tenant, run.action.reading_ref)
+    loaded = yield Load(run.action.tenant, run.action.id, run.action.reading_ref)
     assert isinstance(loaded, Loaded)
     return None if loaded.body is None else parse_json(loaded.body)
 

@@ -226,10 +226,10 @@ def load_family(saga: Saga) -> Generator[Step, Answer, dict[str, Action]]:
     return {**found.actions, **more.actions}
 
 
-def load_json(tenant: str, digest: str) -> Generator[Step, Answer, Json]:
-    """Evidence as JSON; None where there is none, or it was erased."""
+def load_json(of: Action | Saga, digest: str) -> Generator[Step, Answer, Json]:
+    """Evidence of an action or a saga as JSON; None where there is none, or it was erased."""
     if not digest:
         return None
-    loaded = yield Load(tenant, digest)
+    loaded = yield Load(of.tenant, of.id, digest)
     assert isinstance(loaded, Loaded)
     return None if loaded.body is None else parse_json(loaded.body)

@@ -107,9 +107,10 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Bring evidence. Answer: Loaded."""
+    """Bring evidence of an action. Answer: Loaded."""
 
     tenant: str
+    action_id: str
     digest: str
 
 

@@ -186,7 +186,7 @@ def _held(run: Run, watched: Watched) -> Generator[Step, Answer, Judged | None]:
         return None
     value: Json = None
     if watched.held_ref:
-        loaded = yield Load(run.action.tenant, watched.held_ref)
+        loaded = yield Load(run.action.tenant, run.action.id, watched.held_ref)
         assert isinstance(loaded, Loaded)
         value = None if loaded.body is None else parse_json(loaded.body)
     return held_as_recorded(run, watched.held, value)

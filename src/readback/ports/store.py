@@ -6,8 +6,8 @@ small columns and decides nothing: which event may follow which is the engine's 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from readback.canon.frozen import dataclass
 from readback.ports.known import Known
@@ -106,24 +106,25 @@ class KeyRecord:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Bytes kept under their SHA-256 (hex), scoped to the action's tenant."""
+    """Bytes kept for an action under their SHA-256 (hex). A contract's text is kept once for a tenant."""
 
     digest: str
     media: str
     body: bytes
 
 
+Kept: TypeAlias = tuple[str, str]
+"""Evidence by the action that keeps it and its digest. No action ("") keeps the text of a contract."""
+
+
 @dataclass(frozen=True, slots=True)
 class Erasure:
-    """Evidence whose bytes are to go with an append of the `erased` entry that names it; the digest stays.
+    """Evidence of an action whose bytes are to go with an append of the `erased` entry that names it; the digest stays.
 
-    `as_of_seq`: up to this entry the caller knows that no other action refers to it. Where a later entry of another
-    action of the tenant does (its own `erased` entries apart), the bytes stay. An entry without a place yet is a later
-    one.
+    Other actions that recorded the same bytes have their own. A contract's text does not go.
     """
 
     digests: tuple[str, ...]
-    as_of_seq: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,14 +370,19 @@ class LedgerStore(SealedLog, Outbox, Protocol):
         """A page of actions."""
         ...
 
-    def evidence(self, tenant: str, digest: str) -> Evidence | None:
-        """The bytes under a digest; None if absent or erased. The digest is recomputed on reading:
-        a difference raises StoreCorruptError."""
+    def evidence(self, tenant: str, action_id: str, digest: str) -> Evidence | None:
+        """The bytes that the action keeps under a digest, or a text of the tenant's contracts; None if absent or
+        erased. The digest is recomputed on reading: a difference raises StoreCorruptError."""
         ...
 
-    def erased(self, tenant: str, digest: str) -> bool:
-        """Whether this evidence was erased: its digest is known, and its bytes are gone. Evidence that is appended
-        again after that has its bytes again."""
+    def erased(self, tenant: str, action_id: str, digest: str) -> bool:
+        """Whether this evidence of the action was erased: its digest is known, and its bytes are gone. Evidence that is
+        appended again after that has its bytes again."""
+        ...
+
+    def keeper(self, tenant: str, digest: str) -> str | None:
+        """The id of an action that keeps, or kept, this evidence; None where there is none. It looks through all
+        evidence: for a person's question, and not for work."""
         ...
 
     def purge(self) -> bool:
@@ -432,7 +438,8 @@ class LedgerStore(SealedLog, Outbox, Protocol):
         ...
 
     def evidence_bytes(self, tenant: str) -> int:
-        """How many bytes of evidence are kept for a tenant. Reads about as much as there is: not for every action."""
+        """How many bytes of evidence are kept for a tenant, each action's own and each contract's text once. A number
+        that every append keeps up: asking costs the same however much there is."""
         ...
 
     def pace(self, tenant: str, now_us: int, wanted_us: int, per_minute: int) -> int:
@@ -459,7 +466,7 @@ class LedgerStore(SealedLog, Outbox, Protocol):
         """Every action by its id with all its events, streamed. The events may be younger than the projection."""
         ...
 
-    def bodies(self, tenant: str, digests: Sequence[str]) -> dict[str, tuple[str, bytes]]:
+    def bodies(self, tenant: str, asked: Collection[Kept]) -> dict[Kept, tuple[str, bytes]]:
         """Media and bytes of evidence, as kept and not recomputed, many at a time. May leave out what is large."""
         ...
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from readback.canon.digest import sha256_hex
 from readback.domain.errors import InvariantError, StoreError
-from readback.ports.store import Append, KeyRecord
+from readback.ports.store import Append, KeyRecord, Projection
 
 LEAF_BYTES = 32
 MINUTE_US = 60_000_000
@@ -22,6 +22,8 @@ OPEN = "PENDING"
 """The status of a key whose action is on its way, or of which nobody knows: no other action may take it over."""
 SUCCEEDED = "reconciled_success"
 """The state of what is only looked at again: it is not in flight, and comes after everything else that is due."""
+SAGA = "saga"
+"""The kind of action that is a saga."""
 INT64_MAX = 2**63 - 1
 """Times and versions are kept in signed 64 bits by every store."""
 
@@ -56,6 +58,13 @@ def _refuse_anothers(append: Append) -> None:
     for incident in append.incidents:
         if incident.action_id != append.action_id or incident.tenant != append.tenant:
             raise InvariantError(f"An incident of {append.action_id} names another action or tenant.")
+
+
+def is_contract(projection: Projection, digest: str) -> bool:
+    """Whether evidence is the text of the action's contract, which the tenant keeps once. A saga has its own definition
+    in that place.
+    """
+    return digest == projection.contract_hash and projection.kind != SAGA
 
 
 def may_have_key(item: Append, held: KeyRecord) -> bool:

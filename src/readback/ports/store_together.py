@@ -40,8 +40,8 @@ class LooksTogether(Protocol):
         """What `projection` and `events` answer, of those that there are. The events may be younger."""
         ...
 
-    def evidence_of(self, asked: Sequence[tuple[str, str]]) -> list[Evidence | None]:
-        """What `evidence` answers to each (tenant, digest)."""
+    def evidence_of(self, asked: Sequence[tuple[str, str, str]]) -> list[Evidence | None]:
+        """What `evidence` answers to each (tenant, action id, digest)."""
         ...
 
     def counts_of(self, tenants: Sequence[str]) -> dict[str, list[tuple[str, str, int]]]:

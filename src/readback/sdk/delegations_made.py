@@ -57,7 +57,7 @@ def attempts_made(client: Readback | AsyncReadback, contract: str, delegation: s
         action = fold(store.events(record.action_id))
         if action is None:
             break
-        kept = store.evidence(tenant, action.request_ref) if action.request_ref else None
+        kept = store.evidence(tenant, action.id, action.request_ref) if action.request_ref else None
         asked = parse_json(kept.body) if kept is not None else None
         requested = asked.get("requested") if isinstance(asked, dict) else None
         found: Mapping[str, Json] = requested if isinstance(requested, dict) else {}

@@ -71,8 +71,6 @@ SLICE_MAX_SECONDS: Final = 1.0
 
 LEFT_MAX: Final = 1_000
 """So many leases whose work ended in an error are remembered; of more, the oldest are waited for."""
-WEIGHING_SPARED: Final = 100
-"""After a weighing nothing is weighed for so many times as long as it took."""
 SLICE_VIRTUAL_SECONDS: Final = float("inf")
 """On a virtual clock there is nobody else: looking every second would only make its hours long. A poke wakes."""
 
@@ -110,8 +108,6 @@ class Desk:
         self.runtime = runtime
         self._left: dict[str, int] = {}
         """The fences of leases whose work ended in an error here: nobody goes on under them."""
-        self._weights: dict[str, tuple[int, int]] = {}
-        """Each tenant's evidence as it was last weighed, and when it is weighed again."""
         self.courier = courier
         self.sealer = courier.sealer if courier is not None else None
         self.sequencer = courier.sequencer if courier is not None else None
@@ -133,8 +129,8 @@ class Desk:
                 return Counted({(subject, name): value for subject, name, value in store.counts(tenant)})
             case LoadFreeze(tenant, subjects, by):
                 return FreezeFound(oldest_freeze(store, tenant, subjects, by))
-            case Load(tenant, digest):
-                evidence = store.evidence(tenant, digest)
+            case Load(tenant, action_id, digest):
+                evidence = store.evidence(tenant, action_id, digest)
                 return Loaded(None if evidence is None else evidence.body)
             case LoadAction(action_id):
                 stored = store.projection(action_id)
@@ -151,7 +147,7 @@ class Desk:
             case Pace(tenant, wanted_us, per_minute):
                 return Paced(store.pace(tenant, runtime.now_us(), wanted_us, per_minute))
             case Weigh(tenant):
-                return Weighed(self._weigh(tenant))
+                return Weighed(store.evidence_bytes(tenant))
             case Stir(waiting_id):
                 store.wake(waiting_id, runtime.now_us())
                 return Woken(runtime.now_us())
@@ -161,16 +157,6 @@ class Desk:
                 return self._lease(step)
             case _:
                 assert_never(step)
-
-    def _weigh(self, tenant: str) -> int:
-        """The tenant's evidence in bytes: weighing takes no more than a hundredth of the time."""
-        began_us = self.runtime.now_us()
-        weight, again_us = self._weights.get(tenant, (0, 0))
-        if began_us >= again_us:
-            weight = self.store.evidence_bytes(tenant)
-            now_us = self.runtime.now_us()
-            self._weights[tenant] = (weight, now_us + WEIGHING_SPARED * (now_us - began_us))
-        return weight
 
     def _lease(self, step: Lease) -> Leased:
         """Takes the lease; one whose owner is provably gone does not count."""

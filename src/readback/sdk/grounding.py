@@ -60,9 +60,9 @@ def ground_of(session: Session, outcome: Outcome) -> Ground:
     if fault is not None:
         return Ground(fault=fault)
     action = session.fold(outcome.id)
-    if action.reading_ref in action.erased or session.store.erased(action.tenant, action.reading_ref):
+    if action.reading_ref in action.erased or session.store.erased(action.tenant, action.id, action.reading_ref):
         return Ground(fault=Fault.ERASED)
-    kept = session.store.evidence(action.tenant, action.reading_ref)
+    kept = session.store.evidence(action.tenant, action.id, action.reading_ref)
     if kept is None:
         return Ground(fault=Fault.MISSING)
     if sha256_hex(kept.body) != action.reading_ref:  # the store compares too; here it is what everything stands on

@@ -149,7 +149,7 @@ class Looks:
         self._threads = threads = Beside(THREADS_MAX, "readback-reader")
         self._openings: Line[LoadOpening, Opened] = Line(self._opened, threads, runtime)
         self._actions: Line[str, tuple[StoredProjection, list[StoredEvent]] | None] = Line(self._held, threads, runtime)
-        self._evidence: Line[tuple[str, str], Evidence | None] = Line(store.evidence_of, threads, runtime)
+        self._evidence: Line[tuple[str, str, str], Evidence | None] = Line(store.evidence_of, threads, runtime)
         self._counts: Line[str, list[tuple[str, str, int]]] = Line(self._counted, threads, runtime)
         self._leases: Line[Lease, tuple[int | None, int]] = Line(self._leased, threads, runtime, self._unheard)
         self._projections: Line[str, StoredProjection | None] = Line(self._stand, threads, runtime)
@@ -162,8 +162,8 @@ class Looks:
             case LoadAction(action_id):
                 held = await self._actions.answer(action_id)
                 return Folded(None if held is None else woken(fold(held[1]), held[0].projection.due_us))
-            case Load(tenant, digest):
-                evidence = await self._evidence.answer((tenant, digest))
+            case Load(tenant, owner, digest):
+                evidence = await self._evidence.answer((tenant, owner, digest))
                 return Loaded(None if evidence is None else evidence.body)
             case LoadCounts(tenant):
                 counts = await self._counts.answer(tenant)

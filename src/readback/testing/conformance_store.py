@@ -291,17 +291,17 @@ class StoreConformance(WorkConformance, ControlConformance, ErasureConformance, 
         bodies = [b"", b"{}", b"\x00\xff" * 500_000]
         kept = tuple(sample_evidence(body) for body in bodies)
         self.store.append([sample_append("a1", evidence=kept)])
-        assert [self.store.evidence(TENANT, item.digest) for item in kept] == list(kept)
-        assert self.store.evidence("other", kept[0].digest) is None
-        assert self.store.evidence(TENANT, "ab" * 32) is None
-        assert self.store.evidence(TENANT, "no digest") is None
+        assert [self.store.evidence(TENANT, "a1", item.digest) for item in kept] == list(kept)
+        assert self.store.evidence("other", "a1", kept[0].digest) is None
+        assert self.store.evidence(TENANT, "a1", "ab" * 32) is None
+        assert self.store.evidence(TENANT, "a1", "no digest") is None
 
     def test_the_same_evidence_may_be_given_many_times(self) -> None:
         item = sample_evidence(b"{}")
         again = replace(item, media="text/plain")
         self.store.append([sample_append("a1", evidence=(item, again)), sample_append("a2", evidence=(again,))])
         self.store.append([sample_append("a3", evidence=(again,))])
-        assert self.store.evidence(TENANT, item.digest) == item
+        assert [self.store.evidence(TENANT, name, item.digest) for name in ("a1", "a2", "a3")] == [item, again, again]
 
     def test_counters_add_up_and_are_set_back(self) -> None:
         def step(version: int, *counts: Count) -> None:
@@ -383,7 +383,7 @@ class StoreConformance(WorkConformance, ControlConformance, ErasureConformance, 
             lambda: store.due(0, 1),
             lambda: store.next_due_us(),
             lambda: store.page(ActionFilter()),
-            lambda: store.evidence(TENANT, "ab" * 32),
+            lambda: store.evidence(TENANT, "a1", "ab" * 32),
             lambda: store.count(TENANT, "s", "n"),
             lambda: store.counts(TENANT),
             lambda: store.opening(TENANT, "k", ()),

@@ -11,6 +11,7 @@ from readback.ports.store import (
     ActionFilter,
     Count,
     Crowded,
+    Erasure,
     Freeze,
     Frozen,
     Incident,
@@ -169,8 +170,24 @@ class ControlConformance(PlacesConformance):
         assert self.store.evidence_bytes(TENANT) == 0
         self.store.append([sample_append("a1", evidence=(sample_evidence(b"12345"), sample_evidence(b"123")))])
         self.store.append([sample_append("a2", evidence=(sample_evidence(b"123"),))])
-        assert self.store.evidence_bytes(TENANT) == 8, "what is kept once is weighed once"
+        assert self.store.evidence_bytes(TENANT) == 11, "each action's own is weighed"
+        self.store.append([sample_append("a2", 1, evidence=(sample_evidence(b"123"), sample_evidence(b"4")))])
+        assert self.store.evidence_bytes(TENANT) == 12, "what an action has is not weighed again"
+        self.store.append([sample_append("a2", 9, evidence=(sample_evidence(b"56789"),))])
+        assert self.store.evidence_bytes(TENANT) == 12, "what was not kept is not weighed"
+        self.store.append([sample_append("a2", 2, erases=Erasure((sample_evidence(b"123").digest,)))])
+        self.store.append([sample_append("a2", 3, erases=Erasure((sample_evidence(b"123").digest,)))])
+        assert self.store.evidence_bytes(TENANT) == 9
+        self.store.append([sample_append("a2", 4, evidence=(sample_evidence(b"123"),))])
+        assert self.store.evidence_bytes(TENANT) == 12
         assert self.store.evidence_bytes("globex") == 0
+
+    def test_the_text_of_a_contract_is_weighed_once(self) -> None:
+        text = sample_evidence(b"the terms")
+        for name in ("a1", "a2"):
+            projection = sample_projection(name, contract_hash=text.digest)
+            self.store.append([sample_append(name, projection=projection, evidence=(text, sample_evidence(b"1")))])
+        assert self.store.evidence_bytes(TENANT) == len(text.body) + 2
 
     def test_no_tenant_waits_behind_anothers_backlog(self) -> None:
         for n in range(5):

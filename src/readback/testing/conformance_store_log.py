@@ -74,15 +74,18 @@ class LogConformance(PlacesConformance):
         own = [sample_evidence(b"body %d" % number) for number in range(70)]
         for number, body in enumerate(own):
             name = f"a{number:02}"
-            store.append([replace(sample_creation(name, key_hash=f"key of {name}"), evidence=(body, shared))])
-        store.append([sample_append("a07", 1)])
+            made = sample_creation(name, key_hash=f"key of {name}", contract_hash=shared.digest)
+            store.append([replace(made, evidence=(body, shared))])
+        store.append([sample_append("a07", 1, evidence=(own[8],))])
         found = list(store.histories())
         assert [each for each, _ in found] == list(store.projections())
         assert [events for _, events in found] == [store.events(each.projection.action_id) for each, _ in found]
-        digests = [each.digest for each in (*own, shared)]
-        bodies = store.bodies(TENANT, [*digests, "00" * 32, "not a digest"])
-        assert bodies == {each.digest: (each.media, each.body) for each in (*own, shared)}
-        assert store.bodies("globex", digests) == {}
+        kept = {(f"a{number:02}", each.digest): each for number, each in enumerate(own)}
+        kept |= {("a07", own[8].digest): own[8], ("", shared.digest): shared}
+        nothing = [("a01", "00" * 32), ("a01", "not a digest"), ("", "not a digest"), ("a02", own[1].digest)]
+        assert store.bodies(TENANT, [*kept, *nothing]) == {at: (one.media, one.body) for at, one in kept.items()}
+        assert store.bodies("globex", [*kept]) == {}
+        assert store.bodies(TENANT, []) == {}
         names = [f"key of a{number:02}" for number in range(70)]
         assert store.keys(TENANT, [*names, "of nobody"]) == {name: store.key(TENANT, name) for name in names}
         assert store.keys("globex", names) == {}

@@ -52,12 +52,13 @@ class TogetherConformance:
         store.append([sample_append("a1", evidence=(one, other))])
         elsewhere = sample_projection("b1", tenant="globex", key_hash="0" * 64, stamp="rb-b1")
         store.append([sample_append("b1", projection=elsewhere, evidence=(other,))])
-        asked = [(TENANT, other.digest), ("globex", one.digest), (TENANT, "no digest"), ("globex", other.digest)]
-        asked += [(TENANT, one.digest), (TENANT, sha256_hex(b"never kept")), (TENANT, one.digest)]
-        assert self.together.evidence_of(asked) == [other, None, None, other, one, None, one]
+        asked = [(TENANT, "a1", other.digest), ("globex", "b1", one.digest), (TENANT, "a1", "no digest")]
+        asked += [("globex", "b1", other.digest), (TENANT, "a1", one.digest), (TENANT, "b1", one.digest)]
+        asked += [(TENANT, "a1", sha256_hex(b"never kept")), ("globex", "a1", one.digest), (TENANT, "a1", one.digest)]
+        assert self.together.evidence_of(asked) == [other, None, None, other, one, None, None, None, one]
         assert self.together.evidence_of(asked) == [store.evidence(*each) for each in asked]
         assert self.together.evidence_of([]) == []
-        assert self.together.evidence_of([(TENANT, "no digest")]) == [None]
+        assert self.together.evidence_of([(TENANT, "a1", "no digest")]) == [None]
 
     def test_counts_of_many_tenants_are_each_ones_own(self) -> None:
         store = self.store

@@ -377,7 +377,9 @@ def everything(store: LedgerStore) -> dict[str, object]:
         "keys": [store.key(s.projection.tenant, s.projection.key_hash) for s in held],
         "counts": [store.counts(tenant) for tenant in tenants],
         "evidence": [
-            store.evidence(s.projection.tenant, digest) for s in held for digest in _digests(s.projection.action_id)
+            store.evidence(s.projection.tenant, s.projection.action_id, digest)
+            for s in held
+            for digest in _digests(s.projection.action_id)
         ],
         "due": store.due(2**63 - 1, len(held)),
         "next": store.next_due_us(),

@@ -221,8 +221,8 @@ class VirtualDriver:
                 return Counted({(subject, name): value for subject, name, value in store.counts(tenant)})
             case LoadFreeze(tenant, subjects, by):
                 return FreezeFound(oldest_freeze(store, tenant, subjects, by))
-            case Load(tenant, digest):
-                evidence = store.evidence(tenant, digest)
+            case Load(tenant, action_id, digest):
+                evidence = store.evidence(tenant, action_id, digest)
                 return Loaded(None if evidence is None else evidence.body)
             case LoadAction(action_id):
                 return Folded(self._fold(action_id))

@@ -41,6 +41,7 @@ from readback.ports.store_rules import (
     becomes_due_us,
     closed_error,
     fairly,
+    is_contract,
     lease_is_live,
     may_have_key,
     paced,
@@ -62,8 +63,9 @@ class _Content:
     events: dict[str, list[StoredEvent]] = field(default_factory=dict)
     actions: dict[str, StoredProjection] = field(default_factory=dict)
     keys: dict[tuple[str, str], KeyRecord] = field(default_factory=dict)
-    evidence: dict[tuple[str, str], Evidence] = field(default_factory=dict)
-    erased: set[tuple[str, str]] = field(default_factory=set)
+    evidence: dict[tuple[str, str, str], Evidence] = field(default_factory=dict)
+    """By tenant, action ("" for the text of a contract) and digest."""
+    erased: set[tuple[str, str, str]] = field(default_factory=set)
     counts: dict[tuple[str, str, str], int] = field(default_factory=dict)
     freezes: dict[tuple[str, str, str], Freeze] = field(default_factory=dict)
     incidents: dict[tuple[str, str], Incident] = field(default_factory=dict)
@@ -93,8 +95,9 @@ class MemoryStore(MemoryLog, MemoryOutbox):
 
     def damage_evidence(self, tenant: str, digest: str, body: bytes) -> None:
         """Put other bytes under a digest, as a failing disk would."""
-        kept = self._content.evidence[tenant, digest]
-        self._content.evidence[tenant, digest] = replace(kept, body=body)
+        for name, kept in self._content.evidence.items():
+            if (name[0], name[2]) == (tenant, digest):
+                self._content.evidence[name] = replace(kept, body=body)
 
     # --- writing -------------------------------------------------------------------------------------
 
@@ -159,8 +162,9 @@ class MemoryStore(MemoryLog, MemoryOutbox):
     def _append_beside(self, item: Append) -> None:
         """What an append carries beside its events and its projection."""
         for evidence in item.evidence:
-            self._content.evidence.setdefault((item.tenant, evidence.digest), evidence)
-            self._content.erased.discard((item.tenant, evidence.digest))
+            owner = "" if is_contract(item.projection, evidence.digest) else item.action_id
+            self._content.evidence.setdefault((item.tenant, owner, evidence.digest), evidence)
+            self._content.erased.discard((item.tenant, owner, evidence.digest))
         if item.reserve is not None:
             self._content.keys[item.tenant, item.reserve.key_hash] = item.reserve
         if item.settle is not None:
@@ -179,15 +183,9 @@ class MemoryStore(MemoryLog, MemoryOutbox):
             self._erase(item, item.erases)
 
     def _erase(self, item: Append, erases: Erasure) -> None:
-        since = [*self._content.log[erases.as_of_seq :], *self._content.unplaced]
-        own = self._content.actions
-        later = [
-            e for e in since if e.action_id != item.action_id and own[e.action_id].projection.tenant == item.tenant
-        ]
         for digest in erases.digests:
-            name = (item.tenant, digest)
-            shared = any(e.kind != "erased" and digest.encode() in e.envelope for e in later)
-            if not shared and self._content.evidence.pop(name, None) is not None:
+            name = (item.tenant, item.action_id, digest)
+            if self._content.evidence.pop(name, None) is not None:
                 self._content.erased.add(name)
 
     def _control(self, item: Append) -> None:
@@ -229,16 +227,22 @@ class MemoryStore(MemoryLog, MemoryOutbox):
             held = (stored.projection for stored in self._content.actions.values() if stamp)
             return min((p.action_id for p in held if (p.tenant, p.stamp) == (tenant, stamp)), default=None)
 
-    def evidence(self, tenant: str, digest: str) -> Evidence | None:
+    def evidence(self, tenant: str, action_id: str, digest: str) -> Evidence | None:
         with self._open():
-            found = self._content.evidence.get((tenant, digest))
+            kept = self._content.evidence
+            found = kept.get((tenant, action_id, digest)) or kept.get((tenant, "", digest))
         if found is not None and sha256_hex(found.body) != digest:
             raise StoreCorruptError(f"Evidence {digest} has other bytes than its digest says.")
         return found
 
-    def erased(self, tenant: str, digest: str) -> bool:
+    def erased(self, tenant: str, action_id: str, digest: str) -> bool:
         with self._open():
-            return (tenant, digest) in self._content.erased
+            return (tenant, action_id, digest) in self._content.erased
+
+    def keeper(self, tenant: str, digest: str) -> str | None:
+        with self._open():
+            names = [*self._content.evidence, *self._content.erased]  # whose bytes are there comes first
+        return next((name for owner, name, one in names if name and (owner, one) == (tenant, digest)), None)
 
     def purge(self) -> bool:
         with self._open():
@@ -333,7 +337,7 @@ class MemoryStore(MemoryLog, MemoryOutbox):
 
     def evidence_bytes(self, tenant: str) -> int:
         with self._open():
-            return sum(len(kept.body) for (owner, _), kept in self._content.evidence.items() if owner == tenant)
+            return sum(len(kept.body) for (owner, *_), kept in self._content.evidence.items() if owner == tenant)
 
     def pace(self, tenant: str, now_us: int, wanted_us: int, per_minute: int) -> int:
         with self._open():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import field, replace
 from itertools import islice
 
@@ -29,7 +29,7 @@ class Kept:
 
     actions: dict[str, StoredProjection]
     events: dict[str, list[StoredEvent]]
-    evidence: dict[tuple[str, str], Evidence]
+    evidence: dict[tuple[str, str, str], Evidence]
     keys: dict[tuple[str, str], KeyRecord]
 
 
@@ -54,10 +54,10 @@ class MemoryLog:
             found = [(kept.actions[name], list(kept.events.get(name, ()))) for name in sorted(kept.actions)]
         yield from found
 
-    def bodies(self, tenant: str, digests: Sequence[str]) -> dict[str, tuple[str, bytes]]:
+    def bodies(self, tenant: str, asked: Collection[tuple[str, str]]) -> dict[tuple[str, str], tuple[str, bytes]]:
         with self._open():
-            found = {digest: self._kept().evidence.get((tenant, digest)) for digest in digests}
-        return {digest: (held.media, held.body) for digest, held in found.items() if held is not None}
+            found = {name: self._kept().evidence.get((tenant, *name)) for name in asked}
+        return {name: (held.media, held.body) for name, held in found.items() if held is not None}
 
     def keys(self, tenant: str, key_hashes: Sequence[str]) -> dict[str, KeyRecord]:
         with self._open():

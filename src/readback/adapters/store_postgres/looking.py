@@ -20,8 +20,11 @@ _EVENTS_OF: Final = rows.statement(
 )
 _EVIDENCE_OF: Final = (
     "SELECT u.place, held.media, held.body, held.object FROM"
-    " unnest(string_to_array(%s, E'\\x1f'), %s::bytea[]) WITH ORDINALITY AS u(tenant, digest, place)"
-    " JOIN evidence AS held ON held.digest = u.digest AND held.tenant = u.tenant"
+    " unnest(string_to_array(%s, E'\\x1f'), string_to_array(%s, E'\\x1f'), %s::bytea[])"
+    " WITH ORDINALITY AS u(tenant, action_id, digest, place) CROSS JOIN LATERAL"
+    " (SELECT media, body, object FROM payload AS p WHERE p.action_id = u.action_id AND p.digest = u.digest"
+    " AND p.tenant = u.tenant AND p.body IS NOT NULL UNION ALL"
+    " SELECT media, body, object FROM contract_text AS c WHERE c.digest = u.digest AND c.tenant = u.tenant) AS held"
 )
 _COUNTS_OF: Final = rows.statement(
     "SELECT tenant, subject, name, value FROM counter WHERE tenant", _OF,
@@ -68,16 +71,16 @@ class Looking(Queries):
                 found[event.action_id][1].append(event)
         return found
 
-    def evidence_of(self, asked: Sequence[tuple[str, str]]) -> list[Evidence | None]:
-        named = [(place, tenant, raw) for place, (tenant, digest) in enumerate(asked) if (raw := packing.raw(digest))]
+    def evidence_of(self, asked: Sequence[tuple[str, str, str]]) -> list[Evidence | None]:
+        named = [(place, *of, raw) for place, (*of, digest) in enumerate(asked) if (raw := packing.raw(digest))]
         if not named:
             return [None] * len(asked)
-        values = (packing.texts([tenant for _, tenant, _ in named]), packing.bodies([raw for *_, raw in named]))
+        _, tenants, actions, raws = zip(*named, strict=True)
+        values = (packing.texts(tenants), packing.texts(actions), packing.bodies(raws))
         found: list[Evidence | None] = [None] * len(asked)
         for turn, media, body, place in map(rows.plain, self._rows(_EVIDENCE_OF, values)):
-            if body is not None:
-                at = named[turn - 1][0]
-                found[at] = trusted(self._objects, asked[at][1], media, body, place)
+            at = named[turn - 1][0]
+            found[at] = trusted(self._objects, asked[at][2], media, body, place)
         return found
 
     def counts_of(self, tenants: Sequence[str]) -> dict[str, list[tuple[str, str, int]]]:

@@ -89,6 +89,11 @@ def settled(many: Sequence[tuple[tuple[str, str, str], tuple[str, int]]]) -> lis
     return columns("ttttn", [(*name, *value) for name, value in many])
 
 
-def evidence(many: Sequence[rows.Row]) -> list[Any]:
+def contracts(many: Sequence[rows.Row]) -> list[Any]:
     """Rows of body, media, object, bytes outside, digest and tenant."""
-    return columns(rows.EVIDENCE_KINDS, many)
+    return columns(rows.TEXT_KINDS, many)
+
+
+def payloads(many: Sequence[rows.Row]) -> list[Any]:
+    """The same with the action."""
+    return columns(rows.PAYLOAD_KINDS, many)

@@ -22,7 +22,7 @@ COUNTS_AT_ONCE: Final = 150_000
 _DEAD: Final = (
     "SELECT current_setting('track_counts')::bool,"
     " pg_stat_get_dead_tuples(oid) + coalesce(pg_stat_get_dead_tuples(nullif(reltoastrelid, 0)), 0)"
-    " FROM pg_class WHERE oid = 'evidence'::regclass"
+    " FROM pg_class WHERE oid = 'payload'::regclass"
 )
 
 
@@ -34,7 +34,7 @@ def purged(opening: Opening) -> bool:
         connection.add_notice_handler(lambda notice: said.append(notice.message_primary or ""))
         connection.execute("SET statement_timeout = 0")
         connection.execute("SET client_min_messages = info")
-        connection.execute("VACUUM (VERBOSE, PARALLEL 0) evidence")
+        connection.execute("VACUUM (VERBOSE, PARALLEL 0) payload")
         left = [int(number) for each in said for number in _LEFT.findall(each)]
         if not left:
             if connection.info.server_version < COUNTS_AT_ONCE:

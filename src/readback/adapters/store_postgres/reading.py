@@ -192,17 +192,22 @@ class Queries:
         sql = f"SELECT min(action_id) FROM ({found}) AS found"  # noqa: S608 - of our own text
         return cast("str | None", rows.plain(self._rows(sql, (stamp, tenant))[0])[0])
 
-    def evidence(self, tenant: str, digest: str) -> Evidence | None:
+    def evidence(self, tenant: str, action_id: str, digest: str) -> Evidence | None:
         raw = packing.raw(digest)
-        sql = "SELECT media, body, object FROM evidence WHERE digest = %s AND tenant = %s"
-        found = [] if raw is None else self._rows(sql, (raw, tenant))
-        if not found or found[0][1] is None:
+        asked = {"id": action_id, "raw": raw, "tenant": tenant}
+        found = [] if raw is None else self._rows(rows.SELECT_EVIDENCE, asked)
+        if not found:
             return None
         return trusted(self._objects, digest, *rows.plain(found[0]))
 
-    def erased(self, tenant: str, digest: str) -> bool:
+    def erased(self, tenant: str, action_id: str, digest: str) -> bool:
         raw = packing.raw(digest)
-        return raw is not None and bool(self._rows(rows.IS_ERASED, (raw, tenant)))
+        return raw is not None and bool(self._rows(rows.IS_ERASED, (action_id, raw, tenant)))
+
+    def keeper(self, tenant: str, digest: str) -> str | None:
+        raw = packing.raw(digest)
+        found = [] if raw is None else self._rows(rows.KEEPER, (raw, tenant))
+        return str(rows.plain(found[0])[0]) if found else None
 
     def count(self, tenant: str, subject: str, name: str) -> int:
         sql = "SELECT value FROM counter WHERE tenant = %s AND subject = %s AND name = %s"
@@ -272,6 +277,10 @@ class Queries:
         held = [f"The key {row[0]!s} is held by no action that has it." for row in kept]
         frozen = self._many_rows(rows.FREEZE_OF_NOBODY)
         held += [f"In tenant {row[0]!s} {row[1]!s} is frozen by no action that is there." for row in frozen]
+        held += [
+            f"The evidence of tenant {row[0]!s} has {row[1]!s} bytes, and {row[2]!s} are counted."
+            for row in map(rows.plain, self._many_rows(rows.MISWEIGHED))
+        ]
         guards = cast("list[schema.Guard]", self._rows(schema.GUARDS, ()))
         return late + held + schema.unlike(guards, self._step())
 

@@ -144,32 +144,51 @@ SETTLE_KEYS: Final = statement(
     "FROM", _many(("tenant", "key_hash", "action_id", "status", "expires_us"), "ttttn"),
     "WHERE u.expires_us IS NOT NULL AND k.tenant = u.tenant AND k.key_hash = u.key_hash AND k.action_id = u.action_id",
 )  # fmt: skip
-EVIDENCE_KINDS: Final = "bttnbt"
-_EVIDENCE: Final = _many(("body", "media", "object", "outside", "digest", "tenant"), EVIDENCE_KINDS)
-PUT_EVIDENCE: Final = statement(
-    "INSERT INTO evidence (tenant, digest, media, body, object, outside)",
-    "SELECT u.tenant, u.digest, u.media, u.body, u.object, u.outside",
-    "FROM", _EVIDENCE, "WHERE u.digest IS NOT NULL ON CONFLICT (digest, tenant) DO NOTHING",
+TEXT_KINDS, PAYLOAD_KINDS = "bttnbt", "bttnbtt"
+_TEXT_NAMES: Final = ("body", "media", "object", "outside", "digest", "tenant")
+_PAYLOAD_NAMES: Final = (*_TEXT_NAMES, "action_id")
+_WEIGHED: Final = statement(
+    "INSERT INTO weight (tenant, slot, bytes)",
+    "SELECT tenant, pg_backend_pid() %% 64, sum(bytes) FROM moved GROUP BY tenant ORDER BY tenant",
+    "ON CONFLICT (tenant, slot) DO UPDATE SET bytes = weight.bytes + excluded.bytes",
 )  # fmt: skip
-PUT_EVIDENCE_AGAIN: Final = statement(
-    "UPDATE evidence AS e SET media = u.media, body = u.body, object = u.object, outside = u.outside FROM", _EVIDENCE,
-    "WHERE u.digest IS NOT NULL AND e.digest = u.digest AND e.tenant = u.tenant AND e.body IS NULL",
+"""In one of 64 slots: so many sessions append for one tenant without a wait for each other."""
+
+
+def _put(table: str, names: Sequence[str], kinds: str, conflict: str) -> str:
+    """Rows of evidence, and by how much that makes each tenant's heavier."""
+    return statement(
+        "WITH moved AS (INSERT INTO", table, "(", _quoted(names), ") SELECT", _quoted(names, "u."),
+        "FROM", _many(names, kinds), "WHERE u.digest IS NOT NULL ON CONFLICT", conflict,
+        "RETURNING tenant, length(body) + outside AS bytes)", _WEIGHED,
+    )  # fmt: skip
+
+
+PUT_TEXTS: Final = _put("contract_text", _TEXT_NAMES, TEXT_KINDS, "(digest, tenant) DO NOTHING")
+PUT_PAYLOADS: Final = _put(
+    "payload", _PAYLOAD_NAMES, PAYLOAD_KINDS,
+    "(action_id, digest) DO UPDATE SET media = excluded.media, body = excluded.body, object = excluded.object,"
+    " outside = excluded.outside WHERE payload.body IS NULL",
 )  # fmt: skip
-"""What was erased and is recorded again has its bytes again."""
-ANYTHING_ERASED: Final = "EXISTS (SELECT 1 FROM evidence WHERE body IS NULL)"
-TENANTS_TO_REMOVE: Final = "SELECT DISTINCT tenant FROM evidence WHERE body IS NULL AND object <> ''"
-TO_REMOVE: Final = "SELECT digest, object FROM evidence WHERE tenant = %s AND body IS NULL AND object <> ''"
-REMOVED: Final = "UPDATE evidence SET object = '', outside = 0 WHERE tenant = %s AND digest = %s"
-_REFERS: Final = (
-    "event.tenant = %(tenant)s AND action_id <> %(id)s AND kind <> 'erased' AND position(%(digest)s IN envelope) > 0"
+"""What was erased and is recorded again has its bytes again; what is there stays as it is."""
+ANYTHING_ERASED: Final = "SELECT EXISTS (SELECT 1 FROM payload WHERE body IS NULL)"
+TENANTS_TO_REMOVE: Final = "SELECT DISTINCT tenant FROM payload WHERE body IS NULL AND object <> ''"
+TO_REMOVE: Final = (
+    "SELECT DISTINCT object, EXISTS (SELECT FROM payload AS other WHERE other.object = payload.object"
+    " AND other.body IS NOT NULL AND other.object <> '')"
+    " FROM payload WHERE tenant = %s AND body IS NULL AND object <> ''"
+)
+"""Objects of what was erased, and whether another action has the same one still."""
+REMOVED: Final = (
+    "UPDATE payload SET object = '', outside = 0 WHERE tenant = %s AND object = %s AND body IS NULL AND object <> ''"
 )
 ERASE: Final = statement(
-    "UPDATE evidence SET media = '', body = NULL WHERE digest = %(raw)s AND tenant = %(tenant)s",
-    "AND NOT EXISTS (SELECT FROM place JOIN event ON event.id = place.event WHERE place.seq > %(as_of)s AND", _REFERS,
-    ") AND NOT EXISTS (SELECT FROM event WHERE xid >= (SELECT since FROM sequencer) AND", _REFERS,
-    "AND NOT EXISTS (SELECT FROM place WHERE place.event = event.id))",
+    "WITH held AS (SELECT digest, length(body) + outside AS bytes FROM payload WHERE action_id = %(id)s",
+    "AND tenant = %(tenant)s AND digest = ANY (%(digests)s) AND body IS NOT NULL FOR UPDATE),",
+    "moved AS (UPDATE payload SET media = '', body = NULL FROM held",
+    "WHERE payload.action_id = %(id)s AND payload.digest = held.digest",
+    "RETURNING payload.tenant, -held.bytes AS bytes)", _WEIGHED,
 )  # fmt: skip
-"""What has no place yet stands behind everything that has one."""
 PUT_COUNT: Final = (
     "INSERT INTO counter (tenant, subject, name, value) VALUES (%s, %s, %s, %s)"
     " ON CONFLICT (tenant, subject, name) DO UPDATE SET value = counter.value + excluded.value"
@@ -199,6 +218,11 @@ NOT_READY_WHEN_DUE: Final = (
 KEY_OF_NOBODY: Final = (
     "SELECT key_hash FROM idempotency AS held WHERE NOT EXISTS (SELECT 1 FROM action WHERE"
     " action.action_id = held.action_id AND action.tenant = held.tenant AND action.key_hash = held.key_hash) LIMIT 20"
+)
+MISWEIGHED: Final = (
+    "SELECT tenant, sum(bytes), sum(counted) FROM (SELECT tenant, length(body) + outside AS bytes, 0 AS counted"
+    " FROM payload WHERE body IS NOT NULL UNION ALL SELECT tenant, length(body) + outside, 0 FROM contract_text"
+    " UNION ALL SELECT tenant, 0, bytes FROM weight) AS held GROUP BY tenant HAVING sum(bytes) <> sum(counted) LIMIT 20"
 )
 FREEZE_OF_NOBODY: Final = (
     "SELECT tenant, subject FROM frozen AS held WHERE NOT EXISTS (SELECT 1 FROM action WHERE"
@@ -244,7 +268,13 @@ WAKE: Final = (
 )
 
 SELECT_KEY: Final = statement("SELECT", KEY_COLUMNS, "FROM idempotency WHERE tenant = %s AND key_hash = %s")
-IS_ERASED: Final = "SELECT 1 FROM evidence WHERE digest = %s AND tenant = %s AND body IS NULL"
+SELECT_EVIDENCE: Final = (
+    "SELECT media, body, object FROM payload WHERE action_id = %(id)s AND digest = %(raw)s AND tenant = %(tenant)s"
+    " AND body IS NOT NULL UNION ALL"
+    " SELECT media, body, object FROM contract_text WHERE digest = %(raw)s AND tenant = %(tenant)s"
+)
+IS_ERASED: Final = "SELECT 1 FROM payload WHERE action_id = %s AND digest = %s AND tenant = %s AND body IS NULL"
+KEEPER: Final = "SELECT action_id FROM payload WHERE digest = %s AND tenant = %s ORDER BY body IS NULL LIMIT 1"
 SELECT_FREEZES: Final = statement(
     "SELECT", FREEZE_COLUMNS, "FROM frozen WHERE tenant = %s ORDER BY since_us, subject, action_id"
 )
@@ -275,7 +305,7 @@ TENANTS_MET: Final = (
     " FROM unnest(string_to_array(%s, E'\\x1f')) WITH ORDINALITY AS u(tenant, place) WHERE u.place <= %s"
 )
 """Whether anything is frozen or counted at all, for each of some tenants."""
-EVIDENCE_BYTES: Final = "SELECT coalesce(sum(length(body) + outside), 0)::bigint FROM evidence WHERE tenant = %s"
+EVIDENCE_BYTES: Final = "SELECT coalesce(sum(bytes), 0)::bigint FROM weight WHERE tenant = %s"
 IN_FLIGHT: Final = (
     "SELECT count(*) FROM action WHERE tenant = %s AND ready_us IS NOT NULL AND state <> 'reconciled_success'"
 )

@@ -6,14 +6,14 @@ look into what it keeps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, Final, cast
 
 from readback.adapters.store_postgres import packing, rows
 from readback.adapters.store_postgres.beside import Beside
 from readback.ledger.frontier import HashTile
 from readback.ports.log import AnchorMark, SealedHead
-from readback.ports.store import KeyRecord, StoredEvent, StoredProjection
+from readback.ports.store import Kept, KeyRecord, StoredEvent, StoredProjection
 
 TILES_A_PIECE: Final = 64
 HEADS_A_PIECE: Final = 512
@@ -46,9 +46,13 @@ _EVENTS_OF: Final = rows.statement(
     "SELECT", rows.EVENT_COLUMNS, rows.EVENT_FROM, "WHERE action_id > %s AND action_id <= %s",
     "ORDER BY action_id, version",
 )  # fmt: skip
-_BODIES: Final = (
-    "SELECT digest, media, body FROM evidence WHERE tenant = %s AND digest = ANY (%s::bytea[])"
+_TEXTS: Final = (
+    "SELECT digest, media, body FROM contract_text WHERE tenant = %s AND digest = ANY (%s::bytea[])"
     " AND length(body) <= %s AND object = ''"
+)
+_PAYLOADS: Final = (
+    "SELECT action_id, digest, media, body FROM payload WHERE tenant = %s"
+    " AND action_id = ANY (string_to_array(%s, E'\\x1f')) AND length(body) <= %s AND object = ''"
 )
 _KEYS: Final = rows.statement(
     "SELECT", rows.KEY_COLUMNS, "FROM idempotency WHERE tenant = %s AND key_hash = ANY (string_to_array(%s, E'\\x1f'))"
@@ -84,10 +88,16 @@ class SealedQueries:
                 yield each, events.get(each.projection.action_id, [])
             after = last
 
-    def bodies(self, tenant: str, digests: Sequence[str]) -> dict[str, tuple[str, bytes]]:
-        raw = [found for found in map(_raw, digests) if found is not None]
-        found = self._many_rows(_BODIES, (tenant, packing.bodies(raw), BODY_AT_ONCE_MAX)) if raw else []
-        return {digest.hex(): (media, body) for digest, media, body in map(rows.plain, found)}
+    def bodies(self, tenant: str, asked: Collection[Kept]) -> dict[Kept, tuple[str, bytes]]:
+        raw = [one for action_id, digest in asked if not action_id and (one := _raw(digest)) is not None]
+        texts = self._many_rows(_TEXTS, (tenant, packing.bodies(raw), BODY_AT_ONCE_MAX)) if raw else []
+        found = {("", digest.hex()): (media, body) for digest, media, body in map(rows.plain, texts)}
+        actions = sorted({action_id for action_id, _ in asked if action_id})
+        kept = self._many_rows(_PAYLOADS, (tenant, packing.texts(actions), BODY_AT_ONCE_MAX)) if actions else []
+        for action_id, digest, media, body in map(rows.plain, kept):
+            if (action_id, digest.hex()) in asked:
+                found[action_id, digest.hex()] = (media, body)
+        return found
 
     def keys(self, tenant: str, key_hashes: Sequence[str]) -> dict[str, KeyRecord]:
         found = self._many_rows(_KEYS, (tenant, packing.texts(key_hashes))) if key_hashes else []

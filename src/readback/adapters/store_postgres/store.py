@@ -129,10 +129,11 @@ class PostgresStore(Sequencing, SealedQueries, Outgoing, Looking):
 
     def _remove_objects_of(self, tenant: str, connection: Connection) -> None:
         connection.execute("SELECT pg_advisory_xact_lock(%s::int, %s::int)", (self._lock_class, bucket_of(tenant)))
-        for digest, place in map(rows.plain, connection.execute(rows.TO_REMOVE, (tenant,)).fetchall()):
-            # A crash after this line finds the object gone, and the row as it was: it is removed again.
-            self._objects.drop(place)
-            connection.execute(rows.REMOVED, (tenant, digest))
+        for place, kept in map(rows.plain, connection.execute(rows.TO_REMOVE, (tenant,)).fetchall()):
+            if not kept:
+                # A crash after this line finds the object gone, and the row as it was: it is removed again.
+                self._objects.drop(place)
+            connection.execute(rows.REMOVED, (tenant, place))
 
     def close(self) -> None:
         if not self._forked:

@@ -31,11 +31,11 @@ from readback.ports.store import (
     Projection,
     VersionConflict,
 )
-from readback.ports.store_rules import MINUTE_US, PACE, SUCCEEDED, may_have_key, paced
+from readback.ports.store_rules import MINUTE_US, PACE, SUCCEEDED, is_contract, may_have_key, paced
 
 Name = tuple[str, str]
 _NEW: Final = Head(0, 0, None, waiting=False)
-_AS_IT_IS: Final = rows.statement("SELECT", rows.ANYTHING_ERASED, ",", AS_IT_IS)
+_AS_IT_IS: Final = rows.statement("SELECT", AS_IT_IS)
 
 
 class DoubtError(Exception):
@@ -64,13 +64,13 @@ class Transaction:
         self._settled: dict[tuple[str, str, str], tuple[str, int]] = {}
         self._projections: dict[str, Projection] = {}
         self._events: list[rows.Row] = []
-        self._evidence: dict[tuple[bytes, str], tuple[str, bytes]] = {}
+        self._texts: dict[tuple[bytes, str], tuple[str, bytes]] = {}
+        self._payloads: dict[tuple[str, bytes], tuple[str, str, bytes]] = {}
         self.outside: dict[tuple[bytes, str], Kept] = {}
         """Evidence of these appends that stands in object storage."""
         self._counts: dict[tuple[str, str, str], tuple[bool, int]] = {}
         self._freezes: list[Freeze] | None = None
         self._in_flight: dict[str, int] = {}
-        self.anything_erased = False
         self._due: list[Projection] = []
         """What somebody has to be woken for once it is kept."""
         self._contracts: set[tuple[bytes, str]] = set()
@@ -92,7 +92,7 @@ class Transaction:
             frozen = self._select(rows.SELECT_FREEZES_OF, tenants, subjects) if subjects else None
             waiting = {one: self._execute(rows.IN_FLIGHT_UP_TO, (one, most)) for one, most in limited.items()}
             found = self._execute(_AS_IT_IS, ())
-        erased, newest, schema, synchronous = cast("tuple[bool, int, str, str]", found.fetchone())
+        newest, schema, synchronous = cast("tuple[int, str, str]", found.fetchone())
         self._known.watched.check(self._connection, newest, schema, synchronous)
         self.xid = cast("tuple[str]", first.fetchone())[0]
         self._heads.update(dict.fromkeys(heads, _NEW))
@@ -104,9 +104,6 @@ class Transaction:
                 self._keys_found[record.tenant, record.key_hash] = record
         self._freezes = [] if frozen is None else [rows.freeze(row) for row in frozen.fetchall()]
         self._in_flight = {one: cast("int", cursor.fetchall()[0][0]) for one, cursor in waiting.items()}
-        self.anything_erased = erased
-        if self.anything_erased:
-            self._known.contracts.clear()  # one of them may be what was erased
 
     def commit(self) -> None:
         """Write what was gathered and commit. After a crash before the COMMIT nothing is kept, after it everything."""
@@ -228,12 +225,12 @@ class Transaction:
         if self._known.queue.is_soon(projection):
             self._due.append(projection)
         for evidence in item.evidence:
-            name = (bytes.fromhex(evidence.digest), item.tenant)
-            if evidence.digest == projection.contract_hash:
-                if name in self._known.contracts:
-                    continue
-                self._contracts.add(name)
-            self._evidence.setdefault(name, (evidence.media, evidence.body))
+            raw = bytes.fromhex(evidence.digest)
+            if not is_contract(projection, evidence.digest):
+                self._payloads.setdefault((item.action_id, raw), (item.tenant, evidence.media, evidence.body))
+            elif (raw, item.tenant) not in self._known.contracts:
+                self._contracts.add((raw, item.tenant))
+                self._texts.setdefault((raw, item.tenant), (evidence.media, evidence.body))
 
     def _head(self, action_id: str) -> Head:
         head = self._heads.get(action_id)
@@ -307,13 +304,15 @@ class Transaction:
             self.all(rows.CLOSE_INCIDENT, (item.projection.updated_us, item.tenant, incident_id))
 
     def _erase(self, item: Append, erases: Erasure) -> None:
-        """Seldom, so it is written at once; after what the group has gathered, which may refer to it."""
+        """Seldom, so it is written at once; after what the group has gathered, which may be what is erased."""
         self.flush()
-        for digest in erases.digests:
-            values = {"raw": bytes.fromhex(digest), "digest": digest.encode()}
-            self.all(rows.ERASE, values | {"tenant": item.tenant, "as_of": erases.as_of_seq, "id": item.action_id})
-        self._known.contracts.clear()
-        self.anything_erased = True
+        raw = packing.bodies([bytes.fromhex(digest) for digest in erases.digests])
+        self.all(rows.ERASE, {"id": item.action_id, "tenant": item.tenant, "digests": raw})
+
+    def anything_erased(self) -> bool:
+        """Whether any evidence of the ledger was erased: its object may have been removed since it was put."""
+        [(erased,)] = self.all(rows.ANYTHING_ERASED, ())
+        return cast("bool", erased)
 
     # --- leases, looks -------------------------------------------------------------------------------
 
@@ -350,10 +349,11 @@ class Transaction:
 
     # --- writing -------------------------------------------------------------------------------------
 
-    def _evidence_row(self, name: tuple[bytes, str]) -> rows.Row:
-        media, body = self._evidence[name]
-        kept = self.outside.get(name)
-        return (body, media, "", 0, *name) if kept is None else (b"", media, kept.place, len(kept.body), *name)
+    def _evidence_row(self, raw: bytes, tenant: str, media: str, body: bytes) -> rows.Row:
+        kept = self.outside.get((raw, tenant))
+        if kept is None:
+            return (body, media, "", 0, raw, tenant)
+        return (b"", media, kept.place, len(kept.body), raw, tenant)
 
     def _write(self) -> None:
         """Inside a pipeline. Tables, and the rows of each, come in one order, so that nobody waits in a ring."""
@@ -366,11 +366,13 @@ class Transaction:
             self._execute(rows.SETTLE_KEYS, packing.settled(sorted(self._settled.items())))
         if self._keys:
             self._write_keys()
-        if self._evidence:
-            values = packing.evidence([self._evidence_row(name) for name in sorted(self._evidence)])
-            self._execute(rows.PUT_EVIDENCE, values)
-            if self.anything_erased:
-                self._execute(rows.PUT_EVIDENCE_AGAIN, values)
+        if self._texts:
+            texts = [self._evidence_row(*name, *self._texts[name]) for name in sorted(self._texts)]
+            self._execute(rows.PUT_TEXTS, packing.contracts(texts))
+        if self._payloads:
+            kept = sorted(self._payloads.items())
+            payloads = [(*self._evidence_row(raw, *value), action_id) for (action_id, raw), value in kept]
+            self._execute(rows.PUT_PAYLOADS, packing.payloads(payloads))
         if self._counts:
             for (tenant, subject, name), (reset, value) in sorted(self._counts.items()):
                 if reset:
@@ -380,7 +382,8 @@ class Transaction:
         for gathered in (self._was, self._keys_found, self._keys, self._settled, self._projections, self._counts):
             gathered.clear()
         self._events.clear()
-        self._evidence.clear()
+        self._texts.clear()
+        self._payloads.clear()
 
     def _write_keys(self) -> None:
         new, taken = [], []

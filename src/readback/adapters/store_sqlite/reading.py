@@ -142,25 +142,33 @@ class Queries:
         sql = f"SELECT min(action_id) FROM {action} WHERE stamp = ? AND tenant = ? AND stamp <> ''"  # noqa: S608
         return cast("str | None", self._rows(sql, (stamp, tenant))[0][0])
 
-    def evidence(self, tenant: str, digest: str) -> Evidence | None:
+    def evidence(self, tenant: str, action_id: str, digest: str) -> Evidence | None:
         try:
             raw = bytes.fromhex(digest)
         except ValueError:
             return None
-        found = self._rows("SELECT media, body FROM evidence WHERE digest = ? AND tenant = ?", (raw, tenant))
-        if not found or found[0][1] is None:
+        found = self._rows(rows.SELECT_EVIDENCE, (action_id, tenant, raw))
+        if not found:
             return None
         media, body = cast("tuple[str, bytes]", found[0])
         if sha256_hex(body) != digest:
             raise StoreCorruptError(f"Evidence {digest} has other bytes than its digest says.")
         return Evidence(digest=digest, media=media, body=body)
 
-    def erased(self, tenant: str, digest: str) -> bool:
+    def erased(self, tenant: str, action_id: str, digest: str) -> bool:
         try:
             raw = bytes.fromhex(digest)
         except ValueError:
             return False
-        return bool(self._rows(rows.IS_ERASED, (raw, tenant)))
+        return bool(self._rows(rows.IS_ERASED, (action_id, raw, tenant)))
+
+    def keeper(self, tenant: str, digest: str) -> str | None:
+        try:
+            raw = bytes.fromhex(digest)
+        except ValueError:
+            return None
+        found = self._many_rows(rows.KEEPER, (raw, tenant))
+        return cast("str", found[0][0]) if found else None
 
     def last_seq(self) -> int:
         return cast("int | None", self._rows("SELECT max(seq) FROM event", ())[0][0]) or 0
@@ -222,7 +230,8 @@ class Queries:
         return cast("int", self._rows(rows.IN_FLIGHT, (tenant,))[0][0])
 
     def evidence_bytes(self, tenant: str) -> int:
-        return cast("int", self._rows(rows.EVIDENCE_BYTES, (tenant,))[0][0])
+        found = self._rows(rows.EVIDENCE_BYTES, (tenant,))
+        return cast("int", found[0][0]) if found else 0
 
     # --- what is due ---------------------------------------------------------------------------------
 

@@ -73,17 +73,32 @@ PUT_KEY: Final = statement(
 SETTLE_KEY: Final = (
     "UPDATE idempotency SET status = ?, expires_us = ? WHERE tenant = ? AND key_hash = ? AND action_id = ?"
 )
-PUT_EVIDENCE: Final = (
-    "INSERT INTO evidence (tenant, digest, media, body) VALUES (?, ?, ?, ?)"
-    " ON CONFLICT (digest, tenant) DO UPDATE SET media = excluded.media, body = excluded.body WHERE body IS NULL"
+PUT_PAYLOAD: Final = (
+    "INSERT INTO payload (action_id, tenant, digest, media, body) VALUES (?, ?, ?, ?, ?)"
+    " ON CONFLICT (action_id, digest) DO UPDATE SET media = excluded.media, body = excluded.body WHERE body IS NULL"
+    " RETURNING tenant, length(body)"
 )
-"""What was erased and is recorded again has its bytes again; what is there stays as it is."""
-ERASE: Final = (
-    "UPDATE evidence SET media = '', body = NULL WHERE digest = ? AND tenant = ? AND NOT EXISTS (SELECT 1 FROM event"
-    " WHERE seq > ? AND action_id <> ? AND kind <> 'erased' AND instr(envelope, ?) > 0 AND EXISTS (SELECT 1 FROM action"
-    " WHERE action.action_id = event.action_id AND action.tenant = evidence.tenant))"
+"""What was erased and is recorded again has its bytes again; what is there stays as it is, and is not answered."""
+PUT_CONTRACT: Final = (
+    "INSERT INTO contract_text (tenant, digest, media, body) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+    " RETURNING tenant, length(body)"
 )
-IS_ERASED: Final = "SELECT 1 FROM evidence WHERE digest = ? AND tenant = ? AND body IS NULL AND media = ''"
+PUT_WEIGHT: Final = (
+    "INSERT INTO weight (tenant, bytes) VALUES (?, ?) ON CONFLICT DO UPDATE SET bytes = bytes + excluded.bytes"
+)
+ERASABLE: Final = "SELECT id, length(body) FROM payload WHERE action_id = ? AND digest = ? AND body IS NOT NULL"
+ERASE: Final = "UPDATE payload SET media = '', body = NULL WHERE id = ?"
+SELECT_EVIDENCE: Final = (
+    "SELECT media, body FROM payload WHERE action_id = ?1 AND digest = ?3 AND tenant = ?2 AND body IS NOT NULL"
+    " UNION ALL SELECT media, body FROM contract_text WHERE tenant = ?2 AND digest = ?3"
+)
+IS_ERASED: Final = (
+    "SELECT 1 FROM payload WHERE action_id = ? AND digest = ? AND tenant = ? AND body IS NULL AND media = ''"
+)
+KEEPER: Final = (
+    "SELECT action_id FROM payload INDEXED BY payload_of_action WHERE digest = ? AND tenant = ?"
+    " ORDER BY body IS NULL LIMIT 1"
+)
 PUT_COUNT: Final = (
     "INSERT INTO counter (tenant, subject, name, value) VALUES (?, ?, ?, ?)"
     " ON CONFLICT DO UPDATE SET value = value + excluded.value"
@@ -124,7 +139,7 @@ As a join it would cost four times as much, before every action.
 """
 FORGET_PACE: Final = "DELETE FROM counter WHERE tenant = ? AND subject = ? AND CAST(name AS INTEGER) < ?"
 SELECT_PACE: Final = "SELECT CAST(name AS INTEGER), value FROM counter WHERE tenant = ? AND subject = ?"
-EVIDENCE_BYTES: Final = "SELECT coalesce(sum(length(body)), 0) FROM evidence WHERE tenant = ?"
+EVIDENCE_BYTES: Final = "SELECT bytes FROM weight WHERE tenant = ?"
 IN_FLIGHT: Final = (
     "SELECT count(*) FROM action WHERE tenant = ? AND ready_us IS NOT NULL AND state <> 'reconciled_success'"
 )
@@ -160,6 +175,11 @@ NOT_READY_WHEN_DUE: Final = (
 KEY_OF_NOBODY: Final = (
     "SELECT key_hash FROM idempotency AS held WHERE NOT EXISTS (SELECT 1 FROM action WHERE"
     " action.action_id = held.action_id AND action.tenant = held.tenant AND action.key_hash = held.key_hash) LIMIT 20"
+)
+MISWEIGHED: Final = (
+    "SELECT tenant, sum(bytes), sum(counted) FROM (SELECT tenant, length(body) AS bytes, 0 AS counted FROM payload"
+    " UNION ALL SELECT tenant, length(body), 0 FROM contract_text UNION ALL SELECT tenant, 0, bytes FROM weight)"
+    " GROUP BY tenant HAVING coalesce(sum(bytes), 0) <> sum(counted) LIMIT 20"
 )
 FREEZE_OF_NOBODY: Final = (
     "SELECT tenant, subject FROM freeze AS held WHERE NOT EXISTS (SELECT 1 FROM action WHERE"

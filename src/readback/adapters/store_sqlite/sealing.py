@@ -6,7 +6,7 @@ keeps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import chain, groupby, starmap
 from operator import itemgetter
 from typing import Any, Final, cast
@@ -17,7 +17,7 @@ from readback.canon.frozen import dataclass
 from readback.domain.errors import StoreCorruptError
 from readback.ledger.frontier import HashTile
 from readback.ports.log import AnchorMark, SealedHead
-from readback.ports.store import KeyRecord, StoredEvent, StoredProjection
+from readback.ports.store import Kept, KeyRecord, StoredEvent, StoredProjection
 
 TILES_A_PIECE: Final = 64
 HEADS_A_PIECE: Final = 512
@@ -93,7 +93,11 @@ def _of_tenant(columns: str, table: str, name: str, more: str = "") -> str:
     return rows.statement("SELECT", columns, "FROM", table, "WHERE tenant = ? AND", name, "IN (", marks, ")", more)
 
 
-_BODIES: Final = _of_tenant("digest, media, body", "evidence", "digest", f"AND length(body) <= {BODY_AT_ONCE_MAX}")
+_TEXTS: Final = _of_tenant("digest, media, body", "contract_text", "digest")
+_PAYLOADS: Final = rows.statement(
+    "SELECT action_id, digest, media, body FROM payload WHERE tenant = ? AND action_id IN (",
+    ", ".join("?" * rows.LOOKED_UP_AT_ONCE), f") AND length(body) <= {BODY_AT_ONCE_MAX}",
+)  # fmt: skip
 _KEYS: Final = _of_tenant(rows.KEY_COLUMNS, "idempotency", "key_hash")
 _ACTIONS: Final = rows.statement(
     "SELECT", rows.STORED_COLUMNS, "FROM action WHERE action_id > ? ORDER BY action_id LIMIT ?"
@@ -159,10 +163,17 @@ class SealedQueries:
                 yield each, events.get(each.projection.action_id, [])
             after = last
 
-    def bodies(self, tenant: str, digests: Sequence[str]) -> dict[str, tuple[str, bytes]]:
-        named = _named(digests)
-        found: list[Any] = self._of_tenant(_BODIES, tenant, [*named])
-        return {named[raw]: (media, body) for raw, media, body in found}
+    def bodies(self, tenant: str, asked: Collection[Kept]) -> dict[Kept, tuple[str, bytes]]:
+        named = _named([digest for action_id, digest in asked if not action_id])
+        texts: list[Any] = self._of_tenant(_TEXTS, tenant, [*named])
+        found: dict[Kept, tuple[str, bytes]] = {("", named[raw]): (media, body) for raw, media, body in texts}
+        actions = dict.fromkeys(action_id for action_id, _ in asked if action_id)
+        payloads: list[Any] = self._of_tenant(_PAYLOADS, tenant, [*actions])
+        for action_id, raw, media, body in payloads:
+            name = (action_id, raw.hex())
+            if name in asked:
+                found[name] = (media, body)
+        return found
 
     def keys(self, tenant: str, key_hashes: Sequence[str]) -> dict[str, KeyRecord]:
         found: list[Any] = self._of_tenant(_KEYS, tenant, key_hashes)

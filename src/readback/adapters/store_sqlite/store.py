@@ -184,6 +184,10 @@ class SqliteStore(SealedQueries, Outgoing, Queries):
         held = [f"The key {row[0]!s} is held by no action that has it." for row in kept]
         frozen = self._many_rows(rows.FREEZE_OF_NOBODY)
         held += [f"In tenant {row[0]!s} {row[1]!s} is frozen by no action that is there." for row in frozen]
+        held += [
+            f"The evidence of tenant {row[0]!s} has {row[1] or 0!s} bytes, and {row[2]!s} are counted."
+            for row in self._many_rows(rows.MISWEIGHED)
+        ]
         step = self._step()
         version = cast("int", self._many_rows("PRAGMA user_version")[0][0])
         beside = unlike(cast("list[Object]", self._many_rows(OBJECTS)), step)

@@ -22,6 +22,7 @@ from readback.ports.store import (
     AppendResult,
     Crowded,
     Erasure,
+    Evidence,
     Freeze,
     Frozen,
     KeyRecord,
@@ -29,7 +30,7 @@ from readback.ports.store import (
     Projection,
     VersionConflict,
 )
-from readback.ports.store_rules import MINUTE_US, PACE, becomes_due_us, may_have_key, paced
+from readback.ports.store_rules import MINUTE_US, PACE, becomes_due_us, is_contract, may_have_key, paced
 
 KNOWN_HEADS_MAX: Final = 4096
 """Actions whose version is remembered between transactions; about 2 MB."""
@@ -100,7 +101,8 @@ class Transaction:
         self._settled: dict[tuple[str, str, str], tuple[str, int]] = {}
         self._projections: dict[str, Projection] = {}
         self._events: list[rows.Row] = []
-        self._evidence: list[rows.Row] = []
+        self._payloads: list[rows.Row] = []
+        self._texts: list[rows.Row] = []
         self._counts: dict[tuple[str, str, str], tuple[bool, int]] = {}
 
     def look_up(self, items: Sequence[Append]) -> None:
@@ -141,11 +143,7 @@ class Transaction:
         seq = self._add_events(item, head)
         self._projections[item.action_id] = item.projection
         for evidence in item.evidence:
-            if evidence.digest == item.projection.contract_hash:
-                if (item.tenant, evidence.digest) in self._known.contracts:
-                    continue
-                self._known.contracts.add((item.tenant, evidence.digest))
-            self._evidence.append((item.tenant, bytes.fromhex(evidence.digest), evidence.media, evidence.body))
+            self._keep(item, evidence)
         if item.reserve is not None:
             self._keys[name] = item.reserve
             if new:
@@ -175,15 +173,16 @@ class Transaction:
             run(rows.SETTLE_KEY, [(*value, *name) for name, value in self._settled.items()])
         if self._keys:
             self._flush_keys()
-        if self._evidence:
-            run(rows.PUT_EVIDENCE, self._evidence)
+        if self._payloads or self._texts:
+            self._flush_evidence()
         if self._counts:
             run(rows.RESET_COUNT, [name for name, (reset, _) in self._counts.items() if reset])
             run(rows.PUT_COUNT, [(*name, value) for name, (_, value) in self._counts.items() if value])
         for gathered in (self._found, self._keys, self._settled, self._projections, self._counts):
             gathered.clear()
         self._events.clear()
-        self._evidence.clear()
+        self._payloads.clear()
+        self._texts.clear()
         self._new_keys.clear()
 
     def take_lease(self, values: dict[str, rows.Value]) -> int | None:
@@ -265,6 +264,14 @@ class Transaction:
             seq = cast("int | None", last) or 0
         return seq
 
+    def _keep(self, item: Append, evidence: Evidence) -> None:
+        raw = bytes.fromhex(evidence.digest)
+        if not is_contract(item.projection, evidence.digest):
+            self._payloads.append((item.action_id, item.tenant, raw, evidence.media, evidence.body))
+        elif (item.tenant, evidence.digest) not in self._known.contracts:
+            self._known.contracts.add((item.tenant, evidence.digest))
+            self._texts.append((item.tenant, raw, evidence.media, evidence.body))
+
     def _settle(self, item: Append, status: str, expires_us: int) -> None:
         name = (item.tenant, item.projection.key_hash)
         record = self._keys.get(name)
@@ -318,12 +325,12 @@ class Transaction:
         run(rows.CLOSE_INCIDENT, [(at_us, item.tenant, incident_id) for incident_id in item.closes])
 
     def _erase(self, item: Append, erases: Erasure) -> None:
-        """Seldom, so it is written at once; after what the group has gathered, which may refer to it."""
+        """Seldom, so it is written at once; after what the group has gathered, which may be what is erased."""
         self.flush()
-        named = ((digest, bytes.fromhex(digest)) for digest in erases.digests)
-        values = [(raw, item.tenant, erases.as_of_seq, item.action_id, digest.encode()) for digest, raw in named]
-        self._connection.executemany(rows.ERASE, values)
-        self._known.contracts.clear()  # one of them may be what was erased
+        for digest in erases.digests:
+            for row_id, size in self._all(rows.ERASABLE, (item.action_id, bytes.fromhex(digest))):
+                self._all(rows.ERASE, (row_id,))
+                self._all(rows.PUT_WEIGHT, (item.tenant, -cast("int", size)))
 
     # --- writing -------------------------------------------------------------------------------------
 
@@ -333,6 +340,14 @@ class Transaction:
             run(rows.INSERT_KEY, [rows.key_values(self._keys[name]) for name in new])
         if len(new) < len(self._keys):
             run(rows.PUT_KEY, [rows.key_values(record) for name, record in self._keys.items() if name not in new])
+
+    def _flush_evidence(self) -> None:
+        """What is new of it, and by how much that makes each tenant's heavier."""
+        run, added = self._connection.executemany, dict[str, int]()
+        for sql, values in ((rows.PUT_PAYLOAD, self._payloads), (rows.PUT_CONTRACT, self._texts)):
+            for tenant, size in cast("Iterator[tuple[str, int]]", run(sql, values)) if values else ():
+                added[tenant] = added.get(tenant, 0) + size
+        run(rows.PUT_WEIGHT, added.items())
 
     def _flush_projections(self) -> None:
         new: list[rows.Row] = []

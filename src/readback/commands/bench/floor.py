@@ -15,7 +15,8 @@ import apsw
 from readback.ports.store import Append
 
 EVENT = "insert into event values (?, ?, ?, ?, ?, ?, ?)"
-EVIDENCE = "insert or ignore into evidence (tenant, digest, media, body) values (?, ?, ?, ?)"
+PAYLOAD = "insert into payload (action_id, tenant, digest, media, body) values (?, ?, ?, ?, ?)"
+WEIGHT = "insert into weight (tenant, bytes) values (?, ?) on conflict do update set bytes = bytes + excluded.bytes"
 KEY = "insert into idempotency values (?, ?, ?, ?, ?, ?, ?)"
 SETTLE = "update idempotency set status = ?, expires_us = ? where tenant = ? and key_hash = ? and action_id = ?"
 
@@ -68,9 +69,9 @@ class Floor:
             self._db.execute(self._update, (*(values[c] for c in self._changing), name))
             self._db.execute(SETTLE, ("COMPLETED", at_us, append.tenant, key, name))
         for evidence in append.evidence:
-            shared = evidence.digest == append.projection.contract_hash
-            digest = bytes.fromhex(evidence.digest) if shared else os.urandom(32)
-            self._db.execute(EVIDENCE, (append.tenant, digest, evidence.media, evidence.body))
+            if evidence.digest != append.projection.contract_hash:  # its text is there, as it is for most actions
+                self._db.execute(PAYLOAD, (name, append.tenant, os.urandom(32), evidence.media, evidence.body))
+                self._db.execute(WEIGHT, (append.tenant, len(evidence.body)))
 
     def close(self) -> None:
         self._db.close()

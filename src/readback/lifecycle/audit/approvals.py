@@ -65,16 +65,16 @@ def _request_faults(action: Action, asking: Asked, event: Event, request: Mappin
         yield f"Action {action.id} asks for an approval of something else than its request."
 
 
-def _token(store: LedgerStore, tenant: str, digest: str) -> ApprovalToken | None:
+def _token(store: LedgerStore, action: Action, digest: str) -> ApprovalToken | None:
     try:
-        found = store.evidence(tenant, digest)
+        found = store.evidence(action.tenant, action.id, digest)
         return None if found is None else token_of(found.body)
     except ReadbackError:
         return None  # evidence that is damaged is named by its digest
 
 
 def _token_faults(store: LedgerStore, action: Action, asking: Asked, event: Event) -> Iterator[str]:
-    data, token = event.data, _token(store, action.tenant, event.refs.get("token", ""))
+    data, token = event.data, _token(store, action, event.refs.get("token", ""))
     if token is None:
         yield f"Action {action.id} keeps what is no token of {data.get('approver')!r}."
         return
@@ -114,7 +114,7 @@ def _signature_faults(
     store: LedgerStore, action: Action, asking: Asked, event: Event, known: tuple[Mapping[str, Json], Approvals]
 ) -> Iterator[str]:
     request, approvals = known
-    found = [_token(store, action.tenant, one.ref) for one in asking.signed]
+    found = [_token(store, action, one.ref) for one in asking.signed]
     tokens = [token for token in found if token is not None]
     listed = approvals.policy.past(asking.policy)
     said = check_approvals(bound_of(action, asking, request), listed, tokens, event.at_us, approvals.verify)

@@ -16,9 +16,10 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field, fields
+from functools import partial
 from itertools import islice
 from operator import attrgetter, itemgetter
-from typing import Final
+from typing import Final, TypeAlias
 
 from readback.canon import ReadbackError
 from readback.canon.frozen import dataclass
@@ -46,7 +47,7 @@ from readback.lifecycle.audit.entries import (
     piece_faults,
     placed,
 )
-from readback.lifecycle.audit.erasure import Erasures, is_gone
+from readback.lifecycle.audit.erasure import erasure_faults, is_gone
 from readback.lifecycle.audit.heads import Heads
 from readback.lifecycle.audit.outbox import Positions
 from readback.lifecycle.audit.request import request_faults
@@ -58,7 +59,7 @@ from readback.lifecycle.projection import projection_of
 from readback.lifecycle.resume import fold_opened
 from readback.lifecycle.saga_run import fold_saga, projection_of_saga
 from readback.lifecycle.sealing.authority import Authority
-from readback.ports.store import KeyRecord, LedgerStore, Projection, StoredEvent, StoredProjection
+from readback.ports.store import Kept, KeyRecord, LedgerStore, Projection, StoredEvent, StoredProjection
 
 FAULTS_KEPT_MAX: Final = 100
 ACTIONS_AT_ONCE: Final = 64
@@ -71,6 +72,10 @@ _PROPOSED: Final = EventKind.PROPOSED
 _PENDING: Final = KeyStatus.PENDING
 _CRITICAL: Final = SideEffect.CRITICAL_MUTATION
 _LEAF: Final = attrgetter("leaf")
+_CONTRACT: Final = "contract"
+"""The reference to what the tenant keeps once for many actions."""
+_Ref: TypeAlias = tuple[Opened, str, str]
+"""An entry, the name of one of its references, and the digest."""
 _LEAF_OF_PLACED: Final = itemgetter(2)
 LEASED: Final = frozenset({"lease_owner", "lease_until_us"})
 """Columns that no event tells: who works on an action now. A wrong one delays work, and decides nothing."""
@@ -97,7 +102,6 @@ class AuditReport:
     faults: list[Fault] = field(default_factory=list)
     faults_total: int = 0
     truncation: str = TRUNCATION
-    erasures: Erasures = field(default_factory=Erasures)
     counters: Counters = field(default_factory=Counters)
     approvals: Approvals | None = None
     """By whose list signatures of people were checked; None where they were not."""
@@ -191,8 +195,6 @@ def audit(
     report.add(Fault("control", what, action_id=action_id) for action_id, what in wrong)
     report.add(Fault("reliance", what, action_id=action_id) for action_id, what in audit_claims.made_up(store))
     report.add(Fault("counter", what) for what in report.counters.compare(store, report.head_seq))
-    there = report.erasures.compare(store)  # 6
-    report.add(Fault("evidence.not-erased", what, action_id=action_id) for action_id, what in there)
     report.add(Fault("outbox", what, seq) for seq, what in Positions(store, report.head_seq).compare())  # 8
     return report
 
@@ -263,15 +265,27 @@ def _open(looks: list[_Look], controls: Controls) -> None:
         controls.take(read, look.opened)
 
 
-def _wanted(looks: list[_Look]) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
-    """Digests of evidence, and key hashes, by tenant."""
-    digests: dict[str, set[str]] = {}
+def _wanted(looks: list[_Look]) -> tuple[dict[str, set[Kept]], dict[str, set[str]]]:
+    """Evidence, and key hashes, by tenant."""
+    evidence: dict[str, set[Kept]] = {}
     keys: dict[str, set[str]] = {}
     for look in looks:
         projection = look.held.projection
         keys.setdefault(projection.tenant, set()).add(projection.key_hash)
-        digests.setdefault(projection.tenant, set()).update(*[one.event.refs.values() for one in look.opened])
-    return digests, keys
+        evidence.setdefault(projection.tenant, set()).update(map(_kept, _refs(look)))
+    return evidence, keys
+
+
+def _refs(look: _Look) -> Iterator[_Ref]:
+    """What its entries refer to."""
+    for one in look.opened:
+        for name, digest in one.event.refs.items():
+            yield one, name, digest
+
+
+def _kept(ref: _Ref) -> Kept:
+    one, name, digest = ref
+    return ("" if name == _CONTRACT else one.action_id, digest)
 
 
 def _orphans(store: LedgerStore) -> Iterator[Fault]:
@@ -327,8 +341,8 @@ def _check_folded(store: LedgerStore, shelf: Shelf, look: _Look, report: AuditRe
         yield fault("action.fold", f"An entry of action {projection.action_id} lacks what its kind needs: {error}.")
         return
     if look.erases:
-        for what in report.erasures.read(store, projection.tenant, opened):
-            yield fault("erasure", what)
+        for code, what in erasure_faults(store, projection.tenant, opened):
+            yield fault(code, what)
     if saga is not None:
         for code, what in _saga_faults(store, shelf, look, saga, report):
             yield fault(code, what)
@@ -349,7 +363,8 @@ def _saga_faults(
         yield "evidence", what
     for what in report.signatures.read(shelf, look.opened, critical=saga.side_effect is _CRITICAL):
         yield "signature", what
-    yield from audit_saga.check_saga(store, saga, look.opened, lambda digest: shelf.loaded(saga.tenant, digest))
+    loaded = partial(shelf.loaded, saga.tenant, saga.id)
+    yield from audit_saga.check_saga(store, saga, look.opened, loaded)
 
 
 def _action_faults(
@@ -365,8 +380,8 @@ def _action_faults(
         yield "action.identity", what
     for what in _evidence(store, shelf, action.tenant, look, report):
         yield "evidence", what
-    contract = shelf.loaded(action.tenant, action.contract_ref, shared=True)
-    request = shelf.loaded(action.tenant, action.request_ref)
+    contract = shelf.loaded(action.tenant, "", action.contract_ref)
+    request = shelf.loaded(action.tenant, action.id, action.request_ref)
     for what in request_faults(action, contract, request):
         yield "evidence", what
     if action.context:
@@ -416,27 +431,27 @@ def _evidence(store: LedgerStore, shelf: Shelf, tenant: str, look: _Look, report
     opened = look.opened
     if tenant == look.held.projection.tenant and shelf.is_whole(tenant):  # as most are
         return
-    new = shelf.unseen(tenant, set().union(*[one.event.refs.values() for one in opened]))
+    new = shelf.unseen(tenant, set(map(_kept, _refs(look))))
     report.evidence += len(new)
-    for one in opened:
-        for name, digest in one.event.refs.items():
-            if digest not in new:
-                continue
-            what = f"The {name} of action {one.action_id}, version {one.version}"
-            try:
-                found = shelf.evidence(tenant, digest)
-            except StoreCorruptError as error:
-                yield f"{what}: {error.message}"
-                continue
-            if found is None and is_gone(store, tenant, digest, let_go_by(opened)):
-                report.erased += 1
-            elif found is None:
-                yield f"{what} ({digest}) is not there."
-            elif found.media != MEDIA:
-                yield f"{what} is kept as {found.media!r}."
-            else:
-                new.discard(digest)
-                shelf.note(tenant, {digest})
+    for ref in _refs(look):
+        (one, name, digest), kept = ref, _kept(ref)
+        if kept not in new:
+            continue
+        what = f"The {name} of action {one.action_id}, version {one.version}"
+        try:
+            found = shelf.evidence(tenant, *kept)
+        except StoreCorruptError as error:
+            yield f"{what}: {error.message}"
+            continue
+        if found is None and is_gone(store, tenant, kept, let_go_by(opened)):
+            report.erased += 1
+        elif found is None:
+            yield f"{what} ({digest}) is not there."
+        elif found.media != MEDIA:
+            yield f"{what} is kept as {found.media!r}."
+        else:
+            new.discard(kept)
+            shelf.note(tenant, {kept})
 
 
 # --- 4. idempotency ---

@@ -13,7 +13,7 @@ from typing import Final
 
 from readback.canon import Json, ReadbackError, parse_json
 from readback.domain.errors import StoreCorruptError, StoreError
-from readback.ports.store import Evidence, KeyRecord, LedgerStore
+from readback.ports.store import Evidence, Kept, KeyRecord, LedgerStore
 
 MEDIA: Final = "application/json"
 DIGESTS_KEPT_MAX: Final = 4096
@@ -22,7 +22,7 @@ CONTRACTS_KEPT_MAX: Final = 64
 """Contracts that many actions share are not read again for each: parsed, so many of them."""
 
 
-_NONE: Final[frozenset[str]] = frozenset()
+_NONE: Final[frozenset[Kept]] = frozenset()
 _NO_KEYS: Final[Mapping[str, KeyRecord]] = MappingProxyType({})
 _MEDIA: Final = frozenset({MEDIA})
 
@@ -32,19 +32,19 @@ class Shelf:
 
     def __init__(self, store: LedgerStore) -> None:
         self._store = store
-        self._sound: dict[str, dict[str, tuple[str, bytes]]] = {}
-        """By tenant and digest: media and bytes of what has the bytes that its digest says."""
-        self._false: set[tuple[str, str]] = set()
-        self._seen: dict[str, set[str]] = {}
-        """By tenant, digests of what was found to be sound in an action before."""
+        self._sound: dict[str, dict[Kept, tuple[str, bytes]]] = {}
+        """By tenant: media and bytes of what has the bytes that its digest says."""
+        self._false: set[tuple[str, Kept]] = set()
+        self._seen: dict[str, set[Kept]] = {}
+        """By tenant, the contracts' texts that were found to be sound in an action before."""
         self._whole: set[str] = set()
         """Tenants of whose evidence everything that was asked for last is sound, and of the kind that evidence is."""
         self._room = DIGESTS_KEPT_MAX
         self._keys: dict[str, dict[str, KeyRecord]] = {}
-        self._parsed: dict[tuple[str, str], dict[str, Json]] = {}
-        self._contracts: dict[tuple[str, str], dict[str, Json]] = {}
+        self._parsed: dict[tuple[str, Kept], dict[str, Json]] = {}
+        self._contracts: dict[tuple[str, Kept], dict[str, Json]] = {}
 
-    def fill(self, digests: Mapping[str, set[str]], keys: Mapping[str, set[str]]) -> int:
+    def fill(self, evidence: Mapping[str, set[Kept]], keys: Mapping[str, set[str]]) -> int:
         """Fetches evidence that was not seen yet, and idempotency records, by tenant, in place of what was there.
 
         How many pieces those tenants have of whom `is_whole` will say that there is nothing wrong with any.
@@ -53,13 +53,13 @@ class Shelf:
         self._parsed.clear()
         self._whole.clear()
         seen = 0
-        for tenant, wanted in digests.items():
+        for tenant, wanted in evidence.items():
             new = self.unseen(tenant, wanted)
-            held = self._store.bodies(tenant, [*new])
-            sound = {digest: one for digest, one in held.items() if sha256(one[1]).hexdigest() == digest}
+            held = self._store.bodies(tenant, new)
+            sound = {name: one for name, one in held.items() if sha256(one[1]).hexdigest() == name[1]}
             self._sound[tenant] = sound
             if len(sound) < len(held):
-                self._false |= {(tenant, digest) for digest in held.keys() - sound.keys()}
+                self._false |= {(tenant, name) for name in held.keys() - sound.keys()}
             elif sound.keys() == new and _MEDIA.issuperset([media for media, _ in sound.values()]):
                 self._whole.add(tenant)
                 self.note(tenant, new)
@@ -72,45 +72,46 @@ class Shelf:
         """Whether everything that the tenant's actions at hand refer to is sound, and of the kind that evidence is."""
         return tenant in self._whole
 
-    def unseen(self, tenant: str, digests: set[str]) -> set[str]:
+    def unseen(self, tenant: str, evidence: set[Kept]) -> set[Kept]:
         """Those of them that were not noted."""
-        return digests - self._seen.get(tenant, _NONE)
+        return evidence - self._seen.get(tenant, _NONE)
 
-    def note(self, tenant: str, digests: set[str]) -> None:
-        """These are sound; some of them are remembered."""
-        if self._room > 0:
-            self._room -= len(digests)
-            self._seen.setdefault(tenant, set()).update(digests)
+    def note(self, tenant: str, evidence: set[Kept]) -> None:
+        """These are sound; some of them, which other actions have too, are remembered."""
+        shared = [name for name in evidence if not name[0]]
+        if self._room > 0 and shared:
+            self._room -= len(shared)
+            self._seen.setdefault(tenant, set()).update(shared)
 
-    def evidence(self, tenant: str, digest: str) -> Evidence | None:
+    def evidence(self, tenant: str, action_id: str, digest: str) -> Evidence | None:
         """As the store: raises StoreCorruptError for other bytes than the digest says."""
-        held = self._sound.get(tenant, {}).get(digest)
+        held = self._sound.get(tenant, {}).get((action_id, digest))
         if held is not None:
             return Evidence(digest, *held)
-        if (tenant, digest) in self._false:
+        if (tenant, (action_id, digest)) in self._false:
             raise StoreCorruptError(f"Evidence {digest} has other bytes than its digest says.")
-        return self._store.evidence(tenant, digest)
+        return self._store.evidence(tenant, action_id, digest)
 
     def key(self, tenant: str, key_hash: str) -> KeyRecord | None:
         """As the store."""
         found = self._keys.get(tenant, _NO_KEYS).get(key_hash)
         return found if found is not None else self._store.key(tenant, key_hash)
 
-    def loaded(self, tenant: str, digest: str, *, shared: bool = False) -> dict[str, Json]:
-        """The object that evidence holds; empty where there is none. `shared`: a contract, which others have too."""
-        at = (tenant, digest)
+    def loaded(self, tenant: str, action_id: str, digest: str) -> dict[str, Json]:
+        """The object that evidence holds; empty where there is none. No action: a contract, which many have."""
+        at = (tenant, (action_id, digest))
         known = self._contracts.get(at) or self._parsed.get(at)
         if known is not None:
             return known
         try:
-            found = self.evidence(tenant, digest)
+            found = self.evidence(tenant, action_id, digest)
             body = parse_json(found.body) if found is not None else None
         except (StoreCorruptError, ReadbackError) as error:
             if isinstance(error, StoreError) and not isinstance(error, StoreCorruptError):
                 raise
             return {}  # named already, by its digest
         made = body if isinstance(body, dict) else {}
-        if shared and len(self._contracts) < CONTRACTS_KEPT_MAX:
+        if not action_id and len(self._contracts) < CONTRACTS_KEPT_MAX:
             self._contracts[at] = made
         else:
             self._parsed[at] = made

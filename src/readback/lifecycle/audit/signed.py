@@ -173,7 +173,7 @@ def _claim(one: Opened, version: int) -> bytes:
 
 def _kept(shelf: Shelf, one: Opened) -> SignedWord | None:
     try:
-        found = shelf.evidence(one.tenant, one.event.refs[TOKEN])
+        found = shelf.evidence(one.tenant, one.action_id, one.event.refs[TOKEN])
         return None if found is None else signed_word_of(found.body)
     except ReadbackError as error:
         if isinstance(error, StoreError) and not isinstance(error, StoreCorruptError):

@@ -220,7 +220,7 @@ def _open(action: Action) -> Asked:
 def _bound(action: Action, asked: Asked) -> Generator[Step, Answer, Bound]:
     """The bytes made anew, which have to be those that were kept."""
     bound = bound_of(action, asked, (yield from load_kept(action)))
-    kept = yield from load(action.tenant, asked.payload)
+    kept = yield from load(action, asked.payload)
     if bound.bytes() != kept or sha256_hex(kept) != asked.payload:
         raise ApprovalError(
             f"What the ledger holds of action {action.id} is not what its approval was asked for.",

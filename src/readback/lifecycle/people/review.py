@@ -168,8 +168,8 @@ def _check(action: Action, order: Order, plans: PlanOf) -> Steps:
     check_person(order, action.principal, critical=needs_signature(action))
     plan = plans(action.contract)
     loaded = None if plan is None else plan.contract.hash == action.contract_hash
-    contract = yield from _load(action.tenant, action.contract_ref)
-    request = yield from _load(action.tenant, action.request_ref)
+    contract = yield from _load(action, action.contract_ref)
+    request = yield from _load(action, action.request_ref)
     refuse(order, standing_of(action, contract, request, loaded=loaded))
     if order.decision is Decision.REOPEN and (yield from left_behind(action)):
         raise ReviewError(
@@ -310,8 +310,8 @@ def _key_taken(holder: str) -> ReviewError:
     )
 
 
-def _load(tenant: str, digest: str) -> Generator[Step, Answer, dict[str, Json]]:
-    loaded = yield Load(tenant, digest)
+def _load(action: Action, digest: str) -> Generator[Step, Answer, dict[str, Json]]:
+    loaded = yield Load(action.tenant, action.id, digest)
     assert isinstance(loaded, Loaded)
     body = None if loaded.body is None else parse_json(loaded.body)
     return body if isinstance(body, dict) else {}

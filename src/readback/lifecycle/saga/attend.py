@@ -184,7 +184,7 @@ def _leased(found: Saga, engine: Engine) -> Generator[Step, Answer, SagaRun | No
 def _scope(found: Saga, engine: Engine) -> Generator[Step, Answer, Scope]:
     """In whose name it goes on: its own, whoever works on it. A broken glass counts where it is broken alone."""
     context = {key: str(value) for key, value in found.context.items()}
-    budget = yield from load_json(found.tenant, found.budget_ref)
+    budget = yield from load_json(found, found.budget_ref)
     return Scope(
         found.tenant,
         found.principal,

@@ -287,7 +287,7 @@ class _Desk:
     def _defined(self) -> Generator[Step, Answer, Definition]:
         if self.definition is None:
             saga = self.run.saga
-            self.definition = Definition.of((yield from load_json(saga.tenant, saga.definition_ref)), saga)
+            self.definition = Definition.of((yield from load_json(saga, saga.definition_ref)), saga)
         return self.definition
 
     def _plan(self, name: str) -> Plan:

@@ -102,10 +102,10 @@ def _value(saga: Saga, step: str, path: str, family: Mapping[str, Action]) -> Ge
     if source is None or standing_of(saga, step, family) is not Standing.DONE:
         raise UnresolvedError(f"Step {step!r} is not verified, so that nothing of it can be used.")
     if path.split(".")[0] == "requested":
-        body = yield from load_json(source.tenant, source.request_ref)
+        body = yield from load_json(source, source.request_ref)
         roots: dict[str, Json] = {"requested": body.get("requested") if isinstance(body, dict) else None}
     else:
-        roots = {"authoritative": (yield from load_json(source.tenant, source.reading_ref))}
+        roots = {"authoritative": (yield from load_json(source, source.reading_ref))}
         path = path if path.split(".")[0] == "authoritative" else f"authoritative.{path}"
     value = look(Path.named(path), roots)
     if value is None:

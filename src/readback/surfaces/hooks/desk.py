@@ -180,7 +180,7 @@ class Desk:
     def _asked(self, action_id: str) -> dict[str, Json]:
         """What an action was asked for, as it is kept."""
         action = fold(self.session.store.events(action_id))
-        kept = None if action is None else self.session.store.evidence(action.tenant, action.request_ref)
+        kept = None if action is None else self.session.store.evidence(action.tenant, action_id, action.request_ref)
         asked = parse_json(kept.body) if kept is not None else None
         requested = asked.get("requested") if isinstance(asked, dict) else None
         return requested if isinstance(requested, dict) else {}
