@@ -13,7 +13,7 @@ from readback.domain.events import Event, EventKind, Opened
 from readback.lifecycle.audit.control import Controls
 from readback.lifecycle.audit.shelf import MEDIA, Shelf
 from readback.lifecycle.control import Control
-from readback.ports.store import StoredEvent
+from readback.ports.store import Kept, StoredEvent
 
 MARKED = st.sampled_from(["freeze", "frozen_for", "lift", "incident", "severity", "closes", "other"])
 VALUES = st.sampled_from(["", "a cause", None, [], ["resource:a"], 0])
@@ -58,31 +58,31 @@ def test_entries_that_freeze_lift_open_and_close_are_kept_with_their_places() ->
 class _Held:
     """A store of evidence alone."""
 
-    def __init__(self, bodies: dict[str, tuple[str, bytes]]) -> None:
+    def __init__(self, bodies: dict[Kept, tuple[str, bytes]]) -> None:
         self._bodies = bodies
 
-    def bodies(self, tenant: str, digests: list[str]) -> dict[str, tuple[str, bytes]]:
-        return {digest: self._bodies[digest] for digest in digests if digest in self._bodies}
+    def bodies(self, tenant: str, asked: set[Kept]) -> dict[Kept, tuple[str, bytes]]:
+        return {name: self._bodies[name] for name in asked if name in self._bodies}
 
     def keys(self, tenant: str, key_hashes: list[str]) -> dict[str, Any]:
         return {}
 
 
-SOUND = {sha256_hex(body): (MEDIA, body) for body in (b"1", b"2", b"3")}
-FIRST = sha256_hex(b"1")
+SOUND = {("", sha256_hex(body)): (MEDIA, body) for body in (b"1", b"2", b"3")}
+FIRST = ("", sha256_hex(b"1"))
 
 
 @pytest.mark.parametrize(
     "held",
     [
-        {digest: one for digest, one in SOUND.items() if digest != FIRST},
+        {name: one for name, one in SOUND.items() if name != FIRST},
         SOUND | {FIRST: (MEDIA, b"one")},
         SOUND | {FIRST: ("text/plain", b"1")},
         {},
     ],
     ids=["gone", "other bytes", "of another kind", "all gone"],
 )
-def test_evidence_is_whole_only_where_each_piece_is_there_and_sound(held: dict[str, tuple[str, bytes]]) -> None:
+def test_evidence_is_whole_only_where_each_piece_is_there_and_sound(held: dict[Kept, tuple[str, bytes]]) -> None:
     shelf = Shelf(_Held(SOUND | held if len(held) == len(SOUND) else held))  # type: ignore[arg-type]
     assert shelf.fill({"acme": {*SOUND}}, {}) == 0
     assert not shelf.is_whole("acme")
@@ -95,5 +95,5 @@ def test_evidence_that_is_whole_is_so_for_its_tenant_and_until_more_is_fetched()
     assert (shelf.is_whole("acme"), shelf.is_whole("other")) == (True, False)
     assert shelf.fill({"acme": {FIRST}}, {}) == 0  # it was seen
     assert shelf.is_whole("acme")
-    assert shelf.fill({"acme": {"0" * 64}}, {}) == 0
+    assert shelf.fill({"acme": {("", "0" * 64)}}, {}) == 0
     assert not shelf.is_whole("acme")

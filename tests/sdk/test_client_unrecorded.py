@@ -73,6 +73,7 @@ def fill_up(store: SqliteStore) -> None:
     """No page more: what is there can be read, and what needs another one cannot be added."""
     writer = store._writer
     assert writer is not None
+    writer.execute("VACUUM")  # else pages that are free take what comes
     writer.pragma("max_page_count", writer.pragma("page_count"))
 
 

@@ -19,6 +19,7 @@ import pytest
 from readback import AsyncReadback, Outcome, Readback, bootstrap
 from readback.canon import payload_bytes
 from readback.domain.errors import NotFoundError, ReadbackError
+from readback.domain.events import open_envelope
 from readback.domain.state import State
 from readback.ports.store import ActionFilter, LedgerStore
 from readback.sdk.action import ActionDefinition
@@ -291,6 +292,11 @@ def _first(world: World, store: LedgerStore) -> Any:
     return stored.projection
 
 
+def _request(world: World, store: LedgerStore) -> str:
+    first = open_envelope(store.events(world.ids["verified"])[0].envelope).event
+    return str(first.refs["request"])
+
+
 def _met(store: LedgerStore, world: World) -> list[object]:
     """What a new action of another tenant meets, under a key that is taken, on an order that is frozen."""
     met = store.opening(OTHER, _first(world, store).key_hash, ["resource:order/o-3"])
@@ -303,6 +309,7 @@ STORE: dict[str, Callable[[LedgerStore, World], Any]] = {
     "due": lambda store, world: store.due(world.runtime.now_us() + 10**12, 100, OTHER),
     "next_due_us": lambda store, world: store.next_due_us(OTHER),
     "evidence": lambda store, world: store.evidence(OTHER, world.ids["verified"], _first(world, store).contract_hash),
+    "keeper": lambda store, world: store.keeper(OTHER, _request(world, store)),
     "bodies": lambda store, world: store.bodies(OTHER, [("", _first(world, store).contract_hash)]),
     "keys": lambda store, world: store.keys(OTHER, [_first(world, store).key_hash]),
     "erased": lambda store, world: store.erased(OTHER, world.ids["verified"], _first(world, store).contract_hash),

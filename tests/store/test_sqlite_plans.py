@@ -34,6 +34,9 @@ QUESTIONS: dict[str, Callable[[SqliteStore], object]] = {
     "key": lambda store: store.key("acme", "k"),
     "opening": lambda store: store.opening("acme", "k", ("tool:x",)),
     "stamp": lambda store: store.by_stamp("acme", "s"),
+    "evidence of a tenant": lambda store: store.evidence_bytes("acme"),
+    "erased": lambda store: store.erased("acme", "a1", "ab" * 32),
+    "bodies": lambda store: store.bodies("acme", [("a1", "ab" * 32), ("", "ab" * 32)]),
     "evidence": lambda store: store.evidence("acme", "a1", "ab" * 32),
     "count": lambda store: store.count("acme", "s", "n"),
     "scan": lambda store: list(store.scan()),
@@ -88,6 +91,10 @@ def test_it_is_answered_from_an_index(tmp_path: Path, name: str, monkeypatch: py
         (rows.SELECT_KEYS, rows.LOOKED_UP_AT_ONCE + 1),
         (rows.SETTLE_KEY, 5),
         (rows.RELEASE, 1),
+        (rows.ERASABLE, 2),
+        (rows.ERASE, 1),
+        (rows.IS_ERASED, 3),
+        (rows.EVIDENCE_BYTES, 1),
     ],
 )
 def test_what_the_writer_looks_up_is_in_an_index(tmp_path: Path, sql: str, count: int) -> None:

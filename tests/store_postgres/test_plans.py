@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from readback.adapters.store_postgres import PostgresStore, open_postgres_store, sequencing
+from readback.adapters.store_postgres import PostgresStore, open_postgres_store, rows, sequencing
 from readback.ports.store import ActionFilter
 from readback.testing.store_samples import sample_creation
 
@@ -34,6 +34,7 @@ QUESTIONS: dict[str, Callable[[PostgresStore], object]] = {
     "page in review": lambda store: store.page(ActionFilter("acme", review=True)),
     "page of claims": lambda store: store.page(ActionFilter("acme", claim=True)),
     "evidence": lambda store: store.evidence("acme", "a1", "ab" * 32),
+    "evidence of a tenant": lambda store: store.evidence_bytes("acme"),
     "erased": lambda store: store.erased("acme", "a1", "ab" * 32),
     "bodies": lambda store: store.bodies("acme", [("a1", "ab" * 32), ("", "ab" * 32)]),
     "count": lambda store: store.count("acme", "s", "n"),
@@ -107,6 +108,12 @@ def test_a_look_up_by_stamp_goes_by_the_stamps_alone(store: PostgresStore, monke
     assert store.by_stamp("t1", "nobody's") is None
     plan = "\n".join(_plan(store, *asked[0]))
     assert "action_of_stamp" in plan, plan
+
+
+def test_an_erasure_and_new_evidence_look_at_their_own_action_alone(store: PostgresStore) -> None:
+    plan = _plan(store, rows.ERASE, {"id": "a1", "tenant": "acme", "digests": [b"1", b"2"]})
+    assert not [line for line in plan if "Seq Scan on payload" in line], plan
+    assert [line for line in plan if "Index Cond: (action_id = " in line], plan
 
 
 def test_what_has_no_place_is_found_without_walking_what_has_one(store: PostgresStore) -> None:
