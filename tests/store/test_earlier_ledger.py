@@ -65,7 +65,7 @@ def test_every_entry_of_an_earlier_ledger_verifies(ledger: str, capsys: pytest.C
     assert isinstance(found, dict)
     assert (found["ok"], found["faults"], found["unchecked"]) == (True, [], [])
     assert (found["head"]["seq"], found["head"]["leaf"]) == HEAD
-    assert (found["actions"], found["evidence"], found["keys"]) == (29, 94, 23)
+    assert (found["actions"], found["evidence"], found["keys"]) == (29, 124, 23)
 
 
 def test_outcomes_of_an_earlier_ledger_read_as_they_were(ledger: str, capsys: pytest.CaptureFixture[str]) -> None:
