@@ -282,7 +282,9 @@ class Queries:
             for row in map(rows.plain, self._many_rows(rows.MISWEIGHED))
         ]
         guards = cast("list[schema.Guard]", self._rows(schema.GUARDS, ()))
-        return late + held + schema.unlike(guards, self._step())
+        relations = cast("list[schema.Relation]", self._rows(schema.RELATIONS, ()))
+        step = self._step()
+        return late + held + schema.unlike(guards, step) + schema.strange(relations, step)
 
     def not_compared(self) -> list[str]:
         """What `damage` cannot look at, a sentence each: the schema of a newer release."""

@@ -100,6 +100,68 @@ def unlike(found: Sequence[Guard], number: int) -> list[str]:
     ]
 
 
+RELATIONS: Final = """
+SELECT CASE c.relkind WHEN 'v' THEN 'view' WHEN 'm' THEN 'view' WHEN 'f' THEN 'foreign table' ELSE 'table' END,
+       c.relname, coalesce(p.relname, '')
+  FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid LEFT JOIN pg_class p ON p.oid = i.inhparent
+ WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+UNION ALL
+SELECT 'table', c.oid::regclass::text, p.relname
+  FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid JOIN pg_class p ON p.oid = i.inhparent
+ WHERE p.relnamespace = current_schema()::regnamespace AND c.relnamespace <> p.relnamespace AND c.relkind IN ('r', 'f')
+UNION ALL
+SELECT 'unique index', c.relname, t.relname
+  FROM pg_index x JOIN pg_class c ON c.oid = x.indexrelid JOIN pg_class t ON t.oid = x.indrelid
+ WHERE c.relnamespace = current_schema()::regnamespace AND (x.indisunique OR x.indisexclusion) AND NOT x.indisprimary
+   AND NOT EXISTS (SELECT FROM pg_inherits i WHERE i.inhrelid = c.oid)
+UNION ALL
+SELECT 'policy', policyname, tablename FROM pg_policies WHERE schemaname = current_schema()
+"""
+"""What stands in the schema: kind, name, and the table that it is of or takes its rows to."""
+Relation = tuple[str, str, str]
+_TABLE: Final = re.compile(r"^CREATE TABLE (\w+)", re.MULTILINE)
+_UNIQUE: Final = re.compile(r"CREATE UNIQUE INDEX (\w+) ON (\w+)")
+_POLICY: Final = re.compile(r"CREATE POLICY (\w+) ON (\w+)")
+_PARTITION: Final = re.compile(r"event_\d+")
+_OF_PARTITION: Final = re.compile(r"(event_\d+)_of_action")
+_BY_CONSTRAINT: Final = frozenset({("unique index", "place_event_key", "place")})
+_QUEUE: Final = re.compile(r"procrastinate_(jobs|workers|events|periodic_defers)")
+"""The tables of the workers' queue, which makes its own."""
+
+
+def strange(found: Sequence[Relation], number: int) -> list[str]:
+    """What stands in the schema of a ledger that its steps do not make, and which of its tables is missing, a sentence
+    each. A table or a view may pass for one of the ledger's own, and one that inherits adds its rows. A plain index
+    and a function do nothing by themselves. Empty for a newer release's schema, which this one does not know.
+    """
+    if number > len(migrations()):
+        return []
+    text = "".join(step.sql for step in migrations())
+    tables = {("table", name, "") for name in (*_TABLE.findall(text), "migration")}
+    wanted = tables | {("unique index", *made) for made in _UNIQUE.findall(text)} | _BY_CONSTRAINT
+    wanted |= {("policy", *made) for made in _POLICY.findall(text)}
+    missing = sorted(name for _, name, _ in tables - {*found})
+    other = sorted(each for each in found if each not in wanted and not _grows(*each))
+    return [
+        *(f"The table {name} is missing, or is none any more." for name in missing),
+        *(
+            f"There is a {kind}{f' on {of}' if of else ''} that its schema does not make: {name!r}."
+            for kind, name, of in other
+        ),
+    ]
+
+
+def _grows(kind: str, name: str, of: str) -> bool:
+    """Whether it is made while the ledger is used: a partition of the entries, or the workers' queue."""
+    if kind == "table":
+        return (of == "event" and _PARTITION.fullmatch(name) is not None) or (
+            not of and _QUEUE.fullmatch(name) is not None
+        )
+    made = _OF_PARTITION.fullmatch(name)
+    own = made is not None and made[1] == of
+    return kind == "unique index" and (own or _QUEUE.fullmatch(of) is not None)
+
+
 def refuse_unknown(connection: psycopg.Connection[Any], schema: str, shown: str) -> None:
     """Raises StoreVersionError where this release may not write what is there now, or is not what it opened."""
     refuse_older(pending(connection, schema, shown), f"The ledger at {shown}")
