@@ -325,6 +325,8 @@ WORDS: Final[dict[str, dict[str, str]]] = {
         "may_repeat": "Whether the operation may be proposed again: its key was released, for a recorded reason.",
         "replayed": "This is the recorded outcome of an earlier run of the same operation.",
         "standing": "The success that was told stands: verified, contradicted by nothing later, and not taken back.",
+        "value": "The authoritative state of an outcome that is verified and stands; else NotVerifiedError.",
+        "exception": "What the tool raised during this call, with its traceback; None of a replay and after a restart.",
         "settled": "Nothing more is going to happen soon: it has ended, or stays unknown.",
         "contested": "What was told of it is contradicted, by a later reading or by a person.",
         "claims": "What is claimed of it, and how each claim stands; see [claims](#claims).",

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from readback.domain.delegation.record import Delegated
     from readback.domain.delegation.turn import Turn
     from readback.domain.discrepancy import Discrepancy
-    from readback.domain.errors import ReadbackError
+    from readback.domain.errors import NotVerifiedError, ReadbackError
     from readback.domain.kind import Kind
     from readback.domain.limits import TenantLimits
     from readback.domain.message import Message
@@ -57,12 +57,14 @@ if TYPE_CHECKING:
     from readback.sdk.approving import ApprovalRequest, ApproverKey
     from readback.sdk.async_client import AsyncReadback
     from readback.sdk.client import Readback
+    from readback.sdk.contract_keys import Policy, Timing
     from readback.sdk.delegating import delegation, delegation_hook
+    from readback.sdk.in_use import use
     from readback.sdk.proposal import Proposal, UnusedProposalWarning
     from readback.sdk.step import SagaStep, from_step
+    from readback.sdk.verified import arg, verified
 
 _HOMES = {
-    "action": "readback.sdk.action",
     "ApprovalRequest": "readback.sdk.approving",
     "ApprovalToken": "readback.domain.approval.binding",
     "Approver": "readback.domain.approval.binding",
@@ -72,8 +74,8 @@ _HOMES = {
     "Belief": "readback.domain.belief.run",
     "Claim": "readback.domain.claim",
     "Consistency": "readback.domain.side_effect",
-    "Delegated": "readback.domain.delegation.record",
     "Context": "readback.domain.context",
+    "Delegated": "readback.domain.delegation.record",
     "Discrepancy": "readback.domain.discrepancy",
     "Independence": "readback.domain.side_effect",
     "JudgedPostcondition": "readback.domain.outcome",
@@ -81,10 +83,12 @@ _HOMES = {
     "Level": "readback.domain.verdict",
     "Lookup": "readback.domain.reading",
     "Message": "readback.domain.message",
+    "NotVerifiedError": "readback.domain.errors",
     "Observation": "readback.domain.observation",
     "ObservationStatus": "readback.domain.observation",
     "Outcome": "readback.domain.outcome",
     "Planning": "readback.domain.planning",
+    "Policy": "readback.sdk.contract_keys",
     "Proposal": "readback.sdk.proposal",
     "Readback": "readback.sdk.client",
     "ReadbackError": "readback.domain.errors",
@@ -96,11 +100,14 @@ _HOMES = {
     "StepOutcome": "readback.domain.saga.outcome",
     "Subscriber": "readback.domain.subscriber",
     "TenantLimits": "readback.domain.limits",
+    "Timing": "readback.sdk.contract_keys",
     "Turn": "readback.domain.delegation.turn",
     "UnusedProposalWarning": "readback.sdk.proposal",
     "Verdict": "readback.domain.verdict",
     "VerificationResult": "readback.domain.decision.verification",
     "Why": "readback.domain.verdict",
+    "action": "readback.sdk.action",
+    "arg": "readback.sdk.verified",
     "delegation": "readback.sdk.delegating",
     "delegation_hook": "readback.sdk.delegating",
     "from_step": "readback.sdk.step",
@@ -108,6 +115,8 @@ _HOMES = {
     "postcondition": "readback.contracts.conditions",
     "read_after_write": "readback.contracts.verifiers",
     "reader": "readback.contracts.hands",
+    "use": "readback.sdk.in_use",
+    "verified": "readback.sdk.verified",
 }
 
 __all__ = [
@@ -129,10 +138,12 @@ __all__ = [
     "Level",
     "Lookup",
     "Message",
+    "NotVerifiedError",
     "Observation",
     "ObservationStatus",
     "Outcome",
     "Planning",
+    "Policy",
     "Proposal",
     "Readback",
     "ReadbackError",
@@ -144,6 +155,7 @@ __all__ = [
     "StepOutcome",
     "Subscriber",
     "TenantLimits",
+    "Timing",
     "Turn",
     "UnusedProposalWarning",
     "Verdict",
@@ -151,6 +163,7 @@ __all__ = [
     "Why",
     "__version__",
     "action",
+    "arg",
     "delegation",
     "delegation_hook",
     "from_step",
@@ -158,6 +171,8 @@ __all__ = [
     "postcondition",
     "read_after_write",
     "reader",
+    "use",
+    "verified",
 ]
 
 

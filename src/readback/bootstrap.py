@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from readback.canon import Json
 from readback.config import Settings, secret_at, settings, shown
@@ -106,6 +106,10 @@ def __getattr__(name: str) -> object:
     return getattr(import_module(f"readback.adapters.{home}"), name)
 
 
+MEMORY_URL: Final = "memory:"
+"""A ledger in this process's memory: it ends with the client, and no other process sees it."""
+
+
 def store(url: str, *, read_only: bool = False) -> LedgerStore:
     """The ledger behind a URL. Raises SettingsError for a scheme that nothing here serves, StoreError as it opens.
 
@@ -121,6 +125,10 @@ def store(url: str, *, read_only: bool = False) -> LedgerStore:
                 remedy="Install it: pip install 'readback[postgres]'.",
             ) from error
         return open_postgres_store(url, read_only=read_only)
+    if url == MEMORY_URL and not read_only:
+        from readback.testing.store_memory import MemoryStore
+
+        return MemoryStore()
     if scheme != "sqlite":
         raise _unserved(url)
     from readback.adapters.store_sqlite import open_sqlite_store
@@ -174,7 +182,7 @@ def _unserved(url: str) -> SettingsError:
     named = f"{shown(url)!r}, which is no URL" if "=" in scheme else f"{scheme!r} URLs"
     return SettingsError(
         f"No ledger store serves {named}.",
-        remedy="Use sqlite:///file.db, sqlite:////absolute/file.db, or postgresql://user@host/database.",
+        remedy="Use sqlite:///file.db, sqlite:////absolute/file.db, postgresql://user@host/database, or memory:.",
     )
 
 

@@ -199,7 +199,7 @@ def test_a_critical_mutation_needs_several_sources_that_really_ran_and_agree(hou
             case "denies":
                 return Reading.of({**shop.rows["o-1"], "status": "open"}, version=2)
             case _:
-                return shop.rows["o-1"]
+                return [shop.rows["o-1"]]
 
     shop.eyes = look
     told = house.run(house.action(**CRITICAL))

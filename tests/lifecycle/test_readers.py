@@ -30,7 +30,7 @@ FAULTY: dict[str, tuple[Callable[[Shop, Any], object], Why]] = {
     "down": (_raising(ConnectionError("refused")), Why.UNREACHABLE),
     "hangs": (_raising(Hangs()), Why.TIMEOUT),
     "says unavailable": (lambda shop, args: Reading.unavailable("503"), Why.UNREACHABLE),
-    "returns a dict": (lambda shop, args: dict(shop.rows["o-1"]), Why.VERIFIER_ERROR),
+    "returns a list": (lambda shop, args: [shop.rows["o-1"]], Why.VERIFIER_ERROR),
     "returns nothing": (lambda shop, args: None, Why.VERIFIER_ERROR),
     "returns true": (lambda shop, args: True, Why.VERIFIER_ERROR),
     "not visible": (lambda shop, args: Reading.not_visible("404"), Why.INCOMPLETE),
@@ -137,7 +137,7 @@ def test_a_duplicate_is_frozen_and_the_world_left_as_it_is(house: House, risk: d
     assert shop.rows
 
 
-@pytest.mark.parametrize("answer", [None, {}, "none", [1], [{"id": "o-1"}], RuntimeError("down"), Hangs()])
+@pytest.mark.parametrize("answer", [None, {}, "none", [1], [[{"id": "o-1"}]], RuntimeError("down"), Hangs()])
 def test_a_search_that_gives_no_list_of_readings_was_not_made(house: House, answer: object) -> None:
     def search(ctx: Context, args: Any) -> object:
         if isinstance(answer, BaseException):

@@ -50,7 +50,7 @@ def down(ctx: Context, args: Args) -> Reading:
 
 
 def _broken(ctx: Context, args: Args) -> Any:
-    return {"status": "shipped"}
+    return [{"status": "shipped"}]
 
 
 # --- undetermined --------------------------------------------------------------------------------------------------

@@ -184,7 +184,7 @@ def test_every_hand_finds_its_place_and_stays_callable() -> None:
 @pytest.mark.parametrize("what", ["find", "lookup", "rollback"])
 def test_a_hand_is_given_once_and_takes_the_actions_arguments(what: str) -> None:
     made = complete()
-    getattr(made, what)(lambda ctx, order_id: None)
+    getattr(made, what)(lambda ctx, parcel: None)
     with pytest.raises(UsageError, match="already"):
         getattr(made, what)(lambda ctx, order_id, carrier: None)
     with pytest.raises(ContractFieldError, match=f"{what}: It does not take the context"):
@@ -365,6 +365,6 @@ def test_any_callable_may_be_an_action_where_it_has_a_name() -> None:
         action(**OPTIONS)(function).load()
     made = action(**OPTIONS, name="tool")(tool)
     made.read(source="s", consistency="strong", independence="other_client")(
-        lambda c, order_id, carrier: Reading.absent()
+        lambda ctx, order_id, carrier: Reading.absent()
     )
     assert made.plan.hands.execute.is_async

@@ -95,7 +95,7 @@ def mistakes_of_who_writes_the_hands() -> None:
     def no_reading(ctx: Context, account: str, amount: int, *, note: str = "") -> dict[str, str]:
         return {}
 
-    @charge.read(source="s", consistency="strongest", independence="other_client")  # type: ignore[arg-type]
+    @charge.read(source="s", consistency="strongest", independence="other_client")  # type: ignore[call-overload, untyped-decorator]
     def too_strong(ctx: Context, account: str, amount: int, *, note: str = "") -> Reading:
         return Reading.absent()
 

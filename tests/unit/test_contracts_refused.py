@@ -71,7 +71,7 @@ def test_kind_and_class_are_required() -> None:
         ("quorum", 0),
         ("quorum", True),
         ("quorum", "2"),
-        ("ensure", "authoritative != null"),
+        ("ensure", 7),
         ("ensure", {"": "authoritative != null"}),
         ("ensure", {"a": 7}),
         ("may_change", "status"),
@@ -378,12 +378,12 @@ def test_an_unknown_consistency_or_independence_is_refused() -> None:
     ]
 
 
-def test_a_reader_that_does_not_take_the_actions_arguments_is_refused() -> None:
-    def ship_to(ctx: Context, order_id: str, carrier: str, city: str) -> object:
+def test_a_reader_that_asks_for_what_the_action_does_not_have_is_refused() -> None:
+    def ship_to(ctx: Context, order_id: str, courier: str) -> object:
         return None
 
-    problems = refused(ContractFieldError, None, ship_to)
-    assert "order_id, carrier, city" in problems["readers.order_row"]
+    problems = refused(ContractFieldError, None, ship_to, ensure={"sent": "authoritative.status == 'sent'"})
+    assert "has no argument 'carrier'" in problems["readers.order_row"]
 
 
 # --- identity and attribution ------------------------------------------------------------------------------------
@@ -437,10 +437,6 @@ def test_an_effect_that_counts_only_as_ours_needs_a_way_to_show_it(kind: str) ->
 # --- arguments ---------------------------------------------------------------------------------------------------
 
 
-def _no_context() -> object:
-    return None
-
-
 def _positional(ctx: Context, order_id: str, carrier: str, *rest: str) -> object:
     return rest
 
@@ -467,7 +463,7 @@ def _bad_default(ctx: Context, order_id: str, carrier: str = 7) -> object:  # ty
 
 @pytest.mark.parametrize(
     "function",
-    [_no_context, _positional, _keywords, _unresolvable, _recursive, _schemaless, _bad_default],
+    [_positional, _keywords, _unresolvable, _recursive, _schemaless, _bad_default],
 )
 def test_parameters_that_make_no_argument_schema_are_refused(function: Callable[..., object]) -> None:
     problems = refused(ContractFieldError, None, function)

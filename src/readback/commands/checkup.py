@@ -162,6 +162,11 @@ def contracts(settings: Settings) -> Iterator[Finding]:
     assert registry is not None
     names: list[Json] = [*sorted(registry)]
     yield Finding("contracts", "ok", f"{len(names)} load: {safe(', '.join(map(str, names)))}", details={"names": names})
+    for name, plan in registry.load().items():
+        if plan.contract.assumed:
+            lines: list[Json] = [*plan.contract.assumed]
+            said = f"{safe(name)} rests on assumptions: {safe('; '.join(plan.contract.assumed))}"
+            yield Finding("assumptions", "ok", said, details={"contract": name, "assumed": lines})
 
 
 def ledger(settings: Settings) -> Iterator[Finding]:

@@ -15,7 +15,7 @@ from readback.commands.contracts_draft import draft
 from readback.commands.contracts_packs import list_packs
 from readback.commands.contracts_servers import COMMAND, WithServer, header_option, pins_broken, toolbox_of
 from readback.commands.contracts_servers import told as servers_told
-from readback.commands.opening import settings_of
+from readback.commands.opening import load_contracts, settings_of
 from readback.commands.terminal import note, print_json, safe
 from readback.config import Settings, is_contract_file
 from readback.contracts.files.assembly import Loaded, described, line_of
@@ -62,6 +62,8 @@ def check(
     """Name every fault of the files with its line and column; then ask each reader for a target that does not exist,
     and each search for a stamp that nobody was given.
 
+    Python modules (`package.module`) are loaded, and what their contracts assume is listed.
+
     Without FILE the files of the settings are checked. Nothing is executed, and no ledger is opened. After -- stands
     the command of an MCP server: it is started, the contracts are checked against what its tools take and give, and
     it is stopped. No tool is called.
@@ -70,6 +72,8 @@ def check(
     Exit code 0: sound; 1: a reader cannot read; 3: the server did not answer; 5: the files are not used.
     """
     settings = settings_of(tenant=tenant, modules=files)
+    if settings.contracts and not any(is_contract_file(name) for name in settings.contracts):
+        return _check_modules(settings, as_json)
     command = tuple(ctx.meta.get(COMMAND, ()))
     if offline and (command or url or own or headers):
         raise UsageError("--offline reaches no system, and a server is named.", remedy="Leave one of them away.")
@@ -98,6 +102,22 @@ def check(
     for said in _notes(loaded, toolbox):
         note(said)
     return code
+
+
+def _check_modules(settings: Settings, as_json: bool) -> int:
+    """The contracts of Python modules, with what each assumes. Raises ContractError with all faults."""
+    registry = load_contracts(settings, needed=True)
+    assert registry is not None
+    plans = registry.load()
+    if as_json:
+        found: dict[str, Json] = {name: [*plan.contract.assumed] for name, plan in plans.items()}
+        print_json({"contracts": [*plans], "assumed": found, "exit_code": 0})
+        return 0
+    for name, plan in plans.items():
+        print(f"ok: {safe(name)}, sound. sha256 {plan.contract.hash}")
+        for line in plan.contract.assumed:
+            print(safe(f"  assumed: {line}", LINE_MAX_CHARACTERS))
+    return 0
 
 
 def _against(

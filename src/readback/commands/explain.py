@@ -142,6 +142,9 @@ def _judgement(outcome: Outcome, picture: Picture) -> list[str]:
         said.append(f"Its payloads were erased at {moment(outcome.erased_us)}: {ERASED}")
     if outcome.detail:
         said.append(f"Detail: {safe(outcome.detail)}")
+    assumed = picture["contract"].get("assumed")
+    if assumed:
+        said.append(f"The contract rests on assumptions: {safe('; '.join(assumed))}.")
     return said + _decision(picture["decision"])
 
 

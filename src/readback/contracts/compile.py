@@ -163,6 +163,7 @@ def _weakened(reader: Reader, probes: tuple[Invariant, ...], problems: Problems)
     return replace(
         reader,
         source=" + ".join(dict.fromkeys(part.source for part in parts if part.source)),
+        declared=all(part.declared for part in parts),
         consistency=min((part.consistency for part in parts), key=lambda c: c.rank),
         independence=min((part.independence for part in parts), key=lambda i: i.rank),
         timeout=f"{sum(part.timeout_us for part in parts)}us",
@@ -185,6 +186,7 @@ def _terms(reader: Reader, problems: Problems, key: str = "") -> ReaderTerms:
         _level(Independence, Independence.SAME_CALL, reader.independence, f"{key}.independence", problems),
         timeout,
         reader.whole_region,
+        reader.declared,
     )
 
 
@@ -318,6 +320,7 @@ def _contract(
         freeze=options.freeze or DEFAULT_SCOPES,
         schema_hash=parts.arguments.schema_hash,
         verifiers=parts.verifiers,
+        assumed=(*parts.assumed, *(f"readers.{t.name}: nothing is declared of it" for t in terms if not t.declared)),
         approval=_approval(options),
         watch=options.watch,
         names_before=(noop is Noop.REFUSE and kind.compares_before)

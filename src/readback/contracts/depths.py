@@ -52,6 +52,8 @@ def check_readers(
         reason = f"{depth.side_effect.value} needs {depth.quorum_min} readings that agree, and {quorum} is asked for."
         problems.add("quorum", WeakReaderError(reason))
     kept = tuple(each for each in terms if not _may_be_replica(options, each, attributed))
+    if max(quorum, depth.quorum_min) <= 1:  # a reader that declares nothing may inform alone: it verifies nothing
+        kept = tuple(each for each in kept if each.declared)
     if kept or not terms:
         _enough(kept, max(quorum, depth.quorum_min), depth, problems)
 

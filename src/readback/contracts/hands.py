@@ -8,18 +8,19 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import Any, Concatenate, TypeVar, get_type_hints
+from typing import Any, Concatenate, TypeVar, cast, get_type_hints
 
 from readback.canon.frozen import dataclass
 from readback.contracts.arguments import ArgumentSchema, Parameter, parameter_of
+from readback.contracts.calling import Calling, Look, calling_of, reading_from, readings_from
 from readback.contracts.problems import Problems
 from readback.domain.context import Context
 from readback.domain.errors import ContractFieldError
 from readback.domain.reading import Reading
+from readback.domain.side_effect import Consistency, Independence
 from readback.lifecycle.plan import Plan
 from readback.ports.acting import Glance, Hand, Place
 
-Look = Callable[[Context, Mapping[str, object]], object]
 ReadResult = TypeVar("ReadResult", bound="Reading | Awaitable[Reading]")
 
 
@@ -48,6 +49,8 @@ class Reader:
     """Its readings show everything that the call may change."""
     place: Place | None = None
     """Which system it asks; see `Hand`."""
+    declared: bool = True
+    """Its author says how fresh it is, and how far its path is from the action's. Else nothing is assumed of it."""
 
     def seeing(self, look: Look) -> Reader:
         """A reader that looks in another way. A glance sees what the old one saw, and is not asked any more."""
@@ -73,59 +76,108 @@ class Parts:
     """The search shows every effect, in every place that the tool can write."""
     lookup_as: Reader | None = None
     """The same of `lookup`."""
+    assumed: tuple[str, ...] = ()
+    """What the contract leaves out, and what stands in its place; one line each."""
     verifiers: str = ""
     """The digest of the scripts and hooks that judge inside a reading; part of the contract's hash."""
 
 
-def hand(function: Callable[..., object], name: str = "") -> Hand:
-    """A hand that passes all arguments by name."""
-    return Hand(name or _name(function), _passing_all(function), is_async(function))
+Around = Callable[[Look, str, bool], Look]
+"""Wraps a call, given the name of its function and whether it is async."""
+
+
+def hand(function: Callable[..., object], around: Around | None = None) -> Hand:
+    """A hand that passes the arguments that the function names."""
+    look, name, asks = _calling(function).passing(function), _name(function), is_async(function)
+    return Hand(name, look if around is None else around(look, name, asks), asks)
+
+
+def search_hand(function: Callable[..., object]) -> Hand:
+    """A hand whose answer is a list, each part of which becomes a reading."""
+    return hand(function, _searching)
+
+
+def _searching(look: Look, _name: str, asks: bool) -> Look:
+    async def look_async(ctx: Context, arguments: Mapping[str, object]) -> object:
+        return readings_from(await cast("Awaitable[object]", look(ctx, arguments)))
+
+    def look_sync(ctx: Context, arguments: Mapping[str, object]) -> object:
+        return readings_from(look(ctx, arguments))
+
+    return look_async if asks else look_sync
+
+
+def _calling(function: Callable[..., object]) -> Calling:
+    """How the function is called; of one without a signature, with everything. `argument_schema` names that fault."""
+    try:
+        return calling_of(function)
+    except (TypeError, ValueError):
+        return Calling((inspect.Parameter("arguments", inspect.Parameter.VAR_KEYWORD),), "context", first=True)
+
+
+def argument_names(function: Callable[..., object]) -> tuple[str, ...]:
+    """The arguments that a function names, less its context."""
+    return _calling(function).names
 
 
 def reader_of(
     function: Callable[..., object],
     *,
-    source: str,
-    consistency: object,
-    independence: object,
+    source: str = "",
+    consistency: object = None,
+    independence: object = None,
     timeout: object = None,
     attributes: bool = False,
     whole_region: bool = False,
     name: str = "",
     shared: bool = False,
+    strong: bool = False,
 ) -> Reader:
-    """A reader from a function. `shared`: it takes only the arguments it names, so that several actions may use it."""
-    names = tuple(inspect.signature(function).parameters)[1:] if shared else None
-    look = _passing_all(function) if names is None else _passing(function, names)
+    """A reader from a function, which takes any subset of the action's arguments.
+
+    `strong` declares that the function reads the system of record itself, past caches, by another path than the
+    action's. Where nothing is declared, nothing is assumed: such a reading informs and verifies nothing. `shared`: the
+    reader stands in several contracts, each of which has all the arguments that it names.
+    """
+    calling = _calling(function)
     called = name or _name(function)
     asks = is_async(function)
+    declared = strong or (consistency is not None and independence is not None)
+    short = consistency is None or independence is None
+    look = _answering(calling.passing(function), asks, none_is_absence=short or _may_be_none(function))
     return Reader(
         called,
         look,
         asks,
-        source,
-        consistency,
-        independence,
+        source or called,
+        consistency or (Consistency.STRONG if strong else Consistency.CACHED),
+        independence or (Independence.OTHER_CLIENT if strong else Independence.SAME_CALL),
         timeout,
         attributes,
-        names,
+        calling.names if shared else None,
         function,
         whole_region=whole_region,
+        declared=declared,
     )
 
 
-def _passing_all(function: Callable[..., object]) -> Look:
-    def look(ctx: Context, arguments: Mapping[str, object]) -> object:
-        return function(ctx, **arguments)
+def _answering(look: Look, asks: bool, *, none_is_absence: bool) -> Look:
+    async def look_async(ctx: Context, arguments: Mapping[str, object]) -> object:
+        found = await cast("Awaitable[object]", look(ctx, arguments))
+        return found if type(found) is Reading else reading_from(found, none_is_absence=none_is_absence)
 
-    return look
+    def look_sync(ctx: Context, arguments: Mapping[str, object]) -> object:
+        found = look(ctx, arguments)
+        return found if type(found) is Reading else reading_from(found, none_is_absence=none_is_absence)
+
+    return look_async if asks else look_sync
 
 
-def _passing(function: Callable[..., object], names: tuple[str, ...]) -> Look:
-    def look(ctx: Context, arguments: Mapping[str, object]) -> object:
-        return function(ctx, **{each: arguments[each] for each in names})
-
-    return look
+def _may_be_none(function: Callable[..., object]) -> bool:
+    """Its annotation says that it may return None; without one, None is what a forgotten `return` gives."""
+    bare: Any = inspect.unwrap(function)
+    said = getattr(bare, "__annotations__", {}).get("return")
+    return ("None" in str(said) and said not in (None, "None")) or "Optional" in str(said)
 
 
 def reader(
@@ -171,20 +223,21 @@ def argument_schema(function: Callable[..., object], problems: Problems) -> Argu
     """The schema of a function's parameters less the context. Faults go into `problems`."""
     if _yields(function):
         problems.add("execute", ContractFieldError(_YIELDS))
-    parameters = list(inspect.signature(function).parameters.values())
-    if not parameters or parameters[0].kind not in _POSITIONAL:
-        problems.add("arguments", ContractFieldError("The function takes no context as its first parameter."))
+    try:
+        calling = calling_of(function)
+    except (TypeError, ValueError) as error:
+        problems.add("arguments", ContractFieldError(f"Python knows no signature of {function!r:.60}: {error}."))
         return ArgumentSchema(())
-    hints = _hints(function, [p.name for p in parameters[1:]], problems)
+    hints = _hints(function, [p.name for p in calling.parameters], problems)
     found: list[Parameter] = []
-    for parameter in parameters[1:]:
+    for place, parameter in enumerate(calling.parameters):
         key = f"arguments.{parameter.name}"
         if parameter.kind not in _NAMED:
             reason = f"{str(parameter)!r} has no name that a proposal could give; name each argument."
             problems.add(key, ContractFieldError(reason))
             continue
-        if hints.get(parameter.name) is Context:
-            problems.add(key, ContractFieldError(_CONTEXT_SECOND))
+        if place == 0 and parameter.name in ("self", "cls") and not inspect.ismethod(function):
+            problems.add(key, ContractFieldError(_METHOD))
             continue
         rest = () if parameter.default is parameter.empty else (parameter.default,)
         try:
@@ -195,14 +248,13 @@ def argument_schema(function: Callable[..., object], problems: Problems) -> Argu
 
 
 def accepts(function: Callable[..., object], names: tuple[str, ...]) -> str:
-    """Why a function cannot be called with a context and these arguments by name; empty where it can."""
+    """Why a function cannot be called with any of these arguments by name; empty where it can."""
     if _yields(function):
         return _YIELDS
     try:
-        inspect.signature(function).bind(None, **dict.fromkeys(names))
-    except TypeError as error:
-        return f"It does not take the context and the action's arguments ({', '.join(names)}): {error}."
-    return ""
+        return calling_of(function).misfit(names)
+    except (TypeError, ValueError) as error:
+        return f"Python knows no signature of {function!r:.60}: {error}."
 
 
 def _yields(function: Callable[..., object]) -> bool:
@@ -210,10 +262,10 @@ def _yields(function: Callable[..., object]) -> bool:
 
 
 _YIELDS = "A generator does nothing when it is called: return, and do not yield."
-_CONTEXT_SECOND = (
-    "The context is the first parameter. A method has its object there: decorate a static method, or the bound one."
+_METHOD = (
+    "A method has its object as its first parameter, which no proposal can give: decorate a static method, or the "
+    "bound one."
 )
-_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 

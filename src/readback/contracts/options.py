@@ -204,7 +204,9 @@ def _member(kind: type[E]) -> Callable[[object], E]:
         for member in kind:
             if value == member.value:
                 return member
-        raise ContractFieldError(f"{value!r:.40} is none of its values.{did_you_mean(str(value), list(kind))}")
+        # The nearest word may be a weaker class: all are named, and the author chooses.
+        choices = f" There are: {', '.join(kind)}." if kind is SideEffect else did_you_mean(str(value), list(kind))
+        raise ContractFieldError(f"{value!r:.40} is none of its values.{choices}")
 
     return read
 
@@ -436,7 +438,7 @@ _READ: Final[Mapping[str, tuple[str, Callable[[object], Any]]]] = {
     "expected_version": ("expected_version", _raw_text),
     "readers": ("readers", _readers),
     "quorum": ("quorum", _quorum),
-    "ensure": ("ensure", _mapping),
+    "ensure": ("ensure", _clauses("ensure")),
     "fails_when": ("fails_when", _clauses("fails_when")),
     "intermediate": ("intermediate", _clauses("intermediate")),
     "may_change": ("may_change", _paths_under("authoritative")),

@@ -20,6 +20,8 @@ class Problems:
     """The faults of one contract, in the order they were found; the first names the error that is raised."""
 
     found: list[tuple[str, ContractError]] = field(default_factory=list)
+    where: str = ""
+    """The file and line of the author's own code; "" where it is not known."""
 
     def add(self, key: str, error: ContractError) -> None:
         """`key`: where in the contract, in dots: `ensure.shipped`, `execute.timeout`."""
@@ -34,7 +36,8 @@ class Problems:
         lines = "; ".join(f"{key}: {error.message}" for key, error in shown)
         many = "" if len(self.found) == 1 else f" ({len(self.found)} problems)"
         first = self.found[0][1]
-        message = f"The contract {contract!r} cannot be loaded{many}. {lines}"
+        place = f" Defined at {self.where}." if self.where else ""
+        message = f"The contract {contract!r} cannot be loaded{many}. {lines}{place}"
         remedy = first.remedy if len({error.remedy for _, error in shown}) == 1 else "Correct all that is named."
         details = {"contract": contract, "problems": problems}
         if isinstance(first, ExpressionError):
@@ -45,8 +48,8 @@ class Problems:
                 remedy=remedy,
                 details=details,
                 code=first.code,
-            ) from first
-        raise type(first)(message, remedy=remedy, details=details, code=first.code) from first
+            ) from None  # the first fault is in the message: a chain of tracebacks would only hide it
+        raise type(first)(message, remedy=remedy, details=details, code=first.code) from None
 
 
 def _described(key: str, error: ContractError) -> dict[str, object]:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Final
 
+from readback.contracts.calling import calling_of
+
 KEY: Final = "idempotency_key"
 _ATTRIBUTES: Final = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 _PASSED_OVER: Final = frozenset({"COPY_FREE_VARS", "CACHE", "EXTENDED_ARG", "NOP"})
@@ -22,20 +24,23 @@ def why_keyless(function: Callable[..., object]) -> str:
     The context reaches the tool where it is passed on whole: a built-in executor sends its key. Else the function has
     to read the key itself.
     """
-    code, name = _code_of(function)
-    if code is None or not name or _mentions_key(code) or _passes_on(code, name):
+    try:
+        name = calling_of(function).context
+    except (TypeError, ValueError):
+        return ""
+    code = _code_of(function)
+    if not name:
+        return f"The function takes no Context, so that it is given no `{KEY}`."
+    if code is None or name not in code.co_varnames or _mentions_key(code) or _passes_on(code, name):
         return ""
     return f"The function reads no `{name}.{KEY}`, and passes `{name}` on to nothing."
 
 
-def _code_of(function: Callable[..., object]) -> tuple[CodeType | None, str]:
-    """The function's code and the name of its context; none of what is not written in Python."""
+def _code_of(function: Callable[..., object]) -> CodeType | None:
+    """The function's code; None of what is not written in Python."""
     bare = inspect.unwrap(function)
-    bound = inspect.ismethod(bare)
     code = getattr(getattr(bare, "__func__", bare), "__code__", None)
-    if not isinstance(code, CodeType) or code.co_argcount <= int(bound):
-        return None, ""
-    return code, code.co_varnames[int(bound)]
+    return code if isinstance(code, CodeType) else None
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:

@@ -161,6 +161,7 @@ def _contract(
         has_rollback=body["rollback"] is True,
         freeze=tuple(FreezeScope(each) for each in _texts(body["freeze"])),
         schema_hash=str(body["arguments"]),
+        assumed=_texts(body.get("assumed", [])),
         verifiers=str(body.get("verifiers", "")),
         approval=_approval(body.get("approval")),
         watch=_watch(body.get("watch")),
@@ -180,6 +181,7 @@ def _reader(raw: Mapping[str, Json]) -> ReaderTerms:
         Independence(str(raw["independence"])),
         _whole(raw["timeout_us"]),
         raw.get("whole_region") is True,
+        raw.get("declared") is not False,
     )
 
 

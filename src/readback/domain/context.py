@@ -37,3 +37,16 @@ class Context:
     trace: str = ""
     before: Json = None
     reverses: str = ""
+
+    @property
+    def subject_stamp(self) -> str:
+        """The stamp that the artefact bears: in a compensation that of the action to be reversed, else its own.
+
+        A reader or a search that an action shares with its compensation looks for this stamp.
+
+        Example:
+            >>> from readback import Context
+            >>> Context("a", "acme", "agent", "op", "order/1", "key", "rb-a", reverses="rb-b").subject_stamp
+            'rb-b'
+        """
+        return self.reverses or self.stamp

@@ -52,6 +52,8 @@ class ReaderTerms:
     timeout_us: int
     whole_region: bool = False
     """A reading shows everything that the call may change: an equal reading means that the call changed nothing."""
+    declared: bool = True
+    """Its author says how fresh it is, and how far from the action's path. Else its readings verify nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +124,8 @@ class Contract:
     """By which rule an identity key is compared, where the contract says one (`as`)."""
     verifiers: str = ""
     """The digest of the scripts and hooks that judge inside a reading; "" where no reading has any."""
+    assumed: tuple[str, ...] = ()
+    """What its author left out, and what stands in its place; one line each."""
     names_before: bool = False
     """Some clause judges `before`, or `noop: refuse` was said, so it has to be read; not hashed beside them."""
     hash: str = ""
@@ -227,6 +231,8 @@ def describe(contract: Contract) -> dict[str, Json]:
     for use, by in (("find_by", contract.find_terms), ("lookup_by", contract.lookup_terms)):
         if by is not None:  # as above
             described[use] = _terms(by)
+    if contract.assumed:  # as above
+        described["assumed"] = list(contract.assumed)
     if contract.verifiers:  # as above
         described["verifiers"] = contract.verifiers
     return described
@@ -242,6 +248,8 @@ def _terms(of: ReaderTerms) -> dict[str, Json]:
     }
     if of.whole_region:  # a reader that does not declare it keeps the hash that its contract had before the key existed
         described["whole_region"] = True
+    if not of.declared:  # as above
+        described["declared"] = False
     return described
 
 

@@ -13,6 +13,22 @@ DETAIL_MAX_CHARACTERS: Final = 512
 BESIDE: Final = "Changed beside the declared fields: "
 """How the detail of a change begins that the frame of the contract does not name."""
 BESIDE_WORDS: Final = " Found: fields changed beside those that the action declares."
+UNDECLARED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "matches": "The record read matches; the reader is not declared independent.",
+        "differs": "The record read differs; the reader is not declared independent.",
+        "absent": "The reader found no record; the reader is not declared independent, so this does not show absence.",
+        "open": "The record read does not decide the contract; the reader is not declared independent.",
+    }
+)
+"""What a reading shows whose reader declares nothing: the detail begins with one of these."""
+
+
+def undeclared_words(detail: str) -> str:
+    """The detail of a reading whose reader declares nothing, with the word that lifts it; "" of any other detail."""
+    return detail if detail.startswith(tuple(UNDECLARED.values())) else ""
+
+
 OPEN: Final[Mapping[Why, str]] = MappingProxyType(
     {
         Why.NONE: "",

@@ -27,6 +27,7 @@ from readback.domain.claim import (
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.errors import HonestyError, NotVerifiedError
 from readback.domain.errors.citation import CitationError
+from readback.domain.errors.record import ErasedEvidenceError
 from readback.domain.grounding.citation import cite
 from readback.domain.idempotency import Resolution
 from readback.domain.observation import Observation, ObservationStatus
@@ -121,6 +122,9 @@ class Outcome:
     """What was said last of each of its claims; nothing for one that merely stands."""
     claimed_us: int = 0
     """When it was verified first, in microseconds, which is what makes its claims; 0 where it never was."""
+    exception: BaseException | None = field(default=None, compare=False, repr=False)
+    """What the tool raised during this very call, with its traceback; None after a restart, and of a replay. It is
+    evidence for the developer: an action whose tool raised may have had its effect all the same."""
     fallen: tuple[str, ...] = ()
     """Ids of the claims that it was planned upon and that stand no more; of those that they were planned upon, too."""
 
@@ -138,6 +142,28 @@ class Outcome:
     def standing(self) -> bool:
         """Whether the success that was told still stands: verified, contradicted by nothing later, not taken back."""
         return self.verified and not self.contested and (not self.said or holds(self.said))
+
+    @property
+    def value(self) -> Json:
+        """The authoritative state, where the outcome is verified and stands.
+
+        Raises:
+            NotVerifiedError: the outcome is anything else. The error carries the outcome.
+            ErasedEvidenceError: the payloads were erased.
+
+        Example:
+            >>> from readback import Readback, verified
+            >>> lamp = {"on": False}
+            >>> def switch_on() -> None: lamp["on"] = True
+            >>> switch = verified(switch_on, read=lambda: lamp, strong=True, expect={"on": True})
+            >>> with Readback.open("memory:") as rb:
+            ...     rb.run(switch()).value
+            {'on': True}
+        """
+        self.raise_unless_verified()
+        if self.erased and self.authoritative is None:
+            raise ErasedEvidenceError(f"What was read of {self.id} was erased.")
+        return self.authoritative
 
     @property
     def claims(self) -> tuple[Claim, ...]:

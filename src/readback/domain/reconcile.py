@@ -49,6 +49,7 @@ from readback.domain.reading import Fault, Presence, TakenReading
 from readback.domain.reconciliation import Reconciliation, no_op, refuted, success, undetermined
 from readback.domain.several import together
 from readback.domain.side_effect import Consistency, SideEffect
+from readback.domain.undeclared import inform
 from readback.domain.verdict import Attribution, Level, Verdict, Why
 
 _NO_REASON: Final = Why.NONE
@@ -144,6 +145,8 @@ def _judge_one(case: Case, judged: Judged) -> Reconciliation:
     if presence is _NOT_VISIBLE:
         return undetermined(Why.INCOMPLETE, Finding.AUTHORITY_MISMATCH, detail=taken.reading.detail)
     if taken.independence.rank < case.contract.depth.minimum_independence.rank:  # 5
+        if not _is_declared(case, taken):
+            return replace(inform(case, judged), ensure=judged.ensure, identity=judged.identity)
         return undetermined(Why.UNVERIFIABLE, Finding.UNVERIFIABLE, Discrepancy.UNVERIFIABLE_STATE)
     if presence is _ABSENT:  # 4
         return _judge_absence(case, judged)
@@ -169,6 +172,10 @@ def _judge_one(case: Case, judged: Judged) -> Reconciliation:
     else:
         result = _judge_untold(judged)
     return _evidenced(result, judged)
+
+
+def _is_declared(case: Case, taken: TakenReading) -> bool:
+    return all(terms.declared for terms in case.contract.readers if terms.name == taken.reader)
 
 
 def _other_spelling(other: IdentityMatch) -> Reconciliation:

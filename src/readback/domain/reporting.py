@@ -25,7 +25,7 @@ from readback.domain.errors.claim import NOT_STANDING
 from readback.domain.freezing import CODE as FROZEN
 from readback.domain.idempotency import Resolution
 from readback.domain.observation_signs import one_line
-from readback.domain.open_words import BESIDE, BESIDE_WORDS, reason_lines
+from readback.domain.open_words import BESIDE, BESIDE_WORDS, reason_lines, undeclared_words
 from readback.domain.reading import UNREADABLE
 from readback.domain.state import TERMINAL, ReportKey, State, status
 from readback.domain.verdict import Attribution, Verdict, Why
@@ -283,8 +283,10 @@ def _difference(report: ReportInput, key: ReportKey) -> str:
     against = _against(report)
     if against:
         return against
-    if key is ReportKey.ATTEMPTED and report.why is Why.UNVERIFIABLE and report.resolution is Resolution.NONE:
-        return " No system of record can confirm it."
+    if report.why is Why.UNVERIFIABLE and report.resolution is Resolution.NONE:
+        seen = undeclared_words(report.detail)
+        if seen or key is ReportKey.ATTEMPTED:
+            return f" {seen or 'No system of record can confirm it.'}"
     if report.discrepancy is None or key not in _EXPLAINED:
         return ""
     if report.discrepancy is Discrepancy.NO_OP_FAILURE and key is ReportKey.FAILED:
@@ -417,7 +419,8 @@ def _qualified(report: ReportInput, key: ReportKey) -> str:
     elif key is ReportKey.FAILED and report.discrepancy is Discrepancy.NO_OP_FAILURE:
         extra += NOTHING_CHANGED
     elif key is _ATTEMPTED and report.why is Why.UNVERIFIABLE and report.resolution is _NONE:
-        extra = " It cannot be verified: no system of record can confirm it."
+        seen = undeclared_words(report.detail)
+        extra = f" {seen}" if seen else " It cannot be verified: no system of record can confirm it."
     return extra + _held_again(report, key) + _attested(report) + _replay(report)
 
 

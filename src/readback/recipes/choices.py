@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
 from readback.domain.side_effect import SideEffect
-from readback.sdk.action import ApprovalOptions, Duration, SideEffectName
+from readback.sdk.contract_keys import ApprovalOptions, Duration, SideEffectName
 
 
 class Choices(TypedDict, total=False):

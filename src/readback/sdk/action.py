@@ -6,44 +6,64 @@ pydantic is imported, until the first proposal, or `load()`. It must not run any
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import timedelta
 from threading import RLock
 from typing import (
     TYPE_CHECKING,
     Any,
     Concatenate,
     Generic,
-    Literal,
     Never,
     ParamSpec,
-    Required,
-    TypeAlias,
-    TypedDict,
+    Protocol,
     TypeVar,
     Unpack,
     overload,
 )
 
+from readback.canon import Json
 from readback.contracts.arguments import ArgumentSchema
-from readback.contracts.hands import Parts, Reader, accepts, argument_schema, hand, reader_of
+from readback.contracts.assumed import Assumed, named_target, with_defaults
+from readback.contracts.hands import (
+    Parts,
+    Reader,
+    argument_names,
+    argument_schema,
+    hand,
+    reader_of,
+)
 from readback.contracts.problems import Problems
 from readback.contracts.reach import why_keyless
+from readback.contracts.templates import Template, compile_template
 from readback.contracts.twins import Twin
 from readback.domain.context import Context
 from readback.domain.contract import Contract
-from readback.domain.errors import ContractError, ContractFieldError, UsageError
-from readback.domain.kind import Kind
+from readback.domain.errors import ContractError, ContractFieldError, TemplateError, UsageError
 from readback.domain.reading import Lookup, Reading
-from readback.domain.side_effect import Consistency, Independence, SideEffect
+from readback.domain.side_effect import Consistency, Independence
 from readback.lifecycle.plan import Plan
-from readback.ports.acting import Hand
+from readback.sdk.contract_keys import (
+    ActionOptions,
+    CompensationOptions,
+    ConsistencyName,
+    Duration,
+    IndependenceName,
+    signature_of_action,
+    ungrouped,
+)
+from readback.sdk.decorating import (
+    built_hand,
+    place_of,
+    refuse_any_but,
+    refuse_any_but_functions,
+    refuse_unknown_terms,
+    target_of,
+)
 from readback.sdk.proposal import Proposal
+from readback.sdk.raised import watched_reader, watched_tool
 
 if TYPE_CHECKING:
-    from readback.contracts.verifiers import Invariant
     from readback.sdk.evaluation import Evaluated
 
 _LOADING = RLock()
@@ -51,101 +71,10 @@ _LOADING = RLock()
 
 P = ParamSpec("P")
 ReadResult = TypeVar("ReadResult", bound="Reading | Awaitable[Reading]")
-FindResult = TypeVar("FindResult", bound="Sequence[Reading] | Awaitable[Sequence[Reading]]")
+FindResult = TypeVar("FindResult", bound="Sequence[object] | Awaitable[Sequence[object]]")
 LookupResult = TypeVar("LookupResult", bound="Lookup | Awaitable[Lookup]")
 Result = TypeVar("Result")
-
-Duration: TypeAlias = str | timedelta
-Condition: TypeAlias = "str | Callable[..., object] | Invariant"
-KindName: TypeAlias = Literal["read", "set", "create", "append", "adjust", "delete", "send"]
-SideEffectName: TypeAlias = Literal[
-    "read_only", "ephemeral_write", "low_risk_internal", "medium_risk_write", "high_risk_external", "critical_mutation"
-]
-ConsistencyName: TypeAlias = Literal["cached", "replica", "session", "strong"]
-IndependenceName: TypeAlias = Literal["same_call", "same_client", "other_client", "other_system"]
-
-
-class ExecuteOptions(TypedDict, total=False):
-    """How the tool may be called; see `Execution`."""
-
-    timeout: Duration
-    honours_key: bool
-    key_valid_for: Duration
-    reversible: bool
-
-
-Compared = TypedDict(
-    "Compared",
-    {"path": Required[str], "as": Literal["exact", "nfc", "casefold", "uuid", "email", "path"]},
-    total=False,
-)
-"""An identity key with the rule by which it is compared; see `readback.domain.normal_form.NormalForm`."""
-
-
-class ApprovalOptions(TypedDict, total=False):
-    """Who has to approve it: how many people (1 or 2), until when, and for which requests; see `ApprovalTerms`."""
-
-    people: int
-    expires: Duration
-    when: str
-
-
-WatchOptions = TypedDict(
-    "WatchOptions", {"after": Duration, "every": Duration, "for": Duration, "ensure": Sequence[str]}, total=False
-)
-"""When to look again after success; see `readback.domain.watch.WatchTerms`."""
-
-
-class _Options(TypedDict, total=False):
-    """The keys of a contract that are never required."""
-
-    name: str
-    version: str
-    identity: Mapping[str, str | Compared]
-    require: Condition | Mapping[str, Condition]
-    expected_version: str
-    execute: ExecuteOptions
-    readers: Sequence[Reader]
-    quorum: int
-    fails_when: Condition | Mapping[str, Condition]
-    intermediate: Condition | Mapping[str, Condition]
-    may_change: Sequence[str]
-    on_unchanged: Literal["accept", "refuse", "equivalent"]
-    noop: Literal["allow", "refuse", "equivalent"]
-    within: Duration
-    polls: Sequence[Duration]
-    stable_for: Duration
-    deadline: Duration
-    late_window: Duration
-    key_fields: Sequence[str]
-    key_kept: Duration
-    key_valid_for: Duration
-    principals: Sequence[str]
-    scopes: Sequence[str]
-    redact: Sequence[str]
-    tell: Sequence[str]
-    unverifiable: str
-    proves: Literal["submitted", "delivered"]
-    approval: Literal["required"] | ApprovalOptions
-    watch: Duration | WatchOptions
-
-
-class ActionOptions(_Options, total=False):
-    """All keys of a contract."""
-
-    kind: Required[KindName | Kind]
-    side_effect: Required[SideEffectName | SideEffect]
-    target: Required[str]
-    ensure: Required[Mapping[str, Condition | Mapping[str, Condition]]]
-
-
-class CompensationOptions(_Options, total=False):
-    """The same for a compensation, which takes target, class and identity from its action where it says nothing."""
-
-    kind: Required[KindName | Kind]
-    ensure: Required[Mapping[str, Condition | Mapping[str, Condition]]]
-    side_effect: SideEffectName | SideEffect
-    target: str
+Function = TypeVar("Function", bound=Callable[..., object])
 
 
 class ActionDefinition(Generic[P]):
@@ -156,16 +85,19 @@ class ActionDefinition(Generic[P]):
 
     def __init__(
         self,
-        function: Callable[Concatenate[Context, P], object],
+        function: Callable[..., object],
         options: Mapping[str, object],
         *,
         verifiers: Callable[[], str] | None = None,
+        short: bool = False,
+        named_by: tuple[str, ...] = (),
     ) -> None:
-        _refuse_any_but_functions(function)
+        refuse_any_but_functions(function, again=isinstance(function, ActionDefinition))
         self._verifiers = verifiers
+        self._short, self._named_by = short, named_by
         self.unverified = function
         """The bare function: calling it acts, and nothing is recorded or verified."""
-        self.options = dict(options)
+        self.options = ungrouped(options)
         self.options.setdefault("name", getattr(function, "__name__", ""))
         self._readers: list[Reader] = []
         self._find: Callable[..., object] | None = None
@@ -176,6 +108,7 @@ class ActionDefinition(Generic[P]):
         self._twin: Twin | None = None
         self._inherits: ActionDefinition[P] | None = None
         self._loaded: tuple[Plan, ArgumentSchema] | None = None
+        self._operation: Template | None = None
         self._loading = False
         self.__name__ = getattr(function, "__name__", "action")
         self.__qualname__ = getattr(function, "__qualname__", "action")
@@ -188,7 +121,13 @@ class ActionDefinition(Generic[P]):
         """Proposes. Raises ArgumentError, OversizeError; ContractError where the contract cannot be loaded."""
         loaded = self._loaded or self._load()
         arguments, requested = loaded[1].bind(args, kwargs)
-        return Proposal(self, arguments, requested, proposed_in=sys._getframe(1))  # noqa: SLF001 - for the warning
+        operation = self._operation_of(requested) if self._operation is not None else ""
+        caller = sys._getframe(1)  # noqa: SLF001 - for the warning
+        return Proposal(self, arguments, requested, proposed_in=caller, operation=operation)
+
+    def _operation_of(self, requested: Mapping[str, Json]) -> str:
+        assert self._operation is not None
+        return self._operation({"requested": dict(requested)})
 
     @property
     def name(self) -> str:
@@ -249,6 +188,10 @@ class ActionDefinition(Generic[P]):
 
     # --- what its author adds ---
 
+    @overload
+    def read(self, function: Function, /) -> Function: ...
+
+    @overload
     def read(
         self,
         *,
@@ -259,33 +202,49 @@ class ActionDefinition(Generic[P]):
         attributes: bool = False,
         whole_region: bool = False,
         name: str = "",
-    ) -> Callable[[Callable[Concatenate[Context, P], ReadResult]], Callable[Concatenate[Context, P], ReadResult]]:
-        """Decorator: the readback, from a system of record. It takes the action's own parameters.
+    ) -> Callable[[Callable[Concatenate[Context, P], ReadResult]], Callable[Concatenate[Context, P], ReadResult]]: ...
 
-        `attributes`: its readings say whose doing the state is, by `stamp=`.
-        `whole_region`: a reading shows everything that a call may change, so that an equal reading proves that the call
-        changed nothing. `timeout` bounds one reading; ten seconds where it is left away.
+    @overload
+    def read(
+        self,
+        *,
+        strong: bool = False,
+        source: str = "",
+        timeout: Duration | None = None,
+        attributes: bool = False,
+        whole_region: bool = False,
+        name: str = "",
+    ) -> Callable[[Function], Function]: ...
+
+    def read(self, *function: Any, **terms: Any) -> Any:
+        """Decorator: the readback, from a system of record. It takes any subset of the action's arguments.
+
+        A reader returns a mapping, a dataclass, a pydantic model, a row with column names, None (absent) or a Reading.
+        A bare `@ship.read` declares nothing: its readings inform and verify nothing. `strong=True` declares that the
+        reader reads the system of record itself, past caches, by another path than the action's; `consistency` and
+        `independence` declare both in words. `attributes`: its readings say whose doing the state is, by `stamp=`.
+        `whole_region`: a reading shows everything that a call may change. `timeout` bounds one reading (default 10 s).
+
+        Example:
+            >>> from readback import action
+            >>> @action("order/{order_id}", ensure="authoritative.status == 'shipped'")
+            ... def ship_order(order_id: str) -> None: ...
+            >>> @ship_order.read(strong=True)
+            ... def order(order_id: str) -> dict[str, str] | None:
+            ...     return {"status": "shipped"}
+            >>> ship_order.contract.readers[0].consistency.value
+            'strong'
         """
 
-        def add(
-            function: Callable[Concatenate[Context, P], ReadResult],
-        ) -> Callable[Concatenate[Context, P], ReadResult]:
-            self._once("read", None, function)
-            made = reader_of(
-                function,
-                source=source,
-                consistency=consistency,
-                independence=independence,
-                timeout=timeout,
-                attributes=attributes,
-                whole_region=whole_region,
-                name=name,
-            )
+        def add(given: Callable[..., object]) -> Callable[..., object]:
+            self._once("read", None, given)
+            made = reader_of(given, **terms)
             with self._collecting():
                 self._readers.append(made)
-            return function
+            return given
 
-        return add
+        refuse_unknown_terms(terms)
+        return add(*function) if function else add
 
     @overload
     def find(
@@ -351,7 +310,7 @@ class ActionDefinition(Generic[P]):
             return action[0]
 
         def make(function: Callable[Concatenate[Context, P], object]) -> ActionDefinition[P]:
-            made: ActionDefinition[P] = ActionDefinition(function, options)
+            made: ActionDefinition[P] = ActionDefinition(function, options, short=self._short)
             made._inherits = self
             self._compensates(made)
             return made
@@ -370,17 +329,19 @@ class ActionDefinition(Generic[P]):
         if self._twin is not None:
             raise UsageError(f"The action {self.name!r} has a twin already.")
         if action:
-            _refuse_any_but_actions("twin", action[0], "Name an action, or fix arguments by their names.")
+            refuse_any_but(ActionDefinition, "twin", action[0], "Name an action, or fix arguments by their names.")
         self._twin = Twin(action[0] if action else None, fixed)
 
     def _compensates(self, action: ActionDefinition[P]) -> None:
-        _refuse_any_but_actions(
-            "compensate", action, "Name an action, or write @name.compensate(kind=..., ensure=...)."
+        refuse_any_but(
+            ActionDefinition, "compensate", action, "Name an action, or write @name.compensate(kind=..., ensure=...)."
         )
         if action is self:
             raise UsageError(f"The action {self.name!r} cannot compensate itself.")
         with self._collecting():
             self._once("compensate", self._compensation, action)
+            if not action.options.get("target") and action._inherits is None and action._loaded is None:
+                action._inherits, action._short = self, action._short or self._short
             self._compensation = action
 
     def _once(self, what: str, present: object, function: object) -> None:
@@ -409,21 +370,58 @@ class ActionDefinition(Generic[P]):
                 raise ContractFieldError(f"The compensation of {self.name!r} leads back to itself.")
             self._loading = True
             try:
-                problems = Problems()
-                schema = argument_schema(self.unverified, problems)
-                parts = self._parts(schema, problems)
-                plan = compile_contract(self._inherited(), parts, predicate_engine(), problems)
+                problems = Problems(where=place_of(self.unverified))
+                schema = self._schema(problems)
+                options = self._defaulted(schema, problems)
+                parts = self._parts(schema, options.lines, problems)
+                plan = compile_contract(options.options, parts, predicate_engine(), problems)
                 self._loaded = (plan, schema.withholding(plan.contract.redact))
             finally:
                 self._loading = False
             return self._loaded
 
+    def _schema(self, problems: Problems) -> ArgumentSchema:
+        """Its arguments. A compensation that takes a part of its action's is proposed with all of them."""
+        own = argument_schema(self.unverified, problems)
+        if self._inherits is None or problems.found:
+            return own
+        whole = argument_schema(self._inherits.unverified, Problems())
+        return whole if own.names != whole.names and set(own.names) <= set(whole.names) else own
+
+    def _defaulted(self, schema: ArgumentSchema, problems: Problems) -> Assumed:
+        """Its keys, with what a short contract leaves out. The operation is a key of the decorator alone."""
+        made = with_defaults(self._inherited(), schema.names, self.__name__, problems, short=self._short)
+        options = dict(made.options)
+        operation = options.pop("operation", None)
+        if operation is None:
+            return Assumed(options, made.lines)
+        named = named_target(operation, schema.names)
+        try:
+            if not isinstance(named, str):
+                raise TemplateError(f"It is text, and not {operation!r:.40}.")
+            self._operation = compile_template(named, arguments=schema.names)
+            if not any(path[0] == "requested" for path in self._operation.paths):
+                raise TemplateError("Every call would be the same operation; name an argument, as in '{order_id}'.")
+        except TemplateError as error:
+            problems.add("operation", error)
+        return Assumed(options, made.lines)
+
     def _inherited(self) -> dict[str, object]:
-        of = {} if self._inherits is None else self._inherits.options
+        if self._inherits is None:
+            return self._with_target()
+        of = self._inherits._with_target()  # noqa: SLF001 - of its own kind
         taken = ["target", "side_effect", "identity", *([] if self._readers else ["readers"])]
         return {key: of[key] for key in taken if key in of} | self.options
 
-    def _parts(self, schema: ArgumentSchema, problems: Problems) -> Parts:
+    def _with_target(self) -> dict[str, object]:
+        """Its own keys. A short contract without a target is about what its reader reads."""
+        if "target" in self.options or not (self._short or self.options.get("side_effect") is None):
+            return self.options
+        named: Any = self.options.get("readers", ())
+        readers = [*self._readers, *(each for each in named if isinstance(each, Reader))]
+        return {**self.options, "target": target_of(self.unverified, readers, self._named_by)}
+
+    def _parts(self, schema: ArgumentSchema, assumed: tuple[str, ...], problems: Problems) -> Parts:
         readers = tuple(self._readers)
         if not readers and not self.options.get("readers") and self._inherits is not None:
             readers = tuple(self._inherits._readers)  # noqa: SLF001 - of its own kind
@@ -433,20 +431,22 @@ class ActionDefinition(Generic[P]):
                 reversing = compensation.plan
             except ContractError as error:
                 problems.add("compensate", error)
-            theirs = tuple(inspect.signature(compensation.unverified).parameters)[1:]
-            if theirs != schema.names:
+            theirs = argument_names(compensation.unverified)
+            mismatch = compensation._inherits is not self or not set(theirs) <= set(schema.names)  # noqa: SLF001
+            if theirs != schema.names and mismatch:
                 reason = f"It takes ({', '.join(theirs)}), and its action takes ({', '.join(schema.names)})."
                 problems.add("compensate", ContractFieldError(reason))
         return Parts(
-            execute=hand(self.unverified),
+            execute=hand(self.unverified, watched_tool),
             arguments=schema,
-            readers=readers,
-            find=_hand("find", self._find, schema, problems),
-            lookup=_hand("lookup", self._lookup, schema, problems),
+            readers=tuple(map(watched_reader, readers)),
+            find=built_hand("find", self._find, schema, problems),
+            lookup=built_hand("lookup", self._lookup, schema, problems),
             find_complete=self._find_complete,
             keyless=why_keyless(self.unverified),
-            rollback=_hand("rollback", self._rollback, schema, problems),
+            rollback=built_hand("rollback", self._rollback, schema, problems),
             compensation=reversing,
+            assumed=assumed,
             verifiers="" if self._verifiers is None else self._verifiers(),
         )
 
@@ -454,45 +454,50 @@ class ActionDefinition(Generic[P]):
         return f"<action {self.name}>"
 
 
-def _hand(what: str, function: Callable[..., object] | None, schema: ArgumentSchema, problems: Problems) -> Hand | None:
-    if function is None:
-        return None
-    why = accepts(function, schema.names)
-    if why:
-        problems.add(what, ContractFieldError(why))
-    return hand(function)
+class ActionDecorator(Protocol):
+    """Makes an action of a function, with or without a Context as its first parameter."""
+
+    @overload
+    def __call__(self, function: Callable[Concatenate[Context, P], object], /) -> ActionDefinition[P]: ...
+
+    @overload
+    def __call__(self, function: Callable[P, object], /) -> ActionDefinition[P]: ...
 
 
-def _refuse_any_but_actions(what: str, given: object, remedy: str) -> None:
-    if not isinstance(given, ActionDefinition):
-        raise UsageError(f"`{what}` takes an action, and not a {type(given).__name__}.", remedy=remedy)
-
-
-def _refuse_any_but_functions(given: object) -> None:
-    again = isinstance(given, ActionDefinition)
-    if callable(given) and not again:
-        return
-    what = "an action already" if again else f"a {type(given).__name__}"
-    raise ContractFieldError(
-        f"An action is made of a function whose first parameter is the context; this is {what}.",
-        remedy="Decorate the function itself, once: a plain one, a static method or a bound method.",
-    )
-
-
-def action(
-    *misplaced: Never,
-    **options: Unpack[ActionOptions],
-) -> Callable[[Callable[Concatenate[Context, P], object]], ActionDefinition[P]]:
+def action(about: str = "", /, *misplaced: Never, **options: Unpack[ActionOptions]) -> ActionDecorator:
     """Decorator: the function, sync or async, becomes an action with a contract of these keys.
 
-    Its first parameter is the Context; the rest are the action's arguments. What it returns is evidence, not truth.
-    """
-    if misplaced:
-        raise ContractFieldError(
-            "The keys of a contract are given by name.", remedy="Write @action(kind=..., side_effect=..., ...)."
-        )
+    The first argument is the target in its short form, `"order/{order_id}"`. The function receives the Context where a
+    parameter is annotated with `Context`; its other parameters are the action's arguments. What the function returns is
+    evidence, not truth. Where they are left out, `kind` is "set" with `on_unchanged="refuse"`, `side_effect` is
+    "low_risk_internal" and identity is what the record states; `readback contracts check` lists what is assumed.
 
-    def make(function: Callable[Concatenate[Context, P], object]) -> ActionDefinition[P]:
-        return ActionDefinition(function, options)
+    Raises:
+        ContractFieldError: keys are given by position, or a key is given twice.
+
+    Example:
+        >>> from readback import action
+        >>> @action("order/{order_id}", ensure="authoritative.status == 'shipped'")
+        ... def ship_order(order_id: str) -> None: ...
+        >>> ship_order
+        <action ship_order>
+    """
+    if callable(about):
+        raise ContractFieldError("`@action` needs a contract.", remedy=_ACTION_REMEDY)
+    if misplaced or not isinstance(about, str):
+        raise ContractFieldError("The keys of a contract are given by name.", remedy=_ACTION_REMEDY)
+    given: dict[str, object] = dict(options)
+    if about and "target" in given:
+        raise ContractFieldError("The target is given twice: first, and as target=.", remedy="Write it once.")
+    if about:
+        given["target"] = about
+
+    def make(function: Callable[..., object]) -> ActionDefinition[Any]:
+        return ActionDefinition(function, given, short=bool(about))
 
     return make
+
+
+_COMPENSATE_REMEDY = "Name an action, or write @name.compensate(kind=..., ensure=...)."
+_ACTION_REMEDY = 'Write @action("order/{order_id}", ensure="authoritative.status == \'shipped\'").'
+action.__signature__ = signature_of_action("ActionDecorator")  # type: ignore[attr-defined]

@@ -34,6 +34,7 @@ from readback.sdk.claiming import Upon
 from readback.sdk.driver_steps import Parked
 from readback.sdk.driver_sync import SyncDriver
 from readback.sdk.proposal import Definition, Proposal
+from readback.sdk.raised import catching, with_exception
 from readback.sdk.sealing import SealLike
 from readback.sdk.session import Session
 from readback.sdk.step import SagaStep
@@ -127,6 +128,7 @@ class Readback:
         intended: Mapping[str, object] | None = None,
         step: str = "",
         upon: Iterable[Upon] | Upon = (),
+        run: str | None = None,
     ) -> Outcome:
         """Acts, reads back, reconciles, recovers, and returns what may be believed.
 
@@ -134,13 +136,14 @@ class Readback:
         for a settled outcome; then the outcome says pending, and `wait(action_id)` or a worker goes on. `intended` is
         the goal where it is more than the request; `step` the plan's step. `upon` names what it is planned upon:
         outcomes, claims or their ids; where one does not stand, nothing is executed, and where one falls later, the
-        outcome says so. Raises InputError for what cannot be run, StoreError where the attempt could not be made
-        durable (nothing was done), UnknownOutcomeError where its end could not.
+        outcome says so. `run` names the conversation, where it is not this client's own. Raises InputError for what
+        cannot be run, StoreError where the attempt could not be made durable (nothing was done), UnknownOutcomeError
+        where its end could not.
         """
         s, ticket = self._session, attend.Ticket()
         until_us = s.give_up_us(wait)
         request = s.request(proposal, operation, intended, step, () if upon == () else claiming.upon_ids(s, upon))
-        return self._told(attend.begin(s.engine, request, s.scope, s.plan_of, ticket), ticket, until_us)
+        return self._told(attend.begin(s.engine, request, s.scope_of(run), s.plan_of, ticket), ticket, until_us)
 
     def submit(
         self,
@@ -202,6 +205,15 @@ class Readback:
         """The outcome as the ledger tells it now; reads nothing else. Raises NotFoundError."""
         s = self._session
         return self._drive(s.look(s.action_id(action_id)))
+
+    def find_operation(self, operation: str, action: Definition | str | None = None) -> Outcome | None:
+        """The outcome of an operation as the ledger has it now; None where nothing was run under this name.
+
+        `action`: the action or the name of its contract. Where it is left out, every contract that this client knows is
+        looked up. Raises UsageError where several contracts have an operation of this name.
+        """
+        found = self._session.find_operation(operation, action)
+        return None if found is None else self.get(found)
 
     def cancel(self, action_id: str) -> Outcome:
         """Asks for an action to be stopped: not executed if it was not, compensated if an effect is shown."""
@@ -466,10 +478,11 @@ class Readback:
         return [self.get(stored.projection.action_id) for stored in page]
 
     def _told(self, work: attend.Telling, ticket: attend.Ticket, until_us: int | None) -> Outcome:
-        told = self._driven(work, until_us)
-        if not isinstance(told, Parked):
-            return told
-        return self._drive(self._session.look(ticket.action_id, replayed=ticket.replayed))
+        with catching() as caught:
+            told = self._driven(work, until_us)
+        if isinstance(told, Parked):
+            told = self._drive(self._session.look(ticket.action_id, replayed=ticket.replayed))
+        return with_exception(told, caught)
 
     def _drive(self, work: Generator[Step, Answer, T]) -> T:
         done = self._driven(work)

@@ -5,19 +5,21 @@ Made by calling a decorated function, taken by `Readback.run`. It is inert: it h
 
 from __future__ import annotations
 
+import inspect
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from types import FrameType
-from typing import TYPE_CHECKING, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from readback.canon import Json, UnsupportedValueError, ValueTooLargeError, json_value
-from readback.domain.errors import ArgumentError, HonestyError, OversizeError, ProposalError
+from readback.domain.errors import ArgumentError, HonestyError, OversizeError, ProposalError, UsageError
 from readback.domain.saga.fold import Reference
 from readback.lifecycle.given import own_arguments, own_json
 from readback.lifecycle.plan import Plan, Request
 
 if TYPE_CHECKING:
+    from readback.domain.outcome import Outcome
     from readback.sdk.step import SagaStep
 
 
@@ -135,6 +137,33 @@ class Proposal:
 
         return SagaStep(self, name, names_of(after), bool(pivot))
 
+    def run(self, *, operation: str | None = None, wait: float | None = None, run: str | None = None) -> Outcome:
+        """Run it in the client in use; see `readback.use`. With an AsyncReadback in use, await `run_async()`.
+
+        Raises:
+            UsageError: no client is in use, or the client in use is an AsyncReadback.
+
+        Example:
+            >>> from readback import Readback, use, verified
+            >>> lamp = {"on": False}
+            >>> def switch_on() -> None: lamp["on"] = True
+            >>> switch = verified(switch_on, read=lambda: lamp, strong=True, expect={"on": True})
+            >>> with Readback.open("memory:") as rb, use(rb):
+            ...     switch().run().verified
+            True
+        """
+        client: Any = _client_in_use(is_async=False)
+        outcome: Outcome = client.run(self, operation=operation, wait=wait, run=run)
+        return outcome
+
+    async def run_async(
+        self, *, operation: str | None = None, wait: float | None = None, run: str | None = None
+    ) -> Outcome:
+        """Run it in the AsyncReadback in use; see `readback.use`. Raises UsageError as `run` does."""
+        client: Any = _client_in_use(is_async=True)
+        outcome: Outcome = await client.run(self, operation=operation, wait=wait, run=run)
+        return outcome
+
     def mark_run(self) -> None:
         """Called by what runs it. Raises ProposalError the second time."""
         if self._used:
@@ -187,6 +216,18 @@ class Proposal:
             self._file or "<proposal>",
             self._line or 1,
         )
+
+
+def _client_in_use(*, is_async: bool) -> object:
+    from readback.sdk.in_use import client_in_use
+
+    client = client_in_use()
+    if inspect.iscoroutinefunction(getattr(type(client), "run", None)) is not is_async:
+        wanted, call = (
+            ("AsyncReadback", "await proposal.run_async()") if not is_async else ("Readback", "proposal.run()")
+        )
+        raise UsageError(f"The client in use is a {wanted}.", remedy=f"Write {call}.")
+    return client
 
 
 def _goal(intended: Mapping[str, object]) -> dict[str, Json]:

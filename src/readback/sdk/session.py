@@ -31,6 +31,7 @@ from readback.domain.errors import (
     UnsupportedValueError,
     UsageError,
 )
+from readback.domain.idempotency import former_operation, key_hash
 from readback.domain.limits import TenantLimits, in_force
 from readback.domain.outcome import Outcome
 from readback.domain.saga.fold import KIND
@@ -223,6 +224,42 @@ class Session:
         self.know(request.plan)
         proposal.mark_run()
         return request
+
+    def scope_of(self, run: str | None) -> Scope:
+        """For whom one call acts: as this client does, in the run that the call names. Raises UsageError."""
+        if run is None:
+            return self.scope
+        check_id("run", run, UsageError, may_be_empty=True)
+        return replace(self.scope, run=run)
+
+    def find_operation(self, operation: str, action: Definition | str | None) -> str | None:
+        """The id of the action that was run under this operation; None where there is none.
+
+        `action`: the action, or the name of its contract; None for every contract that is known here.
+        """
+        self.check_open()
+        check_id("operation", operation, UsageError)
+        if action is None:
+            names = sorted({plan.contract.name for plan in self.plans.values()})
+        elif isinstance(action, str):
+            names = [action]
+        elif hasattr(type(action), "plan"):
+            self.know(action.plan)
+            names = [action.plan.contract.name]
+        else:
+            raise UsageError(
+                f"action is no {type(action).__name__}.", remedy="Pass the action, or the name of its contract."
+            )
+        ids = dict.fromkeys((operation, former_operation(operation) or operation))
+        hashes = {key_hash(self.scope.tenant, name, each): name for name in names for each in ids}
+        found = self.store.keys(self.scope.tenant, list(hashes))
+        known = {hashes[hashed]: record.action_id for hashed, record in found.items()}
+        if len(known) > 1:
+            raise UsageError(
+                f"Several contracts have an operation {operation!r:.80}: {', '.join(sorted(known))}.",
+                remedy="Name one: find_operation(operation, action).",
+            )
+        return next(iter(known.values()), None)
 
     def saga_request(self, steps: Iterable[SagaStep], name: str, operation: str | None) -> SagaRequest:
         """The steps as a saga that can be begun. Each proposal can be run once."""

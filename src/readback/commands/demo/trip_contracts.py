@@ -15,7 +15,8 @@ from typing import Any, Final
 from readback import Context, Lookup, Reading, action
 from readback.commands.demo.overheard import overheard
 from readback.commands.demo.trip_desk import trip_desk
-from readback.sdk.action import ActionDefinition, ExecuteOptions
+from readback.sdk.action import ActionDefinition
+from readback.sdk.contract_keys import ExecuteOptions
 
 # What a reading of an entry is of. The stamp of whoever made it stays on it.
 MADE: Final = {

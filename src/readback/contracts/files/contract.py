@@ -13,11 +13,12 @@ from typing import Any, Final, Protocol
 from readback.canon import Json, json_value
 from readback.canon.frozen import dataclass
 from readback.contracts.arguments import ArgumentSchema
+from readback.contracts.calling import Look
 from readback.contracts.files.document import Place, Written
 from readback.contracts.files.fill import ASKS_OBSERVED, Fill, Values
 from readback.contracts.files.spec import Findings, Spec, json_of
 from readback.contracts.files.tool_arguments import ToolArguments
-from readback.contracts.hands import Look, Reader
+from readback.contracts.hands import Reader
 from readback.domain.context import Context
 from readback.domain.errors import NotDispatchedError, TemplateError
 from readback.domain.reading import Reading

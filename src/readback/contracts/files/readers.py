@@ -12,6 +12,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from readback.canon.frozen import dataclass
+from readback.contracts.calling import Look
 from readback.contracts.compile import READER_TIMEOUT_US
 from readback.contracts.durations import microseconds
 from readback.contracts.files.contract import Entry, FittedReader, glancing, looking
@@ -19,7 +20,7 @@ from readback.contracts.files.document import Written
 from readback.contracts.files.spec import Findings, Spec, SpecReader, joined
 from readback.contracts.files.tool_hands import ToolSource, tool_look
 from readback.contracts.files.words import COMPLETE, READER_KEYS, SEARCH_KEYS, SOURCE, SourceKind
-from readback.contracts.hands import Look, Reader
+from readback.contracts.hands import Reader
 from readback.contracts.problems import did_you_mean
 from readback.domain.errors import ContractError, ContractFieldError, WeakReaderError
 from readback.domain.errors.files import FittingError

@@ -12,11 +12,11 @@ from typing import Final, TypeAlias
 
 from readback.canon import CanonError, Json, json_value, parse_json, why_not_json
 from readback.canon.frozen import dataclass
+from readback.contracts.calling import Look
 from readback.contracts.files.absence import Absence
 from readback.contracts.files.contract import GATEWAY, values_of
 from readback.contracts.files.fill import Values
 from readback.contracts.files.spec import Spec
-from readback.contracts.hands import Look
 from readback.domain.context import Context
 from readback.domain.errors import NotDispatchedError, ReaderFailedError, ReaderTypeError, TemplateError
 from readback.domain.json_pointer import pointed

@@ -1,0 +1,84 @@
+"""The checks of what an author hands to a decorator, each with the fault that it raises and its remedy.
+
+Used by `action` alone. Nothing here compiles a contract or calls a function.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from types import CodeType
+from typing import Final
+
+from readback.contracts.arguments import ArgumentSchema
+from readback.contracts.hands import Reader, accepts, argument_names, hand, search_hand
+from readback.contracts.problems import Problems, did_you_mean
+from readback.domain.errors import ContractFieldError, UsageError
+from readback.ports.acting import Hand
+
+_READING_VERBS: Final = re.compile(r"^(?:get|read|fetch|load|find|look_up|lookup|select|show)_(?=\w)")
+
+
+def built_hand(
+    what: str, function: Callable[..., object] | None, schema: ArgumentSchema, problems: Problems
+) -> Hand | None:
+    """A hand of an author's function; None where there is none. What it cannot take becomes a problem."""
+    if function is None:
+        return None
+    why = accepts(function, schema.names)
+    if why:
+        problems.add(what, ContractFieldError(why))
+    return search_hand(function) if what == "find" else hand(function)
+
+
+def target_of(function: Callable[..., object], readers: Sequence[Reader], named_by: tuple[str, ...]) -> str:
+    """The name of the record that an action is about: its reader's, with the arguments that name the record.
+
+    Example:
+        >>> def ship(order_id: str, carrier: str) -> None: ...
+        >>> target_of(ship, [], ("order_id",))
+        'ship/{order_id}'
+    """
+    own = argument_names(function)
+    reader = readers[0].function if readers else None
+    takes = named_by or (argument_names(reader) if reader is not None else own)
+    called = str(getattr(reader, "__name__", ""))
+    if not called.isidentifier():  # a lambda, or an object
+        called = str(getattr(function, "__name__", "record"))
+    called = _READING_VERBS.sub("", called) if called.isidentifier() else "record"
+    return "/".join([called, *(f"{{{each}}}" for each in (named_by or own) if each in takes)])
+
+
+def place_of(function: Callable[..., object]) -> str:
+    """The file and line at which a function is defined; "" for what is not written in Python."""
+    bare = inspect.unwrap(function)
+    code = getattr(getattr(bare, "__func__", bare), "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if isinstance(code, CodeType) else ""
+
+
+def refuse_unknown_terms(terms: Mapping[str, object]) -> None:
+    """Raises UsageError for a key that `read` does not have."""
+    known = ("strong", "source", "consistency", "independence", "timeout", "attributes", "whole_region", "name")
+    for key in terms:
+        if key not in known:
+            raise UsageError(f"`read` takes no {key!r}.{did_you_mean(key, known)}")
+    if not isinstance(terms.get("strong", False), bool):
+        raise UsageError(f"strong={terms['strong']!r:.40} is not True or False.", remedy="Write strong=True.")
+
+
+def refuse_any_but(kind: type, what: str, given: object, remedy: str) -> None:
+    """Raises UsageError for what is no action."""
+    if not isinstance(given, kind):
+        raise UsageError(f"`{what}` takes an action, and not a {type(given).__name__}.", remedy=remedy)
+
+
+def refuse_any_but_functions(given: object, *, again: bool) -> None:
+    """Raises ContractFieldError for what is no function. `again`: it is an action already."""
+    if callable(given) and not again:
+        return
+    what = "an action already" if again else f"a {type(given).__name__}"
+    raise ContractFieldError(
+        f"An action is made of a function; this is {what}.",
+        remedy="Decorate the function itself, once: a plain one, a static method or a bound method.",
+    )

@@ -1,0 +1,82 @@
+"""What a tool or a reader raises, kept for the caller and logged: `Outcome.exception`, and the logger "readback".
+
+Used by the decorators, which watch the functions of an action, and by the clients, which hand the exception to the
+outcome of the same call. Nothing here is recorded: the ledger holds the observation, and never an exception.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
+from typing import Final, cast
+
+from readback.contracts.calling import Look
+from readback.contracts.hands import Reader
+from readback.domain.context import Context
+from readback.domain.outcome import Outcome
+
+LOGGER: Final = "readback"
+_CAUGHT: ContextVar[dict[str, Exception] | None] = ContextVar("readback_caught", default=None)
+"""Exceptions of tools by the action's id, within one call of a client."""
+
+
+@contextmanager
+def catching() -> Iterator[dict[str, Exception]]:
+    """Collect what tools raise while a client drives one action."""
+    caught: dict[str, Exception] = {}
+    token = _CAUGHT.set(caught)
+    try:
+        yield caught
+    finally:
+        _CAUGHT.reset(token)
+
+
+def with_exception(outcome: Outcome, caught: Mapping[str, Exception]) -> Outcome:
+    """The outcome with the exception of its own tool, where that raised during this call."""
+    error = caught.get(outcome.id) if caught else None
+    return outcome if error is None else replace(outcome, exception=error)
+
+
+def watched_tool(look: Look, name: str, asks: bool) -> Look:
+    """The same call of a tool. What it raises is kept for the caller, and logged."""
+    return _watched(look, name, asks, tool=True)
+
+
+def watched_reader(reader: Reader) -> Reader:
+    """The same reader. What it raises is logged."""
+    if reader.glance is not None:
+        return reader
+    return replace(reader, look=_watched(reader.look, reader.name, reader.is_async, tool=False))
+
+
+def _watched(look: Look, name: str, asks: bool, *, tool: bool) -> Look:
+    async def call_async(ctx: Context, arguments: Mapping[str, object]) -> object:
+        try:
+            return await cast("Awaitable[object]", look(ctx, arguments))
+        except Exception as error:
+            _heard(ctx, name, error, tool=tool)
+            raise
+
+    def call_sync(ctx: Context, arguments: Mapping[str, object]) -> object:
+        try:
+            return look(ctx, arguments)
+        except Exception as error:
+            _heard(ctx, name, error, tool=tool)
+            raise
+
+    return call_async if asks else call_sync
+
+
+def _heard(ctx: Context, name: str, error: Exception, *, tool: bool) -> None:
+    caught = _CAUGHT.get()
+    if tool and caught is not None:
+        caught[ctx.action_id] = error
+    import logging  # a program in which nothing is raised does not pay for it
+
+    logger = logging.getLogger(LOGGER)
+    if not logger.handlers:
+        logger.addHandler(logging.NullHandler())  # silent, unless the program configures logging
+    what = "The tool" if tool else "The reader"
+    logger.warning("%s %s raised %s in action %s.", what, name, type(error).__name__, ctx.action_id, exc_info=error)

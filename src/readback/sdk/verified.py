@@ -1,0 +1,335 @@
+"""`verified`: a contract for a function that exists already, as a wrapper or as a decorator.
+
+It makes the same action as `@action` does, from fewer words: what is read, and what is expected of the record. Calling
+the result proposes; `Readback.run` acts.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from functools import partial
+from typing import Any, Concatenate, Final, overload
+
+from readback.canon import Json, json_value
+from readback.canon.frozen import dataclass
+from readback.contracts.hands import Reader
+from readback.domain.context import Context
+from readback.domain.errors import CanonError, ContractFieldError
+from readback.domain.kind import Kind
+from readback.domain.side_effect import SideEffect
+from readback.sdk.action import ActionDecorator, ActionDefinition, P
+from readback.sdk.contract_keys import Condition, Duration, KindName, SideEffectName
+
+_NAME: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+
+
+class _NotGiven:
+    """Stands for a parameter that was left out, where None means something."""
+
+    def __repr__(self) -> str:
+        return "<not given>"
+
+
+_NOT_GIVEN: Final = _NotGiven()
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """The value of an argument, in `expect`. Made by `arg`."""
+
+    name: str
+
+
+def arg(name: str) -> Argument:
+    """Stand for an argument of the action in `expect`.
+
+    Raises:
+        ContractFieldError: `name` is no name of an argument.
+
+    Example:
+        >>> from readback import arg
+        >>> arg("carrier").name
+        'carrier'
+    """
+    if not _is_name(name):
+        raise ContractFieldError(f"arg({name!r:.40}) names no argument.", remedy='Write arg("carrier").')
+    return Argument(name)
+
+
+@overload
+def verified(
+    function: Callable[Concatenate[Context, P], object],
+    /,
+    *,
+    expect: object = ...,
+    read: Callable[..., object] | Reader | None = ...,
+    find: Callable[..., object] | None = ...,
+    undo: Callable[..., object] | ActionDefinition[Any] | None = ...,
+    id: str | Mapping[str, str] = ...,
+    kind: KindName | Kind | None = ...,
+    risk: SideEffectName | SideEffect | None = ...,
+    target: str = ...,
+    within: Duration | None = ...,
+    late: Duration | None = ...,
+    operation: str = ...,
+    strong: bool = ...,
+    name: str = ...,
+) -> ActionDefinition[P]: ...
+
+
+@overload
+def verified(
+    function: Callable[P, object],
+    /,
+    *,
+    expect: object = ...,
+    read: Callable[..., object] | Reader | None = ...,
+    find: Callable[..., object] | None = ...,
+    undo: Callable[..., object] | ActionDefinition[Any] | None = ...,
+    id: str | Mapping[str, str] = ...,
+    kind: KindName | Kind | None = ...,
+    risk: SideEffectName | SideEffect | None = ...,
+    target: str = ...,
+    within: Duration | None = ...,
+    late: Duration | None = ...,
+    operation: str = ...,
+    strong: bool = ...,
+    name: str = ...,
+) -> ActionDefinition[P]: ...
+
+
+@overload
+def verified(
+    *,
+    expect: object = ...,
+    read: Callable[..., object] | Reader | None = ...,
+    find: Callable[..., object] | None = ...,
+    undo: Callable[..., object] | ActionDefinition[Any] | None = ...,
+    id: str | Mapping[str, str] = ...,
+    kind: KindName | Kind | None = ...,
+    risk: SideEffectName | SideEffect | None = ...,
+    target: str = ...,
+    within: Duration | None = ...,
+    late: Duration | None = ...,
+    operation: str = ...,
+    strong: bool = ...,
+    name: str = ...,
+) -> ActionDecorator: ...
+
+
+def verified(
+    function: Any = None,
+    /,
+    *,
+    expect: object = _NOT_GIVEN,
+    read: Callable[..., object] | Reader | None = None,
+    find: Callable[..., object] | None = None,
+    undo: Callable[..., object] | ActionDefinition[Any] | None = None,
+    id: str | Mapping[str, str] = "",  # noqa: A002 - the word that an author looks for
+    kind: KindName | Kind | None = None,
+    risk: SideEffectName | SideEffect | None = None,
+    target: str = "",
+    within: Duration | None = None,
+    late: Duration | None = None,
+    operation: str = "",
+    strong: bool = False,
+    name: str = "",
+) -> Any:
+    """Make a verified action of a function, sync or async, as a wrapper or as a decorator.
+
+    Args:
+        function: The function that acts. Left out, `verified(...)` is a decorator.
+        expect: What the record must show: its fields with their values, `arg("carrier")` for the value of an argument,
+            an expression, or None where the record must be gone.
+        read: Reads the record. It takes any subset of the arguments and returns a mapping, a dataclass, a pydantic
+            model, a row, None (absent) or a Reading. `@ship.read` adds it later.
+        find: Finds every effect that bears `ctx.stamp`, as a list.
+        undo: Reverses the action: `verified(cancel_order, expect={"status": "open"})`, or a function where `kind` is
+            "create".
+        id: The argument that names the record, or `{"order_id": "number"}` with the field that holds it.
+        kind: "set" where left out. A create, a send or a charge names `kind`, `risk` and `operation`.
+        risk: The side-effect class, "low_risk_internal" where left out.
+        target: The template of what is acted on. Left out, it is made of `id`, or of the arguments that `read` takes.
+        within: How long the effect may take to show ("10s").
+        late: How long the effect may still land after that ("1h").
+        operation: A template that names one intent: "ship {order_id}".
+        strong: Declares that `read` reads the system of record itself, past caches, by another path than the action's.
+        name: The contract's name; the function's name where left out.
+
+    Returns:
+        The action. Calling it proposes, and `Readback.run` acts.
+
+    Raises:
+        ContractFieldError: a parameter has a wrong type. Other faults are raised when the action is first proposed.
+
+    Example:
+        >>> from readback import Readback, arg, verified
+        >>> orders = {"o-17": {"status": "open"}}
+        >>> def ship_function(order_id: str, carrier: str) -> None:
+        ...     orders[order_id] = {"status": "shipped", "carrier": carrier}
+        >>> ship = verified(ship_function, read=lambda order_id: orders.get(order_id), strong=True,
+        ...     target="order/{order_id}", expect={"status": "shipped", "carrier": arg("carrier")})
+        >>> with Readback.open("memory:") as rb:
+        ...     rb.run(ship("o-17", carrier="dhl")).verified
+        True
+    """
+    _refuse_wrong_kinds(read, find, undo, strong)
+    wanted: Mapping[str, object] = {"kind": kind, "side_effect": risk, "within": within, "late_window": late}
+    options = {key: value for key, value in wanted.items() if value is not None}
+    options |= {key: value for key, value in (("operation", operation), ("name", name)) if value != ""}
+    options["ensure"] = expectation(expect)
+    identity = _identity(id)
+    if identity:
+        options["identity"] = identity
+    make = partial(_made, options=options, read=read, find=find, undo=undo, named_by=id, target=target, strong=strong)
+    return make if function is None else make(function)
+
+
+def _made(
+    function: Callable[..., object],
+    options: Mapping[str, object],
+    read: Callable[..., object] | Reader | None,
+    find: Callable[..., object] | None,
+    undo: Callable[..., object] | ActionDefinition[Any] | None,
+    named_by: str | Mapping[str, str],
+    target: str,
+    strong: bool,
+) -> ActionDefinition[Any]:
+    given = dict(options)
+    if isinstance(read, Reader):
+        given["readers"] = [read]
+    if target:
+        given["target"] = target
+    by = () if not named_by else (named_by,) if isinstance(named_by, str) else tuple(named_by)
+    made: ActionDefinition[Any] = ActionDefinition(function, given, short=True, named_by=by)
+    if read is not None and not isinstance(read, Reader):
+        made.read(strong=strong)(read)
+    if find is not None:
+        finding: Any = find
+        made.find(finding)
+    if undo is not None:
+        _undone(made, undo, given)
+    return made
+
+
+def _undone(made: ActionDefinition[Any], undo: Any, options: Mapping[str, object]) -> None:
+    if isinstance(undo, ActionDefinition):
+        made.compensate(undo)
+        return
+    if options.get("kind") != "create":
+        raise ContractFieldError(
+            "What has to hold after `undo` is not known: only a create is undone by the record being gone.",
+            remedy='Write undo=verified(cancel_order, expect={"status": "open"}).',
+        )
+    made.compensate(kind="delete", ensure={"gone": "authoritative == null"})(undo)
+
+
+def _identity(given: object) -> dict[str, str]:
+    """`{"order_id": "number"}`: the record says its number, and another one is another record."""
+    if isinstance(given, str) and (not given or _is_name(given)):
+        return {}
+    if not isinstance(given, Mapping) or not all(_is_name(k) and _is_name(v) for k, v in given.items()):
+        raise ContractFieldError(
+            f"id={given!r:.60} names no argument.", remedy='Write id="order_id", or id={"order_id": "number"}.'
+        )
+    pairs = [f"authoritative.{field} == requested.{name}" for name, field in given.items()]
+    return {"target": " && ".join(pairs)} if pairs else {}
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and _NAME.fullmatch(value) is not None
+
+
+def _refuse_wrong_kinds(read: object, find: object, undo: object, strong: object) -> None:
+    for key, given in (("read", read), ("find", find), ("undo", undo)):
+        if given is not None and not callable(given) and not isinstance(given, Reader):
+            raise ContractFieldError(
+                f"{key}= takes a function, and not {given!r:.40}.", remedy="Pass the function itself, without a call."
+            )
+        if inspect.isclass(given):
+            raise ContractFieldError(f"{key}= takes a function, and not the class {given.__name__}.")
+    if not isinstance(strong, bool):
+        raise ContractFieldError(f"strong={strong!r:.40} is not True or False.", remedy="Write strong=True.")
+
+
+# --- what is expected of the record --------------------------------------------------------------------------------
+
+
+def expectation(expect: object) -> Condition | dict[str, Condition]:
+    """What `expect` says, as named postconditions of a contract.
+
+    Raises:
+        ContractFieldError: nothing is expected, a field has no name, or a value has no exact JSON form.
+
+    Example:
+        >>> expectation({"status": "shipped", "carrier": arg("carrier")})
+        {'status': "authoritative.status == 'shipped'", 'carrier': 'authoritative.carrier == requested.carrier'}
+    """
+    if expect is None:
+        return {"gone": "authoritative == null"}
+    if isinstance(expect, str) or (callable(expect) and not inspect.isclass(expect)):
+        return expect
+    if not isinstance(expect, Mapping) or not expect:
+        raise ContractFieldError(
+            f"expect={expect!r:.60} says nothing of the record.",
+            remedy='Write expect={"status": "shipped"}, an expression, or None where the record must be gone.',
+        )
+    return {_label(field): _condition(field, value) for field, value in expect.items()}
+
+
+def _label(field: object) -> str:
+    if not isinstance(field, str) or not all(_is_name(part) for part in field.split(".")):
+        raise ContractFieldError(
+            f"expect names no field with {field!r:.60}.",
+            remedy='Name a field, such as "status" or "address.city"; write an expression for others.',
+        )
+    return field
+
+
+def _condition(field: str, value: object) -> Condition:
+    if callable(value) and not isinstance(value, Argument):
+        raise ContractFieldError(
+            f"expect of {field!r} is a function.", remedy="Write a value, arg(...), or expect= as one expression."
+        )
+    left = f"authoritative.{field}"
+    if isinstance(value, Argument):
+        return f"{left} == requested.{value.name}"
+    if isinstance(value, Decimal):
+        raise ContractFieldError(
+            f"expect of {field!r} is a Decimal, which a record states as text or as a number.",
+            remedy=f"Write an expression: expect=\"dec_eq({left}, '{value}')\".",
+        )
+    try:
+        return f"{left} == {_literal(json_value(value))}"
+    except CanonError as error:
+        raise ContractFieldError(f"expect of {field!r} has no exact JSON form: {error.message}") from None
+
+
+def _literal(value: Json) -> str:
+    """A JSON value as an expression writes it."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_text(key)}: {_literal(part)}" for key, part in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_literal, value)) + "]"
+    return repr(value)
+
+
+def _text(value: str) -> str:
+    parts = [c if c.isprintable() and c not in "'\\" else _escaped(c) for c in value]
+    return "'" + "".join(parts) + "'"
+
+
+def _escaped(character: str) -> str:
+    if character in "'\\":
+        return "\\" + character
+    point = ord(character)
+    return f"\\u{point:04x}" if point <= 0xFFFF else f"\\U{point:08x}"

@@ -1,0 +1,45 @@
+"""The page about short contracts prints what it shows, and the docstrings of the public names run."""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import importlib
+import io
+
+import pytest
+
+from tests.docs.pages import blocks
+
+PAGE = "docs/short-contracts.md"
+MODULES = (
+    "readback.contracts.assumed",
+    "readback.contracts.calling",
+    "readback.domain.context",
+    "readback.domain.outcome",
+    "readback.sdk.action",
+    "readback.sdk.contract_keys",
+    "readback.sdk.decorating",
+    "readback.sdk.in_use",
+    "readback.sdk.proposal",
+    "readback.sdk.verified",
+)
+
+
+def test_the_page_prints_what_it_shows() -> None:
+    shown = blocks(PAGE)
+    program = "\n".join(block.text for block in shown if block.language == "python")
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        exec(compile(program, PAGE, "exec"), {"__name__": "page"})
+    expected = [line for block in shown if block.language == "text" for line in block.text.splitlines()]
+    assert expected
+    assert said.getvalue().splitlines() == expected
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_examples_of_docstrings_run(name: str) -> None:
+    module = importlib.import_module(name)
+    done = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
+    assert done.attempted, f"{name} has no example"
+    assert done.failed == 0
