@@ -166,6 +166,7 @@ EMPTY: dict[str, Probe] = {
     "freezes": at_once(lambda rb, world: rb.freezes()),
     "incidents": at_once(lambda rb, world: rb.incidents(open_only=False)),
     "belief": at_once(lambda rb, world: rb.belief(RUN)),
+    "find_operation": at_once(lambda rb, world: rb.find_operation("one", "ship_order")),
 }
 """Methods that list: there is nothing to list."""
 
@@ -231,7 +232,7 @@ def _judge(method: str, found: Any, world: World) -> None:
     else:
         assert not isinstance(found, ReadbackError), found
         said = found.for_model() + found.message if method == "belief" else str(found)
-        assert (found.entries if method == "belief" else len(found)) in ({}, 0), said
+        assert (found.entries if method == "belief" else len(found or ())) in ({}, 0), said
     assert SECRET not in said
     assert not any(each in said for each in world.ids.values()) or method in UNREACHABLE
 

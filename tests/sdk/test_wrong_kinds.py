@@ -163,9 +163,9 @@ class Shop:
 
 def test_the_keys_of_a_contract_are_given_by_name() -> None:
     bare: Any = action
-    for wrong in (ship, "set"):
-        with pytest.raises(ContractFieldError, match="by name") as refused:
-            bare(wrong)
+    for wrong, said in (((ship,), "needs a contract"), (("order", "set"), "by name"), ((7,), "by name")):
+        with pytest.raises(ContractFieldError, match=said) as refused:
+            bare(*wrong)
         assert "@action(" in str(refused.value.remedy)
 
 
@@ -181,7 +181,7 @@ def test_an_action_is_made_of_a_function(wrong: Any) -> None:
 
 @pytest.mark.parametrize(
     ("function", "said"),
-    [(yielding, "A generator does nothing when it is called"), (Shop.ship, "The context is the first parameter")],
+    [(yielding, "A generator does nothing when it is called"), (Shop.ship, "A method has its object as its first")],
     ids=["generator", "method"],
 )
 def test_a_function_that_could_never_act_is_refused_when_it_is_loaded(function: Any, said: str) -> None:

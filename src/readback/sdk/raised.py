@@ -6,8 +6,8 @@ outcome of the same call. Nothing here is recorded: the ledger holds the observa
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Mapping
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Final, cast
@@ -22,15 +22,19 @@ _CAUGHT: ContextVar[dict[str, Exception] | None] = ContextVar("readback_caught",
 """Exceptions of tools by the action's id, within one call of a client."""
 
 
-@contextmanager
-def catching() -> Iterator[dict[str, Exception]]:
-    """Collect what tools raise while a client drives one action."""
-    caught: dict[str, Exception] = {}
-    token = _CAUGHT.set(caught)
-    try:
-        yield caught
-    finally:
-        _CAUGHT.reset(token)
+class catching:  # noqa: N801 - used as a block, like a function
+    """Collects what tools raise while a client drives one action."""
+
+    __slots__ = ("_caught", "_token")
+
+    def __enter__(self) -> dict[str, Exception]:
+        self._caught: dict[str, Exception] = {}
+        self._token = _CAUGHT.set(self._caught)
+        return self._caught
+
+    def __exit__(self, *raised: object) -> None:
+        with suppress(ValueError):  # a coroutine that a dead loop left behind is closed in another context
+            _CAUGHT.reset(self._token)
 
 
 def with_exception(outcome: Outcome, caught: Mapping[str, Exception]) -> Outcome:
