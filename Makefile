@@ -44,12 +44,14 @@ $(BIN)/python:
 $(SETUP): requirements.lock requirements-agentdojo.lock pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --require-hashes --no-deps -r requirements.lock
 	$(BIN)/python -m pip install --quiet --require-hashes --no-deps -r requirements-agentdojo.lock
+	$(BIN)/python -m pip uninstall --quiet --yes readback  # an older checkout's name, which another project has
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $(SETUP) $(DEMO)
 
 # What the demo needs is a part of what everything needs; an older full set-up serves too.
 $(DEMO): requirements-demo.lock pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --require-hashes --no-deps -r requirements-demo.lock
+	$(BIN)/python -m pip uninstall --quiet --yes readback  # an older checkout's name, which another project has
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $(DEMO)
 

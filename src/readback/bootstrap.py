@@ -122,7 +122,7 @@ def store(url: str, *, read_only: bool = False) -> LedgerStore:
         except ModuleNotFoundError as error:
             raise SettingsError(
                 f"What serves {scheme!r} URLs is not installed ({error.name}).",
-                remedy="Install it: pip install 'readback[postgres]'.",
+                remedy="Install it: pip install 'readback-ai[postgres]'.",
             ) from error
         return open_postgres_store(url, read_only=read_only)
     if url == MEMORY_URL and not read_only:
@@ -204,7 +204,7 @@ def wakeups(store: LedgerStore, runtime: Runtime) -> Wakeups:
         except ImportError as error:
             raise SettingsError(
                 f"Workers on PostgreSQL need {error.name}, which is not installed.",
-                remedy="Install it: pip install 'readback[postgres]'.",
+                remedy="Install it: pip install 'readback-ai[postgres]'.",
             ) from error
         return ProcrastinateWakeups(store, runtime, address.url, address.schema)
     from readback.adapters.wakeups_embedded import EmbeddedWakeups

@@ -12,7 +12,7 @@ try:
     from readback.surfaces.mcp.upstream import Upstream
 except ModuleNotFoundError as error:  # said in its own kind, which whoever asks whether the extra is there looks for
     raise ModuleNotFoundError(
-        f"readback.mcp needs the extra `mcp`: pip install 'readback[mcp]'. ({error})", name=error.name
+        f"readback.mcp needs the extra `mcp`: pip install 'readback-ai[mcp]'. ({error})", name=error.name
     ) from error
 
 __all__ = ["Gateway", "InProcess", "Upstream", "verify_server"]

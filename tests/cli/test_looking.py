@@ -189,4 +189,4 @@ def test_the_demo_says_which_extra_it_needs(desk: Desk, monkeypatch: pytest.Monk
     monkeypatch.setattr("readback.commands.launch.import_module", missing)
     answer = desk("demo", code=5)
     assert "needs pymap" in answer.err
-    assert "readback[demo]" in answer.err
+    assert "readback-ai[demo]" in answer.err

@@ -54,7 +54,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel, built by the locked build backend of the running environment."""
     folder = tmp_path_factory.mktemp("wheel")
     _must(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder)
-    (built,) = folder.glob("readback-*.whl")
+    (built,) = folder.glob("readback*.whl")
     return built
 
 

@@ -82,7 +82,7 @@ def made(version: str, inside: Path, beside: Path, migrations: Mapping[str, tupl
     built = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(inside / f"wheel-{version}")]
     done = subprocess.run(built, cwd=tree, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    (wheel,) = (inside / f"wheel-{version}").glob("readback-*.whl")
+    (wheel,) = (inside / f"wheel-{version}").glob("readback*.whl")
     folder = inside / f"installed-{version}"
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder)

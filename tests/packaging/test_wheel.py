@@ -101,14 +101,14 @@ def test_the_command_tells_its_version(installed: Installed) -> None:
 def test_the_gateway_says_which_extra_it_needs(installed: Installed) -> None:
     done = installed.run("readback", "mcp", "--", "true")
     assert done.returncode == 5, done.stdout + done.stderr
-    assert "readback[mcp]" in done.stderr
+    assert "readback-ai[mcp]" in done.stderr
 
 
 def test_a_program_is_told_which_extra_the_gateway_needs_by_the_error_that_asks_for_it(installed: Installed) -> None:
     done = installed.run("python", "-c", "import readback.mcp")
     assert done.returncode == 1
     (*_, said) = done.stderr.splitlines()
-    assert said.startswith("ModuleNotFoundError: readback.mcp needs the extra `mcp`: pip install 'readback[mcp]'.")
+    assert said.startswith("ModuleNotFoundError: readback.mcp needs the extra `mcp`: pip install 'readback-ai[mcp]'.")
 
 
 def test_the_command_helps(installed: Installed) -> None:

@@ -19,6 +19,7 @@ from urllib.parse import quote, unquote
 from readback import bootstrap
 from readback.canon import Json, sha256_hex
 from readback.canon.frozen import dataclass
+from readback.commands.distribution import NAME, unrelated
 from readback.commands.opening import load_contracts
 from readback.commands.terminal import moment, safe, span
 from readback.commands.version import versions
@@ -153,6 +154,15 @@ def clock(settings: Settings) -> Iterator[Finding]:
         yield Finding("clock", "ok", moment(first))
 
 
+def distributions(settings: Settings) -> Iterator[Finding]:
+    """No other project's distribution of the same name is installed here."""
+    said = unrelated()
+    if said:
+        yield Finding("distribution", "fault", said, f"pip uninstall readback; pip install {NAME}", 5)
+    else:
+        yield Finding("distribution", "ok", f"{NAME}, and no other one of that name")
+
+
 def contracts(settings: Settings) -> Iterator[Finding]:
     """The contracts that are named load, all of them."""
     if not settings.contracts:
@@ -276,6 +286,7 @@ EXAMINATIONS: Final[dict[str, Examination]] = {
     "clock": clock,
     "expressions": expressions,
     "store": writing,
+    "distribution": distributions,
     "contracts": contracts,
     "ledger": ledger,
 }

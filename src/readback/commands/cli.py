@@ -14,6 +14,8 @@ from typing import Any, Final, NoReturn, TextIO, cast
 
 import click
 
+from readback import __version__
+
 COMMANDS: Final = {
     "demo": ("readback.commands.launch:demo", "The main job on real local systems, some of which lie."),
     "run": ("readback.commands.run:run", "One verified action."),
@@ -208,7 +210,7 @@ def _interrupted() -> int:
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=EXIT_CODES,
 )
-@click.version_option(None, "--version", package_name="readback", message="readback %(version)s")
+@click.version_option(__version__, "--version", message="readback %(version)s")
 @click.pass_context
 def main(context: click.Context) -> int | None:
     """Readback: an agent's action is done when the state it was meant to produce has been read back.
@@ -216,9 +218,25 @@ def main(context: click.Context) -> int | None:
     What a command answers goes to stdout, as one JSON value with --json; progress and errors go to stderr.
     """
     if context.invoked_subcommand is not None:
+        if context.invoked_subcommand not in SILENT:
+            say_if_unrelated()
         return None
     print(context.get_help(), file=sys.stderr)
     return 2
+
+
+SILENT: Final = frozenset({"hook", "mcp", "doctor"})
+"""Commands that a program reads, and the one that examines this by itself."""
+
+
+def say_if_unrelated() -> None:
+    """A line on stderr where another project's distribution stands where ours should."""
+    from readback.commands.distribution import unrelated
+    from readback.commands.terminal import note
+
+    said = unrelated()
+    if said:
+        note(said)
 
 
 if __name__ == "__main__":

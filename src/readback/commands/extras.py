@@ -15,7 +15,7 @@ def of_extra(extra: str, what: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        raise FittingError(f"{what} needs the extra `{extra}`.", remedy=f"Install readback[{extra}].") from error
+        raise FittingError(f"{what} needs the extra `{extra}`.", remedy=f"Install readback-ai[{extra}].") from error
 
 
 def without_answers() -> None:

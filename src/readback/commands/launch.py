@@ -35,7 +35,7 @@ def demo(folder: Path | None, as_json: bool) -> int:
             raise
         raise SettingsError(
             f"The demo's mail server needs {error.name}, which is not installed.",
-            remedy="Install it with `pip install 'readback[demo]'`, or run `make demo` in a checkout.",
+            remedy="Install it with `pip install 'readback-ai[demo]'`, or run `make demo` in a checkout.",
             code="settings.extra",
         ) from error
     return int(run_demo(as_json, folder))

@@ -116,7 +116,7 @@ def _postgres(settled: Settled, url: str, most_s: float) -> Any:
     try:
         import psycopg
     except ImportError as error:
-        raise SettingsError("PostgreSQL needs an extra.", remedy="Run: pip install 'readback[postgres]'.") from error
+        raise SettingsError("PostgreSQL needs an extra.", remedy="Run: pip install 'readback-ai[postgres]'.") from error
     # Beside those of the address, which may name the schema that is meant: given alone, these took their place.
     given = psycopg.conninfo.conninfo_to_dict(url).get("options") or _usual_options(psycopg.pq.Conninfo)
     options = f"{given} -c statement_timeout={int(settled.timeout_s * 1_000)}".strip()

@@ -304,7 +304,7 @@ def _find_imap(settled: Settled, ctx: Context, given: Given) -> list[Reading]:
 
 def _s3(settled: Settled) -> Any:
     if find_spec("boto3") is None:
-        raise SettingsError("A store of objects needs an extra.", remedy="Run: pip install 'readback[s3]'.")
+        raise SettingsError("A store of objects needs an extra.", remedy="Run: pip install 'readback-ai[s3]'.")
     access = settled.some("endpoint", "region", "access_key", "secret_key")
     return bootstrap.S3Source(settled.name, settled.get("bucket"), timeout_s=settled.timeout_s, **access)
 

@@ -191,7 +191,7 @@ class Objects:
             except (ImportError, ValueError) as error:
                 raise SettingsError(
                     f"What serves evidence at {scheme!r} URLs is not installed ({error}).",
-                    remedy="Install 'readback[objects]', and what fsspec needs for it; 'readback[s3]' for s3 URLs.",
+                    remedy="Install 'readback-ai[objects]', and what fsspec needs; 'readback-ai[s3]' for s3 URLs.",
                 ) from error
         return self._kinds[scheme]
 

@@ -134,7 +134,7 @@ def require_extra() -> None:
     if missing:
         raise SettingsError(
             f"The demo's mail server needs {missing[0]}, which is not installed.",
-            remedy="Install it with `pip install 'readback[demo]'`, or run `make demo` in a checkout.",
+            remedy="Install it with `pip install 'readback-ai[demo]'`, or run `make demo` in a checkout.",
             code="settings.extra",
         )
 

@@ -96,4 +96,4 @@ class ScriptsMissingError(SettingsError):
     """There is a script, and what runs scripts is not installed."""
 
     code = "delegation.scripts-missing"
-    remedy_default = "Install readback[scripts], or verify by a Python function or by postconditions."
+    remedy_default = "Install readback-ai[scripts], or verify by a Python function or by postconditions."

