@@ -12,7 +12,8 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Final
@@ -22,6 +23,7 @@ from bench.scale.filling import US, filled
 from bench.scale.records import Beside
 from bench.side_by_side.postgres import PostgresServer
 from readback import bootstrap
+from readback.canon.frozen import dataclass
 
 WARM: Final = 256
 ROUNDS: Final = 3
@@ -53,21 +55,40 @@ def _typical(found: Sequence[Beside]) -> Beside:
 def _once(server: PostgresServer, name: str, number: int, actions: int) -> Beside:
     url = server.create(name)
     bootstrap.store(url).close()
+    with running(url, number, actions) as group:
+        busy, began = server.cpu_s(), time.monotonic()
+        told = group.go()
+        elapsed, busy = time.monotonic() - began, server.cpu_s() - busy
+    return Beside(number, number * actions, round(elapsed * US), sum(told), round(busy * US))
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Processes that have opened one ledger and wait for the word to begin."""
+
+    processes: tuple[subprocess.Popen[str], ...]
+
+    def go(self) -> list[int]:
+        """Let all of them begin, and wait until each is done: the processor time of each, in microseconds."""
+        for process in self.processes:
+            _say(process, "go")
+        return [json.loads(_heard(process)) for process in self.processes]
+
+
+@contextmanager
+def running(url: str, number: int, actions: int) -> Iterator[Group]:
+    """So many processes, warm; each ends when the block does."""
     program = [sys.executable, "-m", "bench.scale.beside", url]
-    started = [
+    started = tuple(
         subprocess.Popen(
             [*program, str(place), str(actions)], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         for place in range(number)
-    ]
+    )
     try:
         for process in started:
             _expect(process, "warm")
-        busy, began = server.cpu_s(), time.monotonic()
-        for process in started:
-            _say(process, "go")
-        told = [json.loads(_heard(process)) for process in started]
-        elapsed, busy = time.monotonic() - began, server.cpu_s() - busy
+        yield Group(started)
         for process in started:
             _say(process, "end")
             if process.wait(LIMIT_S):
@@ -79,7 +100,6 @@ def _once(server: PostgresServer, name: str, number: int, actions: int) -> Besid
             for stream in (process.stdin, process.stdout):
                 if stream is not None:
                     stream.close()
-    return Beside(number, number * actions, round(elapsed * US), sum(told), round(busy * US))
 
 
 def _say(process: subprocess.Popen[str], word: str) -> None:

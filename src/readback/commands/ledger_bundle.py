@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 from readback import bootstrap
 from readback.commands.counting import counted
-from readback.commands.ledger_keys import authority_of, signing_with
+from readback.commands.ledger_log import proof_now
 from readback.commands.ledger_records import STDOUT, entries_of
 from readback.commands.opening import settings_of
 from readback.commands.terminal import note, print_json, safe
 from readback.domain.errors import NotFoundError, StoreCorruptError, UsageError
 from readback.domain.recovery.table import DEFAULT_TABLE
-from readback.lifecycle.evidence import attest
 from readback.lifecycle.record.action import is_action
 from readback.lifecycle.record.bundle import make_bundle
 from readback.lifecycle.record.manifest import bundle_id
@@ -40,8 +39,8 @@ def write_bundle(
             raise UsageError(f"{safe(action_id)} is a saga.", remedy="Export its steps: each is an action of its own.")
         proof = None
         if signs:
-            with signing_with(key_file) as signing, counted("reading the ledger", enabled=not as_json) as step:
-                proof = attest.prove_now(store, events[-1], authority_of(signing), signing, step).to_bytes()
+            with counted("reading the ledger", enabled=not as_json) as step:
+                proof = proof_now(store, events[-1], key_file, step).to_bytes()
         data = make_bundle(events, lambda digest: _body(store, tenant, action_id, digest), tables, proof)
     finally:
         store.close()

@@ -139,7 +139,8 @@ def prove(
     the root, and the signed checkpoint. `readback ledger verify-proof` checks it, and so does any other checker of that
     form.
 
-    Where the entry is sealed, a few tiles are read, however long the log is; else the log is read from its beginning.
+    Where the entry is sealed, a few tiles are read, however long the log is; else the entries since the last checkpoint
+    are read as well.
     """
     if kept is not None and folder is not None:
         raise UsageError("An export has a checkpoint of its own.", remedy="Pass --checkpoint or --tiles, not both.")
@@ -190,11 +191,16 @@ def _proof(
             covering = kept_checkpoint(kept, authority)
             sealed = attest_sealed.prove_at(store, entry, authority, covering)
             return sealed or attest.prove_by_reading(store, entry, authority, covering, step)
-        sealed = attest_sealed.prove_sealed(store, entry, authority_of(signer(key_file), key_file))
-        if sealed is not None:
-            return sealed
-        with signing_with(key_file) as signing:
-            return attest.prove_now(store, entry, authority_of(signing, key_file), signing, step)
+        return proof_now(store, entry, key_file, step)
+
+
+def proof_now(store: LedgerStore, entry: StoredEvent, key_file: str | None, step: attest.Progress) -> EntryProof:
+    """The proof against the last checkpoint, or against a new one; the key is in use for a new one alone."""
+    sealed = attest_sealed.prove_sealed(store, entry, authority_of(signer(key_file), key_file))
+    if sealed is not None:
+        return sealed
+    with signing_with(key_file) as signing:
+        return attest.prove_now(store, entry, authority_of(signing, key_file), signing, step)
 
 
 @click.command("verify-proof", short_help="Check a proof, without the ledger.")

@@ -123,21 +123,28 @@ class TileReader:
     `fetch` brings a file by its path. What it brings is not trusted: check the proof that is made of it.
     """
 
-    __slots__ = ("_fetch", "_size", "_tiles")
+    __slots__ = ("_fetch", "_nodes", "_size", "_tiles")
 
     def __init__(self, size: int, fetch: Callable[[str], bytes]) -> None:
         self._size = size
         self._fetch = fetch
         self._tiles: dict[tuple[int, int], list[bytes]] = {}
+        self._nodes: dict[tuple[int, int], bytes] = {}
+        """Hashes of subtrees inside the remembered tiles. Proofs of neighbours share all but a few of them."""
 
     def read(self, height: int, place: int) -> bytes:
         """The hash of a subtree. Raises LogFormatError where the log has none, or its tile is none."""
         if height < 0 or place < 0 or (place + 1) << height > self._size:
             raise LogFormatError(f"The subtree {place} of height {height} is not in a tree of {self._size} leaves.")
         level, inside = divmod(height, HEIGHT)
-        count = 1 << inside
-        tile, first = divmod(place * count, WIDTH)
-        return perfect(self._tile(level, tile)[first : first + count])
+        if not inside:
+            tile, at = divmod(place, WIDTH)
+            return self._tile(level, tile)[at]
+        found = self._nodes.get((height, place))
+        if found is None:
+            found = node_hash(self.read(height - 1, 2 * place), self.read(height - 1, 2 * place + 1))
+            self._nodes[height, place] = found
+        return found
 
     def _tile(self, level: int, place: int) -> list[bytes]:
         found = self._tiles.get((level, place))
@@ -146,6 +153,7 @@ class TileReader:
             found = parse_tile(self._fetched(level, place, width), width)
             if len(self._tiles) >= TILES_READ_MAX:
                 self._tiles.clear()
+                self._nodes.clear()
             self._tiles[level, place] = found
         return found
 

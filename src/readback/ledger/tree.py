@@ -68,13 +68,33 @@ def path_nodes(index: int) -> frozenset[Node]:
 class GrowingTree:
     """A tree to which leaves are added. `keep`: perfect subtrees whose hashes are to be kept as they come about."""
 
-    __slots__ = ("_keep", "_kept", "_row", "size")
+    __slots__ = ("_keep", "_kept", "_known", "_read_known", "_row", "size")
 
     def __init__(self, keep: Collection[Node] = ()) -> None:
         self.size = 0
         self._row: list[bytes] = []
         self._keep = frozenset(keep)
         self._kept: dict[Node, bytes] = {}
+        self._known = 0
+        self._read_known: Read | None = None
+
+    @classmethod
+    def going_on(cls, size: int, read: Read, keep: Collection[Node] = ()) -> GrowingTree:
+        """The tree of `size` leaves whose subtrees `read` brings. It grows from there without the leaves before.
+
+        Args:
+            size: The number of leaves that the tree has already.
+            read: Brings the hash of a perfect subtree of these leaves. The tree does not check it.
+            keep: Perfect subtrees whose hashes the tree keeps as they come about.
+
+        Raises:
+            LogFormatError: A subtree is not there.
+        """
+        tree = cls(keep)
+        tree.size = tree._known = size
+        tree._read_known = read
+        tree._row = [read(height, place) for height, place in nodes_of(0, size)]
+        return tree
 
     def append(self, leaf: bytes) -> None:
         """One more leaf, by its hash."""
@@ -96,7 +116,12 @@ class GrowingTree:
         return fold(self._row)
 
     def read(self, height: int, place: int) -> bytes:
-        """The hash of a subtree that was kept, or of the present row. Raises LogFormatError for any other."""
+        """The hash of a subtree that was kept, of the leaves that the tree began with, or of the present row.
+
+        Raises LogFormatError for any other.
+        """
+        if self._read_known is not None and (place + 1) << height <= self._known:
+            return self._read_known(height, place)
         found = self._kept.get((height, place))
         if found is None:
             found = dict(zip(nodes_of(0, self.size), self._row, strict=True)).get((height, place))

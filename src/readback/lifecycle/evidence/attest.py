@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from readback.domain.errors import StoreCorruptError
 from readback.ledger.checkpoint import Checkpoint, SignedCheckpoint, sign_checkpoint
 from readback.ledger.fault import LogForkError, LogProofError, LogUnplacedError
+from readback.ledger.frontier import StoredTiles
 from readback.ledger.leaf import leaf_hash
 from readback.ledger.note import VerifierKey
 from readback.ledger.proof import check_consistency, consistency_proof, inclusion_proof
@@ -20,6 +21,7 @@ from readback.ledger.tlog_proof import EntryProof
 from readback.ledger.tree import GrowingTree, Node, Read, path_nodes
 from readback.lifecycle.audit.ledger import nobody
 from readback.lifecycle.sealing.authority import Authority as Authority
+from readback.lifecycle.sealing.seal import sealed
 from readback.ports.export import Tiles
 from readback.ports.signer import LogSigner
 from readback.ports.store import LedgerStore, StoredEvent
@@ -32,15 +34,15 @@ def key_of(signer: LogSigner) -> VerifierKey:
     return VerifierKey(signer.name, signer.raw_key)
 
 
-def entries(store: LedgerStore, size: int | None = None) -> Iterator[bytes]:
-    """The entries in order, each recomputed. `size`: only the first so many.
+def entries(store: LedgerStore, size: int | None = None, after: int = 0) -> Iterator[bytes]:
+    """The entries behind the first `after` of them in order, each recomputed. `size`: only the first so many of all.
 
     Raises StoreCorruptError at the first that is missing, or has other bytes than its leaf hash says: nothing that is
     wrong may be signed, proved or exported as if it were sound.
     """
-    if size == 0:
+    if size is not None and size <= after:
         return
-    for expected, stored in enumerate(store.scan(), 1):
+    for expected, stored in enumerate(store.scan(after), after + 1):
         if stored.seq != expected:
             raise StoreCorruptError(f"Entry {expected} of the ledger is missing; entry {stored.seq} stands there.")
         if leaf_hash(stored.envelope) != stored.leaf:
@@ -51,11 +53,18 @@ def entries(store: LedgerStore, size: int | None = None) -> Iterator[bytes]:
 
 
 def grow(
-    store: LedgerStore, size: int | None = None, keep: Collection[Node] = (), progress: Progress = nobody
+    store: LedgerStore,
+    size: int | None = None,
+    keep: Collection[Node] = (),
+    progress: Progress = nobody,
+    known: GrowingTree | None = None,
 ) -> GrowingTree:
-    """The tree over the entries, or over the first `size`. Raises StoreCorruptError; LogProofError for too few."""
-    tree = GrowingTree(keep)
-    for entry in entries(store, size):
+    """The tree over the entries, or over the first `size`. `known`: the tree to go on from, which keeps its own nodes.
+
+    Raises StoreCorruptError; LogProofError for too few entries.
+    """
+    tree = GrowingTree(keep) if known is None else known
+    for entry in entries(store, size, tree.size):
         tree.append(leaf_hash(entry))
         progress(tree.size)
     if size is not None and tree.size < size:
@@ -122,16 +131,45 @@ def covering(proof: EntryProof, authority: Authority) -> Checkpoint:
 def prove_by_reading(
     store: LedgerStore, entry: StoredEvent, authority: Authority, signed: SignedCheckpoint, progress: Progress = nobody
 ) -> EntryProof:
-    """The proof against a checkpoint that was kept, by reading the log from its beginning up to it."""
-    tree = grow(store, signed.checkpoint.size, path_nodes(index_of(entry)), progress)
-    return prove(entry, signed, tree.read, authority)
+    """The proof against a checkpoint that was kept elsewhere, and that covers entries which are not sealed here.
+
+    The stored tiles bring the sealed part, and only the entries behind it are read. Nothing is trusted: the proof has
+    to lead to the root of the kept checkpoint.
+    """
+    keep, found, head = path_nodes(index_of(entry)), signed.checkpoint, store.checkpoint()
+    known = None
+    if head is not None and head.size <= found.size:
+        known = GrowingTree.going_on(head.size, StoredTiles(head.size, store.tile).read, keep)
+    return prove(entry, signed, grow(store, found.size, keep, progress, known).read, authority)
 
 
 def prove_now(
     store: LedgerStore, entry: StoredEvent, authority: Authority, signer: LogSigner, progress: Progress = nobody
 ) -> EntryProof:
-    """The proof against a checkpoint that is signed for it, by reading the whole log once."""
-    tree = grow(store, None, path_nodes(index_of(entry)), progress)
+    """The proof against the last stored checkpoint; where that does not cover the entry, against one signed for it.
+
+    The second reads the entries behind the last checkpoint, and no others. An unsealed log is read from its beginning.
+
+    Args:
+        store: The ledger. Nothing in it is changed: the new checkpoint is in the proof alone.
+        entry: The entry to prove.
+        authority: Whose signatures count.
+        signer: The log's own key.
+        progress: Called with the number of entries that the tree has.
+
+    Raises:
+        StoreCorruptError: An entry behind the last checkpoint is missing or damaged.
+        LogError: Tiles, checkpoint and signature do not agree, or the log does not go on from a stated head.
+    """
+    index, last = index_of(entry), sealed(store, authority)
+    read = StoredTiles(last.size, store.tile).read
+    if last.signed is not None and index < last.size:
+        return prove(entry, last.signed, read, authority)
+    stated = [each for each in authority.stated if each.size > last.size]  # from the others it went on as it was sealed
+    keep = frozenset(node for leaf in (index, *(each.size - 1 for each in stated)) for node in path_nodes(leaf))
+    tree = grow(store, None, keep, progress, GrowingTree.going_on(last.size, read, keep))
+    for each in stated:
+        _goes_on(each, tree, signer.name)
     checkpoint = Checkpoint(signer.name, tree.size, tree.root())
     return prove(entry, sign_checkpoint(checkpoint, authority.key, signer.sign), tree.read, authority)
 

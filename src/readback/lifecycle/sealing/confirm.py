@@ -8,6 +8,8 @@ shown leaves the level as it was; nothing here raises for what is not there.
 
 from __future__ import annotations
 
+from functools import cache
+
 from readback.canon.fault import CanonError
 from readback.domain.action import Action
 from readback.domain.errors import StoreCorruptError
@@ -36,8 +38,9 @@ def is_confirmed(store: LedgerStore, action_id: str, authority: Authority) -> bo
         if head is None or any(not 0 < event.seq <= head.size for event in events):
             return False
         covering = opened(head, authority).checkpoint
-        goes_on_from(authority.stated, covering, store.tile)
-        return _are_covered(events, covering, StoredTiles(covering.size, store.tile).read)
+        fetch = cache(store.tile)  # the proofs of one action's entries stand on the same few tiles
+        goes_on_from(authority.stated, covering, fetch)
+        return _are_covered(events, covering, StoredTiles(covering.size, fetch).read)
     except (LogError, StoreCorruptError, CanonError):
         return False
 

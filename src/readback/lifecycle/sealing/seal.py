@@ -153,6 +153,7 @@ def new_leaves(log: SealedLog, after: int, most: int) -> list[bytes]:
 
 def goes_on_from(before: Sequence[Checkpoint], now: Checkpoint, fetch: FetchTile) -> None:
     """Raises LogOriginError, LogCutError, LogForkError, LogRewrittenError where the log does not begin with each."""
+    read = StoredTiles(now.size, fetch).read
     for each in before:
         if each.origin != now.origin:
             said = f"The earlier checkpoint is of the log {each.origin!r}, and not of {now.origin!r}."
@@ -163,7 +164,7 @@ def goes_on_from(before: Sequence[Checkpoint], now: Checkpoint, fetch: FetchTile
         if each.size == now.size and each.root != now.root:
             raise LogForkError(f"There are two trees of {each.size} leaves: the log has forked.")
         if each.size:
-            _begins_with(each, now, StoredTiles(now.size, fetch).read)
+            _begins_with(each, now, read)
 
 
 def _begins_with(each: Checkpoint, now: Checkpoint, read: Read) -> None:
