@@ -312,7 +312,9 @@ def test_no_export_and_no_proof_of_another_history_than_was_stated_is_sound(
         links.close()
         found = {fault.code for fault in report.faults} - {"entry.envelope"}  # those here are no envelopes
         assert found == codes
-        known = log.authority if by_old else trusted  # the sound log was sealed by the old key, and has to be gone on from
+        known = (
+            log.authority if by_old else trusted
+        )  # the sound log was sealed by the old key, and has to be gone on from
         by = Authority(key_of(signer), check) if codes else known
         proof = attest.prove_now(each.store, each.entries[2], by, signer)
         if codes and size == 9:

@@ -30,6 +30,7 @@ from readback.domain.pointer import EvidencePointer, parse_pointer
 from readback.ledger.leaf import leaf_hash
 from readback.lifecycle.audit.entries import named
 from readback.lifecycle.record.action import is_action, record_of
+from readback.ports.store_rules import INT64_MAX
 
 if TYPE_CHECKING:
     from readback.ports.store import LedgerStore, StoredEvent, StoredProjection
@@ -48,11 +49,10 @@ class Wanted:
     since_us: int | None = None
     until_us: int | None = None
 
-    def takes(self, tenant: str, created_us: int) -> bool:
-        """Whether an action of this tenant and time is wanted."""
-        early = self.since_us is not None and created_us < self.since_us
-        late = self.until_us is not None and created_us >= self.until_us
-        return not early and not late and self.tenant in ("", tenant)
+    @property
+    def timed(self) -> bool:
+        """Whether only actions of some time are wanted."""
+        return self.since_us is not None or self.until_us is not None
 
 
 @dataclass(slots=True)
@@ -134,9 +134,17 @@ def _streams(store: LedgerStore, wanted: Wanted) -> Iterator[list[StoredEvent]]:
                 raise NotFoundError(f"There is no action {safe(action_id)} here.")
             yield entries_of(store, held)
         return
-    for held in store.projections():
-        if wanted.takes(held.projection.tenant, held.projection.created_us):
+    for held in _chosen(store, wanted):
+        if wanted.tenant in ("", held.projection.tenant):
             yield entries_of(store, held)
+
+
+def _chosen(store: LedgerStore, wanted: Wanted) -> Iterator[StoredProjection]:
+    """The actions of the wanted time, or of the wanted tenant: no others are read."""
+    if not wanted.timed:
+        return store.projections(wanted.tenant)
+    until_us = INT64_MAX if wanted.until_us is None else wanted.until_us
+    return store.proposed(max(wanted.since_us or 0, 0), until_us)
 
 
 def entries_of(store: LedgerStore, held: StoredProjection) -> list[StoredEvent]:

@@ -261,6 +261,8 @@ class ActionFilter:
     """Only what a person has to look at."""
     claim: bool = False
     """Only what something was said against."""
+    open: bool = False
+    """Only what is not settled (`store_rules.OPEN_STATES`). It is found by its state: settled actions are not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -458,8 +460,15 @@ class LedgerStore(SealedLog, Outbox, Protocol):
         """Up to `limit` entries after a place in the log, in its order, that are of one of these kinds."""
         ...
 
-    def projections(self) -> Iterator[StoredProjection]:
-        """Every projection, by action id, streamed."""
+    def projections(self, tenant: str = "") -> Iterator[StoredProjection]:
+        """Every projection (of one tenant, where one is named), by action id, streamed."""
+        ...
+
+    def proposed(self, since_us: int, until_us: int) -> Iterator[StoredProjection]:
+        """The projections of actions whose first entry is of a moment from `since_us` to before `until_us`, streamed.
+
+        In the order of these moments, then of the ids. No other action is read.
+        """
         ...
 
     def histories(self) -> Iterator[tuple[StoredProjection, list[StoredEvent]]]:

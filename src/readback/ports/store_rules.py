@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from readback.canon.digest import sha256_hex
 from readback.domain.errors import InvariantError, StoreError
+from readback.domain.state import TERMINAL, State
 from readback.ports.store import Append, KeyRecord, Projection
 
 LEAF_BYTES = 32
@@ -24,6 +25,10 @@ SUCCEEDED = "reconciled_success"
 """The state of what is only looked at again: it is not in flight, and comes after everything else that is due."""
 SAGA = "saga"
 """The kind of action that is a saga."""
+SETTLED = frozenset(state.value for state in TERMINAL - {State.REVIEW_REQUIRED})
+"""The states that nothing leaves by itself and that wait for no person."""
+OPEN_STATES = tuple(sorted({state.value for state in State} - SETTLED))
+"""All the others."""
 INT64_MAX = 2**63 - 1
 """Times and versions are kept in signed 64 bits by every store."""
 

@@ -315,6 +315,7 @@ class AsyncReadback:
             groups=chosen.groups,
             frozen=chosen.frozen,
             older=chosen.older,
+            older_more=chosen.more,
             replaced=chosen.replaced,
         )
 

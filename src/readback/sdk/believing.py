@@ -6,8 +6,9 @@ the engine's own `look`, one by one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain, islice
 from typing import Final
 
 from readback.canon.frozen import dataclass
@@ -25,8 +26,13 @@ from readback.sdk.session import Session
 
 SETTLED_LOADED_MAX: Final = 256
 """Settled actions whose outcomes are loaded; older ones are counted."""
+OLDER_COUNTED_MAX: Final = 1_000
+"""Older actions that are counted; that there are more is said."""
 PAGE: Final = 200
+OPEN_PAGE: Final = 10_000
 SAGA: Final = "saga"
+_BEHIND: Final = "!"
+"""An id with this is behind the id itself and before each other one: ids have letters and digits only."""
 _REPEATABLE: Final = (State.FAILED, State.ROLLED_BACK)
 _SETTLED: Final = TERMINAL - {State.REVIEW_REQUIRED}
 
@@ -44,6 +50,8 @@ class Chosen:
     """Steps that their sagas have reversed: what that amounts to, and the reversing action."""
     replaced: frozenset[str]
     """Failures whose operation is another action's by now."""
+    more: bool = False
+    """There are more settled actions than `older` says: so many were counted."""
 
     def told(self, outcome: Outcome) -> Outcome:
         """The outcome as it is believed: a verified step that was reversed since is no fact any more."""
@@ -56,6 +64,8 @@ class Chosen:
 def choose(session: Session, run: str | None, *, settled_max: int | None = None) -> Chosen:
     """The actions of a run of this tenant; `settled_max`: of those that are settled. Raises UsageError where no run is
     named.
+
+    It reads what is open, the newest of what is settled, and their sagas: a run may have any length.
     """
     session.check_open()
     named = session.scope.run if run is None else handed.sought("run", run)
@@ -63,35 +73,110 @@ def choose(session: Session, run: str | None, *, settled_max: int | None = None)
         raise UsageError(
             "No run is named, and a belief is of one run.", remedy="Pass run='...' to Readback.open, or to belief."
         )
-    ids: list[str] = []
-    sagas: list[Projection] = []
-    steps: dict[str, list[str]] = {}
-    asked: dict[str, list[Projection]] = {}
-    subjects = {f"tenant:{session.scope.tenant}", f"principal:{session.scope.principal}"}
-    settled = older = 0
-    before = ""
-    while page := session.store.page(ActionFilter(session.scope.tenant, run=named, before_id=before, limit=PAGE)):
-        for projection in (stored.projection for stored in page):
-            before = projection.action_id
-            if projection.kind == SAGA:
-                sagas.append(projection)
-                continue
-            if projection.saga:
-                steps.setdefault(projection.saga, []).append(projection.action_id)
-            subjects |= {*resource_names(projection.target), f"tool:{projection.contract}"}
-            if projection.state in _SETTLED:
-                settled += 1
-                if settled > (SETTLED_LOADED_MAX if settled_max is None else settled_max):
-                    older += 1
-                    continue
-            ids.append(projection.action_id)
-            asked.setdefault(projection.key_hash, []).append(projection)
+    most = SETTLED_LOADED_MAX if settled_max is None else settled_max
+    newest = _newest(session, named, most)
+    held = {each.action_id: each for each in (*newest.kept, *_open(session, named))}
+    actions = [held[action_id] for action_id in sorted(held, reverse=True) if held[action_id].kind != SAGA]
+    sagas = _sagas(session, named, held)
     reversals = {action_id: said for each in sagas for action_id, said in _reversals(session, each.action_id)}
-    groups = tuple(_group(each, steps.get(each.action_id, [])) for each in reversed(sagas))
-    held = {f.subject: f.reason for f in session.store.freezes(session.scope.tenant) if f.subject in subjects}
-    frozen = tuple(FrozenSubject(subject, reason) for subject, reason in held.items())
+    groups = tuple(_group(each, _steps(session, each.action_id, named)) for each in sagas)
+    asked: dict[str, list[Projection]] = {}
+    for each in actions:
+        asked.setdefault(each.key_hash, []).append(each)
     replaced = frozenset(each for key, found in asked.items() for each in _replaced(session, key, found))
-    return Chosen(named, tuple(ids), older, groups, frozen, reversals, replaced)
+    older, more = _older(session, named, newest.before)
+    return Chosen(
+        named,
+        tuple(each.action_id for each in actions),
+        older,
+        groups,
+        _frozen(session, named, actions, newest.before),
+        reversals,
+        replaced,
+        more,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Newest:
+    """Of a run: the newest settled actions and all that is newer. `before`: older ones have ids below it; "": none."""
+
+    kept: tuple[Projection, ...]
+    before: str
+
+
+def _newest(session: Session, run: str, most: int) -> _Newest:
+    kept: list[Projection] = []
+    settled = {True: 0, False: 0}  # sagas, and actions: neither crowds out the other
+    for each in _pages(session, run):
+        if each.state in _SETTLED:
+            settled[each.kind == SAGA] += 1
+            if max(settled.values()) > most:
+                return _Newest(tuple(kept), each.action_id + _BEHIND)
+        kept.append(each)
+    return _Newest(tuple(kept), "")
+
+
+def _pages(session: Session, run: str, before: str = "") -> Iterator[Projection]:
+    """The actions of a run, the newest first, as far as the caller asks."""
+    return _each(session, ActionFilter(session.scope.tenant, run=run, before_id=before, limit=PAGE))
+
+
+def _open(session: Session, run: str) -> Iterator[Projection]:
+    """What is not settled of a run, in few pieces: each of them sorts all that is open."""
+    return _each(session, ActionFilter(session.scope.tenant, run=run, limit=OPEN_PAGE, open=True))
+
+
+def _each(session: Session, query: ActionFilter) -> Iterator[Projection]:
+    while page := session.store.page(query):
+        for stored in page:
+            yield stored.projection
+        if len(page) < query.limit:
+            return
+        query = replace(query, before_id=page[-1].projection.action_id)
+
+
+def _older(session: Session, run: str, before: str) -> tuple[int, bool]:
+    """How many settled actions are older than the loaded ones, and whether there are more than were counted."""
+    if not before:
+        return 0, False
+    found = [*islice(_pages(session, run, before), OLDER_COUNTED_MAX + 1)]
+    older = sum(each.kind != SAGA and each.state in _SETTLED for each in found[:OLDER_COUNTED_MAX])
+    return older, len(found) > OLDER_COUNTED_MAX
+
+
+def _sagas(session: Session, run: str, held: Mapping[str, Projection]) -> list[Projection]:
+    """The sagas among these actions, and those that they are steps of; the oldest first."""
+    found = {each.action_id: each for each in held.values() if each.kind == SAGA}
+    for saga_id in {each.saga for each in held.values() if each.saga} - found.keys():
+        stored = session.store.projection(saga_id)
+        if stored is not None and (stored.projection.tenant, stored.projection.run) == (session.scope.tenant, run):
+            found[saga_id] = stored.projection
+    return [found[saga_id] for saga_id in sorted(found)]
+
+
+def _steps(session: Session, saga_id: str, run: str) -> list[str]:
+    """The actions of a saga's steps, the newest first."""
+    steps = _each(session, ActionFilter(session.scope.tenant, saga=saga_id, limit=PAGE))
+    return [each.action_id for each in steps if each.run == run]
+
+
+def _frozen(session: Session, run: str, actions: Sequence[Projection], before: str) -> tuple[FrozenSubject, ...]:
+    """What is frozen of the subjects of the run's actions. Older actions are looked through only as long as something
+    is frozen that no newer action names.
+    """
+    tenant = session.scope.tenant
+    held = {each.subject: each.reason for each in session.store.freezes(tenant)}
+    named = {f"tenant:{tenant}", f"principal:{session.scope.principal}"} & held.keys()
+    left = {subject for subject in held if subject.startswith(("resource:", "tool:"))}
+    older = _pages(session, run, before) if before else ()
+    for each in chain(actions, older):
+        if not left:
+            break
+        met = left & {*resource_names(each.target), f"tool:{each.contract}"}
+        named |= met
+        left -= met
+    return tuple(FrozenSubject(subject, reason) for subject, reason in held.items() if subject in named)
 
 
 def _replaced(session: Session, key: str, found: list[Projection]) -> Iterator[str]:

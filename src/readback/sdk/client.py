@@ -318,6 +318,7 @@ class Readback:
             groups=chosen.groups,
             frozen=chosen.frozen,
             older=chosen.older,
+            older_more=chosen.more,
             replaced=chosen.replaced,
         )
 

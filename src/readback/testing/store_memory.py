@@ -37,6 +37,7 @@ from readback.ports.store import (
 from readback.ports.store_rules import (
     MINUTE_US,
     PACE,
+    SETTLED,
     SUCCEEDED,
     becomes_due_us,
     closed_error,
@@ -285,13 +286,23 @@ class MemoryStore(MemoryLog, MemoryOutbox):
             later = self._content.log[max(after_seq, 0) :]
         return [event for event in later if event.kind in kinds][: max(limit, 0)]
 
-    def projections(self) -> Iterator[StoredProjection]:
+    def projections(self, tenant: str = "") -> Iterator[StoredProjection]:
         with self._open():
             ids = sorted(self._content.actions)
         for action_id in ids:
             with self._open():
                 stored = self._content.actions[action_id]
-            yield stored
+            if tenant in ("", stored.projection.tenant):
+                yield stored
+
+    def proposed(self, since_us: int, until_us: int) -> Iterator[StoredProjection]:
+        with self._open():
+            begun = sorted((events[0].at_us, action_id) for action_id, events in self._content.events.items())
+        for at_us, action_id in begun:
+            if since_us <= at_us < until_us:
+                with self._open():
+                    stored = self._content.actions[action_id]
+                yield stored
 
     def dependants(self, tenant: str, claim: str, limit: int) -> list[str]:
         with self._open():
@@ -459,5 +470,6 @@ def _matches(stored: StoredProjection, query: ActionFilter) -> bool:
         and query.saga in ("", held.saga)
         and (not query.review or held.review != "")
         and (not query.claim or held.claim != "")
+        and not (query.open and held.state in SETTLED)
         and (not query.before_id or held.action_id < query.before_id)
     )

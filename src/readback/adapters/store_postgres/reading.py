@@ -30,11 +30,12 @@ from readback.ports.store import (
     StoredEvent,
     StoredProjection,
 )
-from readback.ports.store_rules import PACE, fairly
+from readback.ports.store_rules import OPEN_STATES, PACE, fairly
 
 T = TypeVar("T")
 Row = rows.Row
 PIECE_ROWS: Final = 512
+OPEN: Final = f"AND state IN ({', '.join(repr(state) for state in OPEN_STATES)})"
 READERS_MAX: Final = 8
 """Connections that look at once; who comes when all of them do waits for one."""
 RETURN_WAITED_S: Final = 10.0
@@ -46,6 +47,14 @@ _PROJECTION: Final = rows.statement("SELECT", rows.STORED_COLUMNS, "FROM action 
 _PROJECTIONS: Final = rows.statement(
     "SELECT", rows.STORED_COLUMNS, "FROM action WHERE action_id > %s ORDER BY action_id LIMIT %s"
 )
+_PROJECTIONS_OF: Final = rows.statement(
+    "SELECT", rows.STORED_COLUMNS, "FROM action WHERE tenant = %s AND action_id > %s ORDER BY action_id LIMIT %s"
+)
+_PROPOSED: Final = rows.statement(
+    "SELECT begun.at_us,", rows.STORED_COLUMNS, "FROM (SELECT at_us, action_id FROM event WHERE version = 1",
+    "AND (at_us, action_id) > (%s, %s) AND at_us < %s ORDER BY at_us, action_id LIMIT %s) AS begun",
+    "LEFT JOIN action USING (action_id) ORDER BY begun.at_us, action_id",
+)  # fmt: skip
 _PAGE: Final = rows.statement("SELECT", rows.STORED_COLUMNS, "FROM action WHERE tenant = %s")
 _NEXT_TENANT: Final = "SELECT min(tenant) FROM action WHERE tenant > %s"
 _NEXT_OWNER: Final = "SELECT min(lease_owner) FROM action WHERE lease_owner > %s AND lease_owner <> ''"
@@ -348,26 +357,40 @@ class Queries:
     def page(self, query: ActionFilter) -> list[StoredProjection]:
         limit = max(query.limit, 0)
         conditions, values = _conditions(query)
-        sql = rows.statement(_PAGE, *conditions, "ORDER BY action_id DESC LIMIT %s")
+        page = rows.statement(_PAGE, *conditions)
+        if query.open:
+            # `OFFSET 0`: else the ids' own order may be walked, which is that of everything that is settled too.
+            page = f"SELECT * FROM ({page} OFFSET 0) AS open"  # noqa: S608 - of our own text
+        sql = rows.statement(page, "ORDER BY action_id DESC LIMIT %s")
         found: list[StoredProjection] = []
         for tenant in self._tenants(query.tenant, _NEXT_TENANT):
             found += [rows.stored_projection(row) for row in self._many_rows(sql, (tenant, *values, limit))]
         found.sort(key=lambda stored: stored.projection.action_id, reverse=True)
         return found[:limit]
 
-    def projections(self) -> Iterator[StoredProjection]:
-        after = ""
-        while piece := self._many_rows(_PROJECTIONS, (after, PIECE_ROWS)):
+    def projections(self, tenant: str = "") -> Iterator[StoredProjection]:
+        after, sql, of = "", _PROJECTIONS_OF if tenant else _PROJECTIONS, (tenant,) if tenant else ()
+        while piece := self._many_rows(sql, (*of, after, PIECE_ROWS)):
             found = [rows.stored_projection(row) for row in piece]
             yield from found
             after = found[-1].projection.action_id
 
+    def proposed(self, since_us: int, until_us: int) -> Iterator[StoredProjection]:
+        after = (since_us, "")
+        while piece := self._many_rows(_PROPOSED, (*after, until_us, PIECE_ROWS)):
+            for row in piece:
+                if row[2] is not None:  # an entry of no action is named by the audit
+                    yield rows.stored_projection(row[1:])
+            after = cast("tuple[int, str]", rows.plain(piece[-1][:2]))
+
 
 def _conditions(query: ActionFilter) -> tuple[list[str], tuple[str, ...]]:
     """The conditions of a filter beside its tenant, and the values bound to them."""
+    # The second condition of a run is the partial index's own, which is used only if it stands here. What is open is
+    # found by its state: `||` keeps the search out of the run's index.
+    run = "AND run || '' = %s" if query.open else "AND run = %s AND run <> ''"
     asked = [
-        # The second condition of a run is the partial index's own, which is used only if it stands here.
-        ("AND run = %s AND run <> ''", query.run),
+        (run, query.run),
         ("AND contract = %s", query.contract),
         ("AND state = %s", query.state),
         ("AND kind = %s", query.kind),
@@ -375,7 +398,7 @@ def _conditions(query: ActionFilter) -> tuple[list[str], tuple[str, ...]]:
         ("AND action_id < %s", query.before_id),
     ]
     texts = [text for text, value in asked if value]
-    marked = [(query.review, "AND review <> ''"), (query.claim, "AND claim <> ''")]
+    marked = [(query.review, "AND review <> ''"), (query.claim, "AND claim <> ''"), (query.open, OPEN)]
     return texts + [text for wanted, text in marked if wanted], tuple(value for _, value in asked if value)
 
 

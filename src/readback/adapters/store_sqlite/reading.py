@@ -30,9 +30,10 @@ from readback.ports.store import (
     StoredEvent,
     StoredProjection,
 )
-from readback.ports.store_rules import PACE, fairly
+from readback.ports.store_rules import OPEN_STATES, PACE, fairly
 
 PIECE_ROWS: Final = 512
+OPEN: Final = f"AND state IN ({', '.join(repr(state) for state in OPEN_STATES)})"
 READERS_KEPT_MAX: Final = 8
 """Connections kept open while nobody reads; more may be open while more threads read at once."""
 
@@ -42,9 +43,20 @@ _PROJECTION: Final = rows.statement("SELECT", rows.STORED_COLUMNS, "FROM action 
 _PROJECTIONS: Final = rows.statement(
     "SELECT", rows.STORED_COLUMNS, "FROM action WHERE action_id > ? ORDER BY action_id LIMIT ?"
 )
+_PROJECTIONS_OF: Final = rows.statement(
+    "SELECT", rows.STORED_COLUMNS, "FROM action WHERE tenant = ? AND action_id > ? ORDER BY action_id LIMIT ?"
+)
+_PROPOSED: Final = (
+    "SELECT at_us, action_id FROM event INDEXED BY event_begins WHERE version = 1"
+    " AND (at_us, action_id) > (?, ?) AND at_us < ? ORDER BY at_us, action_id LIMIT ?"
+)
 _HELD, _FROZEN, _COUNTED = range(3)
 """What the rows of `rows.OPENING` tell of."""
 _PAGE: Final = rows.statement("SELECT", rows.STORED_COLUMNS, "FROM action WHERE tenant = ?")
+# Named, since for the order of the ids SQLite would rather walk all of a run, which grows with what is settled.
+_PAGE_OPEN: Final = rows.statement(
+    "SELECT", rows.STORED_COLUMNS, "FROM action INDEXED BY action_of_state WHERE tenant = ?"
+)
 _NEXT_TENANT: Final = "SELECT min(tenant) FROM action WHERE tenant > ?"
 _NEXT_OWNER: Final = "SELECT min(lease_owner) FROM action WHERE lease_owner > ? AND lease_owner <> ''"
 
@@ -307,7 +319,7 @@ class Queries:
     def page(self, query: ActionFilter) -> list[StoredProjection]:
         limit = max(query.limit, 0)
         conditions, values = _conditions(query)
-        sql = rows.statement(_PAGE, *conditions, "ORDER BY action_id DESC LIMIT ?")
+        sql = rows.statement(_PAGE_OPEN if query.open else _PAGE, *conditions, "ORDER BY action_id DESC LIMIT ?")
         found: list[StoredProjection] = []
         for tenant in self._tenants(query.tenant, _NEXT_TENANT):
             found += [rows.stored_projection(row) for row in self._many_rows(sql, (tenant, *values, limit))]
@@ -324,12 +336,21 @@ class Queries:
         found = self._many_rows(rows.pick(len(kinds)), (after_seq, *kinds, max(limit, 0)))
         return [rows.stored_event(row) for row in found]
 
-    def projections(self) -> Iterator[StoredProjection]:
-        after = ""
-        while piece := self._many_rows(_PROJECTIONS, (after, PIECE_ROWS)):
+    def projections(self, tenant: str = "") -> Iterator[StoredProjection]:
+        after, sql, of = "", _PROJECTIONS_OF if tenant else _PROJECTIONS, (tenant,) if tenant else ()
+        while piece := self._many_rows(sql, (*of, after, PIECE_ROWS)):
             for row in piece:
                 yield rows.stored_projection(row)
             after = cast("str", piece[-1][0])
+
+    def proposed(self, since_us: int, until_us: int) -> Iterator[StoredProjection]:
+        after: rows.Row = (since_us, "")
+        while piece := self._many_rows(_PROPOSED, (*after, until_us, PIECE_ROWS)):
+            for _, action_id in piece:
+                held = self.projection(cast("str", action_id))
+                if held is not None:  # an entry of no action is named by the audit
+                    yield held
+            after = piece[-1]
 
 
 def _conditions(query: ActionFilter) -> tuple[list[str], rows.Row]:
@@ -344,5 +365,5 @@ def _conditions(query: ActionFilter) -> tuple[list[str], rows.Row]:
         ("AND action_id < ?", query.before_id),
     ]
     texts = [text for text, value in asked if value]
-    marked = [(query.review, "AND review <> ''"), (query.claim, "AND claim <> ''")]
+    marked = [(query.review, "AND review <> ''"), (query.claim, "AND claim <> ''"), (query.open, OPEN)]
     return texts + [text for wanted, text in marked if wanted], tuple(value for _, value in asked if value)

@@ -34,7 +34,8 @@ _NO_ENTRIES: Final[Mapping[str, Entry]] = MappingProxyType({})
 class Belief:
     """The reconciled state of one run, as far as the ledger knows it. It has no truth value.
 
-    `older`: settled actions before these, whose outcomes were not loaded. `frozen`: what of this run's subjects is
+    `older`: settled actions before these, whose outcomes were not loaded; `older_more`: there are more than were
+    counted. `frozen`: what of this run's subjects is
     frozen now. `groups`: sagas, with the ids of their steps. `replaced`: failures whose operation is another action's
     by now, by the ledger's word; ids follow a clock, which may be set back between two processes.
     """
@@ -46,6 +47,7 @@ class Belief:
     frozen: tuple[FrozenSubject, ...] = ()
     older: int = 0
     replaced: frozenset[str] = frozenset()
+    older_more: bool = False
 
     @property
     def verified(self) -> tuple[Fact, ...]:
@@ -65,7 +67,9 @@ class Belief:
     @property
     def message(self) -> str:
         """The state of the run for a person, a line each."""
-        return for_person(self.run, self.verified, self.unresolved, self.not_done, self.groups, self.older)
+        return for_person(
+            self.run, self.verified, self.unresolved, self.not_done, self.groups, self.older, self.older_more
+        )
 
     def for_model(self, max_bytes: int = MODEL_BYTES_DEFAULT) -> str:
         """The state of the run for the model's next context, in at most so many bytes of ASCII.
@@ -81,6 +85,7 @@ class Belief:
             self.groups,
             self.frozen,
             self.older,
+            self.older_more,
             max_bytes,
         )
 
@@ -109,6 +114,7 @@ class Belief:
             "groups": [each.as_json() for each in self.groups],
             "frozen": [{"subject": each.subject, "reason": each.reason} for each in self.frozen],
             "older": self.older,
+            "older_more": self.older_more,
         }
 
     def __bool__(self) -> NoReturn:
@@ -119,7 +125,7 @@ class Belief:
     def __reduce__(self) -> tuple[Any, ...]:
         """Copied, and sent to other processes: frameworks of agents do so with all that they keep."""
         kept = (self.run, self.tenant, dict(self.entries), self.groups, self.frozen, self.older, self.replaced)
-        return _again, kept
+        return _again, (*kept, self.older_more)
 
     def _items(self, standing: Standing) -> tuple[Item, ...]:
         return tuple(each for each in self._listed() if isinstance(each, Item) and each.standing is standing)
@@ -149,11 +155,12 @@ def believe(
     frozen: Iterable[FrozenSubject] = (),
     older: int = 0,
     replaced: frozenset[str] = frozenset(),
+    older_more: bool = False,
 ) -> Belief:
     """The belief of a run from its outcomes, in any order. Raises HonestyError for what is no outcome."""
     found = [entry_of(outcome) for outcome in outcomes]
     entries = _ordered({each.action_id: each for each in found})
-    return Belief(run, tenant, entries, tuple(groups), tuple(frozen), older, replaced)
+    return Belief(run, tenant, entries, tuple(groups), tuple(frozen), older, replaced, older_more)
 
 
 def entry_of(outcome: Outcome) -> Entry:
@@ -190,8 +197,9 @@ def _again(
     frozen: tuple[FrozenSubject, ...],
     older: int,
     replaced: frozenset[str],
+    older_more: bool = False,
 ) -> Belief:
-    return Belief(run, tenant, MappingProxyType(entries), groups, frozen, older, replaced)
+    return Belief(run, tenant, MappingProxyType(entries), groups, frozen, older, replaced, older_more)
 
 
 def _ordered(entries: Mapping[str, Entry]) -> Mapping[str, Entry]:

@@ -108,6 +108,7 @@ def believed(desk: Desk) -> Belief:
         tenant=desk.session.scope.tenant,
         groups=chosen.groups,
         older=chosen.older,
+        older_more=chosen.more,
         replaced=chosen.replaced,
     )
 
