@@ -19,7 +19,7 @@ from readback.adapters.store_sqlite.writing import Transaction
 from readback.ports.store import Append
 from readback.testing.store_samples import sample_creation, sample_evidence
 
-LONG, REST, TOO_LONG = 60, 24, 240
+LONG, REST, TOO_LONG = 60, 20, 240
 FRAME_BYTES = 4096 + 24
 
 
