@@ -26,6 +26,7 @@ from readback import bootstrap
 from readback.canon.frozen import dataclass
 
 US: Final = 1_000_000
+NS: Final = 1_000_000_000
 TICKS: Final = os.sysconf("SC_CLK_TCK")
 SAMPLED_EACH_S: Final = 0.02
 SESSIONS: Final = (
@@ -39,13 +40,14 @@ WORK: Final = "SELECT xact_commit FROM pg_stat_database WHERE datname = %s"
 class Account:
     """Processor time in seconds: of the clients' main threads, of their other threads, of the server, of all there is.
 
-    `others`: what processes that are no part of the measurement used. `idle`: what no process used.
+    `queued`: how long the main threads were ready and had no core. `others`: what processes that are no part of the
+    measurement used. `idle`: what no process used.
     """
 
     elapsed: float
     main: float
     threads: float
-    kernel: float
+    queued: float
     server: float
     others: float
     idle: float
@@ -99,9 +101,10 @@ def _machine() -> tuple[float, float]:
 
 
 def _process(pid: int) -> tuple[float, float, float]:
-    """Seconds of a process's main thread, of its other threads (ended ones too), and of all of them in the kernel."""
-    whole, first = (_stat(Path(f"/proc/{pid}/{part}")) for part in ("stat", f"task/{pid}/stat"))
-    return sum(first), sum(whole) - sum(first), whole[1]
+    """Seconds of a process's main thread, of its other threads (ended ones too), and of the first's wait for a core."""
+    whole = sum(_stat(Path(f"/proc/{pid}/stat")))
+    first, queued, _ = (int(each) for each in Path(f"/proc/{pid}/task/{pid}/schedstat").read_text().split())
+    return first / NS, whole - first / NS, queued / NS
 
 
 def _stat(place: Path) -> tuple[float, float]:
@@ -127,12 +130,12 @@ def account(server: PostgresServer, name: str, number: int, actions: int) -> Acc
         cpu, commits = server.cpu_s() - cpu, _commits(server, name) - commits
         spent = [_process(pid) for pid in pids]
         sampler.stop()
-    main, threads, kernel = (sum(b[at] - a[at] for a, b in zip(before, spent, strict=True)) for at in range(3))
+    main, threads, queued = (sum(b[at] - a[at] for a, b in zip(before, spent, strict=True)) for at in range(3))
     others = busy - main - threads - cpu
     waits = Counter({key: count for key, count in sampler.waits.items() if key})
     for key in waits:
         waits[key] = round(1000 * waits[key] / max(sampler.looks, 1))
-    return Account(elapsed, main, threads, kernel, cpu, others, idle, commits, waits)
+    return Account(elapsed, main, threads, queued, cpu, others, idle, commits, waits)
 
 
 def _commits(server: PostgresServer, name: str) -> int:
@@ -165,13 +168,13 @@ def main() -> int:
 
 def _said(number: int, actions: int, accounts: list[Account]) -> dict[str, object]:
     def each(name: str) -> float:
-        return round(median(US * getattr(one, name) / actions for one in accounts))
+        return float(round(median(US * getattr(one, name) / actions for one in accounts)))
 
     return {
         "processes": number,
         "actions_per_s": [round(actions / one.elapsed) for one in accounts],
         "us_an_action": {
-            name: each(name) for name in ("elapsed", "main", "threads", "kernel", "server", "others", "idle")
+            name: each(name) for name in ("elapsed", "main", "threads", "queued", "server", "others", "idle")
         },
         "actions_a_commit": round(median(actions / one.commits for one in accounts), 1),
         "sessions_in_a_thousand_looks": dict(accounts[-1].waits.most_common(12)),

@@ -11,7 +11,7 @@ import pytest
 from readback.commands import ledger_records
 from readback.commands.ledger_records import Wanted
 from readback.domain.state import TERMINAL, State
-from readback.ports.store import Append, Freeze, LedgerStore
+from readback.ports.store import ActionFilter, Append, Freeze, Incident, LedgerStore
 from readback.ports.store_rules import INT64_MAX, OPEN_STATES, SETTLED
 from readback.sdk import believing
 from readback.testing.store_memory import MemoryStore
@@ -142,6 +142,48 @@ def test_actions_are_proposed_in_the_order_of_their_moments_each_once(
         assert len(set(moments)) == 1_000
         some = [each.projection.action_id for each in store.proposed(moments[3], moments[6])]
         assert some == [each.projection.action_id for each in store.proposed(0, INT64_MAX)][3:6]
+
+
+@pytest.mark.requirement("GROWTH-tenants")
+@pytest.mark.parametrize("kind", STORES)
+def test_the_newest_action_is_found_whatever_number_of_tenants_there_is(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    costs = []
+    for actions in (SMALL, LARGE):
+        url = url_of(kind, tmp_path, actions, request)
+        with filled(url, actions, lambda number: numbered(number, tenant=f"t{number}")) as store:
+
+            def look(store: LedgerStore = store, actions: int = actions) -> None:
+                newest = store.page(ActionFilter(limit=2))
+                assert [each.projection.action_id for each in newest] == [f"a{actions - n:06}" for n in (1, 2)]
+                before = store.page(ActionFilter(before_id="a000002", limit=5))
+                assert [each.projection.action_id for each in before] == ["a000001", "a000000"]
+
+            costs.append(work_of(store, look))
+    assert costs[1] <= costs[0] + 20, costs
+
+
+@pytest.mark.requirement("GROWTH-incidents")
+@pytest.mark.parametrize("kind", STORES)
+def test_one_incident_is_found_whatever_number_of_them_there_was(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    def told(number: int) -> Append:
+        incident = Incident(TENANT, f"i{number:06}", f"cause {number}", "high", f"a{number:06}", NOON_US)
+        return replace(numbered(number), incidents=(incident,))
+
+    costs = []
+    for actions in (SMALL, LARGE):
+        with filled(url_of(kind, tmp_path, actions, request), actions, told) as store:
+
+            def look(store: LedgerStore = store) -> None:
+                (found,) = store.incidents(TENANT, open_only=False, named="i000007")
+                assert found.cause == "cause 7"
+                assert store.incidents("another", open_only=False, named="i000007") == []
+
+            costs.append(work_of(store, look))
+    assert costs[1] <= costs[0] + 20, costs
 
 
 class _Open:

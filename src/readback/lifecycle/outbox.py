@@ -120,8 +120,8 @@ def messages_at(store: LedgerStore, log: str, stored: StoredEvent) -> tuple[Mess
     opens = False
     if "severity" in opened.event.data:
         # Of several incidents of one cause only the first is one; the others are counted in it.
-        known = store.incidents(opened.tenant, open_only=False)
-        opens = any(each.id == incident_id(opened.action_id, opened.version) for each in known)
+        named = incident_id(opened.action_id, opened.version)
+        opens = bool(store.incidents(opened.tenant, open_only=False, named=named))
     return messages_of(log, history, opens_incident=opens)
 
 

@@ -431,8 +431,8 @@ class LedgerStore(SealedLog, Outbox, Protocol):
         """What `key`, `counts` and `frozen` answer, in one look: every new action asks for all of it."""
         ...
 
-    def incidents(self, tenant: str = "", *, open_only: bool = True) -> list[Incident]:
-        """A tenant's incidents (or everybody's), the newest first."""
+    def incidents(self, tenant: str = "", *, open_only: bool = True, named: str = "") -> list[Incident]:
+        """A tenant's incidents (or everybody's), the newest first; of this id alone where one is `named`."""
         ...
 
     def in_flight(self, tenant: str) -> int:

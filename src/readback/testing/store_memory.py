@@ -333,12 +333,12 @@ class MemoryStore(MemoryLog, MemoryOutbox):
         counts = {(subject, name): value for subject, name, value in self.counts(tenant)}
         return Opened(self.key(tenant, key_hash), counts, self.frozen(tenant, subjects))
 
-    def incidents(self, tenant: str = "", *, open_only: bool = True) -> list[Incident]:
+    def incidents(self, tenant: str = "", *, open_only: bool = True, named: str = "") -> list[Incident]:
         with self._open():
             held = [
                 each
                 for each in self._content.incidents.values()
-                if tenant in ("", each.tenant) and not (open_only and each.closed_us)
+                if tenant in ("", each.tenant) and named in ("", each.id) and not (open_only and each.closed_us)
             ]
         return sorted(held, key=lambda each: (-each.opened_us, each.tenant, each.id))
 

@@ -56,6 +56,8 @@ _PROPOSED: Final = rows.statement(
     "LEFT JOIN action USING (action_id) ORDER BY begun.at_us, action_id",
 )  # fmt: skip
 _PAGE: Final = rows.statement("SELECT", rows.STORED_COLUMNS, "FROM action WHERE tenant = %s")
+_PAGE_OF_ALL: Final = rows.statement("SELECT", rows.STORED_COLUMNS, "FROM action WHERE action_id > ''")
+"""Of every tenant: in the order of the ids, so that a page reads its own rows however many tenants there are."""
 _NEXT_TENANT: Final = "SELECT min(tenant) FROM action WHERE tenant > %s"
 _NEXT_OWNER: Final = "SELECT min(lease_owner) FROM action WHERE lease_owner > %s AND lease_owner <> ''"
 
@@ -264,8 +266,8 @@ class Queries:
             self.frozen(tenant, subjects) if frozen else None,
         )
 
-    def incidents(self, tenant: str = "", *, open_only: bool = True) -> list[Incident]:
-        asked = [("tenant = %s", tenant)] if tenant else []
+    def incidents(self, tenant: str = "", *, open_only: bool = True, named: str = "") -> list[Incident]:
+        asked = [(f"{name} = %s", value) for name, value in (("tenant", tenant), ("id", named)) if value]
         conditions = [text for text, _ in asked] + (["closed_us = 0"] if open_only else [])
         where = "WHERE " + " AND ".join(conditions) if conditions else ""
         sql = rows.statement(rows.SELECT_INCIDENTS, where, "ORDER BY opened_us DESC, tenant, id")
@@ -362,6 +364,9 @@ class Queries:
             # `OFFSET 0`: else the ids' own order may be walked, which is that of everything that is settled too.
             page = f"SELECT * FROM ({page} OFFSET 0) AS open"  # noqa: S608 - of our own text
         sql = rows.statement(page, "ORDER BY action_id DESC LIMIT %s")
+        if query == ActionFilter(before_id=query.before_id, limit=query.limit):
+            sql = rows.statement(_PAGE_OF_ALL, *conditions, "ORDER BY action_id DESC LIMIT %s")
+            return [rows.stored_projection(row) for row in self._many_rows(sql, (*values, limit))]
         found: list[StoredProjection] = []
         for tenant in self._tenants(query.tenant, _NEXT_TENANT):
             found += [rows.stored_projection(row) for row in self._many_rows(sql, (tenant, *values, limit))]

@@ -57,6 +57,8 @@ _PAGE: Final = rows.statement("SELECT", rows.STORED_COLUMNS, "FROM action WHERE 
 _PAGE_OPEN: Final = rows.statement(
     "SELECT", rows.STORED_COLUMNS, "FROM action INDEXED BY action_of_state WHERE tenant = ?"
 )
+_PAGE_OF_ALL: Final = rows.statement("SELECT", rows.STORED_COLUMNS, "FROM action WHERE action_id > ''")
+"""Of every tenant: in the order of the ids, so that a page reads its own rows however many tenants there are."""
 _NEXT_TENANT: Final = "SELECT min(tenant) FROM action WHERE tenant > ?"
 _NEXT_OWNER: Final = "SELECT min(lease_owner) FROM action WHERE lease_owner > ? AND lease_owner <> ''"
 
@@ -231,8 +233,8 @@ class Queries:
             self.frozen(tenant, subjects) if _FROZEN in found else None,
         )
 
-    def incidents(self, tenant: str = "", *, open_only: bool = True) -> list[Incident]:
-        asked = [("tenant = ?", tenant)] if tenant else []
+    def incidents(self, tenant: str = "", *, open_only: bool = True, named: str = "") -> list[Incident]:
+        asked = [(f"{name} = ?", value) for name, value in (("tenant", tenant), ("id", named)) if value]
         conditions = [text for text, _ in asked] + (["closed_us = 0"] if open_only else [])
         where = "WHERE " + " AND ".join(conditions) if conditions else ""
         sql = rows.statement(rows.SELECT_INCIDENTS, where, "ORDER BY opened_us DESC, tenant, id")
@@ -320,6 +322,9 @@ class Queries:
         limit = max(query.limit, 0)
         conditions, values = _conditions(query)
         sql = rows.statement(_PAGE_OPEN if query.open else _PAGE, *conditions, "ORDER BY action_id DESC LIMIT ?")
+        if query == ActionFilter(before_id=query.before_id, limit=query.limit):
+            sql = rows.statement(_PAGE_OF_ALL, *conditions, "ORDER BY action_id DESC LIMIT ?")
+            return [rows.stored_projection(row) for row in self._many_rows(sql, (*values, limit))]
         found: list[StoredProjection] = []
         for tenant in self._tenants(query.tenant, _NEXT_TENANT):
             found += [rows.stored_projection(row) for row in self._many_rows(sql, (tenant, *values, limit))]

@@ -5,6 +5,7 @@ Called by the clients and by `readback review`. It reads through the store port,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from readback.canon import Json, parse_json
@@ -115,13 +116,16 @@ def _head(a: Action) -> dict[str, Json]:
 
 def _around(store: LedgerStore, action: Action) -> dict[str, Json]:
     """What it has frozen, and the incidents that it opened."""
-    incidents = store.incidents(action.tenant, open_only=False) if action.incidents else []
-    mine: list[Json] = [
-        {"id": i.id, "cause": i.cause, "severity": i.severity, "seen": i.seen, "open": not i.closed_us}
-        for i in incidents
-        if i.action_id == action.id
+    return {"freezes": list(action.frozen), "incidents": incidents_of(store, action.tenant, action.incidents)}
+
+
+def incidents_of(store: LedgerStore, tenant: str, ids: Sequence[str]) -> list[Json]:
+    """The incidents of these ids that were opened, the newest first. One that only counted in another is none."""
+    found = [each for one in ids for each in store.incidents(tenant, open_only=False, named=one)]
+    found.sort(key=lambda each: (-each.opened_us, each.id))
+    return [
+        {"id": i.id, "cause": i.cause, "severity": i.severity, "seen": i.seen, "open": not i.closed_us} for i in found
     ]
-    return {"freezes": list(action.frozen), "incidents": mine}
 
 
 def _decision(action: Action, table: RecoveryTable) -> Json:

@@ -16,7 +16,7 @@ from readback.domain.side_effect import SideEffect
 from readback.domain.signed_word import TOKEN
 from readback.domain.state import State
 from readback.lifecycle.engine import Engine
-from readback.lifecycle.people.packet import history
+from readback.lifecycle.people.packet import history, incidents_of
 from readback.lifecycle.people.review import Order, Steps, check_person, leased, refuse, stale, undecided
 from readback.lifecycle.plan import Scope
 from readback.lifecycle.resume import PlanOf
@@ -93,12 +93,7 @@ def saga_packet(store: LedgerStore, saga_id: str, tenant: str, plans: PlanOf) ->
 
 
 def _head(store: LedgerStore, s: Saga) -> dict[str, Json]:
-    opened = store.incidents(s.tenant, open_only=False) if s.incidents else []
-    incidents: list[Json] = [
-        {"id": i.id, "cause": i.cause, "severity": i.severity, "seen": i.seen, "open": not i.closed_us}
-        for i in opened
-        if i.action_id == s.id
-    ]
+    incidents = incidents_of(store, s.tenant, s.incidents)
     return {
         "id": s.id,
         "tenant": s.tenant,
