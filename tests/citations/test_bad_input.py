@@ -40,6 +40,10 @@ BAD_JSON = {
     b"1e999": "malformed",
     b"9" * 5000: "malformed",
     b"9" * 20: "malformed",
+    b"1.000000000000000001": "malformed",
+    b"9007199254740993.0": "malformed",
+    b"1e-400": "malformed",
+    b"0." + b"1" * 801: "malformed",
     b'"\\ud800"': "malformed",
     b'{"\\udfff":1}': "malformed",
     b"\xff": "malformed",
@@ -50,6 +54,11 @@ BAD_JSON = {
     b'{"a":' * 66 + b"1" + b"}" * 66: "too-deep",
     b'"' + b"x" * 3000 + b'"': "too-large",
 }
+
+
+@pytest.mark.parametrize("text", ["0.1", "0.10000000000000001", "1E2", "-0.0", "5e-324", "0.30000000000000004", "2.50"])
+def test_a_number_that_a_double_keeps_is_read_however_it_is_written(text: str) -> None:
+    assert strict_json(text.encode(), "here", bytes_max=100) == float(text)
 
 
 @pytest.mark.requirement("VC-schemas", "VC-fail-closed")

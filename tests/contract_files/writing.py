@@ -29,6 +29,7 @@ class Fake:
     reading: Callable[[], Reading] = Reading.absent
 
     place: Callable[[], str] | None = None
+    located: Callable[[str], str] | None = None
 
     def read(self, ctx: Context, given: Given) -> Reading:
         self.seen.append(dict(given))

@@ -187,6 +187,12 @@ def is_double(value: int | Decimal) -> bool:
     return isfinite(near) and Decimal(repr(near)) == value
 
 
+def is_kept(text: str, number: float) -> bool:
+    """Whether a double keeps a number as it is written: in its shortest form, or in the 17 digits that some write."""
+    exact = Decimal(text)
+    return exact in (Decimal(repr(number)), Decimal(f"{number:.17g}"))
+
+
 def too_large() -> NumberTooLargeError:
     """The error of a number over the bounds."""
     return NumberTooLargeError(

@@ -1,7 +1,8 @@
 """JSON from outside, without the leniency that hides a second meaning: no repeated key, no NaN, no bottomless nesting.
 
-The format's own canonical form is here too; it is not RFC 8785, but what Python's encoder writes with sorted keys. Used
-for every file of a run. It must not repair anything.
+The format's own canonical form is here too; it is not RFC 8785, but what Python's encoder writes with sorted keys. So
+its numbers with a point are doubles: one that a double does not keep would be compared, and hashed, as another one, and
+is refused. Used for every file of a run. It must not repair anything.
 """
 
 from __future__ import annotations
@@ -10,8 +11,12 @@ import json
 from math import isfinite
 from typing import Any, Final, NoReturn
 
+from readback.canon.numbers import is_kept
 from readback.citations.fault import TraceInputError
 from readback.citations.limits import DEPTH_MAX_LEVELS, INTEGER_MAX_DIGITS
+
+REAL_MAX_CHARACTERS: Final = 800
+"""A double has at most so many digits, written out."""
 
 Value = Any
 """A parsed JSON value."""
@@ -42,6 +47,8 @@ def _real(digits: str) -> float:
     number = float(digits)
     if not isfinite(number):
         raise _RefusedError("malformed", "a number is too large to be kept")
+    if len(digits) > REAL_MAX_CHARACTERS or not is_kept(digits, number):
+        raise _RefusedError("malformed", f"the number {digits[:40]} has more digits than the format keeps")
     return number
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from readback.canon.frozen import dataclass
+from readback.canon.numbers import is_kept
 from readback.domain.errors import UsageError
 from readback.surfaces.hooks.hook_file import OWN_TOOLS
 from readback.surfaces.hooks.protocol import FAILURE, POST, PRE, STOP, SUBAGENT_STOP
@@ -105,7 +106,7 @@ def _read(path: Path) -> dict[str, Any]:
     if len(content) > SETTINGS_MAX_BYTES:
         raise _broken(path, f"it is over {SETTINGS_MAX_BYTES} bytes")
     try:
-        found = json.loads(content.decode(), object_pairs_hook=_once)
+        found = json.loads(content.decode(), object_pairs_hook=_once, parse_float=_kept)
         json.dumps(found, ensure_ascii=False, allow_nan=False).encode()  # what cannot be written again would be lost
     except (ValueError, RecursionError) as error:
         raise _broken(path, f"it is no plain JSON: {error}") from error
@@ -131,6 +132,13 @@ def _ignore(path: Path) -> bool:
     with open(path, "ab") as file:
         file.write((b"" if there[-1:] in (b"", b"\n") else b"\n") + IGNORE.encode())
     return True
+
+
+def _kept(digits: str) -> float:
+    number = float(digits)
+    if not is_kept(digits, number):
+        raise ValueError(f"the number {digits[:40]} would be written otherwise")
+    return number
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

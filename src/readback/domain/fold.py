@@ -18,6 +18,7 @@ from readback.domain.erasure import let_go
 from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind
 from readback.domain.facts import Facts
+from readback.domain.freezing import places_among
 from readback.domain.idempotency import KEY_KEPT_US
 from readback.domain.incident import incident_id
 from readback.domain.judgement import Judgement
@@ -274,7 +275,7 @@ def _resolved(a: Facts, e: Event) -> None:
 
 
 def _lifted(a: Facts, e: Event) -> None:
-    lifted = _texts(e.data["lift"])
+    lifted = (*_texts(e.data["lift"]), *places_among(_texts(e.data.get("lift_places", []))))
     a.frozen = tuple(subject for subject in a.frozen if subject not in lifted)
 
 

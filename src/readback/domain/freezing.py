@@ -36,6 +36,12 @@ DEFAULT_SCOPES: Final = (FreezeScope.RESOURCE,)
 CODE: Final = "frozen"
 """The code of a refusal by a freeze."""
 
+PLACE: Final = "place:"
+"""Before a file's path with every link followed: a target that is a file is frozen under it too."""
+INODE: Final = "inode:"
+"""Before a file's device and inode."""
+PLACES: Final = (PLACE, INODE)
+
 UNSETTLED: Final = frozenset(
     {
         State.UNKNOWN,
@@ -52,10 +58,16 @@ reading may verify it), nor is a reversal under way: it would be stopped by its 
 
 
 def subjects(
-    scopes: Iterable[FreezeScope], *, tenant: str, principal: str, contract: str, target: str
+    scopes: Iterable[FreezeScope],
+    *,
+    tenant: str,
+    principal: str,
+    contract: str,
+    target: str,
+    places: tuple[str, ...] = (),
 ) -> tuple[str, ...]:
     """The texts under which something is frozen, in the order of `FreezeScope`: a target by its widest form, so that no
-    other spelling of it slips by.
+    other spelling of it slips by, and one that is a file by its places (`places`) too.
     """
     named = {
         FreezeScope.RESOURCE: widest(target),
@@ -64,15 +76,30 @@ def subjects(
         FreezeScope.TENANT: tenant,
     }
     wanted = frozenset(scopes)
-    return tuple(f"{scope.value}:{name}" for scope, name in named.items() if scope in wanted and name)
+    found = tuple(f"{scope.value}:{name}" for scope, name in named.items() if scope in wanted and name)
+    return (*found, *places) if FreezeScope.RESOURCE in wanted else found
 
 
-def touched(*, tenant: str, principal: str, contract: str, target: str) -> tuple[str, ...]:
+def touched(
+    *, tenant: str, principal: str, contract: str, target: str, places: tuple[str, ...] = ()
+) -> tuple[str, ...]:
     """Every subject that an action would act on: it may not where one of them is frozen. Its target is among them as
     it is written too: so it stands in ledgers that were written before there was a widest form.
     """
     others = (f"principal:{principal}", f"tool:{contract}", f"tenant:{tenant}")
-    return *resource_names(target), *others
+    return *resource_names(target), *others, *places
+
+
+def lifted_with(subject: str, frozen: Iterable[str]) -> tuple[str, ...]:
+    """What else an action's lift of this subject lifts: with a target the places of it."""
+    if not subject.startswith(f"{FreezeScope.RESOURCE.value}:"):
+        return ()
+    return places_among(frozen)
+
+
+def places_among(texts: Iterable[str]) -> tuple[str, ...]:
+    """Those that are places: an entry lifts nothing else beside the subject that a person named."""
+    return tuple(each for each in texts if each.startswith(PLACES))
 
 
 def resource_names(target: str) -> tuple[str, ...]:

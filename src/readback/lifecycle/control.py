@@ -9,7 +9,7 @@ the entries again and compares. Everything stands in the entry's own data, under
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
 
 from readback.canon import Json
@@ -17,7 +17,7 @@ from readback.canon.frozen import dataclass
 from readback.domain.action import Action
 from readback.domain.contract import Contract
 from readback.domain.finding import Finding
-from readback.domain.freezing import FreezeScope, freezes, subjects
+from readback.domain.freezing import FreezeScope, freezes, places_among, subjects
 from readback.domain.incident import cause_of, incident_id, severity_of
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
@@ -37,7 +37,8 @@ class Control:
         """One more entry, the action's `version`th."""
         reason = str(data.get("frozen_for", ""))
         self.freezes += [Freeze(tenant, s, action_id, reason, at_us) for s in texts(data.get("freeze"))]
-        self.lifts += texts(data.get("lift"))
+        if "lift" in data:
+            self.lifts += [*texts(data["lift"]), *places_among(texts(data.get("lift_places")))]
         self.closes += texts(data.get("closes"))
         cause = str(data.get("incident", ""))
         if cause and "severity" in data:
@@ -66,9 +67,19 @@ def incident_data(
 
 
 def freeze_data(
-    contract: Contract, action: Action, state: State, *, reason: str, by_row: bool, executed: bool
+    contract: Contract,
+    action: Action,
+    state: State,
+    *,
+    reason: str,
+    by_row: bool,
+    executed: bool,
+    places: Callable[[], tuple[str, ...]] = tuple,
 ) -> dict[str, Json]:
-    """What an entry says that leaves the action in `state` and freezes; empty where it does not, or had already."""
+    """What an entry says that leaves the action in `state` and freezes; empty where it does not, or had already.
+
+    `places`: asks where the target's file lies, where it is one.
+    """
     if not freezes(contract.side_effect, state, by_row=by_row, executed=executed):
         return {}
     named = subjects(
@@ -77,6 +88,7 @@ def freeze_data(
         principal=action.principal,
         contract=contract.name,
         target=action.target,
+        places=places(),
     )
     return freezing(tuple(subject for subject in named if subject not in action.frozen), reason)
 

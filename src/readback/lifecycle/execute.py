@@ -79,7 +79,13 @@ class Draft:
         if not contract.kind.mutates or self.request.ordered:
             return ()
         scope = run.scope
-        return touched(tenant=scope.tenant, principal=scope.principal, contract=contract.name, target=self.target)
+        return touched(
+            tenant=scope.tenant,
+            principal=scope.principal,
+            contract=contract.name,
+            target=self.target,
+            places=run.places(),
+        )
 
 
 def draft(request: Request, scope: Scope, begun: Begun) -> Draft:
@@ -255,7 +261,13 @@ def touches(run: Run) -> tuple[str, ...]:
     action = run.action
     if not run.contract.kind.mutates or action.context.get("ordered"):
         return ()
-    return touched(tenant=action.tenant, principal=action.principal, contract=action.contract, target=action.target)
+    return touched(
+        tenant=action.tenant,
+        principal=action.principal,
+        contract=action.contract,
+        target=action.target,
+        places=run.places(),
+    )
 
 
 def dispatch(run: Run) -> Generator[Step, Answer, Called]:

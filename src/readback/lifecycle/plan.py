@@ -73,6 +73,10 @@ class Plan:
     """
     reversing: Callable[[Variables], tuple[Mapping[str, object], Mapping[str, Json]]] | None = None
     """What the compensation is given, in both notations, where that is not what the action was. Raises InputError."""
+    places: Callable[[Mapping[str, Json], bool], tuple[str, ...]] | None = None
+    """Where its files lie, as subjects of freezes, by the request and by whether they are to be frozen; None where its
+    target is no file.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ Called by the engine. The table decides; here its words are turned into states. 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from readback.canon import Json
@@ -408,6 +409,7 @@ def _beside(run: Run, decision: Decision, path: tuple[State, ...]) -> dict[str, 
         reason=(result.discrepancy or result.finding).value,
         by_row=decision.row.freezes,
         executed=a.attempts > 0 and (run.observation is None or run.observation.dispatched),
+        places=partial(run.places, freezes=True),
     )
 
 

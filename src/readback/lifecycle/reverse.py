@@ -7,6 +7,7 @@ it was before, COMPENSATED that the compensating action was itself verified.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from functools import partial
 
 from readback.canon import Json
 from readback.domain.action import Action
@@ -292,7 +293,13 @@ def record_uncompensated(
     if row.opens_incident:
         failed |= incident_data(Finding.COMPENSATION_FAILED, run.contract.side_effect, run.action.id)
     failed |= freeze_data(
-        run.contract, run.action, path[-1], reason=COMPENSATION_FAILED, by_row=row.freezes, executed=True
+        run.contract,
+        run.action,
+        path[-1],
+        reason=COMPENSATION_FAILED,
+        by_row=row.freezes,
+        executed=True,
+        places=partial(run.places, freezes=True),
     )
     run.record(EventKind.COMPENSATION, now_us, path, failed)
 

@@ -124,6 +124,11 @@ class Run:
         """Its attempts are made by whoever asked for it, and never by a driver."""
         return bool(self.action.context.get("outside"))
 
+    def places(self, *, freezes: bool = False) -> tuple[str, ...]:
+        """Where the files lie that it acts on, or that are to be frozen with it. Not known where the request is not."""
+        ask = self.plan.places
+        return () if ask is None or self.blind else ask(self.requested, freezes)
+
     @property
     def attemptable(self) -> bool:
         """Whether an attempt can be made of what is known here, and by who is here."""

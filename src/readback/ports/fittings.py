@@ -44,9 +44,13 @@ Given: TypeAlias = Mapping[str, object]
 
 
 class SourceFitting(Protocol):
-    """One reader's source. Safe from any thread; keeps nothing open between two calls. `place`: see `acting.Hand`."""
+    """One reader's source. Safe from any thread; keeps nothing open between two calls. `place`: see `acting.Hand`.
+
+    `located`: where a path of it lies on this machine; None where it has no files. Raises ReadbackError.
+    """
 
     place: Callable[[], str] | None
+    located: Callable[[str], str] | None
 
     def read(self, ctx: Context, given: Given) -> Reading:
         """One look. Raises what the adapter raises; never takes a failure for absence."""
@@ -72,9 +76,10 @@ class SourceFitting(Protocol):
 
 
 class ExecutorFitting(Protocol):
-    """What one contract acts with. Safe from any thread. `place`: see `acting.Hand`."""
+    """What one contract acts with. Safe from any thread. `place`: see `acting.Hand`; `located`: as a source's."""
 
     place: Callable[[], str] | None
+    located: Callable[[str], str] | None
 
     def execute(self, ctx: Context, given: Given) -> object:
         """Acts once. What it returns or raises is evidence."""

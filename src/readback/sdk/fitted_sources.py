@@ -117,6 +117,13 @@ def _inside(settled: Settled, path: object) -> str:
     return "." if whole in (root, root.rstrip("/")) else below(root, whole)
 
 
+def in_folder(settled: Settled, path: str) -> str:
+    """Where a path of a file source or executor lies. Raises SandboxEscapeError."""
+    import os
+
+    return os.path.join(settled.path("root"), _inside(settled, path))
+
+
 def _with_others(settled: Settled, files: Any, found: Reading, others: Mapping[str, str]) -> Reading:
     """With what lies at other paths, a folder with its manifest; all of it is seen, or nothing is told."""
     shown: dict[str, Json] = {}

@@ -31,7 +31,7 @@ from readback.ports.fittings import (
 from readback.sdk.fitted_executors import EXECUTORS
 from readback.sdk.fitted_places import place_of
 from readback.sdk.fitted_settings import Settled, located
-from readback.sdk.fitted_sources import SOURCES
+from readback.sdk.fitted_sources import SOURCES, in_folder
 
 T = TypeVar("T")
 _SEEN: Final = frozenset({Presence.PRESENT, Presence.ABSENT})
@@ -49,6 +49,7 @@ class FittedSource:
         place: Callable[[], str] | None = None,
     ) -> None:
         self.place = place
+        self.located = (lambda path: in_folder(settle(), path)) if kind == "file" else None
         self._row = SOURCES[kind]
         self._near = None if refers else self._row.near  # what a reference stands for may have to be waited for
         self._settle = settle
@@ -117,6 +118,7 @@ class FittedExecutor:
 
     def __init__(self, kind: str, settle: Callable[[], Settled], *, place: Callable[[], str] | None = None) -> None:
         self.place = place
+        self.located = (lambda path: in_folder(settle(), path)) if kind == "file" else None
         self._act = EXECUTORS[kind]
         self._settle = settle
 

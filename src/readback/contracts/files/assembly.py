@@ -20,6 +20,7 @@ from readback.contracts.files.build import CONTRACT_KEYS, Builder
 from readback.contracts.files.contract import Entry, FileContract, Home
 from readback.contracts.files.document import FAULTS_TOLD_MAX, FILE_MAX_BYTES, Fault, Written, read_document
 from readback.contracts.files.marks import tell_undecided
+from readback.contracts.files.places import places_of
 from readback.contracts.files.servers import ServerReader
 from readback.contracts.files.spec import Findings, joined
 from readback.contracts.files.tools import Toolbox
@@ -282,7 +283,8 @@ class _Assembly:
         compensation = self._compensation(entry, builder)
         made = builder.compiled(compensation, _given(entry.node))
         if made is not None and len(entry.findings.faults) == before:
-            self.made[name] = made
+            places = places_of(made, self._fittings)
+            self.made[name] = replace(made, plan=replace(made.plan, places=places)) if places else made
         return self.made.get(name)
 
     def examine(self, entry: Entry) -> None:

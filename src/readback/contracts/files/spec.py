@@ -79,6 +79,8 @@ class Spec:
     fixed: Mapping[str, object] = field(default_factory=dict)
     asked: Mapping[str, Render] = field(default_factory=dict)
     names: frozenset[str] = frozenset()
+    paths: tuple[tuple[frozenset[str], Render], ...] = ()
+    """Its templates of paths, each with the arguments that it mentions."""
     bears_key: bool = False
     """The attempt's idempotency key goes out with it: by the executor's own doing, or where a template says so."""
 
@@ -97,6 +99,7 @@ class SpecReader:
     names: set[str] = field(default_factory=set)
     scope: set[str] = field(default_factory=set)
     roots: Collection[str] = ROOTS
+    paths: list[tuple[frozenset[str], Render]] = field(default_factory=list)
 
     def values(self, node: Written, path: str) -> tuple[Render, Collection[str]]:
         """A mapping of names to values with templates, and its names. Raises ContractError for what is none."""
@@ -130,7 +133,7 @@ class SpecReader:
         return named[0], found[named[0]]
 
     def _spec(self, row: SourceKind | ExecutorKind, node: Written, path: str, use: str) -> Spec | None:
-        before, self.names, self.scope = len(self.findings.faults), set(), set()
+        before, self.names, self.scope, self.paths = len(self.findings.faults), set(), set(), []
         known = [key for key in row.keys if not key.uses or use in key.uses]
         found = self.findings.keys(node, path, f"`{row.name}`", [key.name for key in known])
         fixed: dict[str, object] = {}
@@ -158,7 +161,7 @@ class SpecReader:
         if len(self.findings.faults) > before:
             return None
         bears_key = row.name in SENDS_KEY or "idempotency_key" in self.scope
-        return Spec(row.name, fixed, asked, frozenset(self.names), bears_key)
+        return Spec(row.name, fixed, asked, frozenset(self.names), tuple(self.paths), bears_key)
 
     # --- one key ---------------------------------------------------------------------------------------------------
 
@@ -195,6 +198,9 @@ class SpecReader:
                 fill = self._fill(node)
                 safe = embed.safe_path if key.name in ("path", "to") else Fill.text
                 asked[key.name] = lambda values: safe(fill, values)
+                if key.name in ("path", "to"):
+                    named_by = [fields_of(hole.predicate, "requested") for hole in fill.holes]
+                    self.paths.append((frozenset().union(*named_by), asked[key.name]))
             case Shape.TEXTS:
                 fills = self._fills(node, path)
                 asked[key.name] = lambda values: [each.text(values) for each in fills]

@@ -19,6 +19,7 @@ from readback.domain.claim import Word
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.errors import NotFoundError, ReviewError
 from readback.domain.events import EventKind
+from readback.domain.freezing import lifted_with
 from readback.domain.idempotency import KeyDecision, KeyStatus, Resolution, aged, on_key
 from readback.domain.review import ACTS, RESOLUTION_OF, Decision, Standing, choice, lifts, path_of
 from readback.domain.side_effect import SideEffect
@@ -127,6 +128,8 @@ def lift(action_id: str, subject: str, order: Order, tenant: str) -> Steps:
         yield from _check_freeze(action, subject, order)
         entries = Entries(action, action.version)
         data: dict[str, Json] = {"lift": [subject], "who": order.who, "reason": order.reason}
+        if places := lifted_with(subject, action.frozen):
+            data["lift_places"] = [*places]
         entries.add(EventKind.LIFTED, lease.now_us, (), {**data, "signed_by": order.signed_by}, order.signed)
         assert lease.fence is not None
         committed = yield Commit(entries.append(lease.fence))

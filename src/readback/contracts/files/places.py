@@ -1,0 +1,70 @@
+"""Where on this machine a contract's files lie, for freezes: one file is one target, by whatever name it is reached.
+
+Called when a file is loaded; what it makes is called with each action. A file is known by its path with every link
+followed, and, where it has several names, by device and inode as Readback's own files are.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from readback.canon import Json, ReadbackError
+from readback.contracts.files.contract import FileContract
+from readback.contracts.files.fill import Values
+from readback.contracts.files.spec import Spec
+from readback.contracts.templates import compile_template
+from readback.domain.errors import TemplateError
+from readback.domain.freezing import INODE, PLACE
+from readback.domain.normal_form import widest
+from readback.ports.fittings import Fittings
+
+FILE: Final = "file"
+Located = Callable[[str], str]
+
+
+def places_of(made: FileContract, fittings: Fittings) -> Callable[[Mapping[str, Json], bool], tuple[str, ...]] | None:
+    """None for a contract whose target is no file.
+
+    What is made takes the request, and whether it is to be frozen: then the target's own file alone counts. Else every
+    file that the executor is given counts too, and a file of one name is known by its path alone: an inode that is free
+    again is another file's soon.
+    """
+    wanted = _named_by(made.plan.contract.target)
+    own: list[tuple[Spec, Located]] = [
+        (each.spec, each.fitting.located)
+        for each in made.readers
+        if each.spec.kind == FILE and each.fitting is not None and each.fitting.located is not None
+    ]
+    acts = made.execute
+    if acts is not None and acts.kind == FILE:
+        located = fittings.executor(FILE, made.name, acts.fixed, made.home.folder, 0).located
+        own += [] if located is None else [(acts, located)]
+    targets = [(render, at) for spec, at in own for names, render in spec.paths if names and names == wanted]
+    others = [(render, at) for spec, at in own for names, render in spec.paths if names and spec is acts]
+    if not targets and not others:
+        return None
+
+    def places(requested: Mapping[str, Json], freezes: bool) -> tuple[str, ...]:
+        values = Values(made.predicates, {"requested": dict(requested), "observed": None, "before": None, "scope": {}})
+        found: dict[str, None] = {}
+        for render, at in targets if freezes else [*targets, *others]:
+            try:
+                path = os.path.realpath(at(str(render(values))))
+                found[PLACE + widest(path)] = None
+                seen = os.stat(path)
+            except (ReadbackError, OSError, ValueError):
+                continue
+            if freezes or seen.st_nlink > 1:
+                found[f"{INODE}{seen.st_dev}:{seen.st_ino}"] = None
+        return tuple(found)
+
+    return places
+
+
+def _named_by(target: str) -> frozenset[str]:
+    try:
+        return frozenset(path[1] for path in compile_template(target).paths if path[0] == "requested")
+    except TemplateError:
+        return frozenset()
