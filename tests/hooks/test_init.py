@@ -80,7 +80,8 @@ def test_settings_that_are_there_are_added_to_and_lose_nothing(project: Path) ->
 @pytest.mark.parametrize(
     "broken",
     ["{", "[]", "// mine\n{}", '{"hooks": []}', '{"hooks": {"Stop": {}}}', '{"hooks": {"Stop": ["x"]}}',
-     '{"a": 1e400}', '{"a": 1.000000000000000001}', '{"a": NaN}', '{"a": "\\ud800"}', '{"a": 1, "a": 2}', '{"hooks": {"Stop": [{"hooks": "x"}]}}',
+     '{"a": 1e400}', '{"a": 1.000000000000000001}',
+     '{"a": NaN}', '{"a": "\\ud800"}', '{"a": 1, "a": 2}', '{"hooks": {"Stop": [{"hooks": "x"}]}}',
      "\udcff"],
     ids=repr,
 )  # fmt: skip
