@@ -173,3 +173,15 @@ def test_a_sighting_is_in_the_ledger(empty: House) -> None:
     told = empty.run(empty.action(find=True, **MAKE))
     entries = [e for e in empty.events(told.id) if e.kind is EventKind.READ and e.data["role"] == "find"]
     assert [e.data.get("sighted") for e in entries] == [True]
+
+
+@pytest.mark.requirement("KEY-absence-frees-nothing")
+def test_a_key_that_the_look_up_does_not_know_says_nothing_of_what_landed(empty: House) -> None:
+    empty.shop.tool = _nothing
+    made = empty.action(lookup=True, **MAKE)
+    told = empty.run(made)
+    empty.work(100_000)
+    assert empty.shop.lookups
+    told = empty.get(told.id)
+    assert (told.state, told.may_repeat) == (State.REVIEW_REQUIRED, False)
+    assert State.FAILED not in empty.states(told.id)

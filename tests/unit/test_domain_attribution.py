@@ -107,6 +107,8 @@ def test_an_effect_is_known_by_a_search_in_scope_or_by_the_keys_record() -> None
         (S.ERROR, None, Lookup.pending(), True),
         (S.SUCCESS, None, Lookup.pending(), False),
         (S.SUCCESS, (), Lookup.unknown_key(), True),
+        (S.SUCCESS, None, Lookup.unknown_key(), False),
+        (S.TIMEOUT, None, Lookup.unknown_key(), False),
     ],
 )
 def test_elsewhere_was_looked_where_a_search_a_record_or_the_tool_says_that_there_is_none(

@@ -1,0 +1,76 @@
+"""An action that a restored ledger held: whatever is read afterwards, a person says that it was not done, or nobody."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from readback.domain.context import Context
+from readback.domain.reading import Lookup
+from readback.domain.state import State
+from readback.lifecycle.keeping.restore import hold_in_flight
+from readback.sdk.action import ActionDefinition
+from tests.lifecycle.house import STAMPED, House
+from tests.lifecycle.reviewing import resolve
+
+MAKE: dict[str, Any] = {"kind": "create", "late_window": "5s", "find": True, **STAMPED}
+
+
+def _lost(ctx: Context, args: Any) -> object:
+    raise ConnectionError("The connection was cut.")
+
+
+def _in_flight(house: House, **options: Any) -> tuple[ActionDefinition[Any], str]:
+    house.shop.rows.clear()
+    house.shop.tool = _lost
+    made = house.action(**{**MAKE, **options})
+    return made, house.run(made, wait_s=0).id
+
+
+def _restored(house: House, **options: Any) -> tuple[ActionDefinition[Any], str]:
+    made, action_id = _in_flight(house, **options)
+    assert hold_in_flight(house.store, "human:eve", "The disk broke.", house.runtime.now_us()).actions == 1
+    return made, action_id
+
+
+def test_without_a_restore_an_attempt_of_which_nothing_is_found_fails_without_a_person(house: House) -> None:
+    _, action_id = _in_flight(house)
+    house.work(60)
+    assert house.get(action_id).state is State.FAILED
+    assert State.REVIEW_REQUIRED not in house.states(action_id)
+
+
+@pytest.mark.requirement("RESTORE-in-flight-held")
+def test_a_restored_action_of_which_nothing_is_found_stays_with_a_person(house: House) -> None:
+    made, action_id = _restored(house)
+    house.work(60)
+    told = resolve(house, action_id, "verify_again")
+    assert (told.state, told.may_repeat) == (State.REVIEW_REQUIRED, False)
+    house.work(100_000)
+    assert State.FAILED not in house.states(action_id)
+    house.shop.tool = None
+    again = house.run(made)
+    assert (again.id, again.verified, len(house.shop.calls)) == (action_id, False, 1)
+    resolve(house, action_id, "attest_not_done")
+    assert house.run(made).verified
+
+
+@pytest.mark.requirement("RESTORE-in-flight-held")
+def test_a_restored_action_fails_by_itself_only_where_the_key_s_record_says_that_it_failed(house: House) -> None:
+    _, action_id = _restored(house, lookup=True)
+    house.shop.record = lambda ctx, args: Lookup.failed()
+    resolve(house, action_id, "verify_again")
+    house.work(60)
+    assert house.get(action_id).state is State.FAILED
+
+
+@pytest.mark.requirement("RESTORE-in-flight-held")
+@pytest.mark.parametrize("said", [Lookup.unknown_key(), Lookup.pending()])
+def test_a_restored_action_whose_key_has_no_final_record_stays_with_a_person(said: Lookup, house: House) -> None:
+    _, action_id = _restored(house, lookup=True)
+    house.shop.record = lambda ctx, args: said
+    resolve(house, action_id, "verify_again")
+    house.work(100_000)
+    assert house.get(action_id).state is State.REVIEW_REQUIRED
+    assert State.FAILED not in house.states(action_id)
