@@ -164,10 +164,11 @@ class House:
         compensate: Mapping[str, Any] | None = None,
         rollback: bool = False,
         attributes: bool = True,
+        whole_region: bool = False,
         **options: Any,
     ) -> ActionDefinition[Any]:
         """An action on the shop. `readers`: (consistency, independence, source). `proven`: `find` is complete, and
-        has found an earlier effect of this contract. Other keys are the contract's.
+        has found an earlier effect of this contract. `whole_region`: of each reader. Other keys are the contract's.
         """
         shop = self.shop
         chosen = {key: value for key, value in {**SHIP, **options}.items() if value is not None}
@@ -183,6 +184,7 @@ class House:
                 independence=independence,  # type: ignore[arg-type]
                 timeout="1s",
                 attributes=attributes,
+                whole_region=whole_region,
                 name=f"reader-{number}",
             )(lambda ctx, item, status: shop.look(ctx, {"item": item, "status": status}))
         if find:

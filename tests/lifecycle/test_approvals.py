@@ -578,6 +578,19 @@ def test_a_payload_that_was_put_in_place_of_the_approved_one_fails_closed(house:
     assert house.shop.calls == []
 
 
+@pytest.mark.requirement("REC-21")
+def test_an_approval_of_fewer_people_than_the_contract_asks_for_lets_nothing_through(house: House) -> None:
+    """The number was lowered before anybody signed: every signature is of the bytes that the ledger keeps."""
+    from tests.lifecycle.rewriting import rewritten
+
+    held = house.run(house.action(approval={"people": 1, "expires": "1h"}))
+    rewritten(house, held.id, "people")
+    approve(house, held.id)
+    house.work(60)
+    assert house.shop.calls == []
+    assert not house.get(held.id).verified
+
+
 def test_a_broken_glass_that_was_written_into_the_ledger_lets_nothing_through(house: House) -> None:
     from tests.lifecycle.rewriting import rewritten
 

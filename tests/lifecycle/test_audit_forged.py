@@ -78,6 +78,27 @@ def test_an_attempt_on_an_approval_that_had_expired_is_found(late_us: int, house
     assert any("had expired" in what for what in found), found
 
 
+FORGED: dict[str, Any] = {
+    "was not complete": (EventKind.APPROVAL_REQUESTED, {"people": 2}),
+    "was not asked for": (EventKind.ATTEMPTED, {"approval": ["another"]}),
+    "without the approval": (EventKind.ATTEMPTED, {"approval": []}),
+}
+
+
+@pytest.mark.requirement("LEDGER-signed-words")
+@pytest.mark.parametrize("said", [*FORGED])
+def test_an_attempt_that_stands_on_no_whole_approval_is_found(said: str, house: House) -> None:
+    listed(house)
+    held = house.run(house.action(**CRITICAL))
+    approve(house, held.id)
+    house.work(60)
+    assert audit(house.store, approvals=house.engine.approvals).ok
+    kind, data = FORGED[said]
+    altered(house.store, held.id, lambda e: replace(e, data={**e.data, **data}) if e.kind is kind else e)
+    found = [fault.what for fault in audit(house.store, approvals=house.engine.approvals).faults]
+    assert any(said in what for what in found), found
+
+
 GONE: dict[str, Any] = {
     "the field is empty": lambda data: {**data, "signed_by": ""},
     "the field is gone": lambda data: {name: each for name, each in data.items() if name != "signed_by"},
@@ -112,3 +133,14 @@ def test_a_lift_in_an_entry_of_another_kind_is_found(house: House) -> None:
 
     altered(made.store, made.action_id, forge)
     assert any("is no lift" in fault.what for fault in suite.looked(made.store).faults)
+
+
+@pytest.mark.parametrize(("to", "said"), [("other", "which has another key"), ("nowhere", "which is not there")])
+def test_a_key_that_was_given_to_what_cannot_have_it_is_found(to: str, said: str, house: House) -> None:
+    first = house.run(house.action(), operation="first")
+    other = house.run(house.action(), operation="second", status="packed")
+    content = house.store._content
+    key = (TENANT, content.actions[first.id].projection.key_hash)
+    content.keys[key] = replace(content.keys[key], action_id=other.id if to == "other" else to)
+    found = [fault.what for fault in audit(house.store).faults if fault.code == "key"]
+    assert any(said in what for what in found), found

@@ -185,3 +185,15 @@ def test_a_key_that_the_look_up_does_not_know_says_nothing_of_what_landed(empty:
     told = empty.get(told.id)
     assert (told.state, told.may_repeat) == (State.REVIEW_REQUIRED, False)
     assert State.FAILED not in empty.states(told.id)
+
+
+@pytest.mark.requirement("KEY-three-reasons", "KEY-absence-frees-nothing")
+@pytest.mark.parametrize(("said", "free"), [(Lookup.failed("declined"), True), (Lookup.unknown_key(), False)])
+def test_an_unchanged_region_frees_the_key_beside_a_refusal_alone(house: House, said: Lookup, free: bool) -> None:
+    house.shop.tool, house.shop.record = _hang, lambda ctx, args: said
+    made = house.action(lookup=True, whole_region=True, late_window="5s", require={"open": "before.status == 'open'"})
+    told = house.run(made)
+    house.work(100_000)
+    told = house.get(told.id)
+    assert (told.verified, told.may_repeat) == (False, free)
+    assert _release(house, told.id) is (KeyRelease.REFUSED if free else KeyRelease.NONE)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from readback.domain.context import Context
+from readback.domain.discrepancy import Discrepancy
 from readback.domain.reading import Lookup
 from readback.domain.state import State
 from readback.lifecycle.keeping.restore import hold_in_flight
@@ -63,6 +64,61 @@ def test_a_restored_action_fails_by_itself_only_where_the_key_s_record_says_that
     resolve(house, action_id, "verify_again")
     house.work(60)
     assert house.get(action_id).state is State.FAILED
+
+
+@pytest.mark.requirement("RESTORE-in-flight-held", "KEY-three-reasons")
+@pytest.mark.parametrize("restored", [False, True])
+def test_a_refusal_and_an_unchanged_region_free_no_key_of_a_restored_action(restored: bool, house: House) -> None:
+    """Another attempt may have been made after the backup: no reading of now can tell."""
+    house.shop.tool, house.shop.record = _lost, lambda ctx, args: Lookup.pending()
+    seen = {"whole_region": True, "require": {"open": "before.status == 'open'"}}
+    action_id = house.run(house.action(lookup=True, late_window="5s", **seen), wait_s=0).id
+    if restored:
+        hold_in_flight(house.store, "human:eve", "The disk broke.", house.runtime.now_us())
+    house.shop.record = lambda ctx, args: Lookup.failed("declined")
+    if restored:
+        resolve(house, action_id, "verify_again")
+    house.work(60)
+    told = house.get(action_id)
+    assert (told.state, told.may_repeat) == (State.FAILED, not restored)
+
+
+@pytest.mark.requirement("RESTORE-in-flight-held")
+@pytest.mark.parametrize("restored", [False, True])
+def test_what_another_changed_meanwhile_ends_a_restored_action_by_a_persons_word_alone(
+    restored: bool, house: House
+) -> None:
+    house.shop.tool = _lost
+    action_id = house.run(house.action(late_window="5s", find=True, **STAMPED), wait_s=0).id
+    if restored:
+        hold_in_flight(house.store, "human:eve", "The disk broke.", house.runtime.now_us())
+    house.shop.rows["o-1"] = {**house.shop.rows["o-1"], "status": "held", "stamp": "rb-other", "version": 7}
+    if restored:
+        resolve(house, action_id, "verify_again")
+    house.work(60)
+    told = house.get(action_id)
+    assert (told.state, told.discrepancy) == (
+        State.REVIEW_REQUIRED if restored else State.FAILED,
+        Discrepancy.STALE_STATE,
+    )
+    assert (State.FAILED in house.states(action_id)) is not restored
+
+
+@pytest.mark.requirement("RESTORE-in-flight-held")
+@pytest.mark.parametrize("restored", [False, True])
+def test_a_restored_action_is_not_sent_again_though_its_key_is_honoured(restored: bool, house: House) -> None:
+    house.shop.rows.clear()
+    house.shop.tool = _lost
+    honours = {"execute": {"timeout": "1s", "honours_key": True}, "key_valid_for": "1h", "within": "60s"}
+    action_id = house.run(house.action(**{**MAKE, **honours, "late_window": None}), wait_s=0).id
+    calls = len(house.shop.calls)
+    if restored:
+        hold_in_flight(house.store, "human:eve", "The disk broke.", house.runtime.now_us())
+        resolve(house, action_id, "verify_again")
+    house.shop.tool = None
+    house.work(120)
+    assert (len(house.shop.calls) > calls) is not restored
+    assert house.get(action_id).verified is not restored
 
 
 @pytest.mark.requirement("RESTORE-in-flight-held")
