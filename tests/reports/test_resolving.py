@@ -248,3 +248,80 @@ def test_what_is_too_large_or_no_text_is_refused_and_thousands_of_citations_are_
             rb.check_report(odd)
         lots = rb.check_report("\n".join(["- [x] no"] * 3000))
         assert (lots.faults_total, len(lots.faults)) == (3000, 1000)
+
+
+@action(
+    kind="set", side_effect="ephemeral_write", target="light/{requested.name}", within="1s",
+    ensure={"so": "authoritative.state == requested.state || requested.state == 'stuck'"},
+)  # fmt: skip
+def switch(ctx: Context, name: str, state: str) -> object:
+    if state != "stuck":
+        LIGHTS[name] = state
+    return {"ok": True}
+
+
+@switch.read(source="lights", consistency="strong", independence="other_client")
+def light(ctx: Context, name: str, state: str) -> Reading:
+    if state == "lost":
+        return Reading.unavailable("it is dark")
+    return Reading.of({"state": LIGHTS[name], "by": ctx.stamp}, stamp=ctx.stamp)
+
+
+@action(
+    kind="read", side_effect="read_only", target="light/{requested.name}", within="1s",
+    ensure={"seen": "authoritative.state != ''"},
+    identity={"target": "authoritative.name == requested.name", "tenant": "not_offered"},
+)  # fmt: skip
+def look_at(ctx: Context, name: str) -> object:
+    return {"ok": True}
+
+
+@look_at.read(source="lights", consistency="strong", independence="other_client")
+def light_now(ctx: Context, name: str) -> Reading:
+    return Reading.of({"name": name, "state": LIGHTS[name]})
+
+
+LIGHTS: dict[str, str] = {}
+
+
+@pytest.mark.requirement("REPORT-resolves")
+def test_a_value_that_a_later_action_changed_is_superseded_and_what_happened_is_not() -> None:
+    store = MemoryStore()
+    with opened(store, run="r-1") as rb:
+        on = rb.run(switch(name="hall", state="on"), operation="1")
+        other = rb.run(switch(name="yard", state="on"), operation="2")
+        value, whole = f"## Done\n- on {on.cite('/state')}\n", f"## Done\n- switched {on.cite()}\n"
+        assert rb.check_report(value).passed
+
+        rb.run(switch(name="hall", state="on"), operation="3")
+        assert rb.check_report(value).passed  # another action, and the same value
+
+        off = rb.run(switch(name="hall", state="off"), operation="4")
+        check = rb.check_report(value)
+        assert (codes(check), check.exit_code) == (["superseded"], 1)
+        assert rb.guard_report(value).startswith("Run r-1: ")
+        assert rb.check_report(whole).passed
+        assert rb.check_report(f"## Done\n- off {off.cite('/state')}\n- yard {other.cite('/state')}\n").passed
+
+        rb.run(switch(name="hall", state="lost"), operation="5", wait=0)
+        check = rb.check_report(f"## Done\n- off {off.cite('/state')}\n")
+        assert (codes(check), check.exit_code) == (["outdated"], 3)
+
+    async def same() -> None:
+        async with opened_async(store.reopened(), run="r-1") as again:
+            assert codes(await again.check_report(value)) == ["outdated"]
+
+    asyncio.run(same())
+
+
+@pytest.mark.requirement("REPORT-resolves")
+def test_a_value_that_was_read_anew_is_superseded_by_what_that_reading_shows() -> None:
+    with opened(run="r-1") as rb:
+        on = rb.run(switch(name="hall", state="on"), operation="1")
+        value = f"## Done\n- on {on.cite('/state')}\n"
+        rb.run(look_at(name="hall"), operation="2")
+        assert rb.check_report(value).passed
+        LIGHTS["hall"] = "off"  # somebody else
+        rb.run(look_at(name="hall"), operation="3")
+        assert codes(rb.check_report(value)) == ["superseded"]
+        assert rb.check_report(value, "r-2").exit_code == 1

@@ -13,8 +13,7 @@ from readback.domain.belief.run import Belief, believe
 from readback.domain.claim import Claim, ClaimStatus
 from readback.domain.erasure import Erased
 from readback.domain.errors import NotFoundError, ReadbackError, StoreCorruptError, StoreError, UnknownOutcomeError
-from readback.domain.grounding.citation import Citation
-from readback.domain.grounding.report import Fault, Ground, ReportCheck, judge, resolve
+from readback.domain.grounding.report import ReportCheck, judge
 from readback.domain.limits import TenantLimits
 from readback.domain.outcome import Outcome
 from readback.domain.packet import ReviewPacket
@@ -328,12 +327,13 @@ class AsyncReadback:
         Raises OversizeError for a report that is too large.
         """
         s, report = self._session, grounding.report_of(text)
-        named, resolved = grounding.run_of(s, run), dict[Citation, Fault | None]()
-        for action_id in report.action_ids:
-            fault = grounding.refusal(s, action_id, named)
-            ground = Ground(fault=fault) if fault else grounding.ground_of(s, await self.get(action_id))
-            resolved |= resolve(report, action_id, ground, s.scope.tenant)
-        return judge(report, resolved, run=named, every=every)
+        named = grounding.run_of(s, run)
+        asked, told = grounding.grounds(s, report, named), None
+        while True:
+            try:
+                told = await self.get(asked.send(told))
+            except StopIteration as done:
+                return judge(report, done.value, run=named, every=every)
 
     async def guard_report(self, text: str, run: str | None = None, *, every: bool = True) -> str:
         """Stands between an agent and its user: the report as it is where `check_report` passes it; else the words of

@@ -5,19 +5,28 @@ It reads through the session's store and changes nothing. Outcomes come from the
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Generator, Sequence
+from dataclasses import replace
+from typing import Any, Final, TypeAlias
 
 from readback.canon import sha256_hex
+from readback.domain.belief.run import entry_of, touches
 from readback.domain.claim import ClaimStatus, worst
-from readback.domain.errors import StoreCorruptError, UsageError
-from readback.domain.grounding.report import Fault, Ground, ReadReport, read_report
+from readback.domain.errors import OversizeError, StoreCorruptError, UsageError
+from readback.domain.grounding.citation import Citation, Evidence
+from readback.domain.grounding.report import Fault, Ground, ReadReport, read_report, resolve
+from readback.domain.normal_form import widest
 from readback.domain.outcome import Outcome
 from readback.domain.reporting import USER_STATUS
 from readback.domain.state import ReportKey, State
 from readback.domain.verdict import Verdict
+from readback.ports.store import ActionFilter
 from readback.sdk import handed
 from readback.sdk.session import Session
 
+LATER_PAGE: Final = 500
+LATER_MAX: Final = 20_000
+"""Actions since the oldest cited one that are looked through for what superseded a cited value."""
 CANNOT_TELL: Final = USER_STATUS[ReportKey.UNKNOWN]
 """What is told where the ledger itself cannot be read."""
 
@@ -68,6 +77,78 @@ def ground_of(session: Session, outcome: Outcome) -> Ground:
     if sha256_hex(kept.body) != action.reading_ref:  # the store compares too; here it is what everything stands on
         raise StoreCorruptError(f"The evidence of {outcome.id} is not what its entry says.")
     return Ground(kept.body)
+
+
+Grounds: TypeAlias = Generator[str, Any, dict[Citation, Fault | None]]
+"""Asks for the outcomes of actions, by their ids, and ends with what is wrong with each citation of a report."""
+
+
+def grounds(session: Session, report: ReadReport, run: str) -> Grounds:
+    """What the ledger says of each cited action, and of what a later action on the same target shows since.
+
+    Raises OversizeError where more actions came after a cited one than are looked through.
+    """
+    tenant, resolved = session.scope.tenant, dict[Citation, Fault | None]()
+    since = _Since(session, run, report)
+    for action_id in report.action_ids:
+        fault = refusal(session, action_id, run)
+        ground = Ground(fault=fault) if fault else ground_of(session, (yield action_id))
+        fields = [each.place for each in report.cited(action_id) if each.place.startswith("/")]
+        if ground.fault is None and fields:
+            ground = replace(ground, later=(yield from since.later(action_id, fields)))
+        resolved |= resolve(report, action_id, ground, tenant)
+    return resolved
+
+
+class _Since:
+    """The actions since the oldest cited one, by their targets, the newest first. Looked up once, and only if asked."""
+
+    def __init__(self, session: Session, run: str, report: ReadReport) -> None:
+        self._session = session
+        self._run = run
+        self._oldest = min(report.action_ids, default="")
+        self._by_target: dict[str, list[str]] | None = None
+
+    def later(self, action_id: str, fields: Sequence[str]) -> Generator[str, Any, Ground | None]:
+        """The ground of the last action that may have changed what this one left, or read these fields anew."""
+        stored = self._session.store.projection(action_id)
+        if self._by_target is None:
+            self._by_target = self._looked_up()
+        for other in self._by_target.get(widest(stored.projection.target), ()) if stored is not None else ():
+            if other <= action_id:
+                break
+            if self._session.is_saga(other):
+                continue
+            outcome = yield other
+            ground = ground_of(self._session, outcome)
+            if touches(entry_of(outcome)) or _shows(ground, fields):
+                return ground
+        return None
+
+    def _looked_up(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        seen, before = 0, ""
+        while True:
+            asked = ActionFilter(self._session.scope.tenant, run=self._run, before_id=before, limit=LATER_PAGE)
+            page = [each.projection for each in self._session.store.page(asked)]
+            for each in page:
+                if each.action_id <= self._oldest:
+                    return found
+                found.setdefault(widest(each.target), []).append(each.action_id)
+            seen += len(page)
+            if len(page) < LATER_PAGE:
+                return found
+            if seen >= LATER_MAX:
+                raise OversizeError(
+                    f"Over {LATER_MAX} actions came after the oldest action that the report cites.",
+                    remedy="Name the run that the report is of, or cite the actions as a whole and no fields.",
+                )
+            before = page[-1].action_id
+
+
+def _shows(ground: Ground, fields: Sequence[str]) -> bool:
+    evidence = Evidence(ground.evidence)
+    return ground.fault is None and all(evidence.at(each) is not None for each in fields)
 
 
 def _standing(outcome: Outcome) -> Fault | None:

@@ -135,7 +135,7 @@ class Belief:
         reversals = {each.compensation for each in self.entries.values() if isinstance(each, Item)}
         left = [each for each in self.entries.values() if each.action_id not in self.replaced]
         last = {(each.contract, each.operation): each.action_id for each in left}
-        touched = {widest(each.target): each.action_id for each in self.entries.values() if _touches(each)}
+        touched = {widest(each.target): each.action_id for each in self.entries.values() if touches(each)}
         shown: list[Entry] = []
         for each in self.entries.values():
             unresolved = isinstance(each, Item) and each.standing is Standing.UNRESOLVED
@@ -213,7 +213,7 @@ def _dated(entry: Entry, touched: Mapping[str, str]) -> Entry:
     return replace(entry, changed_by=later) if isinstance(entry, Fact) and later > entry.action_id else entry
 
 
-def _touches(entry: Entry) -> bool:
+def touches(entry: Entry) -> bool:
     """It may have changed its target: it mutates, was sent, and was not shown to have come to nothing."""
     if entry.kind == Kind.READ:
         return False

@@ -49,6 +49,8 @@ class Fault(StrEnum):
     CONTESTED = "contested"
     RETRACTED = "retracted"
     FALLEN = "fallen"
+    SUPERSEDED = "superseded"
+    OUTDATED = "outdated"
     ERASED = "erased"
     MISSING = "missing"
     PLACE = "place"
@@ -68,6 +70,8 @@ FAULTS: Final = MappingProxyType(
         Fault.CONTESTED: "The claim is contested.",
         Fault.RETRACTED: "The claim was retracted.",
         Fault.FALLEN: "What the action was planned upon stands no more.",
+        Fault.SUPERSEDED: "A later action on the same target shows another value at this place: cite that action.",
+        Fault.OUTDATED: "A later action on the same target may have changed this value, and does not show the value.",
         Fault.ERASED: "The evidence was erased; this citation cannot be resolved any more.",
         Fault.MISSING: "The evidence is not there, and no entry says that it was erased.",
         Fault.PLACE: "There is nothing at this place of the evidence.",
@@ -75,7 +79,7 @@ FAULTS: Final = MappingProxyType(
         Fault.UNCITED: "This is declared as done, and cites nothing that a reader can see.",
     }
 )
-OPEN_FAULTS: Final = frozenset({Fault.PENDING, Fault.UNDETERMINED, Fault.ERASED, Fault.MISSING})
+OPEN_FAULTS: Final = frozenset({Fault.PENDING, Fault.UNDETERMINED, Fault.OUTDATED, Fault.ERASED, Fault.MISSING})
 """Faults that say nothing against what is cited: it cannot be told, or not yet."""
 
 _NEAR: Final = re.compile(
@@ -93,6 +97,8 @@ class Ground:
 
     evidence: bytes = b""
     fault: Fault | None = None
+    later: Ground | None = None
+    """Of the last action on the same target since then that may have changed the target; None where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +214,14 @@ def read_report(text: str) -> ReadReport:
 def resolve(report: ReadReport, action_id: str, ground: Ground, tenant: str) -> dict[Citation, Fault | None]:
     """What is wrong with each citation of one action; None for what resolves. The evidence is not kept."""
     evidence = Evidence(ground.evidence)
-    return {each: ground.fault or _fault_of(each, evidence, tenant) for each in report.cited(action_id)}
+    later = None if ground.later is None or ground.later.fault else Evidence(ground.later.evidence)
+    found: dict[Citation, Fault | None] = {}
+    for each in report.cited(action_id):
+        fault = ground.fault or _fault_of(each, evidence, tenant)
+        if fault is None and ground.later is not None and each.place.startswith("/"):
+            fault = _since(evidence.at(each.place), None if later is None else later.at(each.place))
+        found[each] = fault
+    return found
 
 
 def judge(
@@ -245,6 +258,13 @@ def _fault_of(cited: Citation, evidence: Evidence, tenant: str) -> Fault | None:
     if found is None:
         return Fault.PLACE
     return None if digest(tenant, cited.action_id, cited.place, found) == cited.sha256 else Fault.HASH
+
+
+def _since(cited: bytes | None, shown: bytes | None) -> Fault | None:
+    """What is wrong with a field's value since a later action. A span, and the whole, tell of that time alone."""
+    if shown is None:
+        return Fault.OUTDATED
+    return None if shown == cited else Fault.SUPERSEDED
 
 
 def _exit_code(faults: Iterable[Fault]) -> int:
