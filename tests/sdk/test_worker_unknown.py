@@ -64,15 +64,18 @@ def taken(worker: Learning) -> list[str]:
     return worker.order
 
 
+@pytest.mark.requirement("FLEET-unknown")
 def test_a_worker_takes_what_it_knows_past_any_backlog_of_what_it_does_not(store: LedgerStore) -> None:
     assert taken(Learning(store, knows="ours")) == ["k2", "k1", "k0"]
 
 
+@pytest.mark.requirement("FLEET-unknown")
 def test_another_worker_that_knows_the_contract_finds_the_backlog_at_once(store: LedgerStore) -> None:
     taken(Learning(store, knows="ours"))
     assert taken(Learning(store, knows="theirs"))[:2] == ["u00000", "u00001"]
 
 
+@pytest.mark.requirement("FLEET-unknown")
 def test_a_contract_that_is_loaded_while_the_worker_runs_is_found_by_its_next_poll(store: LedgerStore) -> None:
     order = taken(Learning(store, knows="ours", learns="theirs"))
     assert order[:5] == ["k2", "k1", "k0", "u00000", "u00001"]

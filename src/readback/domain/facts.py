@@ -113,6 +113,10 @@ class Facts:
     """What a person attested of it, if anything; see `attested`."""
     decision: str = ""
     """What a person decided and nobody has acted on yet."""
+    maker: str = ""
+    """The process that made the last attempt; "" where its entry does not say."""
+    unproved: bool = False
+    """An attempt was taken over from a process whose end nothing proved: it may be paused, and go on with its call."""
     restored: bool = False
     """Attempts that are not on record may have been made under its key, with other stamps; see keeping.restore."""
     reserved: bool = False

@@ -89,6 +89,7 @@ def _attempted(a: Facts, e: Event) -> None:
     a.left_before = a.left_before or (a.attempts > 0 and (last is None or last.get("dispatched") is not False))
     a.release = None
     a.attempts = _int(e.data["attempt"])
+    a.maker = str(e.data.get("owner", ""))
     a.timeout_us = _int(e.data["timeout"])
     a.attempt_open = True
     a.validated_us = a.validated_us or e.at_us
@@ -184,6 +185,7 @@ def _take_release(a: Facts, e: Event) -> None:
 
 
 def _resumed(a: Facts, e: Event) -> None:
+    a.unproved = a.unproved or e.data.get("unproved") is True
     if a.attempt_open:
         a.attempt_open = False
         a.ended_us = _int(e.data.get("ended", e.at_us))  # later, where its maker is only presumed dead

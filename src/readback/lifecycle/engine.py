@@ -260,7 +260,7 @@ class Engine:
             validate.record_forgotten(run, run.now_us)  # nobody here knows its arguments, or can make the attempt
             return (yield from self._commit(run, park=True)) or Finished(run)
         if action.attempt_open:
-            execute.take_over(run, presumes=self.presumes)
+            yield from execute.take_over(run, presumes=self.presumes)
         if run.contract.approval is not None:
             run.doubt = yield from approve.doubt(run, self.approvals)
         if action.state is _COMPENSATING:

@@ -38,7 +38,7 @@ from readback.lifecycle.plan import Request, Scope
 from readback.lifecycle.route import walk
 from readback.lifecycle.run import Run
 from readback.lifecycle.schedule import first_look_due
-from readback.lifecycle.steps import Answer, Begun, Called, Dispatch, Ending, Step
+from readback.lifecycle.steps import Answer, Begun, Called, Dispatch, Ending, Proved, ProveEnded, Step
 from readback.ports.store import KeyRecord
 
 _PROPOSED_ENTRY: Final = EventKind.PROPOSED
@@ -233,6 +233,7 @@ def attempt(run: Run, now_us: int, approvals: tuple[str, ...] = ()) -> None:
         "timeout": contract.execution.timeout_us,
         "not_after": now_us + DISPATCH_GRACE_US,
         "honours_key": contract.execution.honours_key,
+        "owner": run.owner,
     }
     if contract.execution.honours_key and (place := resend.place_of(run)):
         data["place"] = place
@@ -353,18 +354,26 @@ def record_observation(run: Run, seen: Observation, called: Called, due_us: int 
     run.record(_OBSERVED, called.finished_us, path, data, refs)
 
 
-def take_over(run: Run, *, presumes: bool) -> None:
-    """An attempt that somebody else made has no answer, and will not get one: it counts as unknown from here.
+def take_over(run: Run, *, presumes: bool) -> Generator[Step, Answer, None]:
+    """An attempt that another process made has no answer, and will not get one: it counts as unknown from here.
 
-    `presumes`: that nobody makes it any more is not proved. Then it counts as ended when its own time is over, and what
-    is looked for after it is looked for from there.
+    `presumes`: processes of other machines make attempts too. Then the attempt counts as ended when its own time is
+    over, and what is looked for after it is looked for from there. Where nothing proves that the process has ended, it
+    may be paused in the middle of its call and go on with it later: no time ends that, and nothing releases the key.
     """
-    action, now_us = run.action, run.now_us
+    action = run.action
+    unproved = False
+    if action.maker and not run.outside:
+        answer = yield ProveEnded(action.id, action.maker)
+        assert isinstance(answer, Proved)
+        unproved = not answer.ended
     over_us = action.executed_us + DISPATCH_GRACE_US + action.timeout_us
     data: dict[str, Json] = {"owner": run.owner}
-    if presumes and over_us > now_us:
+    if (presumes or unproved) and over_us > run.now_us:
         data["ended"] = over_us
-    run.record(EventKind.RESUMED, now_us, (State.UNKNOWN,), data)
+    if unproved:
+        data["unproved"] = True
+    run.record(EventKind.RESUMED, run.now_us, (State.UNKNOWN,), data)
     run.observation = Observation.missing(action.ended_us)
 
 

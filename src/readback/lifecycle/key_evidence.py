@@ -21,7 +21,7 @@ def release(run: Run, result: Reconciliation, *, dead: bool) -> KeyRelease:
         KeyEvidence(
             left=left,
             effect_shown=result.effect_shown or known or action.seen,
-            may_land=not dead or action.restored or action.commit_open,
+            may_land=not dead or action.restored or action.commit_open or action.unproved,
             others_changed=result.discrepancy is Discrepancy.STALE_STATE,
             refused=named_refusal(run),
             region_unchanged=unchanged_throughout(run.contract, run.before, run.checks),

@@ -38,9 +38,13 @@ class Timing:
 
 
 def timing(contract: Contract, action: Action, ended_by_itself: bool) -> Timing:
-    """`ended_by_itself`: the tool answered or raised, as against a call that was given up or lost."""
+    """`ended_by_itself`: the tool answered or raised, as against a call that was given up or lost.
+
+    A process that may be paused in the middle of its call goes on with it after any time: the contract's late window
+    speaks of the tool, and not of the process.
+    """
     ended = action.ended_us
-    late = contract.late_window_us
+    late = None if action.unproved else contract.late_window_us
     if late is None and ended_by_itself and contract.side_effect.rank <= _LOCAL_RANK:
         late = 0  # a local tool that has ended leaves nothing in flight
     return Timing(ended + contract.within_us, ended + contract.deadline_us, None if late is None else ended + late)

@@ -211,6 +211,14 @@ class Pace:
 
 
 @dataclass(frozen=True, slots=True)
+class ProveEnded:
+    """Has the process that made an attempt of this action provably ended? Answer: Proved."""
+
+    action_id: str
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
 class Weigh:
     """How much evidence does a tenant have? Answer: Weighed."""
 
@@ -237,6 +245,7 @@ Step = (
     | Together
     | LoadFreeze
     | Pace
+    | ProveEnded
     | Weigh
     | Begin
 )
@@ -245,6 +254,11 @@ Step = (
 @dataclass(frozen=True, slots=True)
 class Paced:
     at_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Proved:
+    ended: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,6 +369,7 @@ Answer = (
     | Gathered
     | FreezeFound
     | Paced
+    | Proved
     | Weighed
     | Begun
 )

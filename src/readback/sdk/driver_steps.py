@@ -48,6 +48,8 @@ from readback.lifecycle.steps import (
     Look,
     Pace,
     Paced,
+    Proved,
+    ProveEnded,
     Settle,
     Step,
     Stir,
@@ -85,6 +87,7 @@ Ask = (
     | LoadSaga
     | LoadFreeze
     | Pace
+    | ProveEnded
     | Weigh
     | Stir
     | Lease
@@ -146,6 +149,8 @@ class Desk:
                 return FoldedSaga(fold_saga(store.events(saga_id), due_us))
             case Pace(tenant, wanted_us, per_minute):
                 return Paced(store.pace(tenant, runtime.now_us(), wanted_us, per_minute))
+            case ProveEnded(action_id, owner):
+                return Proved(self._has_ended(action_id, owner))
             case Weigh(tenant):
                 return Weighed(store.evidence_bytes(tenant))
             case Stir(waiting_id):
@@ -157,6 +162,12 @@ class Desk:
                 return self._lease(step)
             case _:
                 assert_never(step)
+
+    def _has_ended(self, action_id: str, owner: str) -> bool:
+        """Of this process itself: whether its work on the action ended in an error here."""
+        if owner == self.runtime.owner():
+            return action_id in self._left
+        return self.runtime.is_gone(owner)
 
     def _lease(self, step: Lease) -> Leased:
         """Takes the lease; one whose owner is provably gone does not count."""

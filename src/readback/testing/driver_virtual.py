@@ -54,6 +54,8 @@ from readback.lifecycle.steps import (
     Look,
     Pace,
     Paced,
+    Proved,
+    ProveEnded,
     Settle,
     Step,
     Stir,
@@ -204,6 +206,7 @@ class VirtualDriver:
         | LoadSaga
         | LoadFreeze
         | Pace
+        | ProveEnded
         | Weigh
         | Stir
         | Lease
@@ -236,6 +239,8 @@ class VirtualDriver:
                 return FoldedSaga(fold_saga(store.events(saga_id), due_us))
             case Pace(tenant, wanted_us, per_minute):
                 return Paced(store.pace(tenant, runtime.now_us(), wanted_us, per_minute))
+            case ProveEnded(_, owner):  # one driver does one thing at a time: its own attempt has ended
+                return Proved(owner == runtime.owner() or runtime.is_gone(owner))
             case Weigh(tenant):
                 return Weighed(store.evidence_bytes(tenant))
             case Stir(waiting_id):
