@@ -61,7 +61,15 @@ NEW: dict[str, Any] = {
     ),
     **fields(approval=None, gated=False, key_kept_us=30 * 24 * 3600 * 1_000_000),
     **fields(
-        incidents=(), frozen=(), resolution="", decision="", reserved=False, restored=False, maker="", unproved=False
+        incidents=(),
+        frozen=(),
+        resolution="",
+        decision="",
+        reserved=False,
+        restored=False,
+        maker="",
+        unproved=False,
+        place="",
     ),
     **fields(break_glass="", review="", incident="", created_us=0, updated_us=0, validated_us=0, executed_us=0),
     **fields(verified_us=0, reconciled_us=0, commit_open=False, claims=(), claimed_us=0, watch=None),
