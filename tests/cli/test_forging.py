@@ -70,7 +70,7 @@ def evidence(path: Path, old: str, body: bytes) -> str:
     digest = sha256_hex(body)
     connection = apsw.Connection(str(path))
     row = (bytes.fromhex(digest), body, bytes.fromhex(old))
-    connection.execute("update evidence set digest = ?, body = ? where digest = ?", row)
+    connection.execute("update payload set digest = ?, body = ? where digest = ?", row)
     connection.close()
     return digest
 

@@ -121,16 +121,16 @@ def test_a_bit_that_was_flipped_in_the_file_is_found(
     desk: Desk, decided: str, key: ApproverKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     listed(desk, monkeypatch, key.public_key)
-    rows = by_hand(desk.ledger, "select id, body from evidence where instr(body, 'readback-signed-word') > 0")
+    rows = by_hand(desk.ledger, "select id, body from payload where instr(body, 'readback-signed-word') > 0")
     assert len(rows) == 4
     for number, body in rows:
         for part in (b'"signature":"', b'"statement":"'):
             changed = bytearray(body)
             changed[changed.index(part) + len(part) + 1] ^= 1
-            by_hand(desk.ledger, "update evidence set body = ? where id = ?", bytes(changed), number)
+            by_hand(desk.ledger, "update payload set body = ? where id = ?", bytes(changed), number)
             told = verified(desk, 1)
             assert {fault["code"] for fault in told["faults"]} == {"evidence", "signature"}
-        by_hand(desk.ledger, "update evidence set body = ? where id = ?", bytes(body), number)
+        by_hand(desk.ledger, "update payload set body = ? where id = ?", bytes(body), number)
     assert verified(desk, 0)["faults"] == []
 
 

@@ -50,7 +50,7 @@ with Readback.open(sys.argv[1], tenant="acme", principal="agent:ops", runtime=Vi
 
 
 @pytest.mark.requirement("INPUT-store-full")
-@pytest.mark.parametrize("limit", [400_000, 403_000, 700_000])
+@pytest.mark.parametrize("limit", [460_000, 463_000, 700_000])
 def test_a_disk_that_takes_no_more_in_the_middle_of_the_work_loses_nothing_that_was_told(
     tmp_path: Path, limit: int
 ) -> None:
