@@ -157,8 +157,8 @@ def check_kind(options: Options, attributed: bool, problems: Problems) -> None:
     if kind.needs_ours and not options.unverifiable and not (stamped or attributed):
         reason = (
             f"A {kind.value} is verified only where it is shown to be our doing, and nothing could show it. Map "
-            "`identity.stamp` onto the reading, or add `.find` or `.lookup`, or declare a reader with "
-            "`attributes=True` that returns `stamp=`."
+            "`identity.stamp` onto the reading, or add `.find` or `.lookup` (in a file: `find:` or `lookup:`), or "
+            "declare a reader with `attributes=True` (in a file: `attributes: true`) that returns `stamp=`."
         )
         problems.add("identity.stamp", ContractFieldError(reason))
 

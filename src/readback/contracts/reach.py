@@ -8,6 +8,7 @@ from __future__ import annotations
 import dis
 import inspect
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from types import CodeType
 from typing import Final
 
@@ -34,6 +35,29 @@ def why_keyless(function: Callable[..., object]) -> str:
     if code is None or name not in code.co_varnames or _mentions_key(code) or _passes_on(code, name):
         return ""
     return f"The function reads no `{name}.{KEY}`, and passes `{name}` on to nothing."
+
+
+def searches_by_its_own_stamp(function: Callable[..., object]) -> bool:
+    """Whether a reader reads `ctx.stamp`, and neither `ctx.subject_stamp` nor `ctx.reverses`. In a compensation that
+    stamp is the reversal's own: nothing bears it, and the reader finds nothing whatever became of the effect.
+    """
+    try:
+        name = calling_of(function).context
+    except (TypeError, ValueError):
+        return False
+    code = _code_of(function)
+    if code is None or not name:
+        return False
+    read = {attribute for each in _codes(code) for attribute in _attributes_of(each, name)}
+    return "stamp" in read and not read & {"subject_stamp", "reverses"}
+
+
+def _attributes_of(code: CodeType, name: str) -> Iterator[str]:
+    """The attributes that the code reads of the variable."""
+    steps = [one for one in dis.get_instructions(code) if one.opname not in _PASSED_OVER]
+    for one, after in pairwise(steps):
+        if _loads(one, name) and after.opname in _ATTRIBUTES:
+            yield str(after.argval)
 
 
 def _code_of(function: Callable[..., object]) -> CodeType | None:

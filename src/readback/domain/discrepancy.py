@@ -90,7 +90,7 @@ _ROWS: Final = (
     ),
     DiscrepancyRow(
         _D.VALUE_MISMATCH,
-        "The target changed, but its fields do not satisfy the postconditions.",
+        "The record that was read does not satisfy the postconditions.",
         "Repair, compensate, or have it reviewed.",
         5,
         False,

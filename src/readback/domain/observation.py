@@ -326,10 +326,25 @@ _UNCONNECTED_NAMES: Final = frozenset(
 """Failures before a connection stood: names of the standard library, httpx, requests and urllib3."""
 
 
+_MISTAKES: Final = (NameError, AttributeError, TypeError, ImportError, SyntaxError)
+"""Errors of the tool's own code, which its author finds by the line."""
+_FRAMES_MAX: Final = 1_000
+
+
+def _place_of(exc: BaseException) -> str:
+    """The file and line at which a mistake in the tool's own code was raised; "" of any other error."""
+    if not isinstance(exc, _MISTAKES):
+        return ""
+    last, frames = exc.__traceback__, 0
+    while last is not None and last.tb_next is not None and frames < _FRAMES_MAX:
+        last, frames = last.tb_next, frames + 1
+    return "" if last is None else f" (at {last.tb_frame.f_code.co_filename[-120:]}:{last.tb_lineno})"
+
+
 def _raised(exc: BaseException, connect_proves: bool) -> Observation:
     names = {kind.__name__ for kind in type(exc).__mro__}
     _, said = guarded(lambda: one_line(str(exc), DETAIL_MAX_CHARACTERS // 2))
-    detail = f"The call raised {type(exc).__name__}" + (f": {said}" if said else ".")
+    detail = f"The call raised {type(exc).__name__}" + (f": {said}" if said else ".") + _place_of(exc)
     if isinstance(exc, NotDispatchedError) or (connect_proves and names & _UNCONNECTED_NAMES):
         return replace(_make(_O.NOT_DISPATCHED, "not-dispatched", detail), dispatched=False)
     if "CancelledError" in names or isinstance(exc, KeyboardInterrupt):

@@ -222,7 +222,13 @@ def _for_user(report: ReportInput, key: ReportKey) -> str:
 def _since(report: ReportInput, key: ReportKey) -> str:
     """What came of it afterwards, and of what it was planned upon, and who said so."""
     more = _reinstated(report, key) + _fallen(report, key) if report.said or report.fallen else ""
-    return more + _attested(report) + _replay(report)
+    anew = ANEW if report.replayed and key in _ENDED else ""
+    return more + _attested(report) + _replay(report) + anew
+
+
+ANEW: Final = " To start anew, ask for it under another operation."
+_ENDED: Final = frozenset({_K.COMPLETED, _K.FAILED, _K.COMPENSATED, _K.ROLLED_BACK})
+"""Where nothing of the first request is in doubt any more. Elsewhere another operation could act twice."""
 
 
 def _held_or_refused(report: ReportInput) -> str:

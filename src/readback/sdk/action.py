@@ -57,6 +57,7 @@ from readback.sdk.decorating import (
     place_of,
     refuse_any_but,
     refuse_any_but_functions,
+    refuse_foreign_stamps,
     refuse_unknown_terms,
     target_of,
 )
@@ -425,6 +426,7 @@ class ActionDefinition(Generic[P]):
         readers = tuple(self._readers)
         if not readers and not self.options.get("readers") and self._inherits is not None:
             readers = tuple(self._inherits._readers)  # noqa: SLF001 - of its own kind
+            refuse_foreign_stamps(self.name, readers, problems)
         compensation, reversing = self._compensation, None
         if compensation is not None:
             try:

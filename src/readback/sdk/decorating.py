@@ -14,6 +14,7 @@ from typing import Final
 from readback.contracts.arguments import ArgumentSchema
 from readback.contracts.hands import Reader, accepts, argument_names, hand, search_hand
 from readback.contracts.problems import Problems, did_you_mean
+from readback.contracts.reach import searches_by_its_own_stamp
 from readback.domain.errors import ContractFieldError, UsageError
 from readback.ports.acting import Hand
 
@@ -55,6 +56,18 @@ def place_of(function: Callable[..., object]) -> str:
     bare = inspect.unwrap(function)
     code = getattr(getattr(bare, "__func__", bare), "__code__", None)
     return f"{code.co_filename}:{code.co_firstlineno}" if isinstance(code, CodeType) else ""
+
+
+def refuse_foreign_stamps(name: str, readers: Sequence[Reader], problems: Problems) -> None:
+    """A compensation inherits no reader that searches by `ctx.stamp`, which is the reversal's own stamp."""
+    for each in readers:
+        if each.function is not None and searches_by_its_own_stamp(each.function):
+            reason = (
+                f"{name!r} inherits this reader, which searches by `ctx.stamp`: in a compensation that is the "
+                "reversal's own stamp, which no record bears. Read `ctx.subject_stamp`, which is right in both, or "
+                "give the compensation a reader of its own."
+            )
+            problems.add(f"readers.{each.name}", ContractFieldError(reason))
 
 
 def refuse_unknown_terms(terms: Mapping[str, object]) -> None:
