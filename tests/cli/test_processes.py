@@ -249,12 +249,12 @@ def test_the_whole_path_from_the_shell(real: Desk) -> None:
     """As a person would: run, list, show, explain, verify; each as a process that is started and not forked."""
     real = replace(real, forked=False)
     ran = real.spawn(*ship(""), code=0)
-    assert ran.out.startswith("RECONCILED SUCCESS  ship on order/o-17")
+    assert ran.out.startswith("VERIFIED  ship on order/o-17")
     assert ran.err == ""
     listed = real.spawn("list", code=0).out
     assert "order/o-17" in listed
     found = real.spawn("list", "--json", code=0).json[0]["id"]
-    assert "States side by side" in real.spawn("show", found, code=0).out
+    assert "States side by side" in real.spawn("show", found, "-v", code=0).out
     assert "It is done" in real.spawn("explain", found, code=0).out
     assert "sound" in real.spawn("ledger", "verify", code=0).out
     again = real.spawn(*ship(""), "--json", code=0)

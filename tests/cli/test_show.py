@@ -20,9 +20,10 @@ CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u20
 
 def test_show_draws_every_part_of_an_action(desk: Desk) -> None:
     outcome = desk.ship("ship o-17", pin="1234", code=0)
-    shown = desk("show", outcome["id"], code=0).out
+    shown = desk("show", outcome["id"], "-v", code=0).out
     for part in (
-        "RECONCILED SUCCESS",
+        "VERIFIED",
+        "verified (stored: reconciled_success)",
         "The action completed successfully.",
         "Postconditions",
         "authoritative.carrier == requested.carrier",
@@ -126,7 +127,7 @@ def test_a_terminal_that_knows_only_ascii_gets_ascii_marks(desk: Desk, monkeypat
     outcome = desk.ship("a", code=0)
     monkeypatch.setenv("PYTHONIOENCODING", "ascii")
     shown = desk.spawn("show", outcome["id"], code=0).out
-    assert "+ RECONCILED SUCCESS" in shown
+    assert "+ VERIFIED" in shown
 
 
 # --- explain -------------------------------------------------------------------------------------------------

@@ -123,7 +123,7 @@ def test_who_waits_gets_the_outcome_and_its_exit_code_and_calls_nothing(desk: De
     desk("worker", *HERE, "--until-idle", code=0)
     answer = left(desk, "--wait", "0", "--json", code=0)
     assert answer.json["verified"]
-    assert "RECONCILED SUCCESS" in left(desk, "--wait", "inf", code=0).out
+    assert "VERIFIED" in left(desk, "--wait", "inf", code=0).out
 
 
 @pytest.mark.requirement("SUBMIT-checked")

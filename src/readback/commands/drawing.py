@@ -13,9 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from readback.canon import Json
+from readback.commands.labels import ATTRIBUTION, outcome_label
 from readback.commands.meanings import OVER
 from readback.commands.telling import MARK_OF_TRUTH, headline, mark_of, plain, verdict_text
-from readback.commands.terminal import NONE, mark, moment, safe, span, value
+from readback.commands.terminal import BAD, NONE, OPEN, mark, moment, safe, span, value
 from readback.domain.outcome import Outcome
 from readback.domain.predicate import Truth
 
@@ -37,9 +38,9 @@ def draw(outcome: Outcome, picture: Picture, console: Console) -> None:
     console.print(Text.assemble(mark(mark_of(outcome)), " ", (headline(outcome), "bold")))
     console.print(Text(f"  {outcome.message}"))
     console.print(facts(_summary(outcome, picture)))
-    section(console, "Postconditions", postconditions(picture["postconditions"]))
+    section(console, "Postconditions", postconditions(picture["postconditions"], verified=outcome.standing))
     section(console, "States side by side", side_by_side(picture["states"]))
-    section(console, "Identity of what was read", identity(picture["identity"]))
+    section(console, "Identity of what was read", identity(picture["identity"], verified=outcome.standing))
     section(console, "Readings", _readings(picture["readings"]))
     section(console, "Discrepancy", facts(_discrepancy(picture["discrepancy"])))
     section(console, "Decision", facts(_decision(picture["decision"])))
@@ -97,10 +98,10 @@ def _summary(outcome: Outcome, picture: Picture) -> list[tuple[str, str]]:
     status = picture["status"]
     repeat = "allowed" if outcome.may_repeat else "not allowed"
     return [
-        ("state", plain(outcome.state)),
+        ("state", f"{outcome_label(outcome)} (stored: {outcome.state.value})"),
         ("verdict", verdict_text(outcome.verdict, outcome.why)),
         ("discrepancy", plain(outcome.discrepancy.value) if outcome.discrepancy else "none"),
-        ("attribution", plain(outcome.attribution)),
+        ("attribution", f"{ATTRIBUTION[outcome.attribution]} (stored: {outcome.attribution.value})"),
         ("trust level", f"{level['number']} ({level['means']})"),
         ("record", ", ".join(f"{name} {said}" for name, said in status.items())),
         ("repetition", repeat),
@@ -141,12 +142,18 @@ def _parts(outcome: Outcome) -> str:
     return safe(f"done: {done}; open: {open_}")
 
 
-def postconditions(found: list[Picture]) -> Table:
+def sign_of(truth: str, *, verified: bool) -> str:
+    """The mark of a truth. No red mark stands under a verified outcome: a later look differs, and is open."""
+    sign = MARK_OF_TRUTH[Truth(truth)]
+    return OPEN if verified and sign == BAD else sign
+
+
+def postconditions(found: list[Picture], *, verified: bool = False) -> Table:
     table = grid("", "name", "postcondition", "values", "reason")
     for each in found:
         name = f"{each['group']}: {each['name']}" if each["group"] else each["name"]
         values = "\n".join(f"{safe(path, 80)} = {value(v, CELL_MAX_CHARACTERS)}" for path, v in each["values"])
-        sign = mark(MARK_OF_TRUTH[Truth(each["truth"])])
+        sign = mark(sign_of(each["truth"], verified=verified))
         said = f"{plain(each['truth'])}: {safe(each['reason'])}" if each["reason"] else plain(each["truth"])
         table.add_row(sign, Text(safe(name)), Text(safe(each["source"])), Text(values), Text(said))
     return table
@@ -187,11 +194,11 @@ def _mark_text(state: Json) -> str:
     return f"({safe(next(iter(state)).removeprefix('$'))})"
 
 
-def identity(found: list[Picture]) -> Table:
+def identity(found: list[Picture], *, verified: bool = False) -> Table:
     table = grid("", "key", "expected", "found")
     for each in found:
         try:
-            sign = mark(MARK_OF_TRUTH[Truth(each["truth"])])
+            sign = mark(sign_of(each["truth"], verified=verified))
         except ValueError:
             sign = mark(NONE)  # the source offers no such value
         expected, actual = value(each["expected"], CELL_MAX_CHARACTERS), value(each["actual"], CELL_MAX_CHARACTERS)

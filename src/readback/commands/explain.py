@@ -11,6 +11,7 @@ import click
 
 from readback.canon import Json
 from readback.commands import options, saga
+from readback.commands.labels import ATTRIBUTION
 from readback.commands.meanings import CODES, DRIFTED, MEANINGS, WHY_OPEN
 from readback.commands.opening import again_with, reading, settings_of
 from readback.commands.telling import headline, mark_of, plain, verdict_text
@@ -40,7 +41,10 @@ APPROVE = ("readback approve {id}{where}", "readback deny {id}{where}")
 @options.ledger
 @options.as_json
 def explain(action: str, url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
-    """Explain why the action ended so, and what may be done now, with the exact next commands."""
+    """Explain why the action ended so, and what may be done now, with the exact next commands.
+
+    ID is an id, a stamp, the first letters of an id (4 or more), or `last` for the newest action.
+    """
     from readback.commands.gathering import outcome_and_picture
 
     settings = settings_of(url, tenant, principal)
@@ -130,7 +134,7 @@ def _judgement(outcome: Outcome, picture: Picture) -> list[str]:
     if outcome.told and not outcome.verified:
         said.append(f"Read before the call: {told_text(outcome.told)}")
     if outcome.attribution is not Attribution.UNKNOWN:
-        said.append(f"The state is attributed to: {plain(outcome.attribution)}.")
+        said.append(f"Whose doing the state is: {ATTRIBUTION[outcome.attribution]}.")
     if outcome.parts_open:
         said.append(f"Open parts: {safe(', '.join(outcome.parts_open))}.")
     if outcome.contested:

@@ -13,6 +13,7 @@ from readback.commands.terminal import moment
 from readback.domain.action import Action
 from readback.domain.discrepancy import DISCREPANCIES, Discrepancy
 from readback.domain.erasure import ERASED
+from readback.domain.errors import NotFoundError, UsageError
 from readback.domain.events import EventKind, Opened, open_envelope
 from readback.domain.idempotency import key_text
 from readback.domain.outcome import Outcome
@@ -32,12 +33,16 @@ LEVELS: Final = {
     Level.RECONCILED: "reconciled",
     Level.AUDIT_CONFIRMED: "confirmed by audit",
 }
+LAST: Final = "last"
+PREFIX_MIN: Final = 4
+ID_LENGTH: Final = 26
+SHOWN_MAX: Final = 5
 WITHHELD: Final = {"$withheld": True}
 
 
 def outcome_and_picture(session: Session, id_or_stamp: str) -> tuple[Outcome, dict[str, Json]]:
     """The outcome, and the picture around it. Raises NotFoundError, StoreCorruptError."""
-    action_id = session.action_id(id_or_stamp)
+    action_id = abbreviated(session, id_or_stamp)
     driver = SyncDriver(session.store, session.runtime)
     try:
         outcome = driver.drive(session.look(action_id))
@@ -47,6 +52,31 @@ def outcome_and_picture(session: Session, id_or_stamp: str) -> tuple[Outcome, di
     if isinstance(outcome, SagaOutcome):
         return outcome, saga.picture(session, outcome)
     return outcome, picture(session, outcome)
+
+
+def abbreviated(session: Session, named: str) -> str:
+    """The id of an action by its id, its stamp, the first letters of its id, or `last` for the newest action.
+
+    Raises NotFoundError, and UsageError for letters with which several ids begin.
+    """
+    if named == LAST:
+        newest = session.page(limit=1)
+        if not newest:
+            raise NotFoundError(f"Tenant {session.scope.tenant!r} has no action yet.")
+        return newest[0].projection.action_id
+    try:
+        return session.action_id(named)
+    except NotFoundError:
+        if not PREFIX_MIN <= len(named) < ID_LENGTH or not (named.isascii() and named.isalnum()):
+            raise
+    prefix = named.lower()
+    page = session.page(before_id=prefix.ljust(ID_LENGTH + 1, "z"), limit=SHOWN_MAX)
+    found = [each.projection.action_id for each in page if each.projection.action_id.startswith(prefix)]
+    if not found:
+        raise NotFoundError(f"There is no action {named!r} in tenant {session.scope.tenant!r}.")
+    if len(found) > 1:
+        raise UsageError(f"Several ids begin with {named!r}: {', '.join(found)}.", remedy="Write more of the id.")
+    return found[0]
 
 
 def picture(session: Session, outcome: Outcome) -> dict[str, Json]:

@@ -8,13 +8,13 @@ import click
 
 from readback.canon import Json
 from readback.commands import options
+from readback.commands.labels import state_label
 from readback.commands.opening import reading, settings_of
 from readback.commands.telling import exit_of, plain, shown_verdict, verdict_of
 from readback.commands.terminal import BAD, OK, OPEN, console, mark, moment, note, print_json, safe
 from readback.config import Settings, shown
 from readback.domain.events import EventKind
-from readback.domain.state import EXIT_FAILED, State
-from readback.domain.verdict import Verdict
+from readback.domain.state import EXIT_FAILED, EXIT_VERIFIED, State
 from readback.ports.store import ActionFilter, Projection, StoredProjection
 from readback.sdk.session import Session
 
@@ -130,12 +130,11 @@ def _draw_narrow(page: list[StoredProjection], erased: set[str]) -> None:
 
 
 def _sign(p: Projection) -> str:
-    verified = p.state == State.RECONCILED_SUCCESS and p.verdict == Verdict.VERIFIED
-    return OK if verified else BAD if exit_of(p) == EXIT_FAILED else OPEN
+    return OK if exit_of(p) == EXIT_VERIFIED else BAD if exit_of(p) == EXIT_FAILED else OPEN
 
 
 def _state(p: Projection, erased: set[str]) -> str:
-    said = plain(p.state) + (", erased" if p.action_id in erased else "")
+    said = state_label(p.state, standing=_sign(p) == OK, hold=p.hold) + (", erased" if p.action_id in erased else "")
     if p.due_us is not None and p.state == State.RECONCILED_SUCCESS:
         said += f", looked at again {moment(p.due_us)[:SECONDS]}"
     return said

@@ -12,26 +12,32 @@ from readback.domain.outcome import Outcome
 from readback.domain.saga.outcome import SagaOutcome
 
 
-def draw_any(outcome: Outcome, picture: dict[str, Json]) -> None:
-    """An action by itself, or a saga as a tree of its steps."""
+def draw_any(outcome: Outcome, picture: dict[str, Json], *, whole: bool) -> None:
+    """An action by itself, on one screen or whole; a saga as a tree of its steps."""
     from readback.commands import saga
-    from readback.commands.drawing import draw
 
     if isinstance(outcome, SagaOutcome):
         saga.draw(outcome, picture, console())
-    else:
+    elif whole:
+        from readback.commands.drawing import draw
+
         draw(outcome, picture, console())
+    else:
+        from readback.commands.drawing_brief import draw_brief
+
+        draw_brief(outcome, picture, console())
 
 
 @click.command("show")
 @click.argument("action", metavar="ID")
+@click.option("-v", "--verbose", is_flag=True, help="All of it: states side by side, readings, lifecycle, record.")
 @options.ledger
 @options.as_json
-def show(action: str, url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
-    """Show one action by its id or its stamp: what was intended, requested, observed and read, and what follows.
+def show(action: str, verbose: bool, url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
+    """Show one action on one screen: what became of it, what was read, and what follows. -v shows all of it.
 
-    A saga, by its id, is shown as a tree of its steps. It needs no contracts: everything
-    comes from the ledger. Values are bounded; --json has them whole.
+    ID is an id, a stamp, the first letters of an id (4 or more), or `last` for the newest action. A saga is shown as a
+    tree of its steps. No contract is needed: everything comes from the ledger. --json has values whole.
     """
     from readback.commands.gathering import outcome_and_picture
 
@@ -41,5 +47,5 @@ def show(action: str, url: str | None, tenant: str | None, principal: str | None
         if as_json:
             print_json(picture)
         else:
-            draw_any(outcome, picture)
+            draw_any(outcome, picture, whole=verbose)
     return 0

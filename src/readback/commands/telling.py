@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from readback.commands.labels import ATTRIBUTION, outcome_label
 from readback.commands.terminal import BAD, NONE, OK, OPEN, quoted_name, safe
 from readback.domain.discrepancy import DISCREPANCIES
 from readback.domain.outcome import Outcome
@@ -31,15 +32,14 @@ def mark_of(outcome: Outcome) -> str:
 
 
 def headline(outcome: Outcome) -> str:
-    """One line: state, contract, target."""
-    state = outcome.state.value.upper().replace("_", " ")
-    return f"{state}  {safe(outcome.contract)} on {quoted_name(outcome.target)}"
+    """One line: the label of the state, contract, target."""
+    return f"{outcome_label(outcome).upper()}  {safe(outcome.contract)} on {quoted_name(outcome.target)}"
 
 
 def lines(outcome: Outcome) -> list[str]:
     """What is known of an outcome, a line each."""
     said = [headline(outcome), f"  {outcome.message}"]
-    said.append(f"  verdict: {verdict_text(outcome.verdict, outcome.why)}; attribution: {plain(outcome.attribution)}")
+    said.append(f"  verdict: {verdict_text(outcome.verdict, outcome.why)}; cause: {ATTRIBUTION[outcome.attribution]}")
     if outcome.discrepancy is not None:
         row = DISCREPANCIES[outcome.discrepancy]
         said.append(f"  discrepancy: {outcome.discrepancy.value} ({outcome.discrepancy.code}): {row.definition}")
