@@ -44,7 +44,7 @@ def test_a_narrow_terminal_cuts_nothing_off_the_list(desk: Desk, monkeypatch: py
     for columns in ("20", "40", "77"):
         monkeypatch.setenv("COLUMNS", columns)
         shown = desk("list", code=0).out
-        for outcome, said in ((done, "reconciled success (verified)"), (left, "pending (undetermined)")):
+        for outcome, said in ((done, "verified"), (left, "pending (undetermined)")):
             assert outcome["id"] in shown
             assert said in shown
         assert "ship on order/o-17" in shown

@@ -69,6 +69,7 @@ def test_labels_stand_in_show_and_what_is_stored_with_v_and_json(ledger: list[An
     assert "stored: reconciled_success" in whole
     assert json.loads(run("show", ledger[0].id, "--json"))["outcome"]["state"] == "reconciled_success"
     assert "verified" in run("list")
+    assert "[reconciled_success]" in "".join(run("list", "-v").split())
 
 
 def test_no_red_mark_stands_under_a_verified_outcome(ledger: list[Any]) -> None:

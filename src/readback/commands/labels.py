@@ -41,5 +41,5 @@ def state_label(state: str, *, standing: bool, hold: str = "") -> str:
 
 
 def outcome_label(outcome: Outcome) -> str:
-    """The label of an outcome."""
+    """The same of what became of an action; one whose success was taken back is verified no longer."""
     return state_label(outcome.state.value, standing=outcome.standing, hold=outcome.hold)

@@ -35,6 +35,7 @@ TENANTS_LOOKED_AT_MAX: Final = 20
 @click.option("--contract", default="", metavar="NAME", help="Only actions of this contract.")
 @click.option("--run", "run_id", default="", metavar="ID", help="Only actions of this run.")
 @click.option("--limit", type=click.IntRange(1, LIMIT_MAX), default=50, show_default=True, help="At most so many.")
+@click.option("-v", "--verbose", is_flag=True, help="The stored state beside its label.")
 @options.ledger
 @options.as_json
 def list_actions(
@@ -42,6 +43,7 @@ def list_actions(
     contract: str,
     run_id: str,
     limit: int,
+    verbose: bool,
     url: str | None,
     tenant: str | None,
     principal: str | None,
@@ -57,7 +59,7 @@ def list_actions(
         if not page:
             _nothing(session, settings, filtered=bool(state or contract or run_id))
             return 0
-        _draw(page, {s.projection.action_id for s in page if _erased(session, s)})
+        _draw(page, {s.projection.action_id for s in page if _erased(session, s)}, verbose)
         if len(page) == limit:
             note(f"The newest {limit} are shown; --limit shows more.")
     return 0
@@ -95,13 +97,13 @@ def _erased(session: Session, stored: StoredProjection) -> bool:
     return any(each.kind == EventKind.ERASED.value for each in events)
 
 
-def _draw(page: list[StoredProjection], erased: set[str]) -> None:
+def _draw(page: list[StoredProjection], erased: set[str], whole: bool) -> None:
     from rich.table import Table
     from rich.text import Text
 
     out = console()
     if out.width < TABLE_WIDTH_MIN:
-        _draw_narrow(page, erased)
+        _draw_narrow(page, erased, whole)
         return
     wide = out.width >= ALL_COLUMNS_WIDTH  # else what matters less is left out, so that nothing is cut off unseen
     table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold")
@@ -111,30 +113,39 @@ def _draw(page: list[StoredProjection], erased: set[str]) -> None:
         table.add_column(name, overflow="fold", min_width=WORD_WIDTH if wide else WORD_WIDTH_NARROW)
     for stored in page:
         p = stored.projection
-        texts = [p.contract, p.target, _state(p, erased), shown_verdict(p)]
+        texts = [p.contract, p.target, _state(p, erased, whole), shown_verdict(p)]
         if wide:
             texts = [moment(p.created_us)[:SECONDS], *texts, plain(p.discrepancy)]
         table.add_row(mark(_sign(p)), p.action_id, *(Text(safe(text, 120)) for text in texts))
     out.print(table)
 
 
-def _draw_narrow(page: list[StoredProjection], erased: set[str]) -> None:
+def _draw_narrow(page: list[StoredProjection], erased: set[str], whole: bool) -> None:
     from rich.text import Text
 
     out = console()
     for stored in page:
         p = stored.projection
         out.print(Text.assemble(mark(_sign(p)), f" {p.action_id}"), soft_wrap=True)
-        for said in (f"{p.contract} on {p.target}", f"{_state(p, erased)} ({shown_verdict(p)})"):
+        for said in (f"{p.contract} on {p.target}", _narrow_state(p, erased, whole)):
             out.print(Text(f"  {safe(said)}"), soft_wrap=True)
+
+
+def _narrow_state(p: Projection, erased: set[str], whole: bool) -> str:
+    said, verdict = _state(p, erased, whole), shown_verdict(p)
+    return said if said == verdict else f"{said} ({verdict})"
 
 
 def _sign(p: Projection) -> str:
     return OK if exit_of(p) == EXIT_VERIFIED else BAD if exit_of(p) == EXIT_FAILED else OPEN
 
 
-def _state(p: Projection, erased: set[str]) -> str:
-    said = state_label(p.state, standing=_sign(p) == OK, hold=p.hold) + (", erased" if p.action_id in erased else "")
+def _state(p: Projection, erased: set[str], whole: bool) -> str:
+    said = (
+        state_label(p.state, standing=_sign(p) == OK, hold=p.hold)
+        + (f" [{p.state}]" if whole else "")
+        + (", erased" if p.action_id in erased else "")
+    )
     if p.due_us is not None and p.state == State.RECONCILED_SUCCESS:
         said += f", looked at again {moment(p.due_us)[:SECONDS]}"
     return said
