@@ -1,4 +1,4 @@
-"""Renders the README's coverage table from the requirements manifest and the tests' claims.
+"""Renders the coverage table of docs/coverage.md from the requirements manifest and the tests' claims.
 
 Run by whoever changes either: prints the table between its markers; ``--write FILE`` puts it into a
 document, ``--check FILE`` exits with 1 when the document's table is not the present one.
@@ -56,7 +56,7 @@ def replace(document: str, block: str) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """0 when done or equal, 1 when the document differs, 2 when it has no place for the table."""
-    parser = argparse.ArgumentParser(description="The coverage table of the README.")
+    parser = argparse.ArgumentParser(description="The coverage table.")
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--check", type=Path, metavar="FILE", help="exit with 1 if FILE's table is old")
     group.add_argument("--write", type=Path, metavar="FILE", help="put the table into FILE")

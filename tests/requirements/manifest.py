@@ -43,7 +43,7 @@ class Requirement:
     spec: str
     section: str
     area: str
-    """Its row in the README's coverage table."""
+    """Its row in the coverage table."""
     table: str
     """The name that requirement_ids knows it by."""
     file: str

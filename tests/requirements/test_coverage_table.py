@@ -1,4 +1,4 @@
-"""The README's coverage table counts what the manifest asks for and what the tests claim."""
+"""The coverage table counts what the manifest asks for and what the tests claim."""
 
 from __future__ import annotations
 
