@@ -83,7 +83,8 @@ with sqlite3.connect(folder / "ledger.db") as ledger:
     [guard] = ledger.execute("select sql from sqlite_schema where name = 'event_is_never_removed'").fetchone()
     ledger.execute("drop trigger event_is_never_removed")
     ledger.executescript(
-        "delete from event; delete from action; delete from idempotency; delete from evidence;"
+        "delete from event; delete from action; delete from idempotency;"
+        "delete from payload; delete from contract_text; delete from weight;"
         "delete from tile; delete from checkpoint; delete from anchor;"
     )
     ledger.execute(guard)
