@@ -7,11 +7,12 @@ has to hold, byte for byte. It names files and fills them; it opens none.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from typing import Final
 
 from readback.ledger.fault import LogFormatError
 from readback.ledger.leaf import leaf_hash
-from readback.ledger.tree import HASH_BYTES, SIZE_MAX, GrowingTree, fold, node_hash
+from readback.ledger.tree import HASH_BYTES, NODE_PREFIX, SIZE_MAX, GrowingTree, fold, node_hash
 
 HEIGHT: Final = 8
 WIDTH: Final = 1 << HEIGHT
@@ -123,42 +124,43 @@ class TileReader:
     `fetch` brings a file by its path. What it brings is not trusted: check the proof that is made of it.
     """
 
-    __slots__ = ("_fetch", "_nodes", "_size", "_tiles")
+    __slots__ = ("_fetch", "_size", "_tiles")
 
     def __init__(self, size: int, fetch: Callable[[str], bytes]) -> None:
         self._size = size
         self._fetch = fetch
-        self._tiles: dict[tuple[int, int], list[bytes]] = {}
-        self._nodes: dict[tuple[int, int], bytes] = {}
-        """Hashes of subtrees inside the remembered tiles. Proofs of neighbours share all but a few of them."""
+        self._tiles: dict[tuple[int, int], list[list[bytes]]] = {}
+        """Each tile with the subtrees inside it, by height: the proofs of neighbours share all but a few of them."""
 
     def read(self, height: int, place: int) -> bytes:
         """The hash of a subtree. Raises LogFormatError where the log has none, or its tile is none."""
         if height < 0 or place < 0 or (place + 1) << height > self._size:
             raise LogFormatError(f"The subtree {place} of height {height} is not in a tree of {self._size} leaves.")
         level, inside = divmod(height, HEIGHT)
-        if not inside:
-            tile, at = divmod(place, WIDTH)
-            return self._tile(level, tile)[at]
-        found = self._nodes.get((height, place))
-        if found is None:
-            found = node_hash(self.read(height - 1, 2 * place), self.read(height - 1, 2 * place + 1))
-            self._nodes[height, place] = found
-        return found
+        tile, at = divmod(place, WIDTH >> inside)
+        return self._tile(level, tile)[inside][at]
 
-    def _tile(self, level: int, place: int) -> list[bytes]:
+    def _tile(self, level: int, place: int) -> list[list[bytes]]:
         found = self._tiles.get((level, place))
         if found is None:
             width = min((self._size >> (HEIGHT * level)) - place * WIDTH, WIDTH)
-            found = parse_tile(self._fetched(level, place, width), width)
+            found = _subtrees(parse_tile(self._fetched(level, place, width), width))
             if len(self._tiles) >= TILES_READ_MAX:
                 self._tiles.clear()
-                self._nodes.clear()
             self._tiles[level, place] = found
         return found
 
     def _fetched(self, level: int, place: int, width: int) -> bytes:
         return self._fetch(tile_path(level, place, width))
+
+
+def _subtrees(row: list[bytes]) -> list[list[bytes]]:
+    """The hashes of a tile, and above them those of each perfect subtree of two, four, eight and so on."""
+    rows = [row]
+    while len(row) > 1:
+        row = [sha256(NODE_PREFIX + row[at] + row[at + 1]).digest() for at in range(0, len(row) - 1, 2)]
+        rows.append(row)
+    return rows
 
 
 def perfect(hashes: list[bytes]) -> bytes:
