@@ -46,6 +46,7 @@ def damage(url: str) -> list[str]:
         ("create rule r as on insert to counter do instead nothing", "'r'"),
         ("create table procrastinate_notes (a text)", "'procrastinate_notes'"),
         ("create table event_x (like event)", "'event_x'"),
+        ("create table evidence (a text)", "'evidence'"),  # a step of it made one, and a later one took it away
     ],
 )
 def test_what_the_steps_do_not_make_is_named(

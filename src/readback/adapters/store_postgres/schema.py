@@ -120,6 +120,7 @@ SELECT 'policy', policyname, tablename FROM pg_policies WHERE schemaname = curre
 """What stands in the schema: kind, name, and the table that it is of or takes its rows to."""
 Relation = tuple[str, str, str]
 _TABLE: Final = re.compile(r"^CREATE TABLE (\w+)", re.MULTILINE)
+_NO_TABLE: Final = re.compile(r"^DROP TABLE (\w+)", re.MULTILINE)
 _UNIQUE: Final = re.compile(r"CREATE UNIQUE INDEX (\w+) ON (\w+)")
 _POLICY: Final = re.compile(r"CREATE POLICY (\w+) ON (\w+)")
 _PARTITION: Final = re.compile(r"event_\d+")
@@ -137,9 +138,11 @@ def strange(found: Sequence[Relation], number: int) -> list[str]:
     if number > len(migrations()):
         return []
     text = "".join(step.sql for step in migrations())
-    tables = {("table", name, "") for name in (*_TABLE.findall(text), "migration")}
-    wanted = tables | {("unique index", *made) for made in _UNIQUE.findall(text)} | _BY_CONSTRAINT
-    wanted |= {("policy", *made) for made in _POLICY.findall(text)}
+    gone = {*_NO_TABLE.findall(text)}
+    tables = {("table", name, "") for name in {*_TABLE.findall(text), "migration"} - gone}
+    made = [("unique index", *each) for each in _UNIQUE.findall(text)]
+    made += [("policy", *each) for each in _POLICY.findall(text)]
+    wanted = tables | _BY_CONSTRAINT | {each for each in made if each[2] not in gone}
     missing = sorted(name for _, name, _ in tables - {*found})
     other = sorted(each for each in found if each not in wanted and not _grows(*each))
     return [
