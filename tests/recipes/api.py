@@ -31,6 +31,8 @@ class Service:
 
     orders: dict[str, dict[str, Any]] = field(default_factory=dict)
     deliveries: list[dict[str, Any]] = field(default_factory=list)
+    notes: list[dict[str, Any]] = field(default_factory=list)
+    """What the server gives ids of its own."""
     keys: dict[str, str] = field(default_factory=dict)
     fault: str = ""
     reading: str = ""
@@ -78,6 +80,9 @@ class Service:
         if room == "orders" and rest:
             order = self.orders.get(rest[0])
             return (404, {}, {}) if order is None else (200, order, {"ETag": f'"{order["version"]}"'})
+        if room == "notes":
+            asked = query.get("reference", [""])[0]
+            return 200, {"items": [one for one in self.notes if not asked or one["reference"] == asked]}, {}
         if room == "orders":
             stamp = query.get("stamp", [""])[0]
             return 200, {"items": [o for o in self.orders.values() if not stamp or o["stamp"] == stamp]}, {}
@@ -117,6 +122,11 @@ class Service:
         if path == "/hook":
             return self._received(headers, body, fault)
         given = json.loads(body)
+        if method == "POST" and path == "/notes":
+            for _ in range(2 if fault == "twice" else 1):
+                made = {"id": 1_000 + len(self.notes), "tenant": "acme", **_spoiled(given, fault)}
+                self.notes.append({**made, "reference": given["reference"]})
+            return 201, self.notes[-1]
         if method == "POST":
             return self._created(headers.get("idempotency-key", ""), given, fault)
         key = path.rpartition("/")[2] + ("-other" if fault == "elsewhere" else "")

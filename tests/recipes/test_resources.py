@@ -134,6 +134,50 @@ def test_a_create_that_landed_twice_is_a_duplicate(shop: Desktop, desk: Desk, fr
     assert told.discrepancy is Discrepancy.DUPLICATE_SIDE_EFFECT
 
 
+NOTE = Resource("/notes/{key}", "/notes", tenant="tenant", id_from="id", mark_in="reference", find_by="reference")
+
+
+@pytest.mark.requirement("RECIPE-resource")
+def test_what_the_server_names_is_found_by_its_mark_and_its_id_is_in_the_value(
+    shop: Desktop, desk: Desk, fresh: Fresh
+) -> None:
+    note = verified_create(shop.api, shop.records, NOTE, name="note")
+    with desk.open() as rb:
+        told = rb.run(note(key=fresh("n"), fields={"text": "hello"}), operation=fresh("note"))
+    assert told.verified
+    assert told.attribution is Attribution.OURS
+    assert isinstance(told.value, dict)
+    assert told.value["id"] == shop.service.notes[-1]["id"]
+
+
+@pytest.mark.requirement("RECIPE-resource")
+@pytest.mark.parametrize("fault", ["lost", "partial", "wrong_type"])
+def test_what_the_server_names_and_does_not_hold_is_not_verified(
+    shop: Desktop, desk: Desk, fresh: Fresh, fault: str
+) -> None:
+    note = verified_create(shop.api, shop.records, NOTE, name="note")
+    shop.service.fault = fault
+    with desk.open() as rb:
+        told = rb.run(note(key=fresh("n"), fields={"n": 7, "note": "hello"}), operation=fresh("note"))
+    assert not told.verified
+
+
+@pytest.mark.requirement("RECIPE-resource")
+def test_a_duplicate_freezes_its_own_intent_and_not_the_collection(shop: Desktop, desk: Desk, fresh: Fresh) -> None:
+    note = verified_create(shop.api, shop.records, NOTE, name="note")
+    shop.service.fault = "twice"
+    with desk.open() as rb:
+        twice = rb.run(note(key=fresh("n"), fields={"text": "hello"}), operation=fresh("note"))
+        other = rb.run(note(key=fresh("n"), fields={"text": "hello"}), operation=fresh("note"))
+    assert twice.discrepancy is Discrepancy.DUPLICATE_SIDE_EFFECT
+    assert other.verified
+
+
+def test_an_id_and_a_mark_are_two_members() -> None:
+    with pytest.raises(ContractFieldError, match="one member"):
+        Resource("/notes/{key}", "/notes", id_from="id", mark_in="id")
+
+
 @pytest.mark.requirement("RECIPE-resource", "HS-07")
 def test_a_cache_neither_confirms_nor_denies(shop: Desktop, desk: Desk, fresh: Fresh) -> None:
     """It shows the wanted state of before though the write was lost; and the old one though it landed."""

@@ -42,6 +42,15 @@ class Resource:
     query's name) with those that bear a stamp, in the member `items`. `key`: the member that identifies it, which is
     the caller's own reference where the API draws ids; `stamp` the one that bears the last writer's stamp; `tenant`
     whose it is, "" where the API does not say.
+
+    Where the server makes the id and takes no reference of the caller's, `id_from` names the member that holds that id,
+    and `mark_in` the member that takes the stamp, such as "external_reference". A create is then found by its mark
+    alone, its `key` is the caller's own name of the intent, and the outcome's value has the new id under "id".
+
+    Example:
+        >>> from readback.recipes import Resource
+        >>> Resource("/notes/{key}", "/notes", id_from="id", mark_in="reference", find_by="reference").mark
+        'reference'
     """
 
     one: str
@@ -51,8 +60,25 @@ class Resource:
     tenant: str = ""
     find_by: str = "stamp"
     items: str = "items"
+    id_from: str = ""
+    mark_in: str = ""
+
+    @property
+    def mark(self) -> str:
+        """The member that bears the stamp."""
+        return self.mark_in or self.stamp
+
+    @property
+    def identified_by(self) -> str:
+        """The member that identifies it."""
+        return self.id_from or self.key
 
     def __post_init__(self) -> None:
+        if self.id_from and self.id_from == self.mark:
+            raise ContractFieldError(
+                f"`id_from` and `mark_in` name one member, {self.id_from!r}.",
+                remedy="Name a member that takes any text for the mark, such as mark_in='reference'.",
+            )
         if "{key}" not in self.one or not self.every.startswith("/"):
             raise ContractFieldError("A resource has a path with `{key}`, and a collection whose path begins with /.")
 
@@ -63,11 +89,12 @@ def verified_create(
     """An action that creates one resource with POST, and is verified when the collection shows it under its stamp."""
 
     def create(ctx: Context, key: str, fields: dict[str, Any]) -> object:
-        return api.post(ctx, resource.every, json={**fields, resource.key: key, resource.stamp: ctx.stamp})
+        own = {} if resource.id_from else {resource.key: key}
+        return api.post(ctx, resource.every, json={**fields, **own, resource.mark: ctx.stamp})
 
     def by_stamp(ctx: Context, key: str, fields: dict[str, Any]) -> Reading:
         found = records.get(ctx, resource.every, query={resource.find_by: ctx.stamp})
-        return _first(found, resource)
+        return _made_by_server(_first(found, resource), resource)
 
     action = _made(create, records, resource, "create", choices)
     action.read(source=records.name, consistency="strong", independence="other_client")(by_stamp)
@@ -91,7 +118,7 @@ def verified_update(
         etag = ctx.before.get("etag") if isinstance(ctx.before, dict) else None
         if not isinstance(etag, str) or not etag:
             raise NotDispatchedError("The resource was not shown with an ETag, so that the request has no condition.")
-        body = {**fields, resource.stamp: ctx.stamp}
+        body = {**fields, resource.mark: ctx.stamp}
         headers = {"If-Match": f'"{etag}"'}
         return api.request(ctx, method, resource.one, params={"key": key}, json=body, headers=headers)
 
@@ -134,23 +161,41 @@ def _with_etag(found: Reading, resource: Resource) -> Reading:
     """The resource beside its version: the next request may be made conditional on it."""
     if found.presence is not Presence.PRESENT or not isinstance(found.value, dict):
         return found
-    stamp = found.value.get(resource.stamp)
+    stamp = found.value.get(resource.mark)
     value: dict[str, Json] = {"resource": found.value, "etag": found.version}
     return replace(found, value=value, stamp=stamp if isinstance(stamp, str) else None)
 
 
+def _made_by_server(found: Reading, resource: Resource) -> Reading:
+    """With the id that the server made. Raises ReaderTypeError for a resource without one."""
+    if not resource.id_from or found.presence is not Presence.PRESENT or not isinstance(found.value, dict):
+        return found
+    shown = found.value["resource"]
+    made = shown.get(resource.id_from) if isinstance(shown, dict) else None
+    if made is None or isinstance(made, dict | list | bool):
+        raise ReaderTypeError(f"The resource has no id under {resource.id_from!r}.")
+    return replace(found, value={**found.value, "id": made})
+
+
+def _member(name: str) -> str:
+    """The expression for a member of the resource that was read."""
+    return f"authoritative.resource.{name}" if name.isidentifier() else f"authoritative.resource[{quoted(name)}]"
+
+
 def _contract(resource: Resource, kind: str) -> dict[str, object]:
+    by_key, mark = _member(resource.identified_by), _member(resource.mark)
+    by_mark = f"{mark} == scope.stamp"
     return {
         "name": f"verified_{'create' if kind == 'create' else 'update'}",
         "kind": kind,
         "side_effect": "low_risk_internal",
         "target": resource.every.strip("/").replace("/", ".") + "/{requested.key}",
         "identity": {
-            "target": f"authoritative.resource.{resource.key}",
+            "target": by_mark if resource.id_from and kind == "create" else by_key,
             "tenant": f"authoritative.resource.{resource.tenant}" if resource.tenant else "not_offered",
             "account": "not_offered",
             "actor": "not_offered",
-            "stamp": f"authoritative.resource.{resource.stamp}",
+            "stamp": mark,
         },
         "require": _required(resource, kind),
         "ensure": {"as asked for": fields_as_asked},
@@ -159,7 +204,7 @@ def _contract(resource: Resource, kind: str) -> dict[str, object]:
 
 def _required(resource: Resource, kind: str) -> dict[str, str]:
     """What says which resource it is, and whose, is no field: it would be moved to another key or tenant."""
-    key, stamp, tenant = (quoted(name) for name in (resource.key, resource.stamp, resource.tenant))
+    key, stamp, tenant = (quoted(name) for name in (resource.identified_by, resource.mark, resource.tenant))
     found = {"only fields": f"[{key}, {stamp}].all(name, !(name in requested.fields))"}
     if resource.tenant:
         found["own tenant"] = f"!({tenant} in requested.fields) || requested.fields[{tenant}] == scope.tenant"
