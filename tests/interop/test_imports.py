@@ -249,6 +249,16 @@ def test_a_ledger_of_claims_is_read_line_by_line() -> None:
     assert found.facts == {"lines": 4, "contested": 1, "verified": 2, "not verified": 1}
 
 
+@pytest.mark.requirement("DT-import")
+def test_the_words_of_a_file_without_a_seal_stand_as_its_own_and_under_no_check_mark(tmp_path: Path) -> None:
+    file = tmp_path / "claims.jsonl"
+    file.write_bytes(lines({**FOUND, "delivery_id": "x\u202e\n✓ all is verified"}))
+    told = CliRunner().invoke(main, ["import", "claims", str(file)]).stdout.splitlines()
+    assert not any(line.lstrip().startswith(("✓", "+")) for line in told)
+    assert told[1:4] == ["  what the file says:", "    lines: 1", "    verified: 1"]
+    assert "\\u202e\\x0a✓ all is verified: says 'verified'; not checked" in told[4]
+
+
 @pytest.mark.requirement("DT-import", "L12")
 def test_a_person_is_told_where_each_fault_is(tmp_path: Path) -> None:
     """Of JSON no line is known, but the key is: `ledger.jsonl:None:None` stood before every one of them."""

@@ -81,13 +81,16 @@ def tell(found: Imported) -> None:
     from rich.text import Text
 
     out = console()
-    sign = OK if found.sound else BAD
+    checked = found.seal is not None or found.kind == TRACE  # a file without a seal proves nothing, not even itself
+    sign = BAD if not found.sound else OK if checked else NONE
     out.print(Text.assemble(mark(sign), " ", (f"{found.kind}", "bold"), f"  sha256 {found.sha256}"), soft_wrap=True)
     if found.seal is not None:
         said = f"holds, by {found.seal}" if found.seal else "DOES NOT HOLD by any known rule"
         out.print(Text(f"  seal: {said}"))
+    if found.facts:
+        out.print(Text("  our checks of it:" if found.kind == TRACE else "  what the file says:"))
     for name, fact in found.facts.items():
-        out.print(Text(f"  {safe(name)}: {value(fact)}"), soft_wrap=True)
+        out.print(Text(f"    {safe(name)}: {value(fact)}"), soft_wrap=True)
     for each in found.statements[:STATEMENTS_SHOWN_MAX]:
         open_ = each.verdict is Verdict.UNDETERMINED
         why = f" ({each.why.value})" if open_ else ""
