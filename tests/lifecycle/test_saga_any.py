@@ -17,7 +17,7 @@ from readback.testing.driver_virtual import Vanishes
 from tests.lifecycle.trip import AFTER, DAY, S, Trip
 
 FAULTS = ("", "", "", "refused", "lost", "vanished", "wrong", "late", "once")
-UNDO_FAULTS = ("", "", "", "lost", "lies", "refused")
+UNDO_FAULTS = ("", "", "", "lost", "lies", "refused", "vanished", "late", "once", "partly", "forestalled")
 
 
 @st.composite

@@ -61,7 +61,8 @@ class World:
 
     Faults: "refused" (nothing, and it says so), "lost" (landed, no answer), "vanished" (nothing, no answer), "wrong"
     (another price), "late" (landed after 30 seconds, no answer), "once" (refused the first time). "blind" makes the
-    reader fail.
+    reader fail. Of a reversal also "lies" (nothing, and ok), "partly" (changed, and not taken back), "forestalled"
+    (another client took it back a moment before).
     """
 
     runtime: VirtualRuntime
@@ -142,6 +143,20 @@ class World:
                 raise Hangs
             case "refused":
                 return (500, {})
+            case "vanished":
+                raise Hangs
+            case "late":
+                self.late.append((self.now() + 30, lambda: self.rows.pop((name, trip), None)))
+                raise Hangs
+            case "once":
+                del self.undo_faults[name]
+                raise OSError("the line broke")
+            case "partly":
+                self.rows[name, trip] = {**self.rows[name, trip], "price": 0, "stamp": ctx.stamp}
+                return {"ok": True}
+            case "forestalled":
+                self.rows.pop((name, trip), None)
+                return (404, {"error": "not found"})
         self.rows.pop((name, trip), None)
         return {"ok": True}
 
