@@ -67,3 +67,24 @@ def test_a_poll_reads_no_more_rows_where_more_is_due_that_the_worker_does_not_kn
 
     few, many = pages(40), pages(4_000)
     assert many <= 3 * few, "each level of an index more is a page more; each row would be one too"
+
+
+@pytest.mark.requirement("FLEET-unknown")
+@pytest.mark.parametrize("skew_us", [-3_600_000_000, 0, 3_600_000_000])
+def test_leases_are_judged_by_the_servers_clock_for_what_a_worker_knows_too(ledger_url: str, skew_us: int) -> None:
+    """The worker's clock is an hour behind, right, or an hour ahead."""
+    with open_postgres_store(ledger_url) as store:
+        server_us = store.clock_us()
+        assert server_us is not None
+        now_us = server_us + skew_us
+        store.append([sample_creation(name, due_us=now_us - 9, contract_hash="h1") for name in ("a1", "a2", "a3")])
+        assert store.lease("a2", "w1", now_us, now_us + 60_000_000) == 1
+        assert store.lease("a3", "w1", now_us, now_us - 1) == 1
+        exact = Known(frozenset(), frozenset({"h1"}), 0)
+        for tenant in ("", "acme"):
+            assert store.due(now_us, 9, tenant, exact) == ["a1", "a3"]
+            assert store.due(now_us - 10, 9, tenant, exact) == []
+        name = Known(frozenset({"ship_order"}), frozenset(), now_us - 5)
+        assert store.due(now_us, 9, "", name)[:1] == ["a1"]
+        left = Known(frozenset({"ship_order"}), frozenset(), now_us - 10)
+        assert store.due(now_us, 9, "", left) == []
