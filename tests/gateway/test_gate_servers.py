@@ -498,3 +498,17 @@ def test_what_was_begun_for_a_client_that_has_gone_has_its_own_time_to_end(
         await upstream.aclose()
 
     asyncio.run(main())
+
+
+@pytest.mark.requirement("WEAK-says-so")
+def test_a_result_that_is_verified_by_the_acting_server_alone_says_so(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        _read_by_a_tool(desk.folder, "")
+        desk.gateway.reload()
+        told = await desk.enter()
+        assert not told.failed
+        said = "a reading by the client that acted"
+        assert said in told.text
+        assert said in told.outcome["message"]
+
+    at_a_desk(tmp_path, work)

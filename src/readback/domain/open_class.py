@@ -14,10 +14,11 @@ from readback.domain.attribution import bears_stamp, effect_known, is_effect, st
 from readback.domain.case import Case, Judged
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.finding import Finding
+from readback.domain.open_words import WEAK
 from readback.domain.predicate import Truth
 from readback.domain.reconciliation import Reconciliation, undetermined
-from readback.domain.side_effect import Consistency
-from readback.domain.verdict import Attribution, Why
+from readback.domain.side_effect import Consistency, Independence
+from readback.domain.verdict import Attribution, Verdict, Why
 
 _DELAY: Final = Discrepancy.PROPAGATION_DELAY
 _UNSEEN: Final = frozenset({Why.UNREACHABLE, Why.TIMEOUT, Why.STALE})
@@ -29,6 +30,9 @@ _SEEN_AT: Final = {
     Consistency.REPLICA: "a replica",
     Consistency.SESSION: "a session",
 }
+_OTHER: Final = Independence.OTHER_CLIENT.rank
+_WEAKNESS: Final = {Consistency.REPLICA: 0, Consistency.SESSION: 1, Consistency.CACHED: 2}
+"""The place in `open_words.WEAK`; a strong reading is there for whose it is."""
 _INFORMS: Final = "One source was read for the person who decides. The reading informs, and verifies nothing."
 _UNREAD: Final = "The one source was to be read for the person who decides, and could not be."
 
@@ -46,7 +50,7 @@ def informed(case: Case) -> Reconciliation:
 def classed(case: Case, result: Reconciliation) -> Reconciliation:
     """An open judgement with its class, and with the search that failed."""
     if not result.open:
-        return result
+        return rests_on(case, result)
     discrepancy = result.discrepancy
     unsearched = result.why is Why.SETTLING and case.look_due and case.window_closed and case.found is None
     if discrepancy is _DELAY and (unsearched or not _commit_seen(case, result)):
@@ -71,6 +75,17 @@ def seen_weakly(stamp: str, result: Reconciliation, others: tuple[Judged, ...]) 
             detail = f"{said} {result.detail}".rstrip()
             return replace(result, attribution=Attribution.OURS, detail=detail)
     return result
+
+
+def rests_on(case: Case, result: Reconciliation) -> Reconciliation:
+    """A verified judgement with what it rests on, where that is no strong reading by another client."""
+    if result.verdict is not Verdict.VERIFIED or result.detail or not case.contract.kind.mutates:
+        return result
+    read = [each.taken for each in case.checks if each.taken.ran]
+    if not read or any(each.strong and each.independence.rank >= _OTHER for each in read):
+        return result
+    best = max(read, key=lambda each: each.consistency.rank)
+    return replace(result, detail=WEAK[_WEAKNESS.get(best.consistency, 3)])
 
 
 def _commit_seen(case: Case, result: Reconciliation) -> bool:

@@ -24,6 +24,24 @@ UNDECLARED: Final[Mapping[str, str]] = MappingProxyType(
 """What a reading shows whose reader declares nothing: the detail begins with one of these."""
 
 
+WEAK: Final = (
+    "This rests on a replica, not on the record itself.",
+    "This rests on a reading of one session, not on a strong one.",
+    "This rests on a cache, not on the record itself.",
+    "This rests on a reading by the client that acted; no other reader confirmed it.",
+)
+"""What is said of an outcome that is verified by nothing stronger, in the order of `weakness`."""
+SEEN: Final = "Seen at "
+"""How the detail of an open outcome begins that a weak reading shows, up to the end of its first sentence."""
+
+
+def weak_words(detail: str) -> str:
+    """What the detail says of readings that are weak, with a blank before it; "" of any other detail."""
+    if detail in WEAK:
+        return f" {detail}"
+    return f" {detail.partition('.')[0]}." if detail.startswith(SEEN) else ""
+
+
 def undeclared_words(detail: str) -> str:
     """The detail of a reading whose reader declares nothing, with the word that lifts it; "" of any other detail."""
     return detail if detail.startswith(tuple(UNDECLARED.values())) else ""

@@ -25,7 +25,7 @@ from readback.domain.errors.claim import NOT_STANDING
 from readback.domain.freezing import CODE as FROZEN
 from readback.domain.idempotency import Resolution
 from readback.domain.observation_signs import one_line
-from readback.domain.open_words import BESIDE, BESIDE_WORDS, reason_lines, undeclared_words
+from readback.domain.open_words import BESIDE, BESIDE_WORDS, reason_lines, undeclared_words, weak_words
 from readback.domain.reading import UNREADABLE
 from readback.domain.state import TERMINAL, ReportKey, State, status
 from readback.domain.verdict import Attribution, Verdict, Why
@@ -216,6 +216,8 @@ def _for_user(report: ReportInput, key: ReportKey) -> str:
         text = USER_STATUS[key] + _held_or_refused(report)
     else:
         text = USER_STATUS[key] + _difference(report, key) + _held_again(report, key)
+    if key is _COMPLETED or report.verdict is Verdict.UNDETERMINED:
+        text += weak_words(report.detail)
     return text + _since(report, key)
 
 
@@ -419,7 +421,7 @@ def _qualified(report: ReportInput, key: ReportKey) -> str:
     if report.said or report.fallen or report.contested:
         extra = _against(report) + _reinstated(report, key) + _fallen(report, key)
     if key is _COMPLETED:
-        extra += _whose(report)
+        extra += _whose(report) + weak_words(report.detail)
     elif key is _NOT_EXECUTED:
         extra += _held_or_refused(report)
     elif key is ReportKey.FAILED and report.discrepancy is Discrepancy.NO_OP_FAILURE:
