@@ -10,6 +10,7 @@ from decimal import Decimal
 from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -277,6 +278,25 @@ def test_an_argument_that_would_come_back_as_another_is_refused() -> None:
     assert schema.bind(("noon",), {}).arguments["at"] == "noon"
     assert "unchanged" in problems_of(schema, at=RICH["at"])["at"]
     assert "spans.0" in problems_of(schema, at="noon", spans=[timedelta(seconds=1)])
+
+
+@pytest.mark.requirement("INPUT-arguments")
+@pytest.mark.parametrize(
+    ("local", "fold", "utc"),
+    [
+        (datetime(2025, 10, 26, 2, 30), 0, datetime(2025, 10, 26, 0, 30, tzinfo=UTC)),  # noqa: DTZ001
+        (datetime(2025, 10, 26, 2, 30), 1, datetime(2025, 10, 26, 1, 30, tzinfo=UTC)),  # noqa: DTZ001
+        (datetime(2025, 3, 30, 2, 30), 0, datetime(2025, 3, 30, 1, 30, tzinfo=UTC)),  # noqa: DTZ001
+        (datetime(2025, 7, 1, 12), 0, datetime(2025, 7, 1, 10, tzinfo=UTC)),  # noqa: DTZ001
+    ],
+)
+def test_a_moment_is_taken_in_the_hour_in_which_clocks_change(local: datetime, fold: int, utc: datetime) -> None:
+    def plan(ctx: Context, at: datetime, more: dict[str, list[datetime]]) -> object:
+        return None
+
+    moment = local.replace(tzinfo=ZoneInfo("Europe/Berlin"), fold=fold)
+    bound = schema_of(plan).bind((moment, {"all": [moment]}), {})
+    assert bound.arguments == {"at": utc, "more": {"all": [utc]}}
 
 
 def test_what_only_looks_like_marked_bytes_is_left_as_it_is() -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
@@ -214,10 +214,37 @@ def _take(parameter: Parameter, value: object) -> object:
     if parameter.adapter is not None:
         _unrounded(parameter, value, written)
     revived = _revive(parameter, written)
-    if parameter.adapter is not None and _by_its_type(parameter, lambda: revived != valid):
+    adapter = parameter.adapter
+    if adapter is not None and _by_its_type(
+        parameter, lambda: revived != valid and not _alike(adapter, revived, valid)
+    ):
         reason = "It does not come back unchanged from its JSON form; give the parameter a simpler type."
         raise _UnfitError([_problem(parameter.name, reason)])
     return revived
+
+
+def _alike(adapter: TypeAdapter[Any], revived: object, valid: object) -> bool:
+    """Whether values are equal by the moments in them.
+
+    Python calls a time of a zone unequal to every time of another zone, where a change of clocks repeats or skips the
+    hour of the time.
+    """
+    hours: list[datetime] = []
+    one, other = (_in_utc(adapter.dump_python(each), hours) for each in (revived, valid))
+    return bool(hours) and one == other
+
+
+def _in_utc(value: object, hours: list[datetime]) -> object:
+    """A value with each moment in UTC. `hours` gets the moments within such an hour."""
+    if isinstance(value, dict):
+        return {_in_utc(key, hours): _in_utc(each, hours) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [type(value), *(_in_utc(each, hours) for each in value)]
+    if not isinstance(value, datetime) or value.utcoffset() is None:
+        return value
+    if value.replace(fold=0).utcoffset() != value.replace(fold=1).utcoffset():
+        hours.append(value)
+    return value.astimezone(UTC)
 
 
 def _revive(parameter: Parameter, written: Json) -> object:
