@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, is_dataclass
-from typing import Any, Final, get_type_hints
+from typing import Any, Final, get_args, get_type_hints
 
 from readback.canon.frozen import dataclass
 from readback.domain.context import Context
@@ -67,7 +67,10 @@ class Calling:
         first, context = self.first, self.context
 
         def look(ctx: Context, arguments: Mapping[str, object]) -> object:
-            named = arguments if names is None else {name: arguments[name] for name in arguments if name in names}
+            if names is None or arguments.keys() <= names:  # as most are
+                named = arguments
+            else:
+                named = {name: arguments[name] for name in arguments if name in names}
             if first:
                 return function(ctx, **named)
             return function(**named, **{context: ctx}) if context else function(**named)
@@ -103,7 +106,7 @@ def _looks_like_context(parameter: inspect.Parameter) -> bool:
 
 def _is_context(function: Callable[..., object], annotation: object) -> bool:
     """Whether an annotation is `Context`, also where its text cannot be resolved when the contract is loaded."""
-    if annotation is Context:
+    if annotation is Context or Context in get_args(annotation):
         return True
     if not isinstance(annotation, str) or "Context" not in annotation:
         return False
@@ -112,7 +115,7 @@ def _is_context(function: Callable[..., object], annotation: object) -> bool:
         hints = get_type_hints(carrier, getattr(inspect.unwrap(function), "__globals__", {}))
     except (NameError, AttributeError, TypeError, SyntaxError):
         return annotation.strip("'\" ").rpartition(".")[2] == "Context"
-    return hints["it"] is Context
+    return hints["it"] is Context or Context in get_args(hints["it"])
 
 
 class _Annotated:
