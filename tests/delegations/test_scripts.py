@@ -481,7 +481,7 @@ def test_no_worker_outlives_the_process_that_started_it(tmp_path: Path) -> None:
 
 def test_without_what_runs_scripts_the_delegate_is_not_sent(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pydantic_monty", None)
-    with opened() as client, pytest.raises(SettingsError, match=r"readback\[scripts\]"):
+    with opened() as client, pytest.raises(SettingsError, match=r"readback-ai\[scripts\]"):
         desk.delegation(verify=EXISTS).run(client, TASK)
     assert not desk.turns
 
