@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -79,3 +80,12 @@ def test_a_look_that_could_not_tell_is_shown_as_that(desk: Desk) -> None:
     shown = desk("show", action_id, "--json", code=0).json["watch"]
     assert (shown["failing"], shown["why"], shown["drifted"]) == (1, "verifier_error", False)
     assert "could not tell (verifier error)" in " ".join(desk("show", action_id).out.split())
+
+
+def test_an_event_of_another_day_is_shown_with_its_date(desk: Desk) -> None:
+    action_id = watched(desk)
+    desk.runtime.advance(2 * DAY)
+    desk("resume", *HERE, code=0)
+    events = [line for line in desk("show", action_id).out.splitlines() if line.startswith("· ")]
+    assert all(re.match(r"· \d\d:\d\d:\d\d  ", line) for line in events[:-1])
+    assert re.match(r"· \d{4}-\d\d-\d\d \d\d:\d\d:\d\d  watched", events[-1])

@@ -23,6 +23,7 @@ VALUES_MAX: Final = 8
 EVENTS_MAX: Final = 8
 MESSAGE_LINES_MAX: Final = 3
 TIME_OF_DAY: Final = slice(len("2026-01-01 "), len("2026-01-01 00:00:00"))
+DAY: Final = slice(len("2026-01-01"))
 
 Picture = dict[str, Any]
 Line = tuple[str, str]
@@ -102,7 +103,12 @@ def _events(picture: Picture) -> Iterator[Line]:
     yield "", f"Events, {len(found)} in all, from {safe(found[0]['at'])}" if found else "No events"
     for each in found[-EVENTS_MAX:]:
         path = " > ".join(plain(state) for state in each["path"])
-        yield NONE, f"{each['at'][TIME_OF_DAY]}  {plain(each['kind'])}" + (f"  {path}" if path else "")
+        yield NONE, f"{_when(each['at'], found[0]['at'])}  {plain(each['kind'])}" + (f"  {path}" if path else "")
+
+
+def _when(at: str, first: str) -> str:
+    """The time of day; with the date where the day is not that of the first event."""
+    return at[TIME_OF_DAY] if at[DAY] == first[DAY] else at[: TIME_OF_DAY.stop]
 
 
 def _more(count: int, what: str) -> Iterator[Line]:

@@ -251,7 +251,7 @@ def _draw_positions(found: list[Position]) -> None:
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold")
-    for name in ("name", "where", "told up to", "waiting", "tried", "next", "dead", "said"):
+    for name in ("name", "where", "told up to", "waiting", "tried", "next (UTC)", "dead", "said"):
         table.add_column(name, overflow="fold", no_wrap=name == "name")
     for one in found:
         cursor, row = one.cursor, _position(one)
@@ -268,7 +268,7 @@ def _draw_dead(found: list[Dead]) -> None:
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold")
-    for name in ("id", "subscriber", "event", "action", "died", "tried", "said"):
+    for name in ("id", "subscriber", "event", "action", "died (UTC)", "tried", "said"):
         table.add_column(name, overflow="fold", no_wrap=name == "id")
     for one in found:
         died, tried = moment(one.letter.died_us)[:SECONDS], str(one.letter.tried)

@@ -85,7 +85,7 @@ def _draw(found: list[Incident]) -> None:
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold")
-    for name in ("id", "severity", "cause", "seen", "opened", "state"):
+    for name in ("id", "severity", "cause", "seen", "opened (UTC)", "state"):
         table.add_column(name, overflow="fold", no_wrap=name == "id")
     for one in found:
         state = "closed" if one.closed_us else "open"

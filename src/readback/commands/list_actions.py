@@ -107,7 +107,7 @@ def _draw(page: list[StoredProjection], erased: set[str], whole: bool) -> None:
         return
     wide = out.width >= ALL_COLUMNS_WIDTH  # else what matters less is left out, so that nothing is cut off unseen
     table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold")
-    for name in ("", "id", *(["when"] if wide else [])):
+    for name in ("", "id", *(["when (UTC)"] if wide else [])):
         table.add_column(name, no_wrap=True)
     for name in ("contract", "target", "state", "verdict", *(["discrepancy"] if wide else [])):
         table.add_column(name, overflow="fold", min_width=WORD_WIDTH if wide else WORD_WIDTH_NARROW)
@@ -147,7 +147,7 @@ def _state(p: Projection, erased: set[str], whole: bool) -> str:
         + (", erased" if p.action_id in erased else "")
     )
     if p.due_us is not None and p.state == State.RECONCILED_SUCCESS:
-        said += f", looked at again {moment(p.due_us)[:SECONDS]}"
+        said += f", looked at again {moment(p.due_us)[:SECONDS]} UTC"
     return said
 
 

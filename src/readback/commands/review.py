@@ -173,7 +173,7 @@ def _draw(page: list[StoredProjection]) -> None:
     screen = console()
     wide = screen.width >= WIDE_CHARACTERS
     table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold")
-    for name in ("id", "version", "since") if wide else ("id", "version"):
+    for name in ("id", "version", "since (UTC)") if wide else ("id", "version"):
         table.add_column(name, no_wrap=True)
     for name in ("why", "state", "class", "contract", "target") if wide else ("why", "contract", "target"):
         table.add_column(name, overflow="fold")
