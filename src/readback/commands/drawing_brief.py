@@ -11,7 +11,7 @@ from typing import Any, Final
 from rich.console import Console
 from rich.text import Text
 
-from readback.commands.drawing import safe_lines, sign_of
+from readback.commands.drawing import safe_lines, sign_of, watched_text
 from readback.commands.labels import ATTRIBUTION, outcome_label
 from readback.commands.telling import headline, mark_of, plain, verdict_text
 from readback.commands.terminal import NONE, mark, moment, safe, value
@@ -21,7 +21,7 @@ LINES_MAX: Final = 40
 POSTCONDITIONS_MAX: Final = 8
 VALUES_MAX: Final = 8
 EVENTS_MAX: Final = 8
-MESSAGE_LINES_MAX: Final = 3
+MESSAGE_LINES_MAX: Final = 8
 TIME_OF_DAY: Final = slice(len("2026-01-01 "), len("2026-01-01 00:00:00"))
 DAY: Final = slice(len("2026-01-01"))
 
@@ -35,9 +35,10 @@ def draw_brief(outcome: Outcome, picture: Picture, console: Console) -> None:
     console.print(_cut(mark_of(outcome), headline(outcome), console.width, style="bold"))
     message = safe_lines(outcome.message)
     wrapped = Text(message.strip()).wrap(console, max(console.width - 2, 20))[:MESSAGE_LINES_MAX]
-    for line in wrapped:
-        console.print(Text(f"  {line.plain.rstrip()}"), no_wrap=True, crop=True)
-    body = [*_facts(outcome), *_postconditions(outcome, picture), *_values(picture), *_events(picture)]
+    for number, line in enumerate(wrapped, 1):
+        more = "…" if number == MESSAGE_LINES_MAX and not message.rstrip().endswith(line.plain.rstrip()) else ""
+        console.print(Text(f"  {line.plain.rstrip()}{more}"), no_wrap=True, crop=True)
+    body = [*_facts(outcome, picture), *_postconditions(outcome, picture), *_values(picture), *_events(picture)]
     room = LINES_MAX - 2 - len(wrapped)
     for sign, said in body[:room]:
         console.print(_cut(sign, said, console.width))
@@ -51,7 +52,8 @@ def _cut(sign: str, said: str, width: int, *, style: str = "") -> Text:
     return line
 
 
-def _facts(outcome: Outcome) -> Iterator[Line]:
+def _facts(outcome: Outcome, picture: Picture) -> Iterator[Line]:
+    watch = picture["watch"]
     found = [
         ("outcome", outcome_label(outcome)),
         ("verdict", verdict_text(outcome.verdict, outcome.why)),
@@ -66,6 +68,9 @@ def _facts(outcome: Outcome) -> Iterator[Line]:
         ("incident", safe(outcome.incident)),
         ("reversal", safe(outcome.compensation)),
         ("looked at again", moment(outcome.due_us) if outcome.due_us is not None else ""),
+        ("last look", f"could not tell ({plain(watch['why'])})" if watch and watch["failing"] else ""),
+        ("watched", watched_text(watch)),
+        ("erased", f"its payloads, at {moment(outcome.erased_us)}" if outcome.erased else ""),
         ("claims", "; ".join(f"{plain(each.kind)}: {plain(each.status)}" for each in outcome.claims)),
         ("stamp", safe(outcome.stamp)),
     ]
