@@ -121,3 +121,21 @@ def test_a_stale_reading_opens_no_review_save_of_a_success() -> None:
     for finding in Finding:
         expected = ReviewTrigger.ALWAYS if finding is F.VERIFIED else None
         assert review_trigger(finding, stale) is expected
+
+
+@pytest.mark.parametrize(
+    "cls", [SideEffect.HIGH_RISK_EXTERNAL, SideEffect.CRITICAL_MUTATION], ids=lambda one: one.value
+)
+@pytest.mark.parametrize("action", [A.KEEP_UNKNOWN, A.REPORT_UNVERIFIED], ids=lambda one: one.value)
+@pytest.mark.parametrize(
+    "finding",
+    [F.VERIFICATION_TIMEOUT, F.PENDING_TIMEOUT, F.PROVIDER_OUTAGE, F.UNVERIFIABLE],
+    ids=lambda one: one.value,
+)
+def test_no_table_leaves_the_timeout_of_what_matters_most_unknown_without_a_person(
+    finding: Finding, action: RecoveryAction, cls: SideEffect
+) -> None:
+    over = {"executed": (True,), "within_window": (False,), "key_record": (False,)}
+    silent = row(finding, action, {"side_effect": (cls,), **over})
+    with pytest.raises(SettingsError, match="X-1"):
+        RecoveryTable((silent, *DEFAULT_TABLE.rows)).check()
