@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from readback.canon import Json
 from readback.domain.approval.record import asked
 from readback.domain.events import Event, EventKind, open_envelope, seal
 from readback.domain.signed_word import TOKEN
+from readback.ledger.leaf import leaf_hash
 from readback.lifecycle.audit.ledger import audit
 from readback.testing.store_memory import MemoryStore
 from tests.lifecycle import test_signatures as suite
@@ -144,3 +146,24 @@ def test_a_key_that_was_given_to_what_cannot_have_it_is_found(to: str, said: str
     content.keys[key] = replace(content.keys[key], action_id=other.id if to == "other" else to)
     found = [fault.what for fault in audit(house.store).faults if fault.code == "key"]
     assert any(said in what for what in found), found
+
+
+def test_an_entry_that_is_not_in_canonical_form_is_found_though_its_hash_fits(house: House) -> None:
+    told = house.run(house.action())
+    content = house.store._content
+    last = content.events[told.id][-1]
+    envelope = json.dumps(json.loads(last.envelope), indent=1).encode()
+    content.events[told.id][-1] = content.log[last.seq - 1] = replace(last, envelope=envelope, leaf=leaf_hash(envelope))
+    found = [(fault.code, fault.seq) for fault in audit(house.store).faults]
+    assert ("entry.envelope", last.seq) in found
+
+
+def test_entries_that_stand_in_the_log_in_another_order_than_they_follow_each_other_are_found(house: House) -> None:
+    told = house.run(house.action())
+    content = house.store._content
+    events = content.events[told.id]
+    one, other = events[1], events[2]
+    events[1], events[2] = replace(one, seq=other.seq), replace(other, seq=one.seq)
+    content.log[one.seq - 1], content.log[other.seq - 1] = events[2], events[1]
+    found = [(fault.code, fault.seq) for fault in audit(house.store).faults]
+    assert ("entry.order", one.seq) in found

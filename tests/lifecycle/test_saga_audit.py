@@ -147,3 +147,15 @@ def test_a_stream_that_begins_as_no_saga_is_none(trip: Trip) -> None:
     held = trip.store._content  # type: ignore[attr-defined]
     held.events[saga_id] = held.events[saga_id][1:]
     assert not audit(trip.store).ok
+
+
+@pytest.mark.requirement("SAGA-audit")
+def test_a_step_s_action_under_another_operation_is_found(trip: Trip) -> None:
+    outcome = trip.get(trip.saga_ids()[0]).steps["flight"].outcome
+    assert outcome is not None
+
+    def change(event: Event) -> Event:
+        return data(event, operation="another") if "operation_kind" in event.data else event
+
+    forge(trip, outcome.id, change)
+    assert "saga.step" in codes(trip)
