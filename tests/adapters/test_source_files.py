@@ -115,6 +115,8 @@ def test_a_folder_is_shown_without_a_hash(root: Path, work: FileSource) -> None:
     found = work.stat("a")
     assert isinstance(found.value, dict)
     assert (found.value["kind"], "size" in found.value, "sha256" in found.value) == ("directory", False, False)
+    (root / "a" / "new").write_text("1")
+    assert found.version not in (None, work.stat("a").version)
     whole = work.stat(".")
     assert isinstance(whole.value, dict)
     assert whole.value["path"] == "."

@@ -10,7 +10,7 @@ import pytest
 
 from readback.canon import parse_json, sha256_hex
 from readback.domain.approval.binding import Decision, Policy
-from readback.domain.errors import ApprovalError, PayloadConflictError
+from readback.domain.errors import ApprovalError, NotFoundError, PayloadConflictError
 from readback.domain.events import EventKind
 from readback.domain.state import State
 from readback.lifecycle import attend, submit
@@ -350,6 +350,19 @@ def test_an_approver_of_another_tenant_cannot_approve(house: House) -> None:
     listed(house, people("alice", tenants=("globex",)))
     held = house.run(house.action(**ASKED))
     assert refused(house, held.id, token(house, held.id)) == "approval.unknown-approver"
+
+
+@pytest.mark.requirement("L18")
+def test_another_tenant_neither_sees_nor_decides_what_waits_for_an_approval(house: House) -> None:
+    held = house.run(house.action(**ASKED))
+    given, approvals = token(house, held.id), house.engine.approvals
+    with pytest.raises(NotFoundError):
+        house.driver.drive(countersign.requested(held.id, "globex", approvals))
+    with pytest.raises(NotFoundError):
+        house.driver.drive(countersign.record(held.id, "globex", given, approvals, Decision.APPROVE))
+    with pytest.raises(NotFoundError):
+        house.driver.drive(countersign.renew(held.id, "globex", approvals, house.engine.table))
+    assert house.folded(held.id).approval.signed == []
 
 
 def test_a_token_is_taken_for_what_it_says_and_not_for_what_the_caller_wants(house: House) -> None:

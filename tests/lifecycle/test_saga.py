@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 
 import pytest
 
@@ -121,6 +122,16 @@ def test_the_same_operation_is_answered_and_another_definition_refused(trip: Tri
     assert len(trip.world.calls) == 5
     with pytest.raises(PayloadConflictError):
         trip.run(trip.steps("t-2"))
+
+
+@pytest.mark.requirement("SAGA-operation")
+def test_another_pivot_is_another_definition_under_the_same_operation(trip: Trip) -> None:
+    trip.load("charge")  # one that can be taken back, and so may stand before the pivot
+    first = trip.run()
+    moved = [replace(step, pivot=step.name == "ticket") for step in trip.steps()]
+    with pytest.raises(PayloadConflictError):
+        trip.run(moved)
+    assert trip.saga_ids() == [first.id]
 
 
 @pytest.mark.requirement("SAGA-cancel")
