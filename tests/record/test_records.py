@@ -158,6 +158,9 @@ def test_a_pointer_that_is_none_or_leads_nowhere_is_said_to_be_so(desk: Desk) ->
     (each,) = lines(desk("ledger", "export", code=0).out)
     pointer = each["execution"]["observation_pointer"]
     assert "no evidence" in desk("ledger", "evidence", pointer, "--tenant", "other", code=2).err
+    named = desk("ledger", "evidence", pointer, "--action", told["id"], code=0).out
+    assert named == desk("ledger", "evidence", pointer, code=0).out
+    assert "no evidence" in desk("ledger", "evidence", pointer, "--action", "another", code=2).err
     desk("ledger", "evidence", pointer, "--out", "body.json", code=0)
     assert json.loads(Path("body.json").read_text())["status"] == "ok"
 
@@ -169,6 +172,7 @@ def test_a_pointer_to_what_was_erased_says_so(desk: Desk) -> None:
     desk("ledger", "erase", "--all", "--reason", "Asked for.", "--who", "human:eve", code=0)
     pointer = each["execution"]["observation_pointer"]
     assert "was erased" in desk("ledger", "evidence", pointer, code=1).err
+    assert "was erased" in desk("ledger", "evidence", pointer, "--action", each["action_id"], code=1).err
     (after,) = lines(desk("ledger", "export", code=0).out)
     VALIDATOR.validate(after)
     assert after["execution"] == each["execution"]

@@ -178,9 +178,14 @@ def moment_us(option: str, text: str | None) -> int | None:
 
 @click.command("evidence", short_help="What a pointer of a record points to.")
 @click.argument("pointer", metavar="POINTER")
+@click.option(
+    "--action", "action_id", metavar="ID", help="Whose evidence it is: else every action's is looked through."
+)
 @options.ledger
 @OUT
-def evidence(pointer: str, principal: str | None, tenant: str | None, url: str | None, out: str | None) -> int:
+def evidence(
+    pointer: str, action_id: str | None, principal: str | None, tenant: str | None, url: str | None, out: str | None
+) -> int:
     """Print what POINTER points to, after its hash was recomputed: the bytes as they were kept, nothing added.
 
     \b
@@ -194,7 +199,7 @@ def evidence(pointer: str, principal: str | None, tenant: str | None, url: str |
     store = bootstrap.store(settings.url, read_only=True)
     try:
         if isinstance(named, EvidencePointer):
-            body = _evidence(store, settings.tenant, named.digest)
+            body = _evidence(store, settings.tenant, named.digest, action_id)
         else:
             body = _entry(store, settings.tenant, named.action_id, named.version, named.leaf)
     finally:
@@ -207,12 +212,12 @@ def evidence(pointer: str, principal: str | None, tenant: str | None, url: str |
     return 0
 
 
-def _evidence(store: LedgerStore, tenant: str, digest: str) -> bytes:
-    keeper = store.keeper(tenant, digest) or ""
+def _evidence(store: LedgerStore, tenant: str, digest: str, action_id: str | None) -> bytes:
+    keeper = (store.keeper(tenant, digest) or "") if action_id is None else action_id
     found = store.evidence(tenant, keeper, digest)
     if found is not None:
         return found.body
-    if keeper:
+    if store.erased(tenant, keeper, digest):
         raise ErasedEvidenceError(f"The evidence {digest} was erased; its digest and the entries that name it remain.")
     raise NotFoundError(f"Tenant {safe(tenant)} has no evidence {digest}.", remedy="Name the tenant with --tenant.")
 

@@ -38,7 +38,8 @@ from readback.domain.errors import (
 SQLITE_VERSION_MIN: Final = (3, 51, 3)
 """Before it, a WAL reset at the wrong moment could corrupt the database."""
 WAL_BYTES_KEPT_MAX: Final = 64 * 1024 * 1024
-WRITER_CACHE_KIB: Final = 32 * 1024
+WRITER_CACHE_KIB: Final = 64 * 1024
+"""The index of idempotency keys is random by nature: with 500,000 actions it fits in here, beside what is written."""
 READER_CACHE_KIB: Final = 4 * 1024
 BUSY_PAUSE_MS: Final = 20
 
