@@ -310,6 +310,7 @@ STORE: dict[str, Callable[[LedgerStore, World], Any]] = {
     "due": lambda store, world: store.due(world.runtime.now_us() + 10**12, 100, OTHER),
     "next_due_us": lambda store, world: store.next_due_us(OTHER),
     "evidence": lambda store, world: store.evidence(OTHER, world.ids["verified"], _first(world, store).contract_hash),
+    "projections": lambda store, world: list(store.projections(OTHER)),
     "keeper": lambda store, world: store.keeper(OTHER, _request(world, store)),
     "bodies": lambda store, world: store.bodies(OTHER, [("", _first(world, store).contract_hash)]),
     "keys": lambda store, world: store.keys(OTHER, [_first(world, store).key_hash]),

@@ -75,9 +75,9 @@ def _chosen(store: LedgerStore, order: Erasing, now_us: int, result: Erased) -> 
                 raise ErasureError(f"{held.projection.action_id} is not erased: {why}. Nothing was erased.")
         yield from named
         return
-    for held in store.projections():
+    for held in store.projections(order.tenant):
         p = held.projection
-        if p.tenant != order.tenant or (order.before_us is not None and p.updated_us >= order.before_us):
+        if order.before_us is not None and p.updated_us >= order.before_us:
             continue
         why = why_not(store, p, now_us)
         if why:
