@@ -360,6 +360,9 @@ def test_a_search_brings_every_item(web: Web, orders: HttpSource) -> None:
     "said",
     [
         Said(body={"items": [], "complete": False}),
+        Said(body={"items": [], "complete": "no"}),
+        Said(body={"items": [], "complete": 1}),
+        Said(body={"items": [], "next": "page-2", "complete": True}),
         Said(body={"items": [], "complete": True}, headers={"Link": '</search?page=2>; rel="next"'}),
         Said(body={"items": [], "complete": True}, headers={"Link": "</search?page=2>; rel=next"}),
         Said(body={"items": [], "complete": True}, headers={"Link": "</1>; rel=first, </2>; Rel = 'last Next'"}),

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from readback.domain.errors import PayloadConflictError
+from readback.domain.events import EventKind
 from readback.domain.saga.reporting import StepWord
 from readback.domain.state import State
 from readback.testing.driver_virtual import Parked, Vanishes
@@ -141,6 +142,8 @@ def test_a_saga_that_is_cancelled_before_the_pivot_is_reversed(trip: Trip) -> No
     assert isinstance(parked, Parked)
     saga_id = trip.saga_ids()[0]
     trip.stop(saga_id)
+    trip.stop(saga_id)
+    assert [event.kind for event in trip.events(saga_id)].count(EventKind.CANCELLED) == 1
     trip.work()
     assert trip.get(saga_id).state is State.COMPENSATED
     assert trip.world.undone[0] == "car"

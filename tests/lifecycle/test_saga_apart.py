@@ -11,6 +11,7 @@ from readback.canon.frozen import dataclass
 from readback.domain.errors import NotFoundError, StoreError
 from readback.domain.saga.reporting import StepWord
 from readback.domain.state import State
+from readback.lifecycle.saga import attend as saga_attend
 from readback.lifecycle.steps import Step
 from readback.testing.driver_virtual import Parked, VirtualDriver
 from tests.lifecycle.trip import DAY, S, Trip
@@ -96,6 +97,54 @@ def test_a_contract_that_is_another_one_by_now_goes_to_a_person() -> None:
     assert (told.state, told.review) == (State.REVIEW_REQUIRED, "contract.changed")
     assert "ticket" not in trip.world.calls
     trip.check()
+
+
+def _parked() -> tuple[Trip, str]:
+    """A saga whose car is not there yet."""
+    trip = Trip()
+    trip.world.faults["car"] = "late"
+    assert isinstance(trip.driver.drive(trip.begin(), trip.runtime.now_us() + 5 * S), Parked)
+    return trip, trip.saga_ids()[0]
+
+
+def test_a_compensation_that_is_another_one_by_now_goes_to_a_person() -> None:
+    trip, saga_id = _parked()
+    other = _another(trip)
+    other.load("hotel", undo={"within": "77s"})
+    trip.runtime.advance(3_600)
+    other.driver.drive(other.session.advance(saga_id, trip.scope.tenant))
+    told = other.get(saga_id)
+    assert (told.state, told.review) == (State.REVIEW_REQUIRED, "contract.changed")
+    assert "charge" not in trip.world.calls
+
+
+def test_who_lacks_a_compensation_leaves_the_saga_to_those_who_have_it() -> None:
+    trip, saga_id = _parked()
+    other = _another(trip)
+    other.load("hotel", undo={})
+    trip.runtime.advance(3_600)
+    with pytest.raises(NotFoundError, match="not loaded here"):
+        other.driver.drive(other.session.advance(saga_id, trip.scope.tenant))
+    assert trip.saga(saga_id).review == ""
+    trip.work()
+    assert trip.get(saga_id).verified
+
+
+@pytest.mark.requirement("SAGA-data")
+def test_another_tenant_neither_sees_nor_moves_nor_cancels_a_saga() -> None:
+    trip, saga_id = _parked()
+    engine, plans = trip.session.engine, trip.session.plan_of
+    for work in (
+        saga_attend.look(saga_id, "globex"),
+        saga_attend.stay(engine, saga_id, "globex", plans),
+        saga_attend.advance(engine, saga_id, "globex", plans),
+        saga_attend.cancel(engine, saga_id, "globex", plans),
+    ):
+        with pytest.raises(NotFoundError):
+            trip.driver.drive(work)
+    assert not trip.saga(saga_id).cancelled
+    trip.work()
+    assert trip.get(saga_id).verified
 
 
 def test_the_caller_may_leave_and_ask_again_under_the_same_operation() -> None:

@@ -11,6 +11,7 @@ from readback.canon import Json
 from readback.domain.events import Event, open_envelope, seal
 from readback.lifecycle.audit.ledger import audit
 from readback.ports.store import StoredEvent
+from readback.testing.driver_virtual import Parked
 from readback.testing.store_memory import MemoryStore
 from tests.lifecycle.trip import Trip
 
@@ -47,6 +48,10 @@ def forge(trip: Trip, stream: str, change: Callable[[Event], Event]) -> None:
 
 def codes(trip: Trip) -> set[str]:
     return {fault.code for fault in audit(trip.store).faults}
+
+
+def said(trip: Trip) -> list[str]:
+    return [fault.what for fault in audit(trip.store).faults]
 
 
 def data(event: Event, **new: Json) -> Event:
@@ -158,4 +163,53 @@ def test_a_step_s_action_under_another_operation_is_found(trip: Trip) -> None:
         return data(event, operation="another") if "operation_kind" in event.data else event
 
     forge(trip, outcome.id, change)
-    assert "saga.step" in codes(trip)
+    assert any(outcome.id in what and "which says otherwise" in what for what in said(trip))
+
+
+@pytest.mark.requirement("SAGA-audit")
+def test_a_reversal_of_something_else_than_the_step_s_effect_is_found(trip: Trip) -> None:
+    saga_id = trip.saga_ids()[0]
+    reversal = trip.step_events(saga_id, "reverses")
+    assert reversal
+    undo_id = next(e.data["action"] for e in trip.events(saga_id) if e.data.get("what") == "reverses")
+
+    def change(event: Event) -> Event:
+        context = event.data.get("context")
+        return data(event, context={**context, "reverses": "rb-another"}) if isinstance(context, dict) else event
+
+    forge(trip, str(undo_id), change)
+    assert any("as the reversal of step" in what for what in said(trip))
+
+
+def test_a_beginning_with_fewer_steps_than_the_definition_is_found(trip: Trip) -> None:
+    def change(event: Event) -> Event:
+        steps = event.data.get("steps")
+        return data(event, steps=steps[:-1]) if isinstance(steps, list) else event
+
+    forge(trip, trip.saga_ids()[0], change)
+    assert any("steps, and its definition" in what for what in said(trip))
+
+
+@pytest.mark.parametrize("to", ["nowhere", "an action"])
+def test_a_saga_s_key_that_was_given_to_what_cannot_have_it_is_found(trip: Trip, to: str) -> None:
+    saga = trip.saga(trip.saga_ids()[0])
+    outcome = trip.get(saga.id).steps["flight"].outcome
+    assert outcome is not None
+    held = trip.store._content  # type: ignore[attr-defined]
+    at = (saga.tenant, saga.key_hash)
+    held.keys[at] = replace(held.keys[at], action_id=outcome.id if to == "an action" else to)
+    assert any(f"The idempotency record of saga {saga.id} names" in what for what in said(trip))
+
+
+def test_an_open_saga_s_key_that_was_given_away_is_found() -> None:
+    trip = Trip()
+    trip.world.faults["car"] = "late"
+    assert isinstance(trip.driver.drive(trip.begin(), trip.runtime.now_us() + 5_000_000), Parked)
+    first = trip.saga(trip.saga_ids()[0])
+    other = trip.run(trip.steps("t-2"), operation="op-2")
+    held = trip.store._content  # type: ignore[attr-defined]
+    at = (first.tenant, first.key_hash)
+    held.keys[at] = replace(held.keys[at], action_id=other.id)
+    projected = held.actions[other.id]
+    held.actions[other.id] = replace(projected, projection=replace(projected.projection, key_hash=first.key_hash))
+    assert any(f"The idempotency record of saga {first.id} names" in what for what in said(trip))

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from readback.domain.errors import ReviewError
+from readback.domain.errors import NotFoundError, ReviewError
 from readback.domain.saga.outcome import SagaOutcome
 from readback.domain.saga.reporting import StepWord
 from readback.domain.state import State
+from readback.lifecycle.saga import review as saga_review
 from readback.ports.store import Freeze
 from readback.sdk import reviewing
 from readback.testing.store_memory import MemoryStore
@@ -55,6 +56,14 @@ def test_behind_its_pivot_a_saga_is_gone_on_with_when_a_person_says_so(trip: Tri
     assert trip.get(told.id).state is State.RECONCILED_SUCCESS
     assert trip.world.undone == []
     trip.check()
+
+
+def test_another_tenant_is_shown_no_packet_of_a_saga(trip: Trip) -> None:
+    told = stuck_forward(trip)
+    session = trip.session
+    with pytest.raises(NotFoundError):
+        saga_review.saga_packet(session.store, told.id, "globex", session.plan_of)
+    assert saga_review.saga_packet(session.store, told.id, TENANT, session.plan_of).choices
 
 
 def test_a_saga_that_is_abandoned_ends_there(trip: Trip) -> None:

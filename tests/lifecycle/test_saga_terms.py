@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from readback.domain.errors import NotVerifiedError, ReviewError
+from readback.domain.errors import NotVerifiedError, ReviewError, SagaError
 from readback.domain.events import EventKind
 from readback.domain.reading import Reading
 from readback.domain.review import Decision
@@ -71,6 +71,10 @@ def test_what_a_reader_hides_does_not_travel(trip: Trip) -> None:
     whole = second(trip="t-1", price=5, ref=from_step("a", "requested.trip")).as_step("b", after=("a",))
     told = trip.run([first(trip="t-1", price=5).as_step("a"), whole])
     assert told.verified
+    hidden = second(trip="t-2", price=5, ref=from_step("a", "card")).as_step("b", after=("a",))
+    with pytest.raises(SagaError, match="redacted"):
+        trip.run([first(trip="t-2", price=5).as_step("a"), hidden], operation="op-2")
+    assert trip.world.calls == ["a", "b"]
 
 
 # --- the pivot ---
