@@ -56,6 +56,8 @@ UNKNOWN_EVERY_US: Final = 10 * US
 """How often it is looked for what is due and not known here, to name it. It is neither taken nor remembered."""
 UNKNOWN_LOOKED_AT_MAX: Final = 64
 OPEN_LOOKED_AT_MAX: Final = 1_000
+CANCEL_AGAIN_S: Final = 0.5
+"""A heartbeat that is still there after this time is cancelled again."""
 PASSING: Final = frozenset({"store.locked", "store.unreachable"})
 """Store errors that go away by themselves: what they kept from being done is done a moment later."""
 OF_ONE_ACTION: Final = frozenset({"store.corrupt", "store.conflict", "store.lease-lost", "store.lost"})
@@ -176,7 +178,7 @@ class Worker:
             await asyncio.gather(*self._tasks.values(), return_exceptions=True)
             raise
         finally:
-            heart.cancel()
+            await _stopped(heart)
             self._driver.close()
             await self._wakeups.close()
         if self._fatal is not None:
@@ -479,3 +481,12 @@ class Worker:
     def _given_up(self, action_id: str) -> bool:
         refused = self._refused.get(action_id)
         return refused is not None and not refused.for_a_moment
+
+
+async def _stopped(heart: asyncio.Task[None]) -> None:
+    """Cancels the heartbeat until it has ended: a query that is cut off at its answer drops the cancellation, and the
+    next one would find the wake-ups closed.
+    """
+    while not heart.done():
+        heart.cancel()
+        await asyncio.wait({heart}, timeout=CANCEL_AGAIN_S)
