@@ -19,6 +19,7 @@ class Stubborn(EmbeddedWakeups):
 
     beats = 0
     beating_at_the_end: bool | None = None
+    begun: asyncio.Event
 
     @property
     def beat_every_us(self) -> int:
@@ -26,6 +27,7 @@ class Stubborn(EmbeddedWakeups):
 
     async def beat(self) -> list[str]:
         self.beats += 1
+        self.begun.set()
         with suppress(*[asyncio.CancelledError][: self.beats == 1]):
             await asyncio.Event().wait()
         return []
@@ -40,10 +42,10 @@ def test_the_heartbeat_has_ended_when_the_wake_ups_are_closed() -> None:
     wakeups = Stubborn(session.store, session.runtime)
 
     async def go() -> None:
+        wakeups.begun = asyncio.Event()
         worker = Worker(session, served=Served(()), wakeups=wakeups)
         working = asyncio.create_task(worker.stay())
-        while not wakeups.beats:
-            await asyncio.sleep(0)
+        await wakeups.begun.wait()
         worker.stop()
         await working
 
