@@ -59,6 +59,7 @@ def _facts(outcome: Outcome, picture: Picture) -> Iterator[Line]:
         ("verdict", verdict_text(outcome.verdict, outcome.why)),
         ("cause", ATTRIBUTION[outcome.attribution]),
         ("discrepancy", plain(outcome.discrepancy.value) if outcome.discrepancy else ""),
+        ("trust level", f"{picture['level']['number']} ({picture['level']['means']})"),
         ("repetition", "allowed" if outcome.repeat_allowed else "not allowed"),
         ("operation", safe(outcome.operation)),
         ("code", safe(outcome.code)),
