@@ -129,6 +129,19 @@ def test_an_action_that_a_saga_never_announced_is_found(trip: Trip) -> None:
     assert {"saga.member", "saga.step"} <= codes(trip)
 
 
+def test_an_action_that_names_a_saga_which_never_announced_it_is_found(trip: Trip) -> None:
+    other = trip.run(trip.steps("t-2"), operation="op-2")
+    outcome = trip.get(trip.saga_ids()[0]).steps["flight"].outcome
+    assert outcome is not None
+
+    def change(event: Event) -> Event:
+        context = event.data.get("context")
+        return data(event, context={**context, "saga": other.id}) if isinstance(context, dict) else event
+
+    forge(trip, outcome.id, change)
+    assert f"Action {outcome.id} names saga {other.id}, which never announced it." in said(trip)
+
+
 def test_an_action_that_is_gone_is_missed(trip: Trip) -> None:
     outcome = trip.get(trip.saga_ids()[0]).steps["flight"].outcome
     assert outcome is not None
