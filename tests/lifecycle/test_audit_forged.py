@@ -167,3 +167,43 @@ def test_entries_that_stand_in_the_log_in_another_order_than_they_follow_each_ot
     content.log[one.seq - 1], content.log[other.seq - 1] = events[2], events[1]
     found = [(fault.code, fault.seq) for fault in audit(house.store).faults]
     assert ("entry.order", one.seq) in found
+
+
+PROPOSED: dict[str, Any] = {
+    "has another request than its request hash says": {"request_hash": "00" * 32},
+    "has another key than its tenant, contract and operation make": {"operation": "another"},
+    "of the kind 'made-up', which there is not": {"operation_kind": "made-up"},
+    "bears the stamp": {"stamp": "rb-another"},
+    "keeps another contract than the one that it names": {"contract_hash": "00" * 32},
+}
+
+
+@pytest.mark.requirement("L21")
+@pytest.mark.parametrize("said", [*PROPOSED])
+def test_a_proposal_that_was_forged_and_hashed_anew_is_found_by_what_is_made_of_it(said: str, house: House) -> None:
+    told = house.run(house.action())
+
+    def forge(event: Event) -> Event:
+        proposed = event.kind is EventKind.PROPOSED
+        return replace(event, data={**event.data, **PROPOSED[said]}) if proposed else event
+
+    altered(house.store, told.id, forge)
+    found = [fault.what for fault in audit(house.store).faults]
+    assert any(said in what for what in found), found
+
+
+@pytest.mark.parametrize(
+    ("subject", "name", "value"),
+    [
+        ("contract:ship", "mismatch", 9),
+        ("contract:ship", "sighted:0123456789abcdef", 1),
+        ("source:nowhere", "made-up", 1),
+        ("made-up", "verifier_error", 1),
+    ],
+)
+def test_a_counter_beyond_what_the_entries_can_have_counted_is_found(
+    subject: str, name: str, value: int, house: House
+) -> None:
+    house.run(house.action())
+    house.store._content.counts[TENANT, subject, name] = value
+    assert any(repr(name) in fault.what for fault in audit(house.store).faults if fault.code == "counter")
