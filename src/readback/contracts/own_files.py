@@ -35,19 +35,20 @@ _FOLDERS: Final[dict[str, None]] = {}
 def keep(path: str | Path, endings: Iterable[str] = ("",)) -> None:
     """Notes a file, which need not exist yet. `endings`: the files beside it that belong to it."""
     for ending in endings:
-        _note(_FILES, os.path.abspath(os.fspath(path) + ending))
+        _note(_FILES, os.fspath(path) + ending)
 
 
 def keep_folder(path: str | Path) -> None:
     """Notes a folder of which everything is Readback's own."""
-    _note(_FOLDERS, os.path.abspath(os.fspath(path)))
+    _note(_FOLDERS, os.fspath(path))
 
 
-def _note(kept: dict[str, None], named: str) -> None:
+def _note(kept: dict[str, None], path: str) -> None:
     try:
+        named = os.path.abspath(path)
         os.fsencode(named)
-    except UnicodeEncodeError:
-        return  # no file has such a name
+    except (UnicodeEncodeError, FileNotFoundError):
+        return  # no file has such a name, or the working folder was deleted and a name in it leads to no file
     if "\0" in named:
         return
     kept.pop(named, None)
