@@ -51,6 +51,14 @@ def test_contributing_is_one_page() -> None:
     assert len(text_of("CONTRIBUTING.md").splitlines()) <= CONTRIBUTING_LINES_MAX
 
 
+def test_each_decision_has_a_number_of_its_own_which_heads_it() -> None:
+    records = sorted((ROOT / "docs/adr").glob("*.md"))
+    numbers = [int(record.name[:4]) for record in records]
+    assert len(set(numbers)) == len(numbers) > 0
+    firsts = [record.read_text(encoding="utf-8").splitlines()[0] for record in records]
+    assert [first for first, number in zip(firsts, numbers, strict=True) if not first.startswith(f"# {number}. ")] == []
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_every_link_leads_somewhere(page: str) -> None:
     lost = []

@@ -172,15 +172,17 @@ def test_whoever_reads_for_long_keeps_it_long_and_no_thread_begins_at_each_commi
         return connect()
 
     monkeypatch.setattr(store._folding, "_connect", counted)
+    store._folding.hold()  # the schema may be long enough alone: no thread may measure the log beside a later commit
     store.append([large(0)])
     reader = apsw.Connection(str(path))
     reader.execute("BEGIN").execute("SELECT count(*) FROM event").fetchall()
+    store._folding.release()
     for number in range(1, 9):
         store.append([large(number)])
         store._folding.hold()
         store._folding.release()
     assert longest(path) < TOO_LONG
-    assert begun
+    assert len(begun) > 1
     assert all(later - earlier >= LONG // 2 for earlier, later in pairwise(begun))
     reader.close()
 
