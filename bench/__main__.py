@@ -2,6 +2,6 @@
 
 import sys
 
-from readback.commands.bench.main import run_bench
+from readback.bench.main import run_bench
 
 raise SystemExit(run_bench("--json" in sys.argv, "--gateway" in sys.argv))

@@ -29,7 +29,7 @@ from bench.side_by_side.machine import described, warning
 from bench.side_by_side.page import keep, table
 from bench.side_by_side.postgres import PostgresServer
 from readback import AsyncReadback, Readback
-from readback.commands.bench import workload
+from readback.bench import workload
 
 PAGE: Final = ROOT / "docs" / "performance.md"
 PACKAGE: Final = str(ROOT / "src" / "readback") + "/"
@@ -39,19 +39,20 @@ MODULES_SHOWN: Final = 14
 LOOP: Final = "the event loop"
 MAIN: Final = "main thread"
 PARTS: Final[Sequence[tuple[str, str]]] = (
-    ("adapters/store_", "the store: rows and statements; one after another, its commits"),
-    ("adapters/predicates_", "postconditions: the expression engine"),
+    ("stores/", "the store: rows and statements; one after another, its commits"),
+    ("adapters/cel/", "postconditions: the expression engine"),
     ("adapters/", "clock, ids, other adapters"),
     ("canon", "canonical JSON, digests, limits"),
-    ("ledger/", "leaf hashes"),
+    ("log/", "leaf hashes"),
     ("domain/", "values and decision tables"),
-    ("lifecycle/", "the stages and their order"),
+    ("engine/", "the stages and their order"),
     ("contracts/", "contracts"),
     ("readback-writer", "the writer's thread: rows, statements, commits"),
     ("readback-sequencer", "the sequencer's thread: places in the log"),
     ("readback-", "other threads"),
-    ("sdk/", "clients and drivers"),
-    ("commands/bench/", "the tool and the reader that are measured"),
+    ("client/", "clients"),
+    ("drivers/", "drivers"),
+    ("bench/", "the tool and the reader that are measured"),
 )
 """By the beginning of a module's path, or of a thread's name, the first that fits: what it is, in words."""
 

@@ -17,7 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
 
 from readback import Context, Readback, Reading, action
-from readback.sdk.systems import CommitToken, HttpExecutor, HttpSource
+from readback.systems import CommitToken, HttpExecutor, HttpSource
 
 
 class Prices(BaseHTTPRequestHandler):

@@ -17,7 +17,7 @@ from contextlib import closing
 from pathlib import Path
 
 from readback import Context, Readback, Reading, action, invariant_check
-from readback.sdk.systems import SqlExecutor, SqlSource
+from readback.systems import SqlExecutor, SqlSource
 
 folder = tempfile.TemporaryDirectory()
 bank = Path(folder.name) / "bank.db"

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 from readback import Context, Readback, Reading, action
-from readback.sdk.systems import FileExecutor, FileSource
+from readback.systems import FileExecutor, FileSource
 
 folder = tempfile.TemporaryDirectory()
 work = Path(folder.name) / "work"

@@ -18,8 +18,8 @@ from contextlib import closing
 from importlib.util import find_spec
 
 from readback import Context, Readback, Reading, action
-from readback.commands.demo.systems.launch import Systems
-from readback.sdk.systems import ImapSource, SmtpExecutor
+from readback.demo.systems.launch import Systems
+from readback.systems import ImapSource, SmtpExecutor
 
 if find_spec("aiosmtpd") is None or find_spec("pymap") is None:
     sys.exit("This example needs: pip install 'readback-ai[demo]'")

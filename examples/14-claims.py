@@ -17,7 +17,7 @@ from __future__ import annotations
 import tempfile
 
 from readback import Context, Readback, Reading, action
-from readback.domain.claim import ADVICE
+from readback.domain.action.claim import ADVICE
 
 bookings: dict[str, dict[str, object]] = {}
 lies = False

@@ -17,7 +17,7 @@ from __future__ import annotations
 import tempfile
 
 from readback import Context, Outcome, Readback, Reading, action
-from readback.domain.claim import REASONS, ClaimKind
+from readback.domain.action.claim import REASONS, ClaimKind
 from readback.testing.runtime_virtual import VirtualRuntime
 
 time = VirtualRuntime(seed=1)

@@ -30,7 +30,7 @@ orders: dict[str, str] = {}
 
 def readback(*args: str) -> tuple[int, str]:
     """The command line, in a process of its own; its exit code and what it printed."""
-    command = [sys.executable, "-m", "readback.commands.cli", *args]
+    command = [sys.executable, "-m", "readback.cli.cli", *args]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout.strip()
 

@@ -19,9 +19,9 @@ import tempfile
 from importlib.util import find_spec
 
 from readback import Outcome, Readback
-from readback.commands.demo.systems.launch import Systems
+from readback.demo.systems.launch import Systems
 from readback.recipes import CANDIDATES, timings_of, verified_mail
-from readback.sdk.systems import ImapSource, SmtpExecutor
+from readback.systems import ImapSource, SmtpExecutor
 from readback.testing.runtime_virtual import VirtualRuntime
 
 if find_spec("aiosmtpd") is None or find_spec("pymap") is None:

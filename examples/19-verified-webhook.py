@@ -20,7 +20,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from readback import Readback
 from readback.recipes import HttpReceipts, verified_webhook
-from readback.sdk.systems import HttpExecutor, HttpSource
+from readback.systems import HttpExecutor, HttpSource
 from readback.testing.runtime_virtual import VirtualRuntime
 
 

@@ -20,7 +20,7 @@ from contextlib import closing
 from pathlib import Path
 
 from readback import Readback
-from readback.sdk.files import contract_files
+from readback.client.files import contract_files
 
 PROGRAM = """\
 import sqlite3, sys

@@ -4,7 +4,7 @@
     scripts/mutants.sh sample          a fixed sample of each room, with a floor for it (make check)
     scripts/mutants.sh stages audit    the mutants of these rooms (see mutants_rooms.py)
     scripts/mutants.sh state reading   the mutants of these modules, with the diff of each survivor
-                                       (named as saga/moves in the domain, lifecycle/recover elsewhere)
+                                       (named as saga/moves in the domain, engine/stages/recover elsewhere)
 
 Why not mutmut, which is in the test dependencies' reach: it changes function bodies alone, and of those none
 that is decorated. Here the decisions are data (the recovery rows, the state machine, the depth of each class,

@@ -61,20 +61,20 @@ DOMAIN = Room(
 STAGES = Room(
     "stages",
     (
-        "lifecycle/validate.py",
-        "lifecycle/execute.py",
-        "lifecycle/verify.py",
-        "lifecycle/evaluate.py",
-        "lifecycle/recover.py",
-        "lifecycle/reverse.py",
-        "lifecycle/watch.py",
-        "lifecycle/schedule.py",
-        "lifecycle/approve.py",
-        "lifecycle/escalate.py",
-        "lifecycle/resume.py",
-        "lifecycle/people",
-        "lifecycle/claims",
-        "lifecycle/saga",
+        "engine/stages/validate.py",
+        "engine/stages/execute.py",
+        "engine/stages/verify.py",
+        "engine/stages/evaluate.py",
+        "engine/stages/recover.py",
+        "engine/stages/compensate.py",
+        "engine/stages/watch.py",
+        "engine/schedule.py",
+        "engine/stages/approve.py",
+        "engine/stages/escalate.py",
+        "engine/resume.py",
+        "engine/people",
+        "engine/claims",
+        "engine/saga",
     ),
     ("tests/lifecycle", "tests/expressions/test_language.py"),
     sample=40,
@@ -84,7 +84,7 @@ STAGES = Room(
 
 AUDIT = Room(
     "audit",
-    ("lifecycle/audit",),
+    ("audit/checks",),
     (
         "tests/cli/test_tampering.py",
         "tests/lifecycle/test_approvals.py",
@@ -111,10 +111,10 @@ AUDIT = Room(
 STORES = Room(
     "stores",
     (
-        "adapters/store_sqlite/writing.py",
-        "adapters/store_sqlite/work.py",
-        "adapters/store_sqlite/reading.py",
-        "adapters/store_sqlite/ready.py",
+        "stores/sqlite/transaction.py",
+        "stores/sqlite/commands.py",
+        "stores/sqlite/queries.py",
+        "stores/sqlite/due_queries.py",
     ),
     ("tests/store/test_conformance.py", "tests/store/test_sqlite_due.py", "tests/store/test_sqlite_faults.py"),
     sample=20,
@@ -125,11 +125,11 @@ STORES = Room(
 GATE = Room(
     "gate",
     (
-        "surfaces/mcp/gate.py",
-        "surfaces/mcp/verdict.py",
-        "surfaces/mcp/governed.py",
-        "surfaces/mcp/operations.py",
-        "surfaces/mcp/ungoverned.py",
+        "gateway/policy/gate.py",
+        "gateway/policy/results.py",
+        "gateway/policy/active_contracts.py",
+        "gateway/policy/operations.py",
+        "gateway/policy/ungoverned.py",
     ),
     (
         "tests/gateway/test_apart.py",
@@ -157,7 +157,7 @@ GATE = Room(
 
 SOURCES = Room(
     "sources",
-    ("adapters/source_files.py", "adapters/source_sql.py", "adapters/source_git", "adapters/source_http"),
+    ("systems/files/source.py", "systems/sql/source.py", "systems/git", "systems/http"),
     (
         "tests/adapters/test_source_files.py",
         "tests/adapters/test_source_lines.py",
@@ -179,7 +179,7 @@ ROOMS = (DOMAIN, STAGES, AUDIT, STORES, GATE, SOURCES)
 
 
 def label_of(path: Path) -> str:
-    """A module by its file: `state` or `saga/moves` in the domain, `lifecycle/recover` elsewhere."""
+    """A module by its file: `state` or `saga/moves` in the domain, `engine/stages/recover` elsewhere."""
     label = path.relative_to(SOURCE).with_suffix("").as_posix().removesuffix("/__init__")
     return label.removeprefix("domain/")
 

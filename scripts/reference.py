@@ -20,19 +20,18 @@ from pathlib import Path
 import click
 
 import readback
-from readback import recipes
-from readback.adapters.predicates_cel.functions import FUNCTIONS
-from readback.adapters.predicates_cel.moments import ACCESSORS
+from readback import recipes, systems
+from readback.adapters.cel.functions import FUNCTIONS
+from readback.adapters.cel.values.moments import ACCESSORS
 from readback.canon import limits
-from readback.citations import fault as trace_fault
-from readback.citations.codes import CHECKS
-from readback.citations.codes import CODES as TRACE_CODES
-from readback.commands.cli import COMMANDS, EXIT_CODES, main
-from readback.commands.meanings import CODES
+from readback.cli.actions.state_help import CODES
+from readback.cli.cli import COMMANDS, EXIT_CODES, main
+from readback.client.authoring.action import ActionDefinition
 from readback.contracts.options import APPROVAL_KEYS, EXECUTE_KEYS, OPTION_KEYS
 from readback.domain import errors
-from readback.domain.claim import ADVICE, REASONS, Claim
+from readback.domain.action.claim import ADVICE, REASONS, Claim
 from readback.domain.context import Context
+from readback.domain.contract.limits import TenantLimits
 from readback.domain.errors import anchor as errors_anchor
 from readback.domain.errors import citation as errors_citation
 from readback.domain.errors import claim as errors_claim
@@ -47,12 +46,12 @@ from readback.domain.errors import record as errors_record
 from readback.domain.errors import submission as errors_submission
 from readback.domain.grounding.report import FAULTS, OPEN_FAULTS
 from readback.domain.idempotency import KeyStatus
-from readback.domain.limits import TenantLimits
-from readback.domain.observation_signs import ObservationStatus
-from readback.ledger import fault
+from readback.domain.verification.observation_signs import ObservationStatus
+from readback.log import fault
 from readback.ports.predicates import ROOTS
-from readback.sdk import systems
-from readback.sdk.action import ActionDefinition
+from readback.traces.format import fault as trace_fault
+from readback.traces.format.codes import CHECKS
+from readback.traces.format.codes import CODES as TRACE_CODES
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -131,7 +130,7 @@ def _names() -> Iterator[str]:
         (f"`{name}`", first_sentence(getattr(readback, name))) for name in sorted(readback.__all__) if name[0] != "_"
     ]
     yield table(("name", "what it is"), [*rows, ("`__version__`", "The version of the package.")])
-    yield "From `readback.sdk.systems`, the built-in executors (which act) and sources (which read):\n"
+    yield "From `readback.systems`, the built-in executors (which act) and sources (which read):\n"
     yield table(("name", "what it is"), [(f"`{n}`", first_sentence(getattr(systems, n))) for n in systems.__all__])
     yield "From `readback.recipes`, ready actions of the usual shapes:\n"
     made = [n for n in recipes.__all__ if n[0].islower() or n in RECIPE_PARTS]
@@ -318,7 +317,7 @@ def _finer_codes() -> set[str]:
     own = {each.code for each in _tree(errors.ReadbackError)}
     found = set()
     for path in (ROOT / "src").rglob("*.py"):
-        if path.name == "ledger.py" or "demo" in path.parts:
+        if path.name == "log.py" or "demo" in path.parts:
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and _CODE.fullmatch(node.value):
@@ -382,13 +381,14 @@ def _tenant_limits() -> str:
 
 
 LIMITED = (
-    "canon.limits", "domain.watch", "domain.approval.binding", "domain.approval.approvers", "domain.belief.text",
-    "lifecycle.feedback.findings",
-    "domain.contract", "domain.reporting", "contracts.options", "contracts.durations",
-    "contracts.templates", "domain.saga.fold", "domain.saga.moves",
-    "lifecycle.schedule", "lifecycle.verify", "lifecycle.handed", "lifecycle.execute",
-    "lifecycle.run", "adapters.source_sql", "adapters.source_files", "adapters.source_imap", "adapters.executor_smtp",
-    "adapters.executor_sql", "citations.limits", "domain.grounding.report",
+    "canon.limits", "domain.contract.watch", "domain.contract.approval", "domain.contract.approvers",
+    "domain.belief.text",
+    "audit.feedback.findings",
+    "domain.contract.contract", "domain.outcome.reporting", "contracts.options", "contracts.durations",
+    "contracts.templates", "domain.saga.fold", "domain.saga.planner",
+    "engine.schedule", "engine.stages.verify", "engine.values.reader_results", "engine.stages.execute",
+    "engine.run", "systems.sql.source", "systems.files.source", "systems.mail.source", "systems.mail.executor",
+    "systems.sql.executor", "traces.format.limits", "domain.grounding.report",
 )  # fmt: skip
 """The modules whose limits a user can meet."""
 _LIMIT = re.compile(r"^[A-Z][A-Z_]*_(MAX|MAX_[A-Z]+|FIRST_US|MARGIN_US|KEPT_US|GRACE_US)$")

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 
-from readback.commands.meanings import MEANINGS, WHY_OPEN
+from readback.cli.actions.state_help import MEANINGS, WHY_OPEN
 from readback.domain import side_effect, verdict
 from readback.domain.discrepancy import DISCREPANCIES
 from readback.domain.finding import Finding
 from readback.domain.kind import Kind
-from readback.domain.reading import Presence
+from readback.domain.outcome.reporting import MODEL_STATUS, USER_STATUS
 from readback.domain.recovery.rule import DOMAINS, Condition, Row
 from readback.domain.recovery.table import DEFAULT_TABLE, EFFECTS
-from readback.domain.reporting import MODEL_STATUS, USER_STATUS
 from readback.domain.side_effect import DEPTHS, Depth
 from readback.domain.state import NOT_ATTEMPTED, STATUS, TERMINAL, TRANSITIONS, State, StatusRow
+from readback.domain.verification.reading import Presence
 from scripts.reference_markdown import meanings, prose, span, table, vocabulary, words, yes
 
 

@@ -17,8 +17,8 @@ from psycopg import sql
 
 from bench.against.slices import Batched, serve_batches
 from readback import Readback, bootstrap
-from readback.commands.bench import workload
-from readback.ports.store import Append, AppendResult, LedgerStore
+from readback.bench import workload
+from readback.ports.storage.store import Append, AppendResult, LedgerStore
 
 KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "action": ("action_id",),

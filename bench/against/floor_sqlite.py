@@ -11,8 +11,8 @@ from pathlib import Path
 
 from bench.against.slices import Batched, serve_batches, sqlite_path
 from readback import bootstrap
-from readback.commands.bench.floor import Floor
-from readback.commands.bench.measure import capture
+from readback.bench.floor import Floor
+from readback.bench.measure import capture
 
 
 @contextmanager

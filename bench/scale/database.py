@@ -15,7 +15,7 @@ from bench.scale.filling import US, filled
 from bench.scale.records import Database
 from bench.side_by_side.postgres import PostgresServer
 from readback import bootstrap
-from readback.ports.store import LedgerStore
+from readback.ports.storage.store import LedgerStore
 
 PLACED_AT_ONCE: Final = 4_096
 WARM: Final = 64

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from readback.commands.bench import workload
-from readback.ports.store import LedgerStore
-from readback.sdk.async_client import AsyncReadback
+from readback.bench import workload
+from readback.client.async_client import AsyncReadback
+from readback.ports.storage.store import LedgerStore
 
 WIDTH: Final = 256
 """How many are in flight meanwhile."""

@@ -11,9 +11,9 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Final
 
-from readback.domain.action import Action
-from readback.domain.contract import Contract
-from readback.lifecycle.schedule import first_look_due, poll_due, timing
+from readback.domain.action.action import Action
+from readback.domain.contract.contract import Contract
+from readback.engine.schedule import first_look_due, poll_due, timing
 
 SEED: Final = 20
 SIMULATED: Final = 20_000

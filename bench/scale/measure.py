@@ -23,11 +23,11 @@ from bench.scale.database import measured_on_postgres
 from bench.scale.filling import US, WIDTH, filled
 from bench.scale.records import Beside, Database, Look, Measured, Sizes, Waiting
 from readback import Readback, Reading, action, bootstrap
-from readback.commands.bench import workload
+from readback.audit.evidence.attest import Authority, key_of
+from readback.audit.evidence.sealed import prove_sealed
+from readback.bench import workload
 from readback.domain.context import Context
-from readback.lifecycle.evidence.attest import Authority, key_of
-from readback.lifecycle.evidence.sealed import prove_sealed
-from readback.ports.store import LedgerStore
+from readback.ports.storage.store import LedgerStore
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 
@@ -188,7 +188,7 @@ def waited(folder: Path, actions: int, tenants: int) -> Waiting:
         store.release("worker")
     finally:
         store.close()
-    command = [sys.executable, "-m", "readback.commands.bench.waiting", url, pending.id]
+    command = [sys.executable, "-m", "readback.bench.waiting", url, pending.id]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
     return Waiting(actions, tenants, due_us, next_us, lease_us, json.loads(done.stdout)["rss_mb"])
 

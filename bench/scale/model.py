@@ -14,7 +14,7 @@ from typing import Final
 from bench.scale.landing import Looked
 from bench.scale.laws import HASH_LINE_BYTES, LAWS, fitted, path_length
 from bench.scale.records import Database, Measured
-from readback.domain.cadence import ENTRIES_DEFAULT, SECONDS_DEFAULT
+from readback.domain.records.seal_schedule import ENTRIES_DEFAULT, SECONDS_DEFAULT
 
 DAY_S: Final = 86_400
 YEAR_DAYS: Final = 365

@@ -15,8 +15,8 @@ from bench.scale.laws import growths, predictions
 from bench.scale.model import Machine, bounds, capacities, each_action
 from bench.scale.placing import SKEWS, TENANTS, placed
 from bench.scale.records import Measured
-from readback.commands.bench import workload
-from readback.domain.contract import Contract
+from readback.bench import workload
+from readback.domain.contract.contract import Contract
 
 PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "scale.md"
 SERVER_CORES: Final = (1, 2, 4, 8, 16)

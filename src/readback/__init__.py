@@ -29,94 +29,94 @@ from typing import TYPE_CHECKING  # noqa: E402 - see above
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from readback.contracts.conditions import postcondition
-    from readback.contracts.hands import reader
-    from readback.contracts.verifiers import invariant_check, read_after_write
-    from readback.domain.approval.binding import ApprovalToken, Approver
+    from readback.client.approving import ApprovalRequest, ApproverKey
+    from readback.client.async_client import AsyncReadback
+    from readback.client.authoring.action import action
+    from readback.client.authoring.contract_keys import Policy, Timing
+    from readback.client.authoring.verified import arg, verified
+    from readback.client.client import Readback
+    from readback.client.in_use import use
+    from readback.client.proposal import Proposal, UnusedProposalWarning
+    from readback.client.step import SagaStep, from_step
+    from readback.contracts.functions.callables import reader
+    from readback.contracts.functions.conditions import postcondition
+    from readback.contracts.functions.verifiers import invariant_check, read_after_write
+    from readback.decisions.model.verification import VerificationResult
+    from readback.delegations.api import delegation, delegation_hook
+    from readback.delegations.model.record import Delegated
+    from readback.delegations.model.turn import Turn
+    from readback.domain.action.claim import Claim
     from readback.domain.belief.run import Belief
-    from readback.domain.claim import Claim
     from readback.domain.context import Context
-    from readback.domain.decision.verification import VerificationResult
-    from readback.domain.delegation.record import Delegated
-    from readback.domain.delegation.turn import Turn
+    from readback.domain.contract.approval import ApprovalToken, Approver
+    from readback.domain.contract.limits import TenantLimits
     from readback.domain.discrepancy import Discrepancy
     from readback.domain.errors import NotVerifiedError, ReadbackError
     from readback.domain.kind import Kind
-    from readback.domain.limits import TenantLimits
-    from readback.domain.message import Message
-    from readback.domain.observation import Observation, ObservationStatus
-    from readback.domain.outcome import JudgedPostcondition, Outcome
-    from readback.domain.planning import Planning
-    from readback.domain.reading import Lookup, Reading
+    from readback.domain.outcome.outcome import JudgedPostcondition, Outcome
+    from readback.domain.outcome.planning import Planning
+    from readback.domain.records.message import Message
+    from readback.domain.records.subscriber import Subscriber
     from readback.domain.saga.outcome import SagaOutcome, StepOutcome
     from readback.domain.side_effect import Consistency, Independence, SideEffect
     from readback.domain.state import State
-    from readback.domain.subscriber import Subscriber
     from readback.domain.verdict import Attribution, Level, Verdict, Why
-    from readback.sdk.action import action
-    from readback.sdk.approving import ApprovalRequest, ApproverKey
-    from readback.sdk.async_client import AsyncReadback
-    from readback.sdk.client import Readback
-    from readback.sdk.contract_keys import Policy, Timing
-    from readback.sdk.delegating import delegation, delegation_hook
-    from readback.sdk.in_use import use
-    from readback.sdk.proposal import Proposal, UnusedProposalWarning
-    from readback.sdk.step import SagaStep, from_step
-    from readback.sdk.verified import arg, verified
+    from readback.domain.verification.observation import Observation, ObservationStatus
+    from readback.domain.verification.reading import Lookup, Reading
 
 _HOMES = {
-    "ApprovalRequest": "readback.sdk.approving",
-    "ApprovalToken": "readback.domain.approval.binding",
-    "Approver": "readback.domain.approval.binding",
-    "ApproverKey": "readback.sdk.approving",
-    "AsyncReadback": "readback.sdk.async_client",
+    "ApprovalRequest": "readback.client.approving",
+    "ApprovalToken": "readback.domain.contract.approval",
+    "Approver": "readback.domain.contract.approval",
+    "ApproverKey": "readback.client.approving",
+    "AsyncReadback": "readback.client.async_client",
     "Attribution": "readback.domain.verdict",
     "Belief": "readback.domain.belief.run",
-    "Claim": "readback.domain.claim",
+    "Claim": "readback.domain.action.claim",
     "Consistency": "readback.domain.side_effect",
     "Context": "readback.domain.context",
-    "Delegated": "readback.domain.delegation.record",
+    "Delegated": "readback.delegations.model.record",
     "Discrepancy": "readback.domain.discrepancy",
     "Independence": "readback.domain.side_effect",
-    "JudgedPostcondition": "readback.domain.outcome",
+    "JudgedPostcondition": "readback.domain.outcome.outcome",
     "Kind": "readback.domain.kind",
     "Level": "readback.domain.verdict",
-    "Lookup": "readback.domain.reading",
-    "Message": "readback.domain.message",
+    "Lookup": "readback.domain.verification.reading",
+    "Message": "readback.domain.records.message",
     "NotVerifiedError": "readback.domain.errors",
-    "Observation": "readback.domain.observation",
-    "ObservationStatus": "readback.domain.observation",
-    "Outcome": "readback.domain.outcome",
-    "Planning": "readback.domain.planning",
-    "Policy": "readback.sdk.contract_keys",
-    "Proposal": "readback.sdk.proposal",
-    "Readback": "readback.sdk.client",
+    "Observation": "readback.domain.verification.observation",
+    "ObservationStatus": "readback.domain.verification.observation",
+    "Outcome": "readback.domain.outcome.outcome",
+    "Planning": "readback.domain.outcome.planning",
+    "Policy": "readback.client.authoring.contract_keys",
+    "Proposal": "readback.client.proposal",
+    "Readback": "readback.client.client",
     "ReadbackError": "readback.domain.errors",
-    "Reading": "readback.domain.reading",
+    "Reading": "readback.domain.verification.reading",
     "SagaOutcome": "readback.domain.saga.outcome",
-    "SagaStep": "readback.sdk.step",
+    "SagaStep": "readback.client.step",
     "SideEffect": "readback.domain.side_effect",
     "State": "readback.domain.state",
     "StepOutcome": "readback.domain.saga.outcome",
-    "Subscriber": "readback.domain.subscriber",
-    "TenantLimits": "readback.domain.limits",
-    "Timing": "readback.sdk.contract_keys",
-    "Turn": "readback.domain.delegation.turn",
-    "UnusedProposalWarning": "readback.sdk.proposal",
+    "Subscriber": "readback.domain.records.subscriber",
+    "TenantLimits": "readback.domain.contract.limits",
+    "Timing": "readback.client.authoring.contract_keys",
+    "Turn": "readback.delegations.model.turn",
+    "UnusedProposalWarning": "readback.client.proposal",
     "Verdict": "readback.domain.verdict",
-    "VerificationResult": "readback.domain.decision.verification",
+    "VerificationResult": "readback.decisions.model.verification",
     "Why": "readback.domain.verdict",
-    "action": "readback.sdk.action",
-    "arg": "readback.sdk.verified",
-    "delegation": "readback.sdk.delegating",
-    "delegation_hook": "readback.sdk.delegating",
-    "from_step": "readback.sdk.step",
-    "invariant_check": "readback.contracts.verifiers",
-    "postcondition": "readback.contracts.conditions",
-    "read_after_write": "readback.contracts.verifiers",
-    "reader": "readback.contracts.hands",
-    "use": "readback.sdk.in_use",
-    "verified": "readback.sdk.verified",
+    "action": "readback.client.authoring.action",
+    "arg": "readback.client.authoring.verified",
+    "delegation": "readback.delegations.api",
+    "delegation_hook": "readback.delegations.api",
+    "from_step": "readback.client.step",
+    "invariant_check": "readback.contracts.functions.verifiers",
+    "postcondition": "readback.contracts.functions.conditions",
+    "read_after_write": "readback.contracts.functions.verifiers",
+    "reader": "readback.contracts.functions.callables",
+    "use": "readback.client.in_use",
+    "verified": "readback.client.authoring.verified",
 }
 
 __all__ = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from readback.commands.start import main
+from readback.cli.main import main
 
 if __name__ == "__main__":
     main()

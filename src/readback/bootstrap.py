@@ -7,38 +7,22 @@ from typing import TYPE_CHECKING, Final
 from readback.canon import Json
 from readback.config import Settings, secret_at, settings, shown
 from readback.domain.errors import SettingsError
-from readback.domain.subscriber import Subscriber
+from readback.domain.records.subscriber import Subscriber
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from readback.adapters.executor_command import CommandExecutor as CommandExecutor
-    from readback.adapters.executor_files import FileExecutor as FileExecutor
-    from readback.adapters.executor_http import HttpExecutor as HttpExecutor
-    from readback.adapters.executor_s3 import S3Executor as S3Executor
-    from readback.adapters.executor_smtp import SmtpExecutor as SmtpExecutor
-    from readback.adapters.executor_sql import SqlExecutor as SqlExecutor
-    from readback.adapters.near_files import NearFiles
-    from readback.adapters.source_command import CommandSource as CommandSource
-    from readback.adapters.source_files import FileSource as FileSource
-    from readback.adapters.source_git import GitSource as GitSource
-    from readback.adapters.source_http import CommitToken as CommitToken
-    from readback.adapters.source_http import HttpSource as HttpSource
-    from readback.adapters.source_imap import ImapSource as ImapSource
-    from readback.adapters.source_s3 import S3Source as S3Source
-    from readback.adapters.source_sql import SqlSource as SqlSource
-    from readback.adapters.source_tables import TablesSource as TablesSource
     from readback.ports.anchor import Anchor
-    from readback.ports.export import Links, Tiles
     from readback.ports.predicates import PredicateEngine
     from readback.ports.runtime import Runtime
     from readback.ports.scripts import ScriptEngine
     from readback.ports.signer import LogSigner, Signer
     from readback.ports.sink import Sink
-    from readback.ports.store import LedgerStore
-    from readback.ports.wakeups import Wakeups
+    from readback.ports.storage.export import Links, Tiles
+    from readback.ports.storage.store import LedgerStore
+    from readback.ports.storage.wakeups import Wakeups
 
 __all__ = [
     "Settings",
@@ -53,7 +37,6 @@ __all__ = [
     "links",
     "log_key",
     "log_key_in_use",
-    "near_files",
     "new_tiles",
     "next_log_key",
     "operator_sink",
@@ -76,36 +59,6 @@ __all__ = [
 
 _engines: list[PredicateEngine] = []
 
-_SYSTEMS = {
-    "CommandExecutor": "executor_command",
-    "CommandSource": "source_command",
-    "CommitToken": "source_http",
-    "FileExecutor": "executor_files",
-    "FileSource": "source_files",
-    "GitSource": "source_git",
-    "TablesSource": "source_tables",
-    "HttpExecutor": "executor_http",
-    "HttpSource": "source_http",
-    "ImapSource": "source_imap",
-    "S3Executor": "executor_s3",
-    "S3Source": "source_s3",
-    "SmtpExecutor": "executor_smtp",
-    "SqlExecutor": "executor_sql",
-    "SqlSource": "source_sql",
-}
-"""The built-in sources and executors, by the adapter that has them; `readback.sdk.systems` shows them to users."""
-
-
-def __getattr__(name: str) -> object:
-    """A built-in source or executor, imported when it is first asked for."""
-    home = _SYSTEMS.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(f"readback.adapters.{home}"), name)
-
-
 MEMORY_URL: Final = "memory:"
 """A ledger in this process's memory: it ends with the client, and no other process sees it."""
 
@@ -118,7 +71,7 @@ def store(url: str, *, read_only: bool = False) -> LedgerStore:
     scheme = url.partition(":")[0]
     if scheme in ("postgresql", "postgres"):
         try:
-            from readback.adapters.store_postgres import open_postgres_store
+            from readback.stores.postgres import open_postgres_store
         except ModuleNotFoundError as error:
             raise SettingsError(
                 f"What serves {scheme!r} URLs is not installed ({error.name}).",
@@ -131,7 +84,7 @@ def store(url: str, *, read_only: bool = False) -> LedgerStore:
         return MemoryStore()
     if scheme != "sqlite":
         raise _unserved(url)
-    from readback.adapters.store_sqlite import open_sqlite_store
+    from readback.stores.sqlite import open_sqlite_store
 
     return open_sqlite_store(url, read_only=read_only)
 
@@ -153,8 +106,8 @@ def backup(url: str, out: Path, progress: Callable[[int, int], None]) -> None:
 
     `progress` is called with how much is done, and how much there is.
     """
-    from readback.adapters.store_sqlite.copying import copy_ledger
-    from readback.adapters.store_sqlite.store import BUSY_TIMEOUT_MS, path_of
+    from readback.stores.sqlite.backup import copy_ledger
+    from readback.stores.sqlite.store import BUSY_TIMEOUT_MS, path_of
 
     copy_ledger(path_of(_file_url(url)), out, BUSY_TIMEOUT_MS, progress)
 
@@ -163,8 +116,8 @@ def standing_by(
     backup: Path, url: str, progress: Callable[[int, int], None]
 ) -> AbstractContextManager[tuple[str, Callable[[], None]]]:
     """The URL of a copy of a backup beside where a ledger is to stand, and what puts it there. Raises RestoreError."""
-    from readback.adapters.store_sqlite.copying import standing_by
-    from readback.adapters.store_sqlite.store import path_of
+    from readback.stores.sqlite.backup import standing_by
+    from readback.stores.sqlite.store import path_of
 
     return standing_by(backup, path_of(_file_url(url)), progress)
 
@@ -200,14 +153,14 @@ def wakeups(store: LedgerStore, runtime: Runtime) -> Wakeups:
     address = getattr(store, "address", None)
     if address is not None:
         try:
-            from readback.adapters.wakeups_procrastinate import ProcrastinateWakeups
+            from readback.stores.wakeups.procrastinate_queue import ProcrastinateWakeups
         except ImportError as error:
             raise SettingsError(
                 f"Workers on PostgreSQL need {error.name}, which is not installed.",
                 remedy="Install it: pip install 'readback-ai[postgres]'.",
             ) from error
         return ProcrastinateWakeups(store, runtime, address.url, address.schema)
-    from readback.adapters.wakeups_embedded import EmbeddedWakeups
+    from readback.stores.wakeups.embedded import EmbeddedWakeups
 
     return EmbeddedWakeups(store, runtime)
 
@@ -215,7 +168,7 @@ def wakeups(store: LedgerStore, runtime: Runtime) -> Wakeups:
 def predicate_engine() -> PredicateEngine:
     """The expression language, one engine for the process."""
     if not _engines:
-        from readback.adapters.predicates_cel import CelPredicates
+        from readback.adapters.cel import CelPredicates
 
         _engines.append(CelPredicates())
     return _engines[0]
@@ -223,7 +176,7 @@ def predicate_engine() -> PredicateEngine:
 
 def fallback(store: LedgerStore, record: dict[str, Json]) -> str:
     """Where a record goes that the ledger did not take; says where that was."""
-    from readback.adapters.sink_fallback import write_fallback
+    from readback.adapters.sinks.fallback import write_fallback
 
     return write_fallback(getattr(store, "path", None), record)
 
@@ -232,21 +185,21 @@ def sink(subscriber: Subscriber, runtime: Runtime) -> Sink:
     """Where a subscriber is told. Raises SettingsError."""
     timeout_s = subscriber.timeout_s
     if subscriber.webhook:
-        from readback.adapters.sink_webhook import WebhookSink
+        from readback.adapters.sinks.webhook import WebhookSink
 
         secret = secret_at(subscriber.secret)
         return WebhookSink(subscriber.webhook, secret, now_us=runtime.now_us, timeout_s=timeout_s)
     if subscriber.command:
-        from readback.adapters.sink_command import CommandSink
+        from readback.adapters.sinks.command import CommandSink
 
         return CommandSink(subscriber.command, timeout_s=timeout_s)
     if subscriber.tell is not None:
-        from readback.adapters.sink_callable import CallableSink
+        from readback.adapters.sinks.callable import CallableSink
 
         return CallableSink(subscriber.tell, timeout_s=timeout_s)
     from pathlib import Path
 
-    from readback.adapters.sink_file import FileSink
+    from readback.adapters.sinks.file import FileSink
 
     return FileSink(Path(subscriber.file).expanduser())
 
@@ -258,7 +211,7 @@ def operator_sink(store: LedgerStore) -> Sink | None:
         return None
     from pathlib import Path
 
-    from readback.adapters.sink_file import OPERATOR_SUFFIX, FileSink
+    from readback.adapters.sinks.file import OPERATOR_SUFFIX, FileSink
 
     return FileSink(Path(f"{path}{OPERATOR_SUFFIX}"))
 
@@ -286,14 +239,14 @@ def approver_key(path: Path, passphrase: str) -> Signer:
 
 def create_log_key(path: Path, name: str) -> LogSigner:
     """A fresh key of a log in a new file of its owner's alone. `name` "" makes one. Raises SettingsError."""
-    from readback.adapters.signer_log import create_log_key
+    from readback.adapters.log.signer_log import create_log_key
 
     return create_log_key(path, name)
 
 
 def log_key(path: Path) -> LogSigner:
     """The key of a log in a file. Raises SettingsError where others may read it, or it holds none."""
-    from readback.adapters.signer_log import open_log_key
+    from readback.adapters.log.signer_log import open_log_key
 
     return open_log_key(path)
 
@@ -313,19 +266,19 @@ def anchor(url: str, secret: str = "") -> Anchor:
 def _anchor(url: str, secret: str) -> Anchor:
     match url.partition(":")[0]:
         case "file":
-            from readback.adapters.anchor_file import file_anchor
+            from readback.adapters.log.anchor_file import file_anchor
 
             return file_anchor(url)
         case "git+file":
-            from readback.adapters.anchor_git import git_anchor
+            from readback.adapters.log.anchor_git import git_anchor
 
             return git_anchor(url)
         case "https" | "http":
-            from readback.adapters.anchor_http import http_anchor
+            from readback.adapters.log.anchor_http import http_anchor
 
             return http_anchor(url, secret_at(secret).decode("utf-8", "replace") if secret else "")
         case "witness+https" | "witness+http":
-            from readback.adapters.anchor_witness import witness_anchor
+            from readback.adapters.log.anchor_witness import witness_anchor
 
             return witness_anchor(url, verify_signature)
         case scheme:
@@ -337,7 +290,7 @@ def _anchor(url: str, secret: str) -> Anchor:
 
 def next_log_key(path: Path, name: str) -> tuple[LogSigner, Path]:
     """The key that is to follow the one in a file, and where it is. Raises SettingsError."""
-    from readback.adapters.signer_log import next_key
+    from readback.adapters.log.signer_log import next_key
 
     return next_key(path, name)
 
@@ -346,58 +299,51 @@ def log_key_in_use(path: Path, *, alone: bool = False) -> AbstractContextManager
     """While the key of a log in a file signs, no other one follows it; `alone`: for whoever lets one follow it. Raises
     SettingsError, also where one is about to follow.
     """
-    from readback.adapters.signer_log import in_use
+    from readback.adapters.log.signer_log import in_use
 
     return in_use(path, alone=alone)
 
 
 def take_over(path: Path, beside: Path) -> None:
     """Puts a new key of a log in the old one's place. Raises SettingsError."""
-    from readback.adapters.signer_log import take_over
+    from readback.adapters.log.signer_log import take_over
 
     take_over(path, beside)
 
 
 def rotations_of(path: Path) -> Path:
     """Where it is written which keys came before the one in this file."""
-    from readback.adapters.signer_log import ROTATIONS_SUFFIX
+    from readback.adapters.log.signer_log import ROTATIONS_SUFFIX
 
     return path.with_name(path.name + ROTATIONS_SUFFIX)
 
 
 def new_tiles(folder: Path) -> Tiles:
     """An empty folder for an exported log. Raises UsageError where it holds something."""
-    from readback.adapters.tiles_folder import new_folder
+    from readback.adapters.log.tiles_folder import new_folder
 
     return new_folder(folder)
 
 
 def tiles(folder: Path) -> Tiles:
     """The folder of an exported log. Raises UsageError where it is not there."""
-    from readback.adapters.tiles_folder import old_folder
+    from readback.adapters.log.tiles_folder import old_folder
 
     return old_folder(folder)
-
-
-def near_files() -> NearFiles:
-    """What is known of where files lie: nothing yet."""
-    from readback.adapters.near_files import NearFiles
-
-    return NearFiles()
 
 
 def tiles_alone(folder: Path) -> AbstractContextManager[Tiles]:
     """The folder of a log that is gone on with, made where it is not there: nobody else who goes on with it has it
     meanwhile. Raises UsageError, or StoreLockedError.
     """
-    from readback.adapters.tiles_folder import alone
+    from readback.adapters.log.tiles_folder import alone
 
     return alone(folder)
 
 
 def links() -> Links:
     """What the check of an exported log remembers, in flat memory."""
-    from readback.adapters.links_temporary import TemporaryLinks
+    from readback.adapters.log.spill_index import TemporaryLinks
 
     return TemporaryLinks()
 
@@ -410,8 +356,8 @@ def keep_file(path: Path, data: bytes, *, private: bool = False) -> None:
 
 def script_engine(now_us: Callable[[], int]) -> ScriptEngine:
     """What runs verifiers' scripts; nothing is started before the first. `now_us`: the time that they are told."""
-    from readback.adapters.script_host import WorldHost
-    from readback.adapters.script_monty import MontyEngine
+    from readback.adapters.scripts.host import WorldHost
+    from readback.adapters.scripts.monty import MontyEngine
 
     return MontyEngine(lambda allow, limits: WorldHost(allow, limits, now_us))
 
@@ -420,14 +366,14 @@ def written_file(path: Path, *, private: bool = False) -> AbstractContextManager
     """A file that is written piece by piece, and stands there whole or not at all; a device or a pipe stays one. Raises
     StoreError. `private`: a new one is its owner's alone, as the ledger is.
     """
-    from readback.adapters.tiles_folder import written
+    from readback.adapters.log.tiles_folder import written
 
     return written(path, private=private)
 
 
 def kept_file(path: Path, bytes_max: int) -> bytes | None:
     """What a plain file holds, or None where there is none. Raises LogFormatError for a larger one, else StoreError."""
-    from readback.adapters.tiles_folder import take
+    from readback.adapters.log.tiles_folder import take
 
     return take(path, bytes_max)
 

@@ -19,13 +19,13 @@ from urllib.parse import unquote
 
 from readback.canon.digest import sha256_hex
 from readback.canon.frozen import dataclass
-from readback.contracts.own_files import LEDGER_ENDINGS, keep, keep_folder
-from readback.domain.approval.approvers import approvers_of
-from readback.domain.approval.binding import Approver
-from readback.domain.cadence import SEAL_DEFAULT, Cadence, cadence_of
+from readback.contracts.documents.own_files import LEDGER_ENDINGS, keep, keep_folder
+from readback.domain.contract.approval import Approver
+from readback.domain.contract.approvers import approvers_of
+from readback.domain.contract.limits import NO_LIMITS, Limits, limits_of
 from readback.domain.errors import SettingsError
-from readback.domain.limits import NO_LIMITS, Limits, limits_of
-from readback.domain.subscriber import FALLBACK, Subscriber, subscriber_of, subscribers_of
+from readback.domain.records.seal_schedule import SEAL_DEFAULT, Cadence, cadence_of
+from readback.domain.records.subscriber import FALLBACK, Subscriber, subscriber_of, subscribers_of
 
 URL_DEFAULT: Final = "sqlite:///readback.db"
 SQLITE_PREFIX: Final = "sqlite:///"

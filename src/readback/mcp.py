@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 try:
-    from readback.surfaces.mcp.gateway import Gateway
-    from readback.surfaces.mcp.own_server import InProcess
-    from readback.surfaces.mcp.own_server import verified_server as verify_server
-    from readback.surfaces.mcp.upstream import Upstream
+    from readback.gateway.embedded import InProcess
+    from readback.gateway.embedded import verified_server as verify_server
+    from readback.gateway.gateway import Gateway
+    from readback.gateway.upstream.upstream import Upstream
 except ModuleNotFoundError as error:  # said in its own kind, which whoever asks whether the extra is there looks for
     raise ModuleNotFoundError(
         f"readback.mcp needs the extra `mcp`: pip install 'readback-ai[mcp]'. ({error})", name=error.name

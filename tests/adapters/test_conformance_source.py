@@ -9,10 +9,10 @@ import pytest
 
 from readback.canon.frozen import settle
 from readback.domain.errors import ReaderFailedError
-from readback.domain.reading import Reading
-from readback.ports.acting import Source
-from readback.testing import conformance_source as rules
-from readback.testing.conformance_source import SOURCE_RULES, Rule
+from readback.domain.verification.reading import Reading
+from readback.ports.handlers import Source
+from readback.testing.conformance import source as rules
+from readback.testing.conformance.source import SOURCE_RULES, Rule
 
 
 class Honest:

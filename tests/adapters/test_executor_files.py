@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from readback.adapters.executor_files import STAMP_ATTRIBUTE, FileExecutor
 from readback.domain.context import Context
 from readback.domain.errors import SandboxEscapeError, ToolError
+from readback.systems.files.executor import FileExecutor
+from readback.systems.files.sandboxed_paths import STAMP_ATTRIBUTE
 
 CTX = Context("a-1", "acme", "agent:ops", "write a", "file/a", "key-1", "stamp-1")
 

@@ -14,14 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from readback.adapters.executor_files import FileExecutor, FileWorkspace
-from readback.adapters.executor_files import journal as journals
-from readback.adapters.source_files import FileSource
 from readback.canon import Json
 from readback.domain.context import Context
 from readback.domain.errors import NotDispatchedError, SandboxEscapeError, ToolError, UsageError
-from readback.domain.reading import Presence
-from readback.ports.acting import Staged
+from readback.domain.verification.reading import Presence
+from readback.ports.handlers import Staged
+from readback.systems.files import journal as journals
+from readback.systems.files.executor import FileExecutor
+from readback.systems.files.source import FileSource
+from readback.systems.files.workspace import FileWorkspace
 
 CTX = Context("a-1", "acme", "agent:ops", "write a", "file/a", "key-1", "stamp-1")
 
@@ -392,7 +393,7 @@ def test_no_file_stays_open(files: FileExecutor) -> None:
 
 PROGRAM = """
 import os, sys
-from readback.adapters.executor_files import FileExecutor
+from readback.systems.files.executor import FileExecutor
 from readback.domain.context import Context
 work = FileExecutor(sys.argv[1]).workspace(Context('a', 't', 'p', 'o', 'x', 'k', 's'))
 work.write_text('a.txt', 'new')

@@ -10,7 +10,6 @@ from contextlib import suppress
 
 import pytest
 
-from readback.adapters.executor_http import HttpExecutor
 from readback.canon.limits import EVIDENCE_MAX_BYTES
 from readback.domain.context import Context
 from readback.domain.errors import (
@@ -22,7 +21,8 @@ from readback.domain.errors import (
     UnsupportedValueError,
     UsageError,
 )
-from readback.domain.observation import ObservationStatus, normalise, normalise_exception
+from readback.domain.verification.observation import ObservationStatus, normalise, normalise_exception
+from readback.systems.http.executor import HttpExecutor
 from tests.adapters.web import Said, Web, serving
 
 CTX = Context("a-1", "acme", "agent:ops", "ship o-1", "order/o-1", "key-1", "stamp-1")

@@ -16,8 +16,7 @@ import pytest
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, Session
 
-from readback.adapters.executor_smtp import SmtpExecutor
-from readback.commands.demo.systems.launch import Systems
+from readback.demo.systems.launch import Systems
 from readback.domain.context import Context
 from readback.domain.errors import (
     ArgumentError,
@@ -28,7 +27,8 @@ from readback.domain.errors import (
     ToolTimeoutError,
     UsageError,
 )
-from readback.domain.observation import ObservationStatus, normalise
+from readback.domain.verification.observation import ObservationStatus, normalise
+from readback.systems.mail.executor import SmtpExecutor
 from tests.demo.waiting import eventually
 
 SHOP, ANA, BEN, NOBODY = "shop@acme.example", "ana@acme.example", "ben@acme.example", "nobody@acme.example"

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from readback.adapters.executor_sql import ROWS_MAX, SqlExecutor, SqlStaged
 from readback.canon import Json
 from readback.domain.context import Context
 from readback.domain.errors import NotDispatchedError, ReaderTypeError, ToolError, UsageError
-from readback.domain.reading import Presence
-from readback.ports.acting import Staged
+from readback.domain.verification.reading import Presence
+from readback.ports.handlers import Staged
+from readback.systems.sql.executor import ROWS_MAX, SqlExecutor, SqlStaged
 
 CTX = Context("a-1", "acme", "agent:ops", "pay o-1", "account/1", "key-1", "stamp-1")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from readback.adapters.near_files import NearFiles
+from readback.systems.files.local_disk import NearFiles
 
 pytestmark = pytest.mark.requirement("FILE-glance")
 

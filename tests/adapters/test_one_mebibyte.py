@@ -22,27 +22,27 @@ from pathlib import Path
 
 import pytest
 
-from readback.adapters.executor_command import CommandExecutor
-from readback.adapters.executor_files import FileExecutor
-from readback.adapters.executor_http import HttpExecutor
-from readback.adapters.executor_smtp import SmtpExecutor
-from readback.adapters.executor_sql import SqlExecutor
-from readback.adapters.source_command import CommandSource
-from readback.adapters.source_files import FileSource
-from readback.adapters.source_git import GitSource
-from readback.adapters.source_http import HttpSource
-from readback.adapters.source_imap import ImapSource
-from readback.adapters.source_sql import SqlSource
-from readback.adapters.source_tables import TablesSource
 from readback.canon import NumberTooLargeError, ReadbackError, json_value, parse_json, payload_bytes, stored_bytes
 from readback.contracts.files.document import read_document
 from readback.domain.context import Context
-from readback.domain.observation_signs import one_line, without_credentials
-from readback.domain.reading import Reading
-from readback.lifecycle.secrecy import Secrecy
-from readback.sdk.credentials import Credentials
-from readback.sdk.fitted_executors import EXECUTORS
-from readback.sdk.fitted_sources import SOURCES
+from readback.domain.verification.observation_signs import one_line, without_credentials
+from readback.domain.verification.reading import Reading
+from readback.engine.values.redaction import Secrecy
+from readback.systems.command.executor import CommandExecutor
+from readback.systems.command.source import CommandSource
+from readback.systems.configured.credentials import Credentials
+from readback.systems.configured.executors import EXECUTORS
+from readback.systems.configured.sources import SOURCES
+from readback.systems.files.executor import FileExecutor
+from readback.systems.files.source import FileSource
+from readback.systems.git.source import GitSource
+from readback.systems.http.executor import HttpExecutor
+from readback.systems.http.source import HttpSource
+from readback.systems.mail.executor import SmtpExecutor
+from readback.systems.mail.source import ImapSource
+from readback.systems.sql.executor import SqlExecutor
+from readback.systems.sql.source import SqlSource
+from readback.systems.tables.source import TablesSource
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("SEC-one-mebibyte")]
 MIB = 1_048_576

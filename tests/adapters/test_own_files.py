@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 
 from readback import Readback
-from readback.adapters.executor_command import CommandExecutor
-from readback.adapters.executor_files import FileExecutor
-from readback.adapters.executor_files.confined import Confined
+from readback.client.files import contract_files
 from readback.config import settings
-from readback.contracts import own_files
+from readback.contracts.documents import own_files
 from readback.domain.errors import ReadbackError, SettingsError
 from readback.domain.errors.files import ContractFileError
 from readback.domain.errors.own_file import OwnFileError
 from readback.domain.state import State
-from readback.sdk.files import contract_files
-from readback.sdk.fittings import BuiltInFittings
+from readback.systems.command.executor import CommandExecutor
+from readback.systems.configured.factory import BuiltInFittings
+from readback.systems.files.executor import FileExecutor
+from readback.systems.files.sandboxed_paths import Confined
 from tests.contract_files.writing import context, contract, written
 
 pytestmark = pytest.mark.requirement("SEC-own-files")
@@ -175,7 +175,7 @@ def test_a_name_that_means_another_file_once_it_is_open_is_not_written(
             os.link(place.folder / "ops" / "readback.db", place.folder / "work" / "a.txt")
         return opening(path, flags, *given, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("readback.adapters.executor_files.executor.os.open", race)
+    monkeypatch.setattr("readback.systems.files.executor.os.open", race)
     with pytest.raises(OwnFileError):
         place.files.append(context(), "work/a.txt", "evil")
     assert place.contents() == before

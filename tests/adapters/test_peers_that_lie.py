@@ -11,11 +11,11 @@ from contextlib import closing, contextmanager, suppress
 
 import pytest
 
-from readback.adapters.executor_smtp import SmtpExecutor
-from readback.adapters.source_imap import LINES_MAX_BYTES, ImapSource
 from readback.domain.context import Context
 from readback.domain.errors import NotDispatchedError, ToolError, ToolTimeoutError
-from readback.domain.reading import Presence
+from readback.domain.verification.reading import Presence
+from readback.systems.mail.executor import SmtpExecutor
+from readback.systems.mail.source import LINES_MAX_BYTES, ImapSource
 
 Serve = Callable[[socket.socket], None]
 CTX = Context("a-1", "acme", "agent:ops", "op", "mail/ana", "key-1", "stamp-1")

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from readback.adapters.predicates_cel import CelPredicates
+from readback.adapters.cel import CelPredicates
 from readback.canon import Json, limits
 from readback.domain.errors import ExpressionError, InvariantError
 from readback.domain.predicate import (

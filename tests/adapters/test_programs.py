@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from readback.adapters.executor_command import CommandExecutor
-from readback.adapters.source_command import CommandSource
 from readback.canon.limits import EVIDENCE_MAX_BYTES, PAYLOAD_MAX_BYTES
 from readback.domain.context import Context
 from readback.domain.errors import (
@@ -22,8 +20,10 @@ from readback.domain.errors import (
     ToolTimeoutError,
     UsageError,
 )
-from readback.domain.observation import ObservationStatus, normalise
-from readback.domain.reading import Presence
+from readback.domain.verification.observation import ObservationStatus, normalise
+from readback.domain.verification.reading import Presence
+from readback.systems.command.executor import CommandExecutor
+from readback.systems.command.source import CommandSource
 from tests.demo.waiting import eventually
 
 CTX = Context("a-1", "acme", "agent:ops", "op", "target-1", "key-1", "stamp-1")

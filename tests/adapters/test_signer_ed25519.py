@@ -13,7 +13,7 @@ import pytest
 from readback.adapters.signer_ed25519 import Ed25519Signer, create_key, open_key, verify
 from readback.domain.errors import ApprovalError
 from readback.ports.signer import Signer, Verifier
-from readback.testing.conformance_signer import MESSAGE, SignerConformance
+from readback.testing.conformance.signer import MESSAGE, SignerConformance
 from readback.testing.signer_memory import MemorySigner, verify_memory
 
 PASSPHRASE = "correct horse battery"
@@ -139,7 +139,7 @@ def test_two_keys_are_two(tmp_path: Path) -> None:
 
 def test_cryptography_is_not_imported_before_something_is_signed_or_checked() -> None:
     program = (
-        "import sys, readback.bootstrap, readback.config, readback.adapters.signer_ed25519, readback.lifecycle.engine\n"
+        "import sys, readback.bootstrap, readback.config, readback.adapters.signer_ed25519, readback.engine.engine\n"
         "assert not [name for name in sys.modules if name.startswith('cryptography')]"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from readback.adapters.sink_fallback import SUFFIX, write_fallback
+from readback.adapters.sinks.fallback import SUFFIX, write_fallback
 
 pytestmark = pytest.mark.requirement("TRUTH-words-append-failed")
 RECORD = {"id": "a-1"}

@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 
 from readback import bootstrap
-from readback.adapters.sink_callable import CallableSink
-from readback.adapters.sink_command import CommandSink
-from readback.adapters.sink_file import FileSink
-from readback.adapters.sink_webhook import (
+from readback.adapters.sinks.callable import CallableSink
+from readback.adapters.sinks.command import CommandSink
+from readback.adapters.sinks.file import FileSink
+from readback.adapters.sinks.webhook import (
     ID_HEADER,
     SIGNATURE_HEADER,
     TIME_HEADER,
@@ -30,10 +30,10 @@ from readback.adapters.sink_webhook import (
     signature,
 )
 from readback.domain.errors import SettingsError, SinkError
-from readback.domain.message import MEDIA, Message
-from readback.domain.subscriber import Subscriber
+from readback.domain.records.message import MEDIA, Message
+from readback.domain.records.subscriber import Subscriber
 from readback.ports.sink import Sink
-from readback.testing.conformance_sink import SinkConformance, sample_message
+from readback.testing.conformance.sink import SinkConformance, sample_message
 from readback.testing.runtime_virtual import VirtualRuntime
 from tests.adapters.web import Said, Web, serving
 

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from readback.adapters import file_names, source_files
-from readback.adapters.source_files import FileSource
 from readback.domain.errors import ReaderFailedError, ReaderTypeError, SandboxEscapeError, UsageError
 from readback.domain.normal_form import NormalForm, widest
-from readback.domain.reading import Presence, Reading
-from readback.testing.conformance_source import SOURCE_RULES, Rule
+from readback.domain.verification.reading import Presence, Reading
+from readback.systems.files import file_names, source
+from readback.systems.files.source import FileSource
+from readback.testing.conformance.source import SOURCE_RULES, Rule
 from tests.demo.waiting import eventually
 
 NOBODY = 65_534
@@ -133,12 +133,12 @@ def test_the_version_moves_with_every_write(root: Path, work: FileSource) -> Non
 def test_a_stamp_in_the_artefact_is_found(root: Path, work: FileSource) -> None:
     (root / "a").write_text("1")
     try:
-        os.setxattr(root / "a", source_files.STAMP_ATTRIBUTE, b"stamp-1")
+        os.setxattr(root / "a", source.STAMP_ATTRIBUTE, b"stamp-1")
     except OSError:
         assert work.stat("a").stamp is None  # a file system that holds none
     else:
         assert work.stat("a").stamp == "stamp-1"
-        os.setxattr(root / "a", source_files.STAMP_ATTRIBUTE, b"\xff")
+        os.setxattr(root / "a", source.STAMP_ATTRIBUTE, b"\xff")
         assert work.stat("a").stamp is None
 
 
@@ -370,7 +370,7 @@ def test_a_manifest_says_the_time_of_what_it_does_not_hash(root: Path) -> None:
 
 
 def test_a_manifest_that_would_be_cut_is_none(root: Path, work: FileSource, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source_files, "ENTRIES_MAX", 3)
+    monkeypatch.setattr(source, "ENTRIES_MAX", 3)
     for name in "abc":
         (root / name).write_text("")
     assert work.tree().presence is Presence.PRESENT

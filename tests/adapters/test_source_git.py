@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from readback.adapters.source_git import GitSource
 from readback.domain.errors import ReaderFailedError, ReaderTypeError, SandboxEscapeError, UsageError
-from readback.domain.reading import Presence
+from readback.domain.verification.reading import Presence
+from readback.systems.git.source import GitSource
 from tests.demo.waiting import eventually
 
 

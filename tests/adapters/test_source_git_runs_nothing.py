@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from readback.adapters.source_git import GitSource
-from readback.domain.reading import Presence, Reading
+from readback.domain.verification.reading import Presence, Reading
+from readback.systems.git.source import GitSource
 
 LOOKS = ("commit", "blob", "index", "head", "status", "remote")
 

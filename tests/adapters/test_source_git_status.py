@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from readback.adapters.source_git import GitSource
-from readback.domain.reading import Presence
+from readback.domain.verification.reading import Presence
+from readback.systems.git.source import GitSource
 
 
 def git(at: Path, *args: str) -> str:

@@ -10,8 +10,6 @@ from decimal import Decimal
 
 import pytest
 
-from readback.adapters.source_http import CommitToken, HttpSource
-from readback.adapters.source_http.answer import Answer
 from readback.canon import decimal_of
 from readback.domain.context import Context
 from readback.domain.errors import (
@@ -21,9 +19,11 @@ from readback.domain.errors import (
     ReaderTypeError,
     UsageError,
 )
-from readback.domain.reading import Lookup, Presence, Reading
 from readback.domain.side_effect import Consistency
-from readback.testing.conformance_source import SOURCE_RULES, Rule
+from readback.domain.verification.reading import Lookup, Presence, Reading
+from readback.systems.http.answer import Answer, CommitToken
+from readback.systems.http.source import HttpSource
+from readback.testing.conformance.source import SOURCE_RULES, Rule
 from tests.adapters.web import Said, Web, serving
 
 CTX = Context("a-1", "acme", "agent:ops", "ship o-1", "order/o-1", "key-1", "stamp-1")

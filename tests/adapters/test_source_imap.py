@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from readback.adapters import source_imap
-from readback.adapters.executor_smtp import SmtpExecutor
-from readback.adapters.source_imap import ImapSource
-from readback.commands.demo.systems.launch import Systems
+from readback.demo.systems.launch import Systems
 from readback.domain.context import Context
 from readback.domain.errors import ContractFieldError, ReaderFailedError, UsageError
-from readback.domain.reading import Presence, Reading
-from readback.testing.conformance_source import SOURCE_RULES, Rule
+from readback.domain.verification.reading import Presence, Reading
+from readback.systems.mail import source
+from readback.systems.mail.executor import SmtpExecutor
+from readback.systems.mail.source import ImapSource
+from readback.testing.conformance.source import SOURCE_RULES, Rule
 
 SHOP, ANA, BEN = "shop@acme.example", "ana@acme.example", "ben@acme.example"
 HEADER = "X-Stamp"
@@ -272,7 +272,7 @@ def test_a_message_with_two_subjects_has_neither(systems: Systems, inbox: ImapSo
 def test_a_large_message_is_shown_without_its_hash(
     systems: Systems, inbox: ImapSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source_imap, "MESSAGE_MAX_BYTES", 1_000)
+    monkeypatch.setattr(source, "MESSAGE_MAX_BYTES", 1_000)
     _deliver(systems, "i-14", f"{HEADER}: i-14\n\n{'x' * 2_000}\n".encode())
     found = inbox.by_stamp(_ctx("i-14"), header=HEADER)
     assert isinstance(found.value, dict)
@@ -291,7 +291,7 @@ def test_a_search_that_brings_too_many_was_no_whole_look(
 def test_a_header_that_is_cut_may_hold_the_stamp(
     systems: Systems, inbox: ImapSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source_imap, "HEADER_MAX_BYTES", 100)
+    monkeypatch.setattr(source, "HEADER_MAX_BYTES", 100)
     _deliver(systems, "i-16", f"X-Filler: {'x' * 200}\n{HEADER}: i-16\n\n".encode())
     assert inbox.by_stamp(_ctx("i-16"), header=HEADER).presence is Presence.NOT_VISIBLE
 
@@ -454,7 +454,7 @@ def test_copies_that_a_server_lists_in_several_lines_are_all_counted() -> None:
 @pytest.mark.parametrize("at", [0, 1, 4])
 def test_a_server_that_never_comes_to_an_end_is_given_up(at: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A line now and then keeps each reading of a socket within its limit: at the greeting, the login, a search."""
-    monkeypatch.setattr(source_imap, "WHOLE_TIMES", 1)
+    monkeypatch.setattr(source, "WHOLE_TIMES", 1)
     over, script = threading.Event(), _scripted()
     with socket.create_server(("127.0.0.1", 0)) as server:
 

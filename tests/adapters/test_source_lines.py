@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from readback.adapters.source_files import FileSource
 from readback.domain.errors import ReaderTypeError
-from readback.domain.reading import Presence, Reading
+from readback.domain.verification.reading import Presence, Reading
+from readback.systems.files.source import FileSource
 
 ADA, BOB, KNOWS = {"type": "e", "name": "Ada"}, {"type": "e", "name": "Bob", "n": 1}, {"type": "r", "from": "Ada"}
 

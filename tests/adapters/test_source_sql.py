@@ -12,12 +12,12 @@ from uuid import UUID
 
 import pytest
 
-from readback.adapters.source_sql import ROWS_MAX, VALUE_MAX_BYTES, SqlSource
 from readback.domain.errors import ReaderFailedError, ReaderTypeError, UsageError
 from readback.domain.normal_form import NormalForm
-from readback.domain.reading import Presence, Reading
 from readback.domain.side_effect import Consistency
-from readback.testing.conformance_source import SOURCE_RULES, Rule
+from readback.domain.verification.reading import Presence, Reading
+from readback.systems.sql.source import ROWS_MAX, VALUE_MAX_BYTES, SqlSource
+from readback.testing.conformance.source import SOURCE_RULES, Rule
 
 TABLE = "create table orders (id text primary key, tenant text, status text, version integer, stamp text)"
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from readback.adapters.source_tables import TablesSource, trial
-from readback.domain.reading import Presence
+from readback.domain.verification.reading import Presence
+from readback.systems.tables import trial
+from readback.systems.tables.source import TablesSource
 
 MADE = (
     "create table o (r real default (random()), id integer primary key autoincrement, n text, "

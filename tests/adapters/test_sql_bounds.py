@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from readback.domain.errors import ReaderFailedError, ReaderTypeError
-from readback.domain.reading import Presence
-from readback.ports.fittings import Pieces
-from readback.sdk.fittings import BuiltInFittings
+from readback.domain.verification.reading import Presence
+from readback.ports.system_factory import Pieces
+from readback.systems.configured.factory import BuiltInFittings
 from tests.contract_files.writing import context
 
 pytestmark = pytest.mark.requirement("SEC-sql-bounded")

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from readback.adapters import links_temporary
-from readback.adapters.links_temporary import TemporaryLinks
-from readback.adapters.tiles_folder import alone, new_folder, old_folder, put, take
+from readback.adapters.log import spill_index
+from readback.adapters.log.spill_index import TemporaryLinks
+from readback.adapters.log.tiles_folder import alone, new_folder, old_folder, put, take
 from readback.domain.errors import StoreError, StoreFullError, UsageError
-from readback.ledger.fault import LogFormatError
+from readback.log.fault import LogFormatError
 
 
 def test_what_was_written_is_read_and_what_is_not_there_is_none(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path: Path, monkey
 
 
 def test_links_are_remembered_in_memory_and_beyond(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(links_temporary, "IN_MEMORY_MAX", 10)
+    monkeypatch.setattr(spill_index, "IN_MEMORY_MAX", 10)
     links = TemporaryLinks()
     assert links.last("a0") is None
     for version in (1, 2):

@@ -14,13 +14,13 @@ from typing import Any, Final
 import pytest
 
 from readback import Context, Readback, Reading, action
-from readback.adapters.executor_smtp import SmtpExecutor
-from readback.adapters.source_imap import ImapSource
-from readback.commands.demo.systems.launch import Systems
+from readback.demo.systems.launch import Systems
 from readback.domain.events import Event, EventKind, open_envelope
-from readback.domain.observation import ObservationStatus
-from readback.domain.outcome import Outcome
+from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import State
+from readback.domain.verification.observation import ObservationStatus
+from readback.systems.mail.executor import SmtpExecutor
+from readback.systems.mail.source import ImapSource
 from readback.testing.runtime_virtual import START_US, VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from readback.domain.outcome import Outcome
+from readback.client.authoring.action import ActionDefinition
+from readback.client.client import Readback
+from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import State
-from readback.sdk.action import ActionDefinition
-from readback.sdk.client import Readback
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from tests.agentdojo import banking, expected, reading, records, slack

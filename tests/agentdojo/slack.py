@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import Any
 
 from readback.canon import Json
+from readback.client.authoring.action import ActionDefinition, action
 from readback.domain.context import Context
-from readback.domain.reading import Reading
-from readback.sdk.action import ActionDefinition, action
+from readback.domain.verification.reading import Reading
 from tests.agentdojo import records
 from tests.agentdojo.world import World
 

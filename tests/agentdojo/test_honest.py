@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from readback.client.client import Readback
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.kind import Kind
 from readback.domain.verdict import Attribution, Verdict
-from readback.sdk.client import Readback
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from tests.agentdojo import loader, replay

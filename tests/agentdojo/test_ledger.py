@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from readback.client.client import Readback
 from readback.domain.verdict import Attribution
-from readback.ports.store import Append, AppendResult
-from readback.sdk.client import Readback
+from readback.ports.storage.store import Append, AppendResult
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from tests.agentdojo import loader, replay

@@ -38,7 +38,7 @@ def _complaints(text: str, pretend: str) -> str:
 @pytest.mark.parametrize("text", CLOCKS)
 @pytest.mark.parametrize(
     "place",
-    ["src/readback/domain/x.py", "src/readback/lifecycle/x.py", "src/readback/sdk/x.py", "tests/unit/x.py"],
+    ["src/readback/domain/x.py", "src/readback/engine/x.py", "src/readback/client/x.py", "tests/unit/x.py"],
 )
 def test_a_clock_is_refused(text: str, place: str) -> None:
     assert "TID251" in _complaints(text, place)

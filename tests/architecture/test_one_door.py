@@ -1,7 +1,7 @@
 """One door for side effects: only a driver lets a hand act or look.
 
-A hand (`readback.ports.acting.Hand`) is any callable of a contract, and `call` is its only handle. So whoever reads an
-attribute of that name outside a driver has made a second door. Where `call` is something else's, as a tool server's,
+A hand (`readback.ports.handlers.Hand`) is any callable of a contract, and `call` is its only handle. Code outside a
+driver that reads an attribute of that name is a second door. Where `call` is something else's, as a tool server's,
 it is said of whom; or of a room that nobody in it can come by a hand.
 """
 
@@ -12,21 +12,21 @@ import dataclasses
 
 import pytest
 
-from readback.ports.acting import Hand
+from readback.ports.handlers import Hand
 from tests.architecture.tree import Module, modules
 
 HANDLE = "call"
-DRIVERS = ("readback.sdk.driver", "readback.testing.driver")
+DRIVERS = ("readback.drivers.driver", "readback.drivers.interpreter", "readback.testing.driver")
 # They stand for other people's systems, and know nothing of hands.
-STRANGERS = "readback.commands.demo.systems"
+STRANGERS = "readback.demo.systems"
 
 OTHERS = {
-    "readback.contracts.files.tool_hands": {"fitting", "self.fitting"},  # a server's tool, within the hand it makes
-    "readback.ports.acting": {"self"},  # a hand that answers more, made of one; calling it is still the driver's
+    "readback.contracts.files.tool_handlers": {"fitting", "self.fitting"},  # a server's tool, within the hand it makes
+    "readback.ports.handlers": {"self"},  # a hand that answers more, made of one; calling it is still the driver's
 }
 """What else has a `call`, by the module that reads it."""
 
-NO_HANDS = ("readback.surfaces.mcp.", "readback.surfaces.hooks.")
+NO_HANDS = ("readback.gateway.", "readback.hooks.")
 """Rooms in which a call is a message: whatever is called there is no hand, as none can be come by."""
 
 READS_BY_NAME = {"getattr", "attrgetter", "methodcaller", "__getattribute__"}
@@ -36,8 +36,8 @@ def _comes_by_hands(module: Module) -> list[str]:
     return [
         f"{module.path}:{node.lineno}"
         for node in module.nodes()
-        if (isinstance(node, ast.ImportFrom) and node.module in ("readback.ports", "readback.ports.acting"))
-        or (isinstance(node, ast.Import) and any(name.name == "readback.ports.acting" for name in node.names))
+        if (isinstance(node, ast.ImportFrom) and node.module in ("readback.ports", "readback.ports.handlers"))
+        or (isinstance(node, ast.Import) and any(name.name == "readback.ports.handlers" for name in node.names))
         or (isinstance(node, ast.Attribute) and node.attr == "hands")
         or (isinstance(node, ast.Call) and _called(node) in READS_BY_NAME and _names(node, "hands"))
     ]
@@ -139,7 +139,7 @@ def test_a_dispatch_is_asked_for_in_one_place_and_done_by_drivers() -> None:
         if isinstance(node, ast.ImportFrom) and any(name.name == "Dispatch" for name in node.names)
     }
     assert len(asking) <= 1, asking
-    assert all(name.startswith((*DRIVERS, "readback.lifecycle")) for name in knowing | set(asking)), knowing
-    assert not [name for name in knowing if name.startswith("readback.lifecycle.verify")]
-    if any(m.name == "readback.lifecycle.engine" for m in modules()):
+    assert all(name.startswith((*DRIVERS, "readback.engine")) for name in knowing | set(asking)), knowing
+    assert not [name for name in knowing if name.startswith("readback.engine.stages.verify")]
+    if any(m.name == "readback.engine.engine" for m in modules()):
         assert asking, "the engine asks for no dispatch: this rule looks for the wrong name"

@@ -1,6 +1,6 @@
-"""The sources are tidy: small files, short functions, no swallowed error, no filler, no note to self.
+"""The sources are tidy: one concept a file, short functions, no swallowed error, no filler, no note to self.
 
-A share, not an exception list, is what keeps the middle sizes rare; a hard limit is never exceeded.
+A share of the functions may be long; no function exceeds the hard limit. What a folder may hold is in `test_house`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ import pytest
 from tests.architecture.tree import ROOT, Module, modules, tracked
 
 FILE_LINES_MAX = 800
-FILE_LINES_GOOD = 300
-FILES_OVER_GOOD_SHARE_MAX = 0.15
 FUNCTION_LINES_MAX = 70
 FUNCTION_LINES_GOOD = 40
 FUNCTIONS_OVER_GOOD_SHARE_MAX = 0.04
@@ -95,11 +93,6 @@ def _fillers(module: Module) -> Iterator[str]:
 @pytest.mark.slow
 def test_no_file_is_over_the_limit() -> None:
     assert {m.path: m.lines for m in modules() if m.lines > FILE_LINES_MAX} == {}
-
-
-def test_few_files_are_long() -> None:
-    long = {m.path: m.lines for m in modules() if m.lines > FILE_LINES_GOOD}
-    assert len(long) <= max(2, FILES_OVER_GOOD_SHARE_MAX * len(modules())), long
 
 
 @pytest.mark.slow

@@ -8,12 +8,17 @@ import pytest
 
 from tests.architecture.tree import Module, modules
 
-PURE = tuple(f"readback.{room}." for room in ("canon", "domain", "ledger", "lifecycle"))
+PURE = tuple(f"readback.{room}." for room in ("audit", "canon", "domain", "engine", "log"))
 """What acts, verifies and reconciles: it is driven by both drivers, and knows of neither."""
-DRIVERS = ("readback.sdk.driver_sync", "readback.sdk.driver_async", "readback.sdk.driver_steps")
-DRIVER_LINES_MAX = 400
-STORES = ("readback.ports.store", "readback.adapters.store_", "readback.testing.store_")
-STORE_LINES_MAX = 500
+DRIVERS = ("readback.drivers.driver_sync", "readback.drivers.driver_async", "readback.drivers.interpreter")
+DRIVER_LINES_MAX = 800
+STORES = (
+    "readback.ports.storage.store",
+    "readback.stores.sqlite",
+    "readback.stores.postgres",
+    "readback.testing.store_",
+)
+STORE_LINES_MAX = 800
 
 
 def _named(*prefixes: str) -> list[Module]:

@@ -13,12 +13,12 @@ import apsw
 import pytest
 
 from readback import bootstrap
-from readback.adapters.store_sqlite import copying
-from readback.adapters.store_sqlite.schema import migrations
+from readback.audit.checks.ledger import audit
 from readback.domain.errors import StoreError
 from readback.domain.errors.erasure import BackupError
-from readback.lifecycle.audit.ledger import audit
-from readback.ports.store import Append, Evidence
+from readback.ports.storage.store import Append, Evidence
+from readback.stores.sqlite import backup
+from readback.stores.sqlite.schema import migrations
 from readback.testing.store_samples import sample_creation, sample_evidence
 from tests.cli.conftest import Desk
 from tests.cli.conftest import desk as desk  # the fixture
@@ -35,7 +35,7 @@ def test_a_copy_that_is_taken_while_others_write_is_one_moment_of_the_ledger(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Others commit between any two pieces of it: it is neither begun again nor a mixture."""
-    monkeypatch.setattr(copying, "PAGES_AT_ONCE", 4)
+    monkeypatch.setattr(backup, "PAGES_AT_ONCE", 4)
     url, out = f"sqlite:///{tmp_path / 'readback.db'}", tmp_path / "copy.db"
     store = bootstrap.store(url)
     bodies = [sample_evidence(b"%d" % n + b"x" * 5_000) for n in range(200)]
@@ -180,7 +180,7 @@ def test_a_copy_that_its_file_system_does_not_take_says_why(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch, files_of: Callable[[int], None]
 ) -> None:
     shelf.fill({"p": "words"})
-    monkeypatch.setattr(copying, "PAGES_AT_ONCE", 1)
+    monkeypatch.setattr(backup, "PAGES_AT_ONCE", 1)
     with pytest.raises(BackupError, match="SQLITE_IOERR_WRITE") as failed:
         bootstrap.backup(shelf.url, shelf.folder / "copy.db", lambda done, total: files_of(8_192))
     assert (failed.value.code, "not an error" in failed.value.message) == ("backup.failed", False)

@@ -77,7 +77,7 @@ def test_a_head_of_another_log_or_a_rewritten_one_is_never_accepted(desk: Desk, 
     shutil.copy("backup.db", "rewritten.db")
     connection = apsw.Connection("rewritten.db")
     connection.execute("drop trigger event_is_never_changed")
-    from readback.ledger.leaf import leaf_hash
+    from readback.log.leaf import leaf_hash
 
     envelope = connection.execute("select envelope from event where seq = 1").get
     changed = envelope.replace(b"agent:", b"human:")
@@ -145,7 +145,7 @@ def test_a_ledger_that_is_in_use_is_no_backup(desk: Desk, kept: str, name: str) 
 
 def _restored(shelf: Shelf, name: str) -> None:
     """The ledger is lost, and put back from the backup."""
-    from readback.lifecycle.keeping.restore import hold_in_flight
+    from readback.audit.maintenance.restore import hold_in_flight
 
     for suffix in ("", "-wal", "-shm"):
         Path(f"{shelf.path}{suffix}").unlink(missing_ok=True)
@@ -211,8 +211,8 @@ def test_what_waited_for_an_approval_may_have_been_executed_since_and_is_reopene
 
 @pytest.mark.requirement("RESTORE-in-flight-held")
 def test_a_saga_that_was_in_flight_begins_nothing_until_a_person_says_so(tmp_path: Path) -> None:
-    from readback.lifecycle.audit.ledger import audit
-    from readback.lifecycle.keeping.restore import hold_in_flight
+    from readback.audit.checks.ledger import audit
+    from readback.audit.maintenance.restore import hold_in_flight
     from readback.testing.runtime_virtual import VirtualRuntime
 
     store, runtime = bootstrap.store(f"sqlite:///{tmp_path / 'readback.db'}"), VirtualRuntime()

@@ -17,8 +17,8 @@ from bench.scale.model import CONNECTIONS_EACH, Machine, bounds, capacity, each_
 from bench.scale.page import PAGE, contract, tables, with_tables
 from bench.scale.placing import loads, placed
 from bench.scale.records import kept, of_json
-from readback.adapters.store_postgres.reading import READERS_MAX
-from readback.adapters.wakeups_procrastinate import CONNECTIONS_MAX
+from readback.stores.postgres.queries import READERS_MAX
+from readback.stores.wakeups.procrastinate_queue import CONNECTIONS_MAX
 
 STORED_ERROR_MAX = 0.02
 CPU_ERROR_MAX = 0.25

@@ -13,8 +13,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from readback.citations import DEFAULT_POLICY, Policy, Report, verify_trace
-from readback.interop.run_folder import RunFolder
+from readback.decisions.interop.run_folder import RunFolder
+from readback.traces import DEFAULT_POLICY, Policy, Report, verify_trace
 
 Event = Any
 """A JSON object in the making."""

@@ -158,7 +158,7 @@ def _sealed(nodes: list[Event], lines: Lines, order: list[str], result: str) -> 
 
 def measured(files: dict[str, bytes]) -> tuple[int, Any]:
     """The most memory, in bytes, that checking these files takes beside them; and the report."""
-    from readback.citations import verify_trace
+    from readback.traces import verify_trace
 
     trace, plan, folder = files["trace.jsonl"], files["plan.json"], MemoryFolder(files)
     tracemalloc.start()
@@ -170,7 +170,7 @@ def measured(files: dict[str, bytes]) -> tuple[int, Any]:
 
 
 def main(asked: Iterator[str]) -> None:
-    from readback.citations import verify_trace
+    from readback.traces import verify_trace
 
     files, events = long_run(int(next(asked)))
     start = time.perf_counter()

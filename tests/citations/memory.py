@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 
-from readback.citations import (
+from readback.traces import (
     DEFAULT_POLICY,
     ArtifactError,
     ArtifactTrouble,
@@ -15,7 +15,7 @@ from readback.citations import (
     TraceInputError,
     verify_trace,
 )
-from readback.citations.artifacts import is_plain_path
+from readback.traces.artifacts import is_plain_path
 
 
 class MemoryFolder:

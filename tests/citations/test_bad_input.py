@@ -10,18 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from readback.citations import (
-    ArtifactError,
-    ArtifactTrouble,
-    TraceInputError,
-    TracePolicyError,
-    limits,
-    read_policy,
-    verify_trace,
-)
-from readback.citations.artifacts import is_plain_path
-from readback.citations.strict_json import strict_json
-from readback.interop.run_folder import RunFolder, read_given
+from readback.decisions.interop.run_folder import RunFolder, read_given
+from readback.traces import ArtifactError, ArtifactTrouble, TraceInputError, TracePolicyError, read_policy, verify_trace
+from readback.traces.artifacts import is_plain_path
+from readback.traces.format import limits
+from readback.traces.format.strict_json import strict_json
 from tests.citations.forging import honest, judged, reseal
 from tests.citations.memory import MemoryFolder, held
 from tests.citations.memory import judged as judged_in_memory
@@ -107,7 +100,7 @@ def test_one_bad_line_refuses_the_trace_and_is_named(line: bytes) -> None:
 
 def test_a_line_over_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     files = valid("forged")
-    monkeypatch.setattr("readback.citations.fold.LINE_MAX_BYTES", 1_000)
+    monkeypatch.setattr("readback.traces.fold.fold.LINE_MAX_BYTES", 1_000)
     with pytest.raises(TraceInputError, match="over 1000") as caught:
         verify_trace(files["trace.jsonl"], files["plan.json"], MemoryFolder(files))
     assert caught.value.code == "trace.input.too-large"
@@ -303,7 +296,7 @@ def test_a_report_is_bounded_and_still_counts_all(tmp_path: Path) -> None:
 
 def test_what_is_cited_is_not_read_again_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """A claim may cite one large result a thousand times; each time it would be parsed anew."""
-    monkeypatch.setattr("readback.citations.claims.CITED_MAX_BYTES", 40)
+    monkeypatch.setattr("readback.traces.fold.claims.CITED_MAX_BYTES", 40)
     report = judged_in_memory(valid("forged"))
     assert report.codes == {"span.too-much"}
 

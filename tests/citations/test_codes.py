@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from readback.citations.codes import CHECKS, CODES, FORMAT_CHECKS
+from readback.traces.format.codes import CHECKS, CODES, FORMAT_CHECKS
 from tests.citations.deviations import CASES
 from tests.citations.forging import honest, judged, pleading
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from readback.citations import read_policy
-from readback.citations.codes import CHECKS, CODES
-from readback.commands.cli import main
+from readback.cli.cli import main
+from readback.traces import read_policy
+from readback.traces.format.codes import CHECKS, CODES
 from tests.architecture.tree import ROOT
 from tests.citations.deviations import of
 from tests.citations.forging import canonical, honest, marked_run

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from readback.citations import Policy, Report, read_policy
-from readback.citations.policy import Mark
+from readback.traces import Policy, Report, read_policy
+from readback.traces.format.policy import Mark
 from tests.citations.deviations import claim, of, output, renamed
 from tests.citations.forging import (
     DOCS,

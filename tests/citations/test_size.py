@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from readback.citations.digest_rows import DigestRows
+from readback.traces.digest_rows import DigestRows
 from tests.citations.long_runs import long_run, measured
 
 BYTES_AN_EVENT_MAX = 150

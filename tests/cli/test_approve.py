@@ -19,8 +19,8 @@ import pytest
 
 from readback import ApproverKey
 from readback.canon import sha256_hex
-from readback.commands.gathering import outcome_and_picture
-from readback.commands.opening import reading
+from readback.cli.actions.action_view import outcome_and_picture
+from readback.cli.sessions import reading
 from readback.config import Settings
 from tests.architecture.tree import ROOT
 from tests.cli import orders
@@ -125,7 +125,7 @@ def code(answer: Answer) -> str:
 def test_l18_an_approver_sees_the_exact_bytes_says_yes_signs_and_a_worker_executes_it(office: Office) -> None:
     action_id = office.refund("r-1", memo="for \x1b[31mlate\u202e parcels")
     written = subprocess.run(
-        [sys.executable, "-m", "readback.commands.cli", "approve", action_id, "--bytes"],
+        [sys.executable, "-m", "readback.cli.cli", "approve", action_id, "--bytes"],
         cwd=office.folder,
         env=office.environment(),
         capture_output=True,
@@ -372,9 +372,9 @@ def kept_token(office: Office, action_id: str) -> dict[str, Any]:
 WRITES_PAST_THE_CHECK = """
 import sys
 from readback import ApproverKey, Readback
-from readback.domain.approval.binding import Decision
-from readback.lifecycle.people import countersign
-from readback.lifecycle.resume import fold
+from readback.domain.contract.approval import Decision
+from readback.engine.people import approvals as countersign
+from readback.engine.resume import fold
 
 key = ApproverKey.open({key!r}, {passphrase!r})
 with Readback.open() as rb:

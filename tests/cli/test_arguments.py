@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from readback.canon import Json
-from readback.commands.arguments import read_arguments, read_object, takes_text
+from readback.cli.actions.arguments import read_arguments, read_object, takes_text
 from readback.domain.errors import ArgumentError
 
 SCHEMA: dict[str, Json] = {

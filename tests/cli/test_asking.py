@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from readback.canon import Json
-from readback.commands.asking import facts, visible
+from readback.cli.prompt import facts, visible
 
 
 @pytest.mark.requirement("L18")

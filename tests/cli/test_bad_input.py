@@ -373,9 +373,9 @@ def test_a_ledger_of_a_newer_schema_is_refused(desk: Desk) -> None:
 @pytest.mark.requirement("INPUT-store-locked")
 def test_a_locked_ledger_is_a_store_error_after_a_bounded_wait(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     desk.ship("a", code=0)
-    monkeypatch.setattr("readback.adapters.store_sqlite.store.BUSY_TIMEOUT_MS", 50)
+    monkeypatch.setattr("readback.stores.sqlite.store.BUSY_TIMEOUT_MS", 50)
     monkeypatch.setitem(
-        __import__("readback.adapters.store_sqlite.store", fromlist=["x"]).open_sqlite_store.__kwdefaults__,
+        __import__("readback.stores.sqlite.store", fromlist=["x"]).open_sqlite_store.__kwdefaults__,
         "busy_timeout_ms",
         50,
     )
@@ -408,7 +408,7 @@ def test_an_unexpected_crash_is_one_line_with_its_type_and_no_trace(
     def broken(*_: object) -> None:
         raise KeyError("gone")
 
-    monkeypatch.setattr("readback.commands.version.versions", broken)
+    monkeypatch.setattr("readback.cli.version.versions", broken)
     answer = desk("version", code=5)
     assert "Readback failed unexpectedly: KeyError: 'gone'" in answer.err
     assert "Please report this" in answer.err

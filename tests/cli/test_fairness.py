@@ -10,13 +10,13 @@ from typing import Final
 import pytest
 
 from readback import bootstrap
-from readback.adapters.store_sqlite.store import SqliteStore
+from readback.client.operations.tenants import TENANTS_MAX, Served
+from readback.client.operations.worker import Worker
+from readback.client.session import Session
 from readback.domain.errors import UsageError
-from readback.ports.known import Known
-from readback.ports.store import LedgerStore, Projection
-from readback.sdk.serving import TENANTS_MAX, Served
-from readback.sdk.session import Session
-from readback.sdk.worker import Worker
+from readback.ports.storage.contract_filter import Known
+from readback.ports.storage.store import LedgerStore, Projection
+from readback.stores.sqlite.store import SqliteStore
 from readback.testing.runtime_virtual import START_US, VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from readback.testing.store_samples import sample_append, sample_projection

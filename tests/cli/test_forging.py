@@ -14,14 +14,14 @@ import apsw
 import pytest
 
 from readback import bootstrap
+from readback.audit.checks.ledger import Fault, audit
 from readback.canon import envelope_bytes, sha256_hex
-from readback.domain.action import Action
+from readback.domain.action.action import Action
 from readback.domain.errors import InvariantError
 from readback.domain.state import State, can
-from readback.ledger.leaf import leaf_hash
-from readback.lifecycle.audit.ledger import Fault, audit
-from readback.lifecycle.escalate import TO_REVIEW, escalate
-from readback.lifecycle.steps import Lease, Leased
+from readback.engine.effects import Lease, Leased
+from readback.engine.stages.escalate import TO_REVIEW, escalate
+from readback.log.leaf import leaf_hash
 from tests.cli.conftest import Desk
 
 Edit = Callable[[dict[str, Any]], None]

@@ -14,7 +14,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from readback.commands.cli import COMMANDS, main
+from readback.cli.cli import COMMANDS, main
 from tests.golden.rewrite import rewrite
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "help"
@@ -101,14 +101,14 @@ def test_every_command_that_answers_has_json() -> None:
 
 def test_the_list_of_commands_imports_none_of_them() -> None:
     code = (
-        "import sys\nfrom readback.commands.cli import main\n"
+        "import sys\nfrom readback.cli.cli import main\n"
         "try: main(['--help'])\nexcept SystemExit: pass\n"
         "print(*(m for m in sys.modules if m.startswith('readback')), file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stderr.split())
-    assert "readback.commands.cli" in loaded
-    assert loaded <= {"readback", "readback.commands", "readback.commands.cli"}
+    assert "readback.cli.cli" in loaded
+    assert loaded <= {"readback", "readback.cli", "readback.cli.cli"}
 
 
 def test_the_version_is_said_in_both_ways() -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from readback.adapters.store_sqlite.store import SqliteStore
 from readback.domain.errors import StoreError, StoreFullError, StoreLockedError
-from readback.ports.store import Append, AppendResult
+from readback.ports.storage.store import Append, AppendResult
+from readback.stores.sqlite.store import SqliteStore
 from tests.cli import shop
 from tests.cli.conftest import CONTRACTS, Desk
 
@@ -132,16 +132,16 @@ def test_one_action_that_breaks_us_does_not_keep_the_others_waiting(
     bad = desk.ship("a", "--wait", "0", how="lie", code=3)
     good = desk.ship("b", "--wait", "0", how="lie", code=3)
     desk.runtime.advance(2)
-    from readback.lifecycle import attend
+    from readback.engine import coordinator
 
-    advance = attend.advance
+    advance = coordinator.advance
 
     def breaks(engine: Any, action_id: str, tenant: str, plans: Any) -> Any:
         if action_id == bad["id"]:
             raise ZeroDivisionError("ours")
         return advance(engine, action_id, tenant, plans)
 
-    monkeypatch.setattr(attend, "advance", breaks)
+    monkeypatch.setattr(coordinator, "advance", breaks)
     answer = desk("worker", *HERE, "--until-idle", "--json", code=6)
     assert [each["action"] for each in answer.json["errors"]] == [bad["id"]]
     assert "ZeroDivisionError: ours" in answer.err

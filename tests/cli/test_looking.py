@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from readback.commands.checkup import EXAMINATIONS
+from readback.cli.checks.doctor_checks import EXAMINATIONS
 from tests.cli.conftest import CONTRACTS, Desk
 
 # --- list ----------------------------------------------------------------------------------------------------
@@ -172,7 +172,7 @@ def test_a_program_is_started_with_what_was_asked_and_its_code_is_the_answer(
         asked.append(args)
         return 1
 
-    fake = ModuleType(f"readback.commands.{home}.main")
+    fake = ModuleType(f"readback.cli.{home}.main")
     setattr(fake, name, program)
     monkeypatch.setitem(sys.modules, fake.__name__, fake)
     desk(command, "--json", code=1)
@@ -186,7 +186,7 @@ def test_the_demo_says_which_extra_it_needs(desk: Desk, monkeypatch: pytest.Monk
     def missing(name: str) -> ModuleType:
         raise ModuleNotFoundError("No module named 'pymap'", name="pymap.imap")
 
-    monkeypatch.setattr("readback.commands.launch.import_module", missing)
+    monkeypatch.setattr("readback.cli.demo_and_bench.import_module", missing)
     answer = desk("demo", code=5)
     assert "needs pymap" in answer.err
     assert "readback-ai[demo]" in answer.err

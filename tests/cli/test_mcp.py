@@ -19,11 +19,11 @@ import uvloop
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
-from readback.commands.mcp import _contracts, _event_loop, _of_files, _upstreams
+from readback.cli.agents.mcp import _contracts, _event_loop, _of_files, _upstreams
 from readback.config import Settings
 from readback.domain.errors import ReadbackError
-from readback.surfaces.mcp.call import OUTCOME_KEY
-from readback.surfaces.mcp.upstream import Endpoint
+from readback.gateway.call import OUTCOME_KEY
+from readback.gateway.upstream.upstream import Endpoint
 from tests.gateway.processes import END_S, ROUGH, none_left
 from tests.workers import forks
 

@@ -18,7 +18,7 @@ import pytest
 
 from readback import bootstrap
 from readback.domain.errors import StoreError
-from readback.ports.store import ActionFilter
+from readback.ports.storage.store import ActionFilter
 from tests.cli import shop
 from tests.cli.conftest import CONTRACTS, Desk
 from tests.workers import forks

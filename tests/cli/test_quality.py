@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from readback.lifecycle.feedback import findings as feedback_findings
+from readback.audit.feedback import findings as feedback_findings
 from tests.cli.conftest import Desk
 
 

@@ -93,7 +93,7 @@ def test_what_has_ended_is_not_touched_by_a_changed_contract(desk: Desk, state: 
 def test_an_attempt_that_a_crash_left_open_goes_to_review_by_way_of_unknown(desk: Desk) -> None:
     from readback import bootstrap
     from readback.domain.state import State
-    from readback.lifecycle.resume import fold
+    from readback.engine.resume import fold
 
     outcome = _crashed_in_the_call(desk)
     desk.runtime.advance(3600)
@@ -111,7 +111,7 @@ def test_an_attempt_that_a_crash_left_open_goes_to_review_by_way_of_unknown(desk
 def _crashed_in_the_call(desk: Desk) -> str:
     """An action with a durable attempt and nothing after it: the log is cut behind the attempt, in a copy of ours."""
     from readback import Readback
-    from readback.ports.store import Append, AppendResult
+    from readback.ports.storage.store import Append, AppendResult
     from tests.cli.shop import ship
 
     class Dead(BaseException):

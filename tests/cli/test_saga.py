@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from readback import bootstrap
-from readback.ports.store import LedgerStore
+from readback.ports.storage.store import LedgerStore
 from tests.cli.conftest import Desk
 from tests.lifecycle.trip import TENANT, S, Trip
 

@@ -7,9 +7,9 @@ import re
 
 import pytest
 
-from readback.commands.explain import explained
-from readback.commands.meanings import CODES, MEANINGS, WHY_OPEN
-from readback.commands.terminal import moment, safe, span, value
+from readback.cli.actions.explain import explained
+from readback.cli.actions.state_help import CODES, MEANINGS, WHY_OPEN
+from readback.cli.terminal import moment, safe, span, value
 from readback.domain.state import State
 from readback.domain.verdict import Why
 from tests.cli.conftest import CONTRACTS, Desk
@@ -165,9 +165,9 @@ def test_what_was_never_called_is_explained_so(desk: Desk) -> None:
 def test_every_state_is_explained_with_commands_that_exist(desk: Desk, state: State) -> None:
     from dataclasses import replace
 
-    from readback.commands.cli import COMMANDS
-    from readback.commands.gathering import outcome_and_picture
-    from readback.commands.opening import reading, settings_of
+    from readback.cli.actions.action_view import outcome_and_picture
+    from readback.cli.cli import COMMANDS
+    from readback.cli.sessions import reading, settings_of
 
     ran = desk.ship("a", code=0)
     settings = settings_of()

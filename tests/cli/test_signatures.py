@@ -9,9 +9,9 @@ import apsw
 import pytest
 
 from readback import Approver, ApproverKey, Context, Readback, Reading, action
+from readback.audit.record.bundle import open_bundle
 from readback.canon import parse_json
-from readback.lifecycle.record.bundle import open_bundle
-from readback.sdk.action import ActionDefinition
+from readback.client.authoring.action import ActionDefinition
 from tests.cli.conftest import Desk
 from tests.cli.conftest import desk as desk  # the fixture
 

@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from readback.bootstrap import store as open_store
-from readback.lifecycle.resume import fold
+from readback.engine.resume import fold
 from tests.cli import shop
 from tests.cli.conftest import CONTRACTS, Answer, Desk
 from tests.cli.test_processes import ends, newest, real, until

@@ -10,11 +10,11 @@ import pytest
 
 from readback import AsyncReadback, Readback
 from readback.canon.digest import sha256_hex
+from readback.client.recovery_table import table_in_force
 from readback.config import settings
-from readback.contracts.recovery_tables import table_yaml
+from readback.contracts.documents.recovery_tables import table_yaml
 from readback.domain.errors import SettingsError
 from readback.domain.recovery.table import DEFAULT_TABLE, RecoveryTable
-from readback.sdk.tables import table_in_force
 from tests.cli.conftest import CONTRACTS, Desk
 from tests.unit.test_recovery_tables import OWN, with_own
 

@@ -13,11 +13,11 @@ import apsw
 import pytest
 
 from readback import bootstrap
-from readback.lifecycle.audit.ledger import AuditReport, Fault, audit
-from readback.lifecycle.evidence.attest import Authority, key_of
-from readback.lifecycle.sealing.seal import seal
-from readback.ports.log import AnchorMark
-from readback.ports.store import LedgerStore
+from readback.audit.checks.ledger import AuditReport, Fault, audit
+from readback.audit.evidence.attest import Authority, key_of
+from readback.audit.sealing.seal import seal
+from readback.ports.storage.log import AnchorMark
+from readback.ports.storage.store import LedgerStore
 from tests.cli.conftest import CONTRACTS, Desk
 from tests.lifecycle.trip import S, Trip
 
@@ -196,7 +196,7 @@ def _of_store(line: str) -> Fault:
 def schema() -> list[tuple[str, str]]:
     """Every column of every table, by the migrations alone."""
     connection = apsw.Connection(":memory:")
-    from readback.adapters.store_sqlite.schema import migrate
+    from readback.stores.sqlite.schema import migrate
 
     migrate(connection, Path("memory"))
     tables = [str(row[0]) for row in connection.execute("select name from sqlite_schema where type = 'table'")]
@@ -467,7 +467,7 @@ def _cut_off_everything(connection: apsw.Connection) -> None:
 
 
 def test_a_forged_entry_whose_leaf_was_made_anew_breaks_the_link_behind_it(ledger: Path) -> None:
-    from readback.ledger.leaf import leaf_hash
+    from readback.log.leaf import leaf_hash
 
     def forge(connection: apsw.Connection) -> None:
         envelope = connection.execute("select envelope from event where seq = 3").get

@@ -14,7 +14,7 @@ from typing import Final
 
 import pytest
 
-from readback.commands.cli import COMMANDS
+from readback.cli.cli import COMMANDS
 from tests.workers import forks
 
 PATIENCE_SECONDS: Final = 120

@@ -16,8 +16,8 @@ import pytest
 from click.testing import CliRunner
 
 from readback import bootstrap
-from readback.commands.cli import main
-from readback.commands.demo.systems.launch import Systems
+from readback.cli.cli import main
+from readback.demo.systems.launch import Systems
 from readback.testing.runtime_virtual import VirtualRuntime
 
 SHOP = Path(__file__).parent / "shop.yaml"

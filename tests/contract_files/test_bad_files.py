@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from readback.contracts import yaml_nodes
+from readback.contracts.documents import yaml_nodes
 from readback.contracts.files.build import CONTRACT_KEYS
 from readback.contracts.files.document import FILE_MAX_BYTES
 from readback.domain.errors.files import ContractFileError

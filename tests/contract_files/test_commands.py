@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from readback.canon import sha256_hex
-from readback.commands.demo.systems.launch import Systems
+from readback.demo.systems.launch import Systems
 from tests.contract_files.conftest import Office
 from tests.contract_files.test_same_contract import INTERFACE
 from tests.contract_files.writing import contract

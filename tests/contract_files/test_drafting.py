@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from readback.contracts.drafting.draft import Server, document, draft
 from readback.contracts.drafting.writing import Line, plain, rendered
 from readback.contracts.files.document import read_document
-from readback.contracts.files.marks import proposed
+from readback.contracts.files.undecided import proposed
 from readback.domain.errors import UsageError
 from tests.contract_files.drafted_tools import taken, tool
 from tests.contract_files.writing import loaded

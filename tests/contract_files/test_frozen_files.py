@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from readback import Outcome, Readback
-from readback.domain.freezing import CODE
-from readback.sdk.files import contract_files
+from readback.client.files import contract_files
+from readback.domain.contract.freezing import CODE
 from readback.testing.runtime_virtual import VirtualRuntime
 from tests.contract_files.writing import contract, written
 

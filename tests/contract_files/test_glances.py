@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 
 from readback import Context, Reading
-from readback.contracts.hands import Reader
-from readback.contracts.verifiers import invariant_check, with_probes
-from readback.domain.reading import Presence
+from readback.client.files import contract_files
+from readback.contracts.functions.callables import Reader
+from readback.contracts.functions.verifiers import invariant_check, with_probes
 from readback.domain.verdict import Verdict
-from readback.ports.acting import Hand
-from readback.ports.fittings import Given, Pieces, Reference
-from readback.sdk.files import contract_files
-from readback.sdk.fitted_sources import NEAR_MAX_BYTES
-from readback.sdk.fittings import BuiltInFittings, FittedSource
+from readback.domain.verification.reading import Presence
+from readback.ports.handlers import Hand
+from readback.ports.system_factory import Given, Pieces, Reference
+from readback.systems.configured.factory import BuiltInFittings, FittedSource
+from readback.systems.configured.sources import NEAR_MAX_BYTES
 from tests.contract_files.writing import context, contract, written
 from tests.sdk.given import opened_async
 

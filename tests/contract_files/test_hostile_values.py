@@ -15,14 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from readback import Readback, bootstrap
+from readback.client.files import ContractFiles, contract_files
 from readback.contracts.files.contract import values_of
-from readback.contracts.files.fill import Values, compile_fill
+from readback.contracts.files.templates.template import Values, compile_fill
 from readback.domain.errors import ArgumentError, ExpressionError, ReaderFailedError, TemplateError, ToolError
-from readback.domain.outcome import Outcome
-from readback.domain.reading import Presence
-from readback.ports.fittings import Pieces
-from readback.sdk.files import ContractFiles, contract_files
-from readback.sdk.fittings import BuiltInFittings
+from readback.domain.outcome.outcome import Outcome
+from readback.domain.verification.reading import Presence
+from readback.ports.system_factory import Pieces
+from readback.systems.configured.factory import BuiltInFittings
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from tests.adapters.web import Said, serving

@@ -7,7 +7,7 @@ import shlex
 
 import pytest
 
-from readback.commands.init import CONTRACTS, DATABASE, NOTES, TRY
+from readback.cli.contracts.init import CONTRACTS, DATABASE, NOTES, TRY
 from tests.contract_files.conftest import Office
 
 

@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 
 from readback import bootstrap
 from readback.canon import ReadbackError
-from readback.contracts.files.absence import Absence, error_text
+from readback.client.files import contract_files
 from readback.contracts.files.contract import values_of
-from readback.contracts.files.fill import compile_fill
+from readback.contracts.files.templates.template import compile_fill
+from readback.contracts.files.tools.not_found_rules import Absence, error_text
 from readback.domain.errors import TemplateError
-from readback.domain.reading import Presence
-from readback.sdk.files import contract_files
-from readback.sdk.fittings import BuiltInFittings
+from readback.domain.verification.reading import Presence
+from readback.systems.configured.factory import BuiltInFittings
 from tests.adapters.web import Said, serving
 from tests.contract_files.test_hostile_values import HOSTILE, HTTP, _run
 from tests.contract_files.test_tools import SERVED

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from readback.domain.reading import Lookup
-from readback.sdk.files import contract_files
+from readback.client.files import contract_files
+from readback.domain.verification.reading import Lookup
 from tests.adapters.web import Said, serving
 from tests.contract_files.conftest import Office
 from tests.contract_files.writing import context, contract, faults, written

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from readback import Readback
-from readback.domain.outcome import Outcome
+from readback.client.files import contract_files
+from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import State
-from readback.ports.fittings import Reference
-from readback.sdk.files import contract_files
-from readback.sdk.fitted_places import place_of
-from readback.sdk.fitted_settings import Settled
+from readback.ports.system_factory import Reference
+from readback.systems.configured.places import place_of
+from readback.systems.configured.settings import Settled
 from readback.testing.runtime_virtual import VirtualRuntime
 from tests.contract_files.writing import contract, written
 

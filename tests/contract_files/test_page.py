@@ -10,7 +10,7 @@ from pathlib import Path
 
 from readback.contracts.files.build import CONTRACT_KEYS
 from readback.contracts.files.schema import _OWN, OPTIONS
-from readback.contracts.files.words import EXECUTORS, SOURCES, Key, Shape
+from readback.contracts.files.vocabulary import EXECUTORS, SOURCES, Key, Shape
 from tests.architecture.tree import ROOT
 
 PAGE = Path(ROOT, "docs", "contract-files.md")

@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 
 from readback import Outcome, Readback
-from readback.adapters.executor_sql import SqlExecutor
-from readback.adapters.source_sql import SqlSource
-from readback.commands.demo.systems.postgres import PRIMARY, PostgresPair
+from readback.client.files import ContractFiles, contract_files
+from readback.demo.systems.postgres import PRIMARY, PostgresPair
 from readback.domain.errors import ReaderFailedError, ReaderTypeError, ToolError
-from readback.domain.reading import Presence
-from readback.ports.fittings import Pieces
-from readback.sdk import fitted_databases
-from readback.sdk.files import ContractFiles, contract_files
-from readback.sdk.fittings import BuiltInFittings
+from readback.domain.verification.reading import Presence
+from readback.ports.system_factory import Pieces
+from readback.systems.configured import databases
+from readback.systems.configured.factory import BuiltInFittings
+from readback.systems.sql.executor import SqlExecutor
+from readback.systems.sql.source import SqlSource
 from readback.testing.store_memory import MemoryStore
 from tests.contract_files.test_hostile_values import HOSTILE
 from tests.contract_files.writing import context, contract, faults, written
@@ -304,7 +304,7 @@ def _standing_still() -> Iterator[int]:
 
 @pytest.mark.requirement("FILE-postgres", "FILE-bounded")
 def test_a_server_that_stands_still_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fitted_databases, "SILENCE_S", 0.1)
+    monkeypatch.setattr(databases, "SILENCE_S", 0.1)
     for kind in ("source", "executor"):
         with _standing_still() as port:
             fixed = {"url": f"postgresql://u@127.0.0.1:{port}/d"}

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from readback.commands.demo.systems.launch import Systems
+from readback.demo.systems.launch import Systems
 from tests.contract_files.conftest import SHOP, TOKEN, Office
 
 ANA = "ana@acme.example"

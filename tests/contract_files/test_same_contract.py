@@ -9,14 +9,14 @@ from typing import Any, Literal
 import pytest
 
 from readback import Context, Readback, Reading, action
+from readback.client.files import ContractFiles, contract_files
 from readback.contracts.files.build import CONTRACT_KEYS
-from readback.contracts.files.words import OWN_KEYS
+from readback.contracts.files.vocabulary import OWN_KEYS
 from readback.contracts.options import OPTION_KEYS
-from readback.domain.contract import describe
+from readback.domain.contract.contract import describe
 from readback.domain.errors import UsageError
 from readback.domain.errors.files import ContractFileError
-from readback.domain.outcome import Outcome
-from readback.sdk.files import ContractFiles, contract_files
+from readback.domain.outcome.outcome import Outcome
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from tests.contract_files.writing import Fake, Fakes, contract, loaded, written

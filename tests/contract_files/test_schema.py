@@ -15,11 +15,11 @@ import yaml
 from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 
-from readback.commands.cli import main
+from readback.cli.cli import main
 from readback.contracts.files import schema as schemas
 from readback.contracts.files.build import CONTRACT_KEYS
 from readback.contracts.files.schema import OPTIONS, contract_schema, published_schema
-from readback.contracts.files.words import EXECUTOR, EXECUTORS, SOURCE, SOURCES, Shape
+from readback.contracts.files.vocabulary import EXECUTOR, EXECUTORS, SOURCE, SOURCES, Shape
 from readback.contracts.options import OPTION_KEYS
 from tests.architecture.tree import ROOT
 from tests.contract_files.conftest import SHOP

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from readback.domain.errors import TemplateError
-from readback.domain.reading import Presence, Reading
+from readback.domain.verification.reading import Presence, Reading
 from tests.contract_files.writing import Fakes, context, contract, loaded
 
 TICKET = """

@@ -12,15 +12,15 @@ import pytest
 
 from readback import Readback, bootstrap
 from readback.canon import Json, parse_json
+from readback.client.files import ContractFiles
 from readback.contracts.files.contract import FileContract
 from readback.contracts.recorded import recorded_plan
-from readback.domain.contract import ReaderTerms
+from readback.domain.contract.contract import ReaderTerms
 from readback.domain.errors import ReaderFailedError, ReaderTypeError
 from readback.domain.events import open_envelope
-from readback.domain.reading import Lookup, Reading
 from readback.domain.side_effect import Consistency, Independence
-from readback.ports.acting import Hand
-from readback.sdk.files import ContractFiles
+from readback.domain.verification.reading import Lookup, Reading
+from readback.ports.handlers import Hand
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from tests.contract_files.writing import HEAD, Fakes, context, loaded

@@ -10,12 +10,12 @@ import pytest
 
 from readback import Readback
 from readback.canon import Json
+from readback.client.files import ContractFiles
 from readback.contracts.files.assembly import Loaded
 from readback.contracts.files.contract import FileContract
 from readback.domain.errors import ArgumentError, NotDispatchedError, ReaderFailedError, ReaderTypeError
-from readback.domain.reading import Presence, Reading
-from readback.ports.acting import Hand
-from readback.sdk.files import ContractFiles
+from readback.domain.verification.reading import Presence, Reading
+from readback.ports.handlers import Hand
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from tests.contract_files.writing import HEAD, Fakes, FakeTool, context, faults, loaded

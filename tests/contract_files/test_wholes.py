@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from readback.domain.errors import ReaderTypeError, SandboxEscapeError
-from readback.domain.reading import Presence, Reading
-from readback.sdk.fitted_settings import Settled
-from readback.sdk.fitted_sources import SOURCES
+from readback.domain.verification.reading import Presence, Reading
+from readback.systems.configured.settings import Settled
+from readback.systems.configured.sources import SOURCES
 from tests.contract_files.writing import context
 
 SECOND_US = 1_000_000

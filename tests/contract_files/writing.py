@@ -10,11 +10,11 @@ from textwrap import dedent, indent
 from readback import bootstrap
 from readback.canon import Json
 from readback.contracts.files.assembly import Loaded, assembled, drafted
-from readback.contracts.files.tools import Toolbox
+from readback.contracts.files.tools.listing import Toolbox
 from readback.domain.context import Context
 from readback.domain.errors.files import FittingError
-from readback.domain.reading import Lookup, Reading
-from readback.ports.fittings import Fixed, Given
+from readback.domain.verification.reading import Lookup, Reading
+from readback.ports.system_factory import Fixed, Given
 
 HEAD = "apiVersion: readback/v1\nkind: Contracts\n"
 

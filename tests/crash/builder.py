@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from readback import Context, Lookup, Outcome, Readback, Reading, action
-from readback.adapters.store_sqlite import open_sqlite_store
-from readback.sdk.systems import FileExecutor, FileSource, SqlExecutor, SqlSource
+from readback.stores.sqlite import open_sqlite_store
+from readback.systems import FileExecutor, FileSource, SqlExecutor, SqlSource
 from tests.crash.points import WAITS_MAX, CrashRuntime, KillingStore, Memory, Points, Stuck
 
 TENANT, PRINCIPAL, OPERATION = "acme", "agent:builder", "build it once"

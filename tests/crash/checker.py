@@ -10,14 +10,14 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from readback.adapters.store_sqlite import open_sqlite_store
-from readback.domain.action import Action
+from readback.audit.checks.ledger import audit
+from readback.domain.action.action import Action
 from readback.domain.idempotency import key_status
 from readback.domain.state import State
-from readback.ledger.leaf import leaf_hash
-from readback.lifecycle.audit.ledger import audit
-from readback.lifecycle.resume import fold
-from readback.ports.store import StoredProjection
+from readback.engine.resume import fold
+from readback.log.leaf import leaf_hash
+from readback.ports.storage.store import StoredProjection
+from readback.stores.sqlite import open_sqlite_store
 from tests.crash.world import Row, World
 
 S = State

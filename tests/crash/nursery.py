@@ -13,7 +13,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from readback.adapters.store_sqlite import open_sqlite_store
+from readback.stores.sqlite import open_sqlite_store
 from tests.architecture.tree import ROOT
 from tests.crash.points import Memory
 from tests.crash.world import World

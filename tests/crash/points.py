@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from readback.adapters.runtime_system import SystemRuntime
-from readback.ports.store import Append, AppendResult, LedgerStore
+from readback.ports.storage.store import Append, AppendResult, LedgerStore
 
 START_US = 1_767_225_600_000_000
 SIZE = 256

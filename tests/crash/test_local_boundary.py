@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from readback.adapters.executor_files import FileExecutor
+from readback.systems.files.executor import FileExecutor
 from tests.crash import builder
 from tests.crash.nursery import SEED, End, Nursery
 from tests.crash.points import Memory

@@ -17,13 +17,13 @@ from pathlib import Path
 
 import pytest
 
-from readback.adapters.store_sqlite import open_sqlite_store
-from readback.commands.demo.systems.launch import Systems
-from readback.commands.demo.systems.trip_books import TRADES
-from readback.commands.demo.systems.trip_truth import TripBooks
-from readback.commands.demo.trip_cases import CASES, WANTED, Case
+from readback.audit.checks.ledger import audit
+from readback.demo.systems.launch import Systems
+from readback.demo.systems.trip_books import TRADES
+from readback.demo.systems.trip_truth import TripBooks
+from readback.demo.trip_cases import CASES, WANTED, Case
 from readback.domain.state import TERMINAL, State
-from readback.lifecycle.audit.ledger import audit
+from readback.stores.sqlite import open_sqlite_store
 from tests.architecture.tree import ROOT
 from tests.crash.nursery import SEED, End, end_of
 from tests.demo.waiting import eventually

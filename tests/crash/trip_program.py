@@ -19,10 +19,10 @@ import traceback
 from pathlib import Path
 
 from readback import Readback, SagaOutcome, State
-from readback.adapters.store_sqlite import open_sqlite_store
-from readback.commands.demo.trip_contracts import BY_STEP
-from readback.commands.demo.trip_desk import trip_desk
-from readback.commands.demo.trip_plan import SAGA, operation, steps
+from readback.demo.trip.contracts import BY_STEP
+from readback.demo.trip.desk import trip_desk
+from readback.demo.trip.plan import SAGA, operation, steps
+from readback.stores.sqlite import open_sqlite_store
 from tests.crash.points import WAITS_MAX, CrashRuntime, KillingStore, Memory, Points, Stuck
 
 TENANT, PRINCIPAL = "acme", "agent:desk"

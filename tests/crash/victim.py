@@ -20,7 +20,7 @@ import traceback
 from pathlib import Path
 
 from readback import Outcome, Readback
-from readback.adapters.store_sqlite import open_sqlite_store
+from readback.stores.sqlite import open_sqlite_store
 from tests.crash.contracts import SCENARIOS, here, proposal_of
 from tests.crash.points import WAITS_MAX, CrashRuntime, KillingStore, Memory, Points, Stuck
 from tests.crash.world import World

@@ -13,9 +13,9 @@ import jsonschema
 import pytest
 
 from readback import Readback
-from readback.domain.decision.envelope import Counts, Snapshot
-from readback.sdk.action import ActionDefinition
-from readback.sdk.deciding import Decided, DecisionType
+from readback.client.authoring.action import ActionDefinition
+from readback.decisions.api import Decided, DecisionType
+from readback.decisions.model.envelope import Counts, Snapshot
 from readback.testing.runtime_virtual import VirtualRuntime
 from tests.sdk.given import Desk, opened, ship_of
 

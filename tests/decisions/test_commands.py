@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from readback.commands.cli import main
-from readback.domain.decision.seals import matching_rule
+from readback.cli.cli import main
+from readback.decisions.model.seals import matching_rule
 from tests.decisions.given import ABSENT, CORPUS, changed, verifier, written
 
 PUBLISHED = CORPUS / "deepsigma" / "dte" / "account_quarantine.dte.yaml"

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from readback.contracts.decisions import verifiers as verifiers_module
-from readback.contracts.decisions.formats import ACTION, DRIFT, ENVELOPE, EPISODE
-from readback.contracts.decisions.load import load_envelope
-from readback.domain.decision.words import Rung, Stage, Tier
+from readback.decisions.api import DecisionType
+from readback.decisions.contracts import verifiers as verifiers_module
+from readback.decisions.contracts.formats import ACTION, DRIFT, ENVELOPE, EPISODE
+from readback.decisions.contracts.load import load_envelope
+from readback.decisions.model.words import Rung, Stage, Tier
 from readback.domain.errors import SettingsError
 from readback.domain.errors.decision import EnvelopeError
-from readback.sdk.deciding import DecisionType
 from tests.decisions.given import ABSENT, CORPUS, asking, changed, schema, verifier, written
 
 DEEPSIGMA = CORPUS / "deepsigma"

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from readback.canon import UnsupportedValueError
-from readback.contracts.decisions.formats import DRIFT, EPISODE
-from readback.domain.decision.drift import Drift, told_once
-from readback.domain.decision.moments import read_moment, written_moment
-from readback.domain.decision.seals import RULES, matching_rule, seal_hash, sealed
-from readback.domain.decision.words import PATCH_OF, DriftType, Severity
-from readback.sdk.deciding import Decided
+from readback.decisions.api import Decided
+from readback.decisions.contracts.formats import DRIFT, EPISODE
+from readback.decisions.model.drift import Drift, told_once
+from readback.decisions.model.moments import read_moment, written_moment
+from readback.decisions.model.seals import RULES, matching_rule, seal_hash, sealed
+from readback.decisions.model.words import PATCH_OF, DriftType, Severity
 from readback.testing.runtime_virtual import VirtualRuntime
 from tests.decisions.given import ABSENT, CORPUS, COUNTS, decide, kind_of, moving, schema
 from tests.sdk.given import Desk, opened, ship_of
@@ -46,7 +46,7 @@ def all_endings(folder: Path) -> list[Decided]:
             decide(kind, slow, rb=rb, operation="4", fallback="cache_bundle"),
         ]
         decision = kind.begin(rb)
-        from readback.domain.decision.envelope import Snapshot
+        from readback.decisions.model.envelope import Snapshot
 
         decision.context(Snapshot("", {}))
         decision.planned("Nothing to do.")

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from readback import Readback, SideEffect
-from readback.domain.contract import Contract
-from readback.domain.decision.envelope import Counts, Snapshot
-from readback.domain.decision.words import CLASS_OF, TIER_OF, Said, Stage, Tier
+from readback.decisions.flow import gates
+from readback.decisions.flow.gates import Asked
+from readback.decisions.flow.record import Actor
+from readback.decisions.model.envelope import Counts, Snapshot
+from readback.decisions.model.words import CLASS_OF, TIER_OF, Said, Stage, Tier
+from readback.domain.contract.contract import Contract
+from readback.domain.contract.limits import TenantLimits
 from readback.domain.errors import ArgumentError
 from readback.domain.errors.decision import DecisionOrderError
-from readback.domain.limits import TenantLimits
-from readback.lifecycle.deciding import gates
-from readback.lifecycle.deciding.gates import Asked
-from readback.lifecycle.deciding.record import Actor
 from readback.testing.runtime_virtual import VirtualRuntime
 from tests.decisions.given import COUNTS, ENVELOPE, changed, decide, kind_of, kinds, moving
 from tests.sdk.given import Desk, opened, ship_of
@@ -124,7 +124,7 @@ def test_without_those_rules_it_runs(tmp_path: Path) -> None:
     del rules["allowedActionTypes"]
     envelope = changed()
     envelope["safeAction"] = rules
-    from readback.sdk.deciding import DecisionType
+    from readback.decisions.api import DecisionType
     from tests.decisions.given import written
 
     kind = DecisionType.load(written(tmp_path, envelope))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from readback import Context, Outcome, Readback, State, Verdict, action
-from readback.domain.decision.words import Said
+from readback.decisions.model.words import Said
 from readback.domain.errors.decision import BindingError
 from readback.domain.verdict import Why
 from readback.testing.runtime_virtual import VirtualRuntime
@@ -413,7 +413,7 @@ def test_a_verifier_sees_the_episode_and_changes_nothing_by_writing_into_it(tmp_
 @pytest.mark.requirement("DT-custom")
 @pytest.mark.parametrize("outcome", ["pass", "fail", "inconclusive"])
 def test_the_async_client_decides_the_same(tmp_path: Path, outcome: str) -> None:
-    from readback.domain.decision.envelope import Snapshot
+    from readback.decisions.model.envelope import Snapshot
 
     folder = verifier(tmp_path, ANSWERING.format(outcome=outcome))
     kind = kind_of(
@@ -436,7 +436,7 @@ def test_the_async_client_decides_the_same(tmp_path: Path, outcome: str) -> None
 @ABSENT
 @pytest.mark.requirement("DT-methods")
 def test_the_published_envelope_is_enforced_once_its_method_is_there(tmp_path: Path) -> None:
-    from readback.sdk.deciding import DecisionType
+    from readback.decisions.api import DecisionType
 
     text = (CORPUS / "deepsigma" / "dte" / "account_quarantine.dte.yaml").read_text(encoding="utf-8")
     file = tmp_path / "a.dte.yaml"
@@ -455,7 +455,7 @@ def test_the_published_envelope_is_enforced_once_its_method_is_there(tmp_path: P
 @pytest.mark.requirement("DT-custom", "DT-drift")
 def test_under_the_async_client_a_verifier_that_hangs_is_left_behind(tmp_path: Path) -> None:
     from readback import AsyncReadback
-    from readback.domain.decision.envelope import Snapshot
+    from readback.decisions.model.envelope import Snapshot
 
     body = "import threading\nGATE = threading.Event()\ndef verify(context):\n    GATE.wait()\n"
     kind = kind_of(

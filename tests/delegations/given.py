@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from readback import AsyncReadback, Readback, Turn, delegation
-from readback.sdk.delegating import Delegation
+from readback.delegations.api import Delegation
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 

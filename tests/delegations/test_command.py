@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from readback.commands.cli import main
+from readback.cli.cli import main
+from readback.delegations.command import CommandDelegate, session_of
 from readback.domain.errors import UsageError
-from readback.sdk.delegated_command import CommandDelegate, session_of
 from tests.delegations.given import EXISTS
 
 AGENT = """\

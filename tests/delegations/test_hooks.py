@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from readback import delegation_hook
-from readback.contracts.hook_files import parse_hook_file, read_hook_file
-from readback.domain.delegation.words import VerifyOutcome
+from readback.delegations.hook_files import parse_hook_file, read_hook_file
+from readback.delegations.model.words import VerifyOutcome
 from readback.domain.errors import UsageError
 from readback.domain.errors.delegation import (
     DelegationFailedError,

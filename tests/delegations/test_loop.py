@@ -11,7 +11,7 @@ import pytest
 
 from readback import Context, Reading, Turn, delegation, reader
 from readback.canon import ReadbackError
-from readback.domain.delegation.words import PROMPT, RETRIES_MAX, VerifyOutcome, prompt_again
+from readback.delegations.model.words import PROMPT, RETRIES_MAX, VerifyOutcome, prompt_again
 from readback.domain.errors import ArgumentError, HonestyError, ToolTimeoutError, UsageError
 from readback.domain.errors.delegation import DelegationFailedError, ScriptError
 from readback.domain.state import State

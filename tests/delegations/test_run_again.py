@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from readback import AsyncReadback, Readback, Turn
-from readback.domain.delegation.words import VerifyOutcome
+from readback.delegations.model.words import VerifyOutcome
 from readback.domain.errors import PayloadConflictError
 from readback.domain.errors.delegation import DelegationFailedError
 from readback.domain.state import State

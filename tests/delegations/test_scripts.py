@@ -21,15 +21,15 @@ from typing import Any, ClassVar
 import pytest
 
 from readback import delegation
-from readback.adapters.script_host import WorldHost
-from readback.adapters.script_monty import MontyEngine
+from readback.adapters.scripts.host import WorldHost
+from readback.adapters.scripts.monty import MontyEngine
 from readback.canon import ExactNumber
-from readback.domain.delegation.allowance import Allowance, ScriptLimits
-from readback.domain.delegation.words import VerifyOutcome
+from readback.delegations.model.words import VerifyOutcome
+from readback.domain.contract.script_permissions import Allowance, ScriptLimits
 from readback.domain.errors import ContractFieldError, SettingsError
 from readback.domain.errors.delegation import DelegationFailedError, ScriptCompileError, ScriptError
 from readback.ports.scripts import Ran, ScriptEngine
-from readback.testing.conformance_scripts import HOSTILE, ScriptsConformance, fake_host
+from readback.testing.conformance.scripts import HOSTILE, ScriptsConformance, fake_host
 from tests.delegations.given import EXISTS, TASK, Desk, opened
 
 REACHABLE = """\
@@ -454,7 +454,7 @@ def test_no_worker_outlives_the_process_that_started_it(tmp_path: Path) -> None:
     program = (
         "import os, sys\n"
         "from readback.bootstrap import script_engine\n"
-        "from readback.domain.delegation.allowance import Allowance, ScriptLimits\n"
+        "from readback.domain.contract.script_permissions import Allowance, ScriptLimits\n"
         "e = script_engine(lambda: 0)\n"
         "s = e.compile('def run(r):\\n    return True\\n', 'v', entry='run', takes=1, allow=Allowance(), "
         "limits=ScriptLimits())\n"

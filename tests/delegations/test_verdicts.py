@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from readback.domain.delegation.verdict import HookAction, Judgement, parse_hook, parse_verdict, together
+from readback.delegations.model.verdict import HookAction, Judgement, parse_hook, parse_verdict, together
 from readback.domain.errors.delegation import ScriptError
 
 NONE_GIVEN = "verifier returned verified=false with no reason"

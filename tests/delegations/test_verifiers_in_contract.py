@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from readback import Readback, delegation_hook
-from readback.contracts.conditions import postcondition
-from readback.domain.delegation.allowance import ScriptLimits
-from readback.domain.delegation.words import VerifyOutcome
+from readback.contracts.functions.conditions import postcondition
+from readback.delegations.api import Delegation
+from readback.delegations.model.words import VerifyOutcome
+from readback.domain.contract.script_permissions import ScriptLimits
 from readback.domain.errors.delegation import DelegationFailedError
 from readback.domain.state import State
-from readback.sdk.delegating import Delegation
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from tests.delegations.given import TASK, Desk

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from readback.commands.demo.systems.launch import Systems
+from readback.demo.systems.launch import Systems
 
 
 @pytest.fixture(scope="module")

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from readback.commands.demo import delegated
-from readback.commands.demo.delegated_tally import AttemptRow, AttemptTotals, count_attempts, reckon_attempts
-from readback.commands.demo.desk import desk
-from readback.commands.demo.facts import Fact
-from readback.commands.demo.main import addresses_of
-from readback.commands.demo.naive import Claim, Told
-from readback.commands.demo.overheard import all_heard
-from readback.commands.demo.progress import Progress
-from readback.commands.demo.systems.launch import Systems
+from readback.demo.delegated import chapter
+from readback.demo.delegated.tally import AttemptRow, AttemptTotals, count_attempts, reckon_attempts
+from readback.demo.desk import desk
+from readback.demo.facts import Fact
+from readback.demo.main import addresses_of
+from readback.demo.naive.naive import Claim, Told
+from readback.demo.naive.overheard import all_heard
+from readback.demo.progress import Progress
+from readback.demo.systems.launch import Systems
 
 
 @pytest.fixture
@@ -31,8 +31,8 @@ def connected(systems: Systems) -> Iterator[Systems]:
 def test_a_delegate_that_only_ever_lies_is_never_told_as_done(
     connected: Systems, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delegated, "ADDRESS", "nowhere that the task names")
-    sent = asyncio.run(delegated.delegate(f"sqlite:///{tmp_path / 'ledger.db'}", connected, Progress()))
+    monkeypatch.setattr(chapter, "ADDRESS", "nowhere that the task names")
+    sent = asyncio.run(chapter.delegate(f"sqlite:///{tmp_path / 'ledger.db'}", connected, Progress()))
     rows = reckon_attempts(sent, all_heard(desk.overheard))
     totals = count_attempts(rows)
     assert [row.readback.claim for row in rows] == [Claim.OPEN] * 3

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from readback import bootstrap
-from readback.commands.demo.main import check
-from readback.sdk.replaying import replay_bundle
+from readback.client.operations.replaying import replay_bundle
+from readback.demo.main import check
 from tests.record.conftest import VALIDATOR, bundle_of, hold_to_the_record, record, streams
 from tests.workers.limit import killed_after
 
@@ -31,7 +31,7 @@ TOTAL_KEYS = [
     "missed_successes",
     "ledger_ok",
 ]
-START = "import sys; from readback.commands.demo.main import run_demo; sys.exit(run_demo(as_json=True))"
+START = "import sys; from readback.demo.main import run_demo; sys.exit(run_demo(as_json=True))"
 
 
 @dataclass(frozen=True)

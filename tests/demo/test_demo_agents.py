@@ -8,15 +8,15 @@ from typing import Any
 import httpx
 import pytest
 
-from readback.commands.demo import naive
-from readback.commands.demo.contracts import charge_card
-from readback.commands.demo.facts import Fact
-from readback.commands.demo.naive import Claim, Told
-from readback.commands.demo.overheard import Heard
-from readback.commands.demo.table import short
-from readback.commands.demo.tally import Row, Totals
-from readback.commands.demo.worker import ACTIONS
-from readback.commands.demo.wrappers import blindly_retried, in_prose, politely
+from readback.demo.contracts import charge_card
+from readback.demo.facts import Fact
+from readback.demo.naive import naive
+from readback.demo.naive.naive import Claim, Told
+from readback.demo.naive.overheard import Heard
+from readback.demo.naive.wrappers import blindly_retried, in_prose, politely
+from readback.demo.table import short
+from readback.demo.tally import Row, Totals
+from readback.demo.worker import ACTIONS
 from readback.domain.kind import Kind
 from readback.domain.side_effect import SideEffect
 from readback.domain.verdict import Verdict

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from readback.commands.demo.systems.launch import Systems, SystemsError
+from readback.demo.systems.launch import Systems, SystemsError
 from tests.demo.waiting import eventually
 
 # ---- the order service, honest

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from readback.commands.demo.systems.launch import Systems, SystemsError
+from readback.demo.systems.launch import Systems, SystemsError
 from tests.demo.waiting import eventually
 
-PACKAGE = Path(__file__).resolve().parents[2] / "src/readback/commands/demo/systems"
+PACKAGE = Path(__file__).resolve().parents[2] / "src/readback/demo/systems"
 
 
 def alive(pid: int) -> bool:
@@ -44,7 +44,7 @@ def test_nothing_is_left_when_the_demo_ends_or_breaks() -> None:
 def test_nothing_is_left_when_whoever_started_them_is_killed(tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path\n"
-        "from readback.commands.demo.systems.launch import Systems\n"
+        "from readback.demo.systems.launch import Systems\n"
         f"with Systems(Path({str(tmp_path / 'world')!r})) as systems:\n"
         "    print(*systems.pids.values(), flush=True); sys.stdin.read()\n"
     )
@@ -76,4 +76,4 @@ def test_the_systems_know_nothing_of_the_rest() -> None:
         if re.match(r"\s*(from|import) readback", line)
     }
     assert imports
-    assert all(name.startswith("readback.commands.demo.systems") for name in imports), imports
+    assert all(name.startswith("readback.demo.systems") for name in imports), imports

@@ -9,7 +9,7 @@ from email.message import EmailMessage
 
 import pytest
 
-from readback.commands.demo.systems.launch import Systems
+from readback.demo.systems.launch import Systems
 from tests.demo.waiting import eventually
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from readback.commands.demo.systems.launch import Systems
-from readback.commands.demo.systems.trip_books import TRADES
+from readback.demo.systems.launch import Systems
+from readback.demo.systems.trip_books import TRADES
 from tests.demo.waiting import eventually
 
 WANTED = {"flights": "RB 1", "hotel": "a room", "car": "a car"}

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from readback import Outcome, Proposal, Readback, State
-from readback.commands.demo import trip_contracts as trips
-from readback.commands.demo.desk import Addresses, Desk
-from readback.commands.demo.naive import Claim
-from readback.commands.demo.systems.launch import Systems
-from readback.commands.demo.systems.trip_books import TRADES
-from readback.commands.demo.trip_cases import CASES, WANTED, Case
-from readback.commands.demo.trip_desk import BOOKS, trip_desk
-from readback.commands.demo.trip_naive import STEPS, NaiveAgent, naive_client
+from readback.demo.desk import Addresses, Desk
+from readback.demo.naive.naive import Claim
+from readback.demo.systems.launch import Systems
+from readback.demo.systems.trip_books import TRADES
+from readback.demo.trip import contracts as trips
+from readback.demo.trip.desk import BOOKS, trip_desk
+from readback.demo.trip.naive import STEPS, NaiveAgent, naive_client
+from readback.demo.trip_cases import CASES, WANTED, Case
 from readback.domain.side_effect import SideEffect
 from readback.domain.verdict import Attribution
 from readback.testing.runtime_virtual import VirtualRuntime

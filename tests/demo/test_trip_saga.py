@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from readback import Readback, SagaOutcome, State
-from readback.commands.demo.systems.launch import Systems
-from readback.commands.demo.trip_contracts import BY_STEP
-from readback.commands.demo.trip_desk import trip_desk
-from readback.commands.demo.trip_plan import SAGA, operation, steps
+from readback.demo.systems.launch import Systems
+from readback.demo.trip.contracts import BY_STEP
+from readback.demo.trip.desk import trip_desk
+from readback.demo.trip.plan import SAGA, operation, steps
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 

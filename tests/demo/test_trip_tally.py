@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from readback.commands.demo.naive import Claim, Told
-from readback.commands.demo.systems.trip_books import TRADES
-from readback.commands.demo.systems.trip_truth import Entry, TripBooks
-from readback.commands.demo.trip_cases import CASES, WANTED
-from readback.commands.demo.trip_tally import Ending, TripRow, TripTotals, count_trips
+from readback.demo.naive.naive import Claim, Told
+from readback.demo.systems.trip_books import TRADES
+from readback.demo.systems.trip_truth import Entry, TripBooks
+from readback.demo.trip.tally import Ending, TripRow, TripTotals, count_trips
+from readback.demo.trip_cases import CASES, WANTED
 
 COST = {"flights": 240, "hotel": 315, "car": 99, "payments": 654, "tickets": 0}
 

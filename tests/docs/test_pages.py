@@ -12,7 +12,7 @@ import click
 import pytest
 
 import readback
-from readback.commands.cli import COMMANDS, main
+from readback.cli.cli import COMMANDS, main
 from scripts import coverage_table, reference
 from tests.docs.pages import PAGES, ROOT, anchors, blocks, links, prose, text_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from readback import Context, Reading, action
-from readback.sdk.systems import HttpExecutor, HttpSource
+from readback.systems import HttpExecutor, HttpSource
 
 
 def charging(url: str, **options: Any) -> Any:

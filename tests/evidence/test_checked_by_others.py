@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from readback import bootstrap
-from readback.ledger.tiles import bundle_bytes, parse_bundle
+from readback.log.tiles import bundle_bytes, parse_bundle
 from tests.cli.conftest import Desk
 from tests.evidence.conftest import NAME, Made
 

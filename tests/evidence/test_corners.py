@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from readback import bootstrap
-from readback.commands import counting
-from readback.ledger.checkpoint import Checkpoint
-from readback.ledger.fault import LogFormatError, LogProofError
-from readback.ledger.note import VerifierKey
-from readback.ledger.tiles import TILE_BYTES, TileReader
-from readback.ledger.tree import EMPTY_ROOT
-from readback.lifecycle.audit.heads import Heads
-from readback.lifecycle.evidence import attest
+from readback.audit.checks.heads import Heads
+from readback.audit.evidence import attest
+from readback.cli import progress
+from readback.log.checkpoint import Checkpoint
+from readback.log.fault import LogFormatError, LogProofError
+from readback.log.note import VerifierKey
+from readback.log.tiles import TILE_BYTES, TileReader
+from readback.log.tree import EMPTY_ROOT
 from tests.cli.conftest import Desk
 from tests.evidence.conftest import NAME, Made
 
@@ -44,7 +44,7 @@ def test_a_head_of_another_log_a_longer_one_and_one_of_nothing(at_hand: Made) ->
 
 
 def test_a_reader_forgets_tiles_before_they_are_too_many(at_hand: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("readback.ledger.tiles.TILES_READ_MAX", 1)
+    monkeypatch.setattr("readback.log.tiles.TILES_READ_MAX", 1)
     tiles = bootstrap.tiles(Path("export"))
     fetched: list[str] = []
 
@@ -68,12 +68,12 @@ def test_a_key_of_another_length_is_none() -> None:
 def test_a_count_is_shown_where_somebody_watches(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with counting.counted("reading", enabled=True) as step:
+    with progress.counted("reading", enabled=True) as step:
         step(500)
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("TERM", "xterm")
-    with counting.counted("reading the ledger", enabled=True) as step:
+    with progress.counted("reading the ledger", enabled=True) as step:
         step(499)
         step(500)
     assert "reading the ledger" in capsys.readouterr().err

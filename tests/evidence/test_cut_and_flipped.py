@@ -10,14 +10,14 @@ import apsw
 import pytest
 
 from readback import bootstrap
+from readback.audit.checks.ledger import audit
+from readback.audit.evidence.exported import audit_export
 from readback.canon import ReadbackError
 from readback.domain.errors import StoreError
-from readback.ledger.checkpoint import open_checkpoint
-from readback.ledger.fault import LogError
-from readback.ledger.note import parse_key
-from readback.ledger.tlog_proof import parse_proof
-from readback.lifecycle.audit.ledger import audit
-from readback.lifecycle.evidence.exported import audit_export
+from readback.log.checkpoint import open_checkpoint
+from readback.log.fault import LogError
+from readback.log.note import parse_key
+from readback.log.tlog_proof import parse_proof
 from tests.cli.conftest import Desk
 from tests.evidence.conftest import Made
 
@@ -161,7 +161,7 @@ def test_a_checkpoint_and_a_proof_that_were_cut_at_any_byte_prove_nothing(at_han
 
 @pytest.mark.requirement("INPUT-cut-anywhere")
 def test_a_bundle_that_was_cut_or_flipped_anywhere_is_refused(at_hand: Made, desk: Desk) -> None:
-    from readback.lifecycle.record.bundle import open_bundle
+    from readback.audit.record.bundle import open_bundle
 
     desk("ledger", "export", "--bundle", at_hand.ids[0], "--out", "bundle", code=0)
     data, drawn = Path("bundle").read_bytes(), random.Random(13)

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from readback import bootstrap
-from readback.ledger.checkpoint import Checkpoint, sign_checkpoint
-from readback.ledger.tiles import TileWriter, bundle_bytes, parse_bundle
-from readback.lifecycle.evidence.attest import key_of
+from readback.audit.evidence.attest import key_of
+from readback.log.checkpoint import Checkpoint, sign_checkpoint
+from readback.log.tiles import TileWriter, bundle_bytes, parse_bundle
 from tests.cli.conftest import Desk
 from tests.evidence.conftest import NAME, Made
 

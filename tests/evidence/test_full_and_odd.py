@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from readback import Observation, ObservationStatus, Outcome, Readback, Reading, bootstrap
+from readback.audit.checks.ledger import audit
 from readback.canon import EnvelopeProfileError, ReadbackError, ValueTooLargeError, envelope_bytes
 from readback.canon.fault import CanonError
 from readback.canon.limits import ENVELOPE_MAX_BYTES
 from readback.domain.errors import InputError, StoreError, UnknownOutcomeError
 from readback.domain.events import Event, EventKind, seal
 from readback.domain.state import State
-from readback.lifecycle.audit.ledger import audit
-from readback.ports.store import Append
+from readback.ports.storage.store import Append
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_samples import sample_creation, sample_evidence
 from tests.architecture.tree import ROOT
@@ -78,8 +78,8 @@ def test_a_disk_that_takes_no_more_in_the_middle_of_the_work_loses_nothing_that_
 
 @pytest.mark.requirement("INPUT-store-full")
 def test_a_batch_that_does_not_fit_is_kept_whole_or_not_at_all(tmp_path: Path) -> None:
-    from readback.adapters.store_sqlite import open_sqlite_store
     from readback.domain.errors import StoreFullError
+    from readback.stores.sqlite import open_sqlite_store
 
     store = open_sqlite_store(tmp_path / "readback.db", pages_max=120)
     kept: list[str] = []
@@ -276,7 +276,7 @@ def test_an_entry_behind_the_effect_that_cannot_be_written_is_said_as_unknown_an
     kind: EventKind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Over the limit, say: whoever called must not read that as "nothing was done"."""
-    from readback.lifecycle import run as runs
+    from readback.engine import run as runs
 
     def seals(event: Event, *place: Any) -> Any:
         if event.kind is kind:

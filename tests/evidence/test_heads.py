@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from readback import bootstrap
-from readback.commands import ledger_log
-from readback.ledger.checkpoint import SignedCheckpoint
-from readback.lifecycle.sealing.seal import seal_all
+from readback.audit.sealing.seal import seal_all
+from readback.cli.ledger import log
+from readback.log.checkpoint import SignedCheckpoint
 from tests.cli.conftest import Desk
 from tests.evidence.conftest import NAME, Made
 
@@ -115,7 +115,7 @@ def test_of_two_that_sign_at_once_the_slower_one_puts_no_earlier_head_over_the_l
             later[0] = Path("witness").read_bytes()
         return signed
 
-    monkeypatch.setattr(ledger_log, "seal_all", slow)
+    monkeypatch.setattr(log, "seal_all", slow)
     said = desk("ledger", "checkpoint", "--witness", "witness", code=6)
     assert "was written by another process" in said.err
     assert Path("witness").read_bytes() == later[0]

@@ -10,9 +10,18 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from readback import bootstrap
+from readback.audit.checks.heads import Heads
+from readback.audit.checks.ledger import audit
+from readback.audit.evidence import attest
+from readback.audit.evidence.attest import Authority, key_of
+from readback.audit.evidence.exported import audit_export
+from readback.audit.maintenance.rotate import following, state
+from readback.audit.sealing import seal as sealing
+from readback.audit.sealing.seal import seal, seal_all
+from readback.client.approving import ApproverKey
 from readback.domain.errors import ApprovalError, SettingsError
-from readback.ledger.checkpoint import Checkpoint, open_checkpoint, sign_checkpoint
-from readback.ledger.fault import (
+from readback.log.checkpoint import Checkpoint, open_checkpoint, sign_checkpoint
+from readback.log.fault import (
     LogCutError,
     LogError,
     LogForkError,
@@ -20,17 +29,8 @@ from readback.ledger.fault import (
     LogRewrittenError,
     LogSignatureError,
 )
-from readback.ledger.note import VerifierKey
-from readback.ledger.rotation import Rotation, Span, parse_rotations, sign_rotation, spans
-from readback.lifecycle.audit.heads import Heads
-from readback.lifecycle.audit.ledger import audit
-from readback.lifecycle.evidence import attest
-from readback.lifecycle.evidence.attest import Authority, key_of
-from readback.lifecycle.evidence.exported import audit_export
-from readback.lifecycle.keeping.rotate import following, state
-from readback.lifecycle.sealing import seal as sealing
-from readback.lifecycle.sealing.seal import seal, seal_all
-from readback.sdk.approving import ApproverKey
+from readback.log.note import VerifierKey
+from readback.log.rotation import Rotation, Span, parse_rotations, sign_rotation, spans
 from tests.cli.conftest import Desk
 from tests.cli.conftest import desk as desk  # the fixture
 from tests.sealing.given import NAME as LOG_NAME

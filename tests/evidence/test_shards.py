@@ -9,7 +9,11 @@ from pathlib import Path
 import pytest
 
 from readback import bootstrap
-from readback.ledger.fault import (
+from readback.audit.evidence import shards
+from readback.audit.evidence.attest import key_of
+from readback.audit.evidence.shards import NEW, CheckpointLog, Shard, parse_shard_proof
+from readback.audit.maintenance.rotate import following, state
+from readback.log.fault import (
     LogCutError,
     LogForkError,
     LogFormatError,
@@ -19,10 +23,6 @@ from readback.ledger.fault import (
     LogSignatureError,
     LogUnplacedError,
 )
-from readback.lifecycle.evidence import shards
-from readback.lifecycle.evidence.attest import key_of
-from readback.lifecycle.evidence.shards import NEW, CheckpointLog, Shard, parse_shard_proof
-from readback.lifecycle.keeping.rotate import following, state
 from tests.sealing.given import Log, Signer, authority
 
 HEAD = Signer("example.com/heads", b"\x09" * 32)

@@ -10,11 +10,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from readback import Readback, bootstrap
-from readback.adapters import holding
+from readback.adapters.log import file_locks
+from readback.audit.evidence.attest import key_of
 from readback.canon import parse_json
-from readback.commands.cli import main
-from readback.lifecycle.evidence.attest import key_of
-from readback.ports.store import LedgerStore
+from readback.cli.cli import main
+from readback.ports.storage.store import LedgerStore
 from tests.sealing.shop import runtime, stamp_note
 
 HEADS = "example.com/heads"
@@ -191,7 +191,7 @@ def test_two_who_take_at_the_same_time_do_not_go_on_from_one_head(
             between.append(place.take("a"))
         return open_store(url, read_only=read_only)
 
-    monkeypatch.setattr(holding, "HELD_MS_MAX", 2 * holding.HELD_PAUSE_MS)
+    monkeypatch.setattr(file_locks, "HELD_MS_MAX", 2 * file_locks.HELD_PAUSE_MS)
     monkeypatch.setattr(bootstrap, "store", opened)
     assert counted(place.take("b")) == (1, 2)
     assert between[0].exit_code == 6

@@ -11,8 +11,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
-from readback.adapters.predicates_cel.kinds import kind_of
-from readback.adapters.predicates_cel.moments import Duration, Timestamp
+from readback.adapters.cel.values.kinds import kind_of
+from readback.adapters.cel.values.moments import Duration, Timestamp
 from readback.canon.frozen import dataclass
 from tests.expressions.generated import cases
 from tests.expressions.oracle import CASES_A_PROCESS, asked

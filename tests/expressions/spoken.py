@@ -5,9 +5,9 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any, Final
 
-from readback.adapters.predicates_cel import CelPredicates
-from readback.adapters.predicates_cel.faults import Fault
-from readback.adapters.predicates_cel.kinds import TypeName
+from readback.adapters.cel import CelPredicates
+from readback.adapters.cel.faults import Fault
+from readback.adapters.cel.values.kinds import TypeName
 from readback.canon import Json
 from readback.domain.errors import ExpressionError
 

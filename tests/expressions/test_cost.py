@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from bench.expressions import GROWTH_MAX, INPUTS, MIB, cost, memory
-from readback.adapters.predicates_cel.functions import FUNCTIONS
-from readback.adapters.predicates_cel.moments import ACCESSORS
-from readback.adapters.predicates_cel.parser import LOOPS
+from readback.adapters.cel.functions import FUNCTIONS
+from readback.adapters.cel.syntax.parser import LOOPS
+from readback.adapters.cel.values.moments import ACCESSORS
 from readback.canon.limits import EXPRESSION_WORK_MAX
 from tests.expressions.spoken import ENGINE
 

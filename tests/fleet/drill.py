@@ -14,15 +14,15 @@ from contextlib import suppress
 from pathlib import Path
 
 from readback import Readback, bootstrap
+from readback.audit.checks.ledger import audit
+from readback.audit.evidence.attest import Authority, key_of
 from readback.canon import Json
-from readback.commands.demo.systems.postgres import PostgresPair
+from readback.client.operations.worker import Worker
+from readback.demo.systems.postgres import PostgresPair
 from readback.domain.errors import StoreError
 from readback.domain.state import TERMINAL, State
-from readback.ledger.checkpoint import open_checkpoint
-from readback.lifecycle.audit.ledger import audit
-from readback.lifecycle.evidence.attest import Authority, key_of
-from readback.ports.store import LedgerStore, Projection
-from readback.sdk.worker import Worker
+from readback.log.checkpoint import open_checkpoint
+from readback.ports.storage.store import LedgerStore, Projection
 from tests.fleet import database
 from tests.fleet.checker import Effect, Ended, Entry, Evidence, Head
 from tests.fleet.contracts import MANNERS, TENANT, Here, send

@@ -16,9 +16,9 @@ from pathlib import Path
 from readback import AsyncReadback, Readback
 from readback.adapters.runtime_system import SystemRuntime
 from readback.canon import ReadbackError
-from readback.sdk.serving import Served
-from readback.sdk.session import Session
-from readback.sdk.worker import Worker
+from readback.client.operations.tenants import Served
+from readback.client.operations.worker import Worker
+from readback.client.session import Session
 from tests.fleet.contracts import TENANT, Here, send
 from tests.fleet.history import Notebook, What
 from tests.fleet.record import Record

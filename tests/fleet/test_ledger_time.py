@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from readback import Readback
-from readback.sdk.ledger_time import in_ledger_time
+from readback.drivers.ledger_time import in_ledger_time
 from readback.testing.runtime_virtual import VirtualRuntime
 from tests.fleet.program import SkewedRuntime
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from readback.commands.cli import main
+from readback.cli.cli import main
 
 MODULE = """
 from readback import Readback, action

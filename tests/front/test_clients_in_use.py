@@ -13,7 +13,7 @@ from readback.domain.errors import UsageError
 from readback.domain.errors.record import ErasedEvidenceError
 from tests.front.given import Shop, opened, opened_async
 
-pytestmark = pytest.mark.filterwarnings("ignore::readback.sdk.proposal.UnusedProposalWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::readback.client.proposal.UnusedProposalWarning")
 
 
 def shipping(shop: Shop, **more: Any) -> Any:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from readback.commands import distribution
-from readback.commands.cli import main
-from readback.commands.distribution import NAME, SUMMARY, unrelated
+from readback.cli.checks import distribution
+from readback.cli.checks.distribution import NAME, SUMMARY, unrelated
+from readback.cli.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
 

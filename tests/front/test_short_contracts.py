@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from readback import Context, Discrepancy, Policy, Reading, State, Timing, Verdict, action, arg, verified
+from readback.client.authoring.action import ActionDefinition
 from readback.domain.errors import (
     ContractError,
     ContractFieldError,
@@ -21,7 +22,6 @@ from readback.domain.errors import (
     UsageError,
 )
 from readback.domain.side_effect import SideEffect
-from readback.sdk.action import ActionDefinition
 from tests.front.given import SHAPES, Shop, opened, opened_async
 
 SHIPPED = "authoritative.status == 'shipped'"

@@ -14,15 +14,15 @@ from tests.docs.pages import blocks
 PAGE = "docs/short-contracts.md"
 MODULES = (
     "readback.contracts.assumed",
-    "readback.contracts.calling",
+    "readback.contracts.functions.calling",
     "readback.domain.context",
-    "readback.domain.outcome",
-    "readback.sdk.action",
-    "readback.sdk.contract_keys",
-    "readback.sdk.decorating",
-    "readback.sdk.in_use",
-    "readback.sdk.proposal",
-    "readback.sdk.verified",
+    "readback.domain.outcome.outcome",
+    "readback.client.authoring.action",
+    "readback.client.authoring.contract_keys",
+    "readback.client.authoring.decorating",
+    "readback.client.in_use",
+    "readback.client.proposal",
+    "readback.client.authoring.verified",
 )
 
 

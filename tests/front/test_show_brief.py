@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from readback import Readback, action
-from readback.commands.cli import main
-from readback.commands.labels import ATTRIBUTION, state_label
+from readback.cli.actions.labels import ATTRIBUTION, state_label
+from readback.cli.cli import main
 from readback.domain.state import State
 from readback.domain.verdict import Attribution
 

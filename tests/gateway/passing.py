@@ -9,10 +9,10 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from readback.surfaces.mcp.call import Call, Toolserver
-from readback.surfaces.mcp.serve import serve_http, serve_stdio
-from readback.surfaces.mcp.stdio import PATIENCE_S
-from readback.surfaces.mcp.upstream import Upstream
+from readback.gateway.call import Call, Toolserver
+from readback.gateway.serving.serve import serve_http, serve_stdio
+from readback.gateway.serving.stdio import PATIENCE_S
+from readback.gateway.upstream.upstream import Upstream
 from tests.gateway.loops import LOOPS
 
 

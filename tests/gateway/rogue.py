@@ -17,9 +17,9 @@ from mcp_types import jsonrpc_message_adapter
 from mcp_types.version import LATEST_MODERN_VERSION
 
 from readback.canon.frozen import dataclass
+from readback.gateway.upstream.attachment import Attachment
+from readback.gateway.upstream.target import Command, Server
 from readback.mcp import Gateway, Upstream
-from readback.surfaces.mcp.attachment import Attachment
-from readback.surfaces.mcp.target import Command, Server
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from tests.gateway.desk import Told, write_contracts

@@ -10,8 +10,8 @@ import mcp_types as t
 import pytest
 from mcp import Client
 
-from readback.surfaces.mcp.attachment import Attachment
-from readback.surfaces.mcp.listening import Listening
+from readback.gateway.session.listening import Listening
+from readback.gateway.upstream.attachment import Attachment
 from tests.gateway.desk import until_asleep
 from tests.gateway.rogue import ANY, ENTER, Den, Json, in_a_den
 

@@ -21,8 +21,8 @@ pytest.importorskip("mcp")
 def test_the_measure_of_the_gateway_has_every_figure_and_loses_no_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from readback.commands.bench import gateway
-    from readback.commands.bench.main import GATEWAY_MARKS, table
+    from readback.bench import gateway
+    from readback.bench.main import GATEWAY_MARKS, table
 
     monkeypatch.chdir(tmp_path)
     # Its servers and gateways are forked: what is measured is their calls.
@@ -46,7 +46,7 @@ def test_the_measure_of_the_gateway_has_every_figure_and_loses_no_call(
 
 @pytest.mark.requirement("GATEWAY-measured")
 def test_processor_time_is_that_of_the_process_alone() -> None:
-    from readback.commands.bench.gateway import _cpu_ms
+    from readback.bench.gateway import _cpu_ms
 
     before_ms = _cpu_ms(os.getpid())
     sum(range(2_000_000))
@@ -56,7 +56,7 @@ def test_processor_time_is_that_of_the_process_alone() -> None:
 
 @pytest.mark.requirement("GATEWAY-measured")
 def test_a_call_is_held_against_the_plain_ones_of_its_own_slice() -> None:
-    from readback.commands.bench.gateway import _figures
+    from readback.bench.gateway import _figures
 
     def taken(plain: float, times: float) -> dict[str, list[list[float]]]:
         names = {"put": plain, "governed": plain * times + 2, "answer": plain, "unverified": plain * times}

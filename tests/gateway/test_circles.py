@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from readback.surfaces.mcp import http_lane
+from readback.gateway.serving import http_fast_path
 from tests.circles import circles
 from tests.gateway.desk import Desk, at_a_desk, until_asleep
 
@@ -63,7 +63,7 @@ def test_a_call_over_http_leaves_none_either() -> None:
             said.append(message.get("body"))
 
         relay: Any = Session()
-        lane = http_lane.HttpLane(lambda *_: send({}), "/mcp", lambda: relay)
+        lane = http_fast_path.HttpLane(lambda *_: send({}), "/mcp", lambda: relay)
         with circles() as left:
             for n in range(3):
                 await lane._answer(n, {"name": "put"}, receive, send)

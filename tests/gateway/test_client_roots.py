@@ -11,10 +11,10 @@ from mcp import Client
 from mcp_types import ListRootsResult, Root
 from pydantic import FileUrl
 
-from readback.contracts import own_files
-from readback.surfaces.mcp.client_roots import permitted, permitted_in
-from readback.surfaces.mcp.serve import sdk_server
-from readback.surfaces.mcp.upstream import Upstream
+from readback.contracts.documents import own_files
+from readback.gateway.serving.serve import sdk_server
+from readback.gateway.upstream.upstream import Upstream
+from readback.gateway.wire.client_roots import permitted, permitted_in
 from tests.gateway.passing import Passing
 from tests.gateway.processes import EVERYTHING
 

@@ -15,17 +15,17 @@ from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_PARAMS, REQUEST
 
 from readback.canon import ReadbackError
 from readback.canon.limits import DEPTH_MAX_LEVELS
-from readback.sdk.proposal import Proposal
-from readback.surfaces.mcp import http_lane
-from readback.surfaces.mcp.call import Call
-from readback.surfaces.mcp.call_lane import Admitted, CallLane
-from readback.surfaces.mcp.catalogue import Catalogue
-from readback.surfaces.mcp.events import Events
-from readback.surfaces.mcp.lines import json_line, plain_json
-from readback.surfaces.mcp.pipes import Outgoing
-from readback.surfaces.mcp.posts import NotOursError, Posts
-from readback.surfaces.mcp.servers import Servers
-from readback.surfaces.mcp.ungoverned import contract_for_all, kept, proposed
+from readback.client.proposal import Proposal
+from readback.gateway.call import Call
+from readback.gateway.policy.catalogue import Catalogue
+from readback.gateway.policy.servers import Servers
+from readback.gateway.policy.ungoverned import contract_for_all, kept, proposed
+from readback.gateway.serving import http_fast_path
+from readback.gateway.serving.stdio_fast_path import Admitted, CallLane
+from readback.gateway.wire.events import Events
+from readback.gateway.wire.http_client import NotOursError, Posts
+from readback.gateway.wire.jsonl import json_line, plain_json
+from readback.gateway.wire.pipes import Outgoing
 from readback.testing.runtime_virtual import VirtualRuntime
 from tests.gateway.desk import until_asleep
 
@@ -351,7 +351,7 @@ def test_a_number_that_the_quick_reader_would_round_is_read_and_written_exactly(
 def test_a_call_over_http_is_kept_open_by_comments_and_ends_with_its_client(
     monkeypatch: pytest.MonkeyPatch, leaves: bool
 ) -> None:
-    monkeypatch.setattr(http_lane, "PING_S", 0.01)
+    monkeypatch.setattr(http_fast_path, "PING_S", 0.01)
     done = asyncio.Event()
     ended: list[str] = []
 
@@ -378,7 +378,7 @@ def test_a_call_over_http_is_kept_open_by_comments_and_ends_with_its_client(
                 pinged.set()
 
         relay: Any = Session()
-        lane = http_lane.HttpLane(lambda *_: send({}), "/mcp", lambda: relay)
+        lane = http_fast_path.HttpLane(lambda *_: send({}), "/mcp", lambda: relay)
         answering = asyncio.ensure_future(lane._answer(1, {"name": "put"}, receive, send))
         async with asyncio.timeout(30):
             await pinged.wait()

@@ -15,13 +15,13 @@ from anyio.lowlevel import checkpoint
 from readback.canon import Json
 from readback.domain.errors import EnvelopeProfileError, StoreError
 from readback.domain.events import EventKind, open_envelope
-from readback.lifecycle import execute
-from readback.lifecycle.run import Run
+from readback.engine.run import Run
+from readback.engine.stages import execute
+from readback.gateway.call import Call
+from readback.gateway.policy import ungoverned
 from readback.mcp import InProcess
-from readback.ports.store import Append, AppendResult, Freeze, Frozen
-from readback.sdk.credentials import Credentials
-from readback.surfaces.mcp import ungoverned
-from readback.surfaces.mcp.call import Call
+from readback.ports.storage.store import Append, AppendResult, Freeze, Frozen
+from readback.systems.configured.credentials import Credentials
 from readback.testing.store_memory import MemoryStore
 from readback.testing.store_samples import sample_creation
 from tests.gateway.desk import Desk, at_a_desk, until_asleep

@@ -15,15 +15,15 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import ToolAnnotations
 
 from readback.canon import Json
-from readback.contracts.files.tools import raised_class
+from readback.contracts.files.tools.listing import raised_class
 from readback.domain.errors import SettingsError, UsageError
 from readback.domain.errors.files import ContractFileError
 from readback.domain.errors.gateway import OwnToolError, UpstreamLostError
 from readback.domain.side_effect import SideEffect
+from readback.gateway.call import Toolserver
+from readback.gateway.policy.catalogue import Catalogue, print_of
 from readback.mcp import Gateway, InProcess
-from readback.ports.store import Projection
-from readback.surfaces.mcp.call import Toolserver
-from readback.surfaces.mcp.catalogue import Catalogue, print_of
+from readback.ports.storage.store import Projection
 from tests.gateway.desk import Desk, Told, a_desk, at_a_desk, until_asleep, write_contracts
 from tests.gateway.servers.book import Book, server_of
 

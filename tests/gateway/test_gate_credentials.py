@@ -13,11 +13,11 @@ from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.shared.exceptions import MCPError
 
+from readback.gateway.gateway import upstream_of
+from readback.gateway.upstream.target import Endpoint, Server
 from readback.mcp import Gateway, InProcess
-from readback.ports.fittings import Reference, ServerTerms
-from readback.sdk.credentials import HIDDEN, Credentials
-from readback.surfaces.mcp.gateway import upstream_of
-from readback.surfaces.mcp.target import Endpoint, Server
+from readback.ports.system_factory import Reference, ServerTerms
+from readback.systems.configured.credentials import HIDDEN, Credentials
 from readback.testing.runtime_virtual import VirtualRuntime
 from tests.contract_files.writing import loaded
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from mcp import Client
 
-from readback.surfaces.mcp.call import OPERATION_KEY
+from readback.gateway.call import OPERATION_KEY
 from tests.gateway.desk import Desk, Told, at_a_desk, until_asleep, write_contracts
 from tests.gateway.test_gate_ahead import Slow, when
 

@@ -11,9 +11,9 @@ from readback.canon import Json
 from readback.canon.limits import EVIDENCE_MAX_BYTES
 from readback.domain.errors import NotDispatchedError
 from readback.domain.errors.gateway import ToolRefusedError, UpstreamLostError
-from readback.domain.observation import normalise, normalise_exception
-from readback.surfaces.mcp.call import RESULT_MAX_BYTES
-from readback.surfaces.mcp.verdict import TOO_LARGE
+from readback.domain.verification.observation import normalise, normalise_exception
+from readback.gateway.call import RESULT_MAX_BYTES
+from readback.gateway.policy.results import TOO_LARGE
 from tests.gateway.desk import Desk, at_a_desk
 
 

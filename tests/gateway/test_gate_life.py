@@ -14,8 +14,8 @@ from mcp_types import METHOD_NOT_FOUND
 from readback import AsyncReadback
 from readback.domain.errors import StoreError
 from readback.domain.errors.files import ContractFileError
+from readback.gateway.upstream.request_context import RawRequest, RawResult
 from readback.mcp import Gateway, InProcess, verify_server
-from readback.surfaces.mcp.exchange import RawRequest, RawResult
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from tests.gateway.desk import Desk, Told, a_desk, at_a_desk, until_asleep, write_contracts

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from readback.domain.state import State
-from readback.surfaces.mcp.own_tools import explained
+from readback.gateway.policy.builtin_tools import explained
 from tests.gateway.desk import Desk, at_a_desk, until_asleep
 from tests.unit.test_belief import outcome
 

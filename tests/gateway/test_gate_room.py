@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from readback.gateway.wire.http_client import CALLS_MAX, OPEN_MAX
 from readback.mcp import InProcess, Upstream
-from readback.surfaces.mcp.posts import CALLS_MAX, OPEN_MAX
 from tests.gateway.desk import Desk, at_a_desk, until_asleep
 
 

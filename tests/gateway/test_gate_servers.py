@@ -15,10 +15,10 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import ToolListChangedNotification
 
 from readback.domain.errors.gateway import UpstreamLostError
+from readback.gateway.policy.catalogue import print_of
+from readback.gateway.upstream.target import Command
 from readback.mcp import Gateway, InProcess, Upstream
-from readback.ports.fittings import ServerTerms
-from readback.surfaces.mcp.catalogue import print_of
-from readback.surfaces.mcp.target import Command
+from readback.ports.system_factory import ServerTerms
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from tests.gateway.desk import CONTRACTS, Desk, Told, at_a_desk, gateway_over, until_asleep, write_contracts
@@ -130,7 +130,7 @@ def _at_a_shelf(folder: Path, monkeypatch: pytest.MonkeyPatch, work: Any, begins
     (folder / "other").mkdir()
     book = Book(folder)
     shelf = Shelf({"first": book, "second": Book(folder / "other")})
-    monkeypatch.setattr("readback.surfaces.mcp.gateway.upstream_of", shelf.reach)
+    monkeypatch.setattr("readback.gateway.gateway.upstream_of", shelf.reach)
     runtime, said = VirtualRuntime(), list[str]()
 
     async def main() -> None:
@@ -401,7 +401,7 @@ def test_what_nobody_foresaw_while_contracts_are_loaded_leaves_them_as_they_were
 def test_a_server_that_does_not_list_is_left_out_of_the_list_of_several(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
-    monkeypatch.setattr("readback.surfaces.mcp.lists.LEFT_OUT_S", 0.2)
+    monkeypatch.setattr("readback.gateway.session.lists.LEFT_OUT_S", 0.2)
 
     async def main() -> None:
         servers = []
@@ -429,7 +429,7 @@ def test_a_server_that_does_not_list_is_left_out_of_the_list_of_several(
 
 
 def test_a_list_that_never_ends_is_given_up_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("readback.surfaces.mcp.attachment.LIST_ALL_S", 0.2)
+    monkeypatch.setattr("readback.gateway.upstream.attachment.LIST_ALL_S", 0.2)
 
     async def main() -> None:
         server, pages = server_of(Book(tmp_path)), itertools.count()
@@ -480,7 +480,7 @@ def test_half_of_a_contract_file_is_not_taken_over_though_it_is_sound(tmp_path: 
 def test_what_was_begun_for_a_client_that_has_gone_has_its_own_time_to_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("readback.surfaces.mcp.attachment.RETIRE_S", 0)
+    monkeypatch.setattr("readback.gateway.upstream.attachment.RETIRE_S", 0)
 
     async def main() -> None:
         book = Book(tmp_path)

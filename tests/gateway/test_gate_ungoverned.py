@@ -11,10 +11,10 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 from readback.canon import Json
+from readback.gateway.call import OPERATION_KEY, OUTCOME_KEY
+from readback.gateway.policy.results import UNVERIFIED
+from readback.gateway.policy.ungoverned import KEPT_MAX_BYTES, kept
 from readback.mcp import Gateway, Upstream
-from readback.surfaces.mcp.call import OPERATION_KEY, OUTCOME_KEY
-from readback.surfaces.mcp.ungoverned import KEPT_MAX_BYTES, kept
-from readback.surfaces.mcp.verdict import UNVERIFIED
 from tests.gateway.desk import Desk, Told, at_a_desk
 from tests.gateway.processes import ROUGH
 

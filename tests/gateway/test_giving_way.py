@@ -7,9 +7,9 @@ import os
 
 import pytest
 
-from readback.surfaces.mcp import line_dispatch, pipes
-from readback.surfaces.mcp.line_dispatch import LineDispatcher
-from readback.surfaces.mcp.pipes import Outgoing
+from readback.gateway.wire import line_dispatch, pipes
+from readback.gateway.wire.line_dispatch import LineDispatcher
+from readback.gateway.wire.pipes import Outgoing
 from tests.gateway.desk import until_asleep
 
 pytestmark = pytest.mark.requirement("GATEWAY-measured")

@@ -10,7 +10,7 @@ import pytest
 
 from readback.canon import ReadbackError
 from readback.domain.errors.gateway import ToolRefusedError, UpstreamLostError
-from readback.surfaces.mcp.upstream import Upstream
+from readback.gateway.upstream.upstream import Upstream
 
 pytestmark = pytest.mark.requirement("GATEWAY-unknown")
 

@@ -18,14 +18,14 @@ from mcp.server.streamable_http import EventMessage
 from mcp_types import JSONRPCNotification, JSONRPCResponse
 from pydantic import Field
 
-from readback.commands.cli import main
+from readback.cli.cli import main
 from readback.domain.errors import SettingsError
 from readback.domain.errors.gateway import TooManyServersError
+from readback.gateway.serving import http_reader, http_sessions
+from readback.gateway.serving.http_guard import HttpGuard, names
+from readback.gateway.serving.http_sessions import RecentEvents
+from readback.gateway.serving.serve import serve_http
 from readback.mcp import InProcess, Upstream
-from readback.surfaces.mcp import http_reader, http_sessions
-from readback.surfaces.mcp.http_guard import HttpGuard, names
-from readback.surfaces.mcp.http_sessions import RecentEvents
-from readback.surfaces.mcp.serve import serve_http
 from tests.gateway.passing import Passing
 from tests.gateway.processes import ROUGH, running
 from tests.gateway.transcript import SOON_S

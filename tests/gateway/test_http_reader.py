@@ -9,9 +9,9 @@ from importlib.util import find_spec
 
 import pytest
 
-from readback.surfaces.mcp.http_reader import HEAD_MAX_BYTES, http_reader
-from readback.surfaces.mcp.serve import serve_http
-from readback.surfaces.mcp.upstream import Upstream
+from readback.gateway.serving.http_reader import HEAD_MAX_BYTES, http_reader
+from readback.gateway.serving.serve import serve_http
+from readback.gateway.upstream.upstream import Upstream
 from tests.gateway.passing import Passing
 from tests.gateway.processes import ROUGH
 from tests.gateway.transcript import SOON_S

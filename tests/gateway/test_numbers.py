@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from readback.surfaces.mcp.lines import NotJsonError, answer_line, is_json, json_line
-from readback.surfaces.mcp.posts import _message
+from readback.gateway.wire.http_client import _message
+from readback.gateway.wire.jsonl import NotJsonError, answer_line, is_json, json_line
 from tests.architecture.tree import ROOT
 from tests.gateway.processes import ROUGH, gateway
 from tests.gateway.rogue import Den, in_a_den

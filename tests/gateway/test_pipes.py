@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from readback.surfaces.mcp import pipes
-from readback.surfaces.mcp.lines import TooLong
-from readback.surfaces.mcp.pipes import Held, Incoming, Outgoing
-from readback.surfaces.mcp.process import process_lines
+from readback.gateway.upstream.process import process_lines
+from readback.gateway.wire import pipes
+from readback.gateway.wire.jsonl import TooLong
+from readback.gateway.wire.pipes import Held, Incoming, Outgoing
 from tests.gateway.loops import LOOPS, run_on
 
 LINE_MAX, HEAD = 1000, 100
@@ -140,7 +140,7 @@ def test_a_server_is_spoken_to_and_its_end_is_heard_though_its_child_holds_the_p
     loop: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The exit code is taken, whoever waits for it, and nothing is left."""
-    monkeypatch.setattr("readback.surfaces.mcp.process.DRAIN_S", 0.05)
+    monkeypatch.setattr("readback.gateway.upstream.process.DRAIN_S", 0.05)
     program = (
         "import subprocess, sys; line = sys.stdin.readline();"
         "child = subprocess.Popen(['sleep', '1000']);"

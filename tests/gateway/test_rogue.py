@@ -14,10 +14,10 @@ from mcp_types import CLIENT_CAPABILITIES_META_KEY, METHOD_NOT_FOUND
 
 from readback.domain.errors import UsageError
 from readback.domain.errors.gateway import GovernedTaskError
-from readback.surfaces.mcp.call import OPERATION_KEY, OUTCOME_KEY, Call
-from readback.surfaces.mcp.exchange import Exchange, RawRequest, RawResult
-from readback.surfaces.mcp.names import Names
-from readback.surfaces.mcp.verdict import DISOWNED, ITS_OWN
+from readback.gateway.call import OPERATION_KEY, OUTCOME_KEY, Call
+from readback.gateway.policy.results import DISOWNED, ITS_OWN
+from readback.gateway.session.names import Names
+from readback.gateway.upstream.request_context import Exchange, RawRequest, RawResult
 from tests.gateway.desk import Told
 from tests.gateway.rogue import ANY, ENTER, Den, in_a_den
 

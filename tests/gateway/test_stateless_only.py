@@ -14,9 +14,9 @@ import pytest
 import uvicorn
 from mcp import Client
 
-from readback.surfaces.mcp import greeting
-from readback.surfaces.mcp.serve import sdk_server
-from readback.surfaces.mcp.upstream import Upstream
+from readback.gateway.serving.serve import sdk_server
+from readback.gateway.upstream import handshake
+from readback.gateway.upstream.upstream import Upstream
 from tests.gateway.passing import Passing
 from tests.gateway.servers.stateless import answer
 from tests.gateway.transcript import SOON_S
@@ -44,7 +44,7 @@ def test_over_stdio_it_is_greeted_in_its_own_era_whatever_it_says_to_a_handshake
     monkeypatch: pytest.MonkeyPatch, how: str, mode: str
 ) -> None:
     if how == "silent":
-        monkeypatch.setattr(greeting, "INITIALIZE_S", 0.2)
+        monkeypatch.setattr(handshake, "INITIALIZE_S", 0.2)
     asyncio.run(greeted(Upstream.command([*STATELESS, how]), mode))
 
 

@@ -7,7 +7,7 @@ import os
 import pytest
 from anyio.lowlevel import checkpoint
 
-from readback.surfaces.mcp import stdio
+from readback.gateway.serving import stdio
 from tests.gateway.loops import LOOPS, run_on
 
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from readback.domain.errors import StoreCorruptError
-from readback.surfaces.mcp.tending import AT_ONCE_MAX, Tending
+from readback.gateway.policy.due_worker import AT_ONCE_MAX, Tending
 from readback.testing.runtime_virtual import VirtualRuntime
 from tests.gateway.desk import until_asleep
 

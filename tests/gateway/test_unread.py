@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from readback.surfaces.mcp.lines import TooLong, from_client, from_server, unread, written
+from readback.gateway.wire.jsonl import TooLong, from_client, from_server, unread, written
 from tests.architecture.tree import ROOT
 from tests.gateway.processes import END_S, ROUGH, gateway
 from tests.workers import forks

@@ -16,9 +16,9 @@ import pytest
 
 from readback.canon import json_value
 from readback.domain.errors import ArgumentError
-from readback.surfaces.mcp.lines import json_line, plain_json
-from readback.surfaces.mcp.verbatim import check_exact
-from readback.surfaces.mcp.verdict import unchecked, unforged
+from readback.gateway.policy.results import unchecked, unforged
+from readback.gateway.wire.jsonl import json_line, plain_json
+from readback.gateway.wire.verbatim import check_exact
 from tests.architecture.tree import ROOT
 from tests.gateway.processes import END_S, gateway, listening
 from tests.gateway.transcript import STATELESS

@@ -18,10 +18,10 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 from readback.domain.errors.gateway import UpstreamLostError
-from readback.surfaces.mcp import serve
-from readback.surfaces.mcp.call import Call, Toolserver
-from readback.surfaces.mcp.serve import sdk_server, serve_http
-from readback.surfaces.mcp.upstream import Upstream
+from readback.gateway.call import Call, Toolserver
+from readback.gateway.serving import serve
+from readback.gateway.serving.serve import sdk_server, serve_http
+from readback.gateway.upstream.upstream import Upstream
 from tests.architecture.tree import ROOT
 from tests.gateway.loops import LOOPS
 from tests.gateway.passing import Passing

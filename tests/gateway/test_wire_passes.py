@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from readback.surfaces.mcp.serve import sdk_server
-from readback.surfaces.mcp.upstream import Upstream
+from readback.gateway.serving.serve import sdk_server
+from readback.gateway.upstream.upstream import Upstream
 from tests.gateway.passing import Passing
 from tests.gateway.processes import EVERYTHING, gateway, listening, stdio
 from tests.gateway.transcript import SOON_S, Answers, told, transcript

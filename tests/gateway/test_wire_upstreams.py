@@ -18,14 +18,14 @@ from mcp.shared.exceptions import MCPError
 from readback.canon import Json
 from readback.domain.errors import NotDispatchedError, UsageError
 from readback.domain.errors.gateway import ToolRefusedError, UpstreamLostError
-from readback.surfaces.mcp import attachment
-from readback.surfaces.mcp.attachment import STARTS_FREE
-from readback.surfaces.mcp.exchange import RawRequest, RawResult
-from readback.surfaces.mcp.line_dispatch import LineDispatcher
-from readback.surfaces.mcp.names import Names
-from readback.surfaces.mcp.pipes import Outgoing
-from readback.surfaces.mcp.serve import sdk_server
-from readback.surfaces.mcp.upstream import Upstream
+from readback.gateway.serving.serve import sdk_server
+from readback.gateway.session.names import Names
+from readback.gateway.upstream import attachment
+from readback.gateway.upstream.attachment import STARTS_FREE
+from readback.gateway.upstream.request_context import RawRequest, RawResult
+from readback.gateway.upstream.upstream import Upstream
+from readback.gateway.wire.line_dispatch import LineDispatcher
+from readback.gateway.wire.pipes import Outgoing
 from tests.gateway.desk import until_asleep
 from tests.gateway.passing import Passing
 from tests.gateway.processes import EVERYTHING, ROUGH, none_left, running

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from readback import bootstrap
-from readback.adapters.store_postgres import PostgresStore
-from readback.adapters.store_sqlite import SqliteStore
-from readback.ports.store import Append, LedgerStore
+from readback.ports.storage.store import Append, LedgerStore
+from readback.stores.postgres import PostgresStore
+from readback.stores.sqlite import SqliteStore
 from readback.testing.store_samples import NOON_US, sample_creation
 
 SECOND_US = 1_000_000

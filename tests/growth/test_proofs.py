@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 
 from readback import Readback, bootstrap
-from readback.commands.ledger_log import proof_now
-from readback.ledger.checkpoint import Checkpoint, SignedCheckpoint, sign_checkpoint
-from readback.ledger.fault import LogError
-from readback.lifecycle.evidence import attest
-from readback.lifecycle.evidence.attest import Authority, key_of
-from readback.lifecycle.sealing.confirm import is_confirmed
-from readback.lifecycle.sealing.seal import seal_all
-from readback.ports.log import SealedHead
-from readback.ports.store import LedgerStore, StoredEvent
+from readback.audit.evidence import attest
+from readback.audit.evidence.attest import Authority, key_of
+from readback.audit.sealing.confirm import is_confirmed
+from readback.audit.sealing.seal import seal_all
+from readback.cli.ledger.log import proof_now
+from readback.log.checkpoint import Checkpoint, SignedCheckpoint, sign_checkpoint
+from readback.log.fault import LogError
+from readback.ports.storage.log import SealedHead
+from readback.ports.storage.store import LedgerStore, StoredEvent
 from tests.growth.counting import filled, numbered, url_of, work_of
 from tests.sealing.given import NAME, Signer, authority
 from tests.sealing.shop import runtime, stamp_note

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from readback.commands import ledger_records
-from readback.commands.ledger_records import Wanted
+from readback.cli.ledger import records
+from readback.cli.ledger.records import Wanted
+from readback.client.operations import believing
 from readback.domain.state import TERMINAL, State
-from readback.ports.store import ActionFilter, Append, Freeze, Incident, LedgerStore
-from readback.ports.store_rules import INT64_MAX, OPEN_STATES, SETTLED
-from readback.sdk import believing
+from readback.ports.storage.store import ActionFilter, Append, Freeze, Incident, LedgerStore
+from readback.ports.storage.store_rules import INT64_MAX, OPEN_STATES, SETTLED
 from readback.testing.store_memory import MemoryStore
 from readback.testing.store_samples import NOON_US, TENANT
 from tests.growth.counting import SECOND_US, filled, numbered, url_of, work_of
@@ -46,7 +46,7 @@ def test_an_export_since_a_moment_reads_only_what_is_newer(
 ) -> None:
     def look(store: LedgerStore, actions: int) -> None:
         since_us = NOON_US + (actions - NEWEST) * SECOND_US
-        found = [each[0].action_id for each in ledger_records._streams(store, Wanted("", (), since_us, None))]
+        found = [each[0].action_id for each in records._streams(store, Wanted("", (), since_us, None))]
         assert found == [f"a{number:06}" for number in range(actions - NEWEST, actions)]
 
     small, large = both(kind, tmp_path, request, look)
@@ -60,7 +60,7 @@ def test_an_export_of_a_time_in_the_past_reads_that_time(
 ) -> None:
     def look(store: LedgerStore, _actions: int) -> None:
         wanted = Wanted("", (), NOON_US + 10 * SECOND_US, NOON_US + 13 * SECOND_US)
-        found = [each[0].action_id for each in ledger_records._streams(store, wanted)]
+        found = [each[0].action_id for each in records._streams(store, wanted)]
         assert found == ["a000010", "a000011", "a000012"]
 
     small, large = both(kind, tmp_path, request, look)
@@ -74,7 +74,7 @@ def test_an_export_of_a_tenant_reads_that_tenant(kind: str, tmp_path: Path, requ
         return numbered(number, tenant="other" if number % 200 else "mine")
 
     def look(store: LedgerStore) -> list[str]:
-        return [each[0].action_id for each in ledger_records._streams(store, Wanted("mine", (), None, None))]
+        return [each[0].action_id for each in records._streams(store, Wanted("mine", (), None, None))]
 
     costs = []
     for actions in (SMALL, SMALL * 3):

@@ -19,7 +19,7 @@ import pytest
 from click.testing import CliRunner
 
 from readback import bootstrap
-from readback.commands.cli import main
+from readback.cli.cli import main
 from readback.testing.runtime_virtual import VirtualRuntime
 
 PATIENCE_SECONDS = 120

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from readback.adapters.store_sqlite import open_sqlite_store
-from readback.commands import hooking
-from readback.lifecycle.engine import Engine
-from readback.sdk.session import Session
-from readback.surfaces.hooks import protocol
+from readback.cli.agents import hook_command
+from readback.client.session import Session
+from readback.engine.engine import Engine
+from readback.hooks import protocol
+from readback.stores.sqlite import open_sqlite_store
 from tests.hooks.conftest import Agent
 
 CALL: dict[str, Any] = {
@@ -300,4 +300,4 @@ def test_l29_half_a_character_in_what_a_tool_would_be_called_with_holds_it_back(
 
 
 def test_the_exit_code_that_holds_back_is_the_one_that_is_documented() -> None:
-    assert hooking.HELD_BACK == 2
+    assert hook_command.HELD_BACK == 2

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from readback.surfaces.hooks.protocol import ToolCall
+from readback.hooks.protocol import ToolCall
 from tests.hooks.conftest import BASH, Agent, Told
 from tests.hooks.test_calls import outcomes, pre
 

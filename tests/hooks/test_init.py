@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from readback.commands.cli import main
-from readback.commands.init_claude_code import HOOKS
+from readback.cli.cli import main
+from readback.cli.contracts.init_claude_code import HOOKS
 
 
 def init(*more: str) -> Any:

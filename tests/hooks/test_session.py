@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from readback.commands.init_claude_code import HOOKS
-from readback.commands.start import GIVE_UP_SECONDS
-from readback.surfaces.hooks.protocol import PRE
+from readback.cli.contracts.init_claude_code import HOOKS
+from readback.cli.main import GIVE_UP_SECONDS
+from readback.hooks.protocol import PRE
 from tests.hooks.conftest import BASH, PATIENCE_SECONDS, Agent, Told
 
 pytestmark = pytest.mark.slow
@@ -60,7 +60,7 @@ STARTS = """
 import os, sys
 os._exit = sys.exit
 sys.argv = ["readback", "hook", *sys.argv[1:]]
-from readback.commands.start import main
+from readback.cli.main import main
 try:
     main()
 except SystemExit as ended:
@@ -77,7 +77,7 @@ HEAVY = {
 def started(agent: Agent, event: str, *arguments: str, program: str = "", **more: Any) -> Told:
     """A hook as the installed command starts it; `program`: another one around it."""
     name = {"PreToolUse": "pre", "PostToolUse": "post", "Stop": "stop"}[event]
-    code = program or "import sys\nsys.argv[0] = 'readback'\nfrom readback.commands.start import main\nmain()"
+    code = program or "import sys\nsys.argv[0] = 'readback'\nfrom readback.cli.main import main\nmain()"
     done = subprocess.run(
         [sys.executable, "-c", code, *([] if program else ["hook"]), name, *arguments],
         input=json.dumps(agent.said(event, **more)),
@@ -107,7 +107,7 @@ def test_nothing_heavy_is_imported_for_a_call(agent: Agent) -> None:
 
 SOON = """
 import sys
-from readback.commands import start
+from readback.cli import main as start
 start.GIVE_UP_SECONDS = 0.2
 sys.argv = ["readback", "hook", *sys.argv[1:]]
 start.main()

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from readback.sdk.session import DUE_PAGE
-from readback.surfaces.hooks.protocol import TEXT_MAX_CHARACTERS
+from readback.client.session import DUE_PAGE
+from readback.hooks.protocol import TEXT_MAX_CHARACTERS
 from readback.testing.runtime_virtual import START_US, VirtualRuntime
 from tests.hooks.conftest import BASH, Agent
 from tests.hooks.test_calls import outcomes, pre, rewrite

@@ -12,15 +12,15 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from readback.citations.limits import RUN_FILE_MAX_BYTES
-from readback.commands.cli import main
-from readback.commands.import_files import KINDS
-from readback.domain.decision.seals import sealed
+from readback.cli.checks.import_files import KINDS
+from readback.cli.cli import main
+from readback.decisions.interop.claim_lines import import_claims
+from readback.decisions.interop.decision_files import import_drift, import_envelope, import_episode
+from readback.decisions.interop.delegation_files import EVENTS, import_hook, import_tool
+from readback.decisions.model.seals import sealed
 from readback.domain.errors.decision import ForeignFileError
 from readback.domain.verdict import Verdict, Why
-from readback.interop.claim_lines import import_claims
-from readback.interop.decision_files import import_drift, import_envelope, import_episode
-from readback.interop.delegation_files import EVENTS, import_hook, import_tool
+from readback.traces.format.limits import RUN_FILE_MAX_BYTES
 from tests.citations.forging import honest
 from tests.decisions.given import ABSENT, CORPUS, schema
 
@@ -261,13 +261,13 @@ def test_the_words_of_a_file_without_a_seal_stand_as_its_own_and_under_no_check_
 
 @pytest.mark.requirement("DT-import", "L12")
 def test_a_person_is_told_where_each_fault_is(tmp_path: Path) -> None:
-    """Of JSON no line is known, but the key is: `ledger.jsonl:None:None` stood before every one of them."""
-    ledger, sealed_one = tmp_path / "ledger.jsonl", tmp_path / "episode.json"
+    """Of JSON no line is known, but the key is: `log.jsonl:None:None` stood before every one of them."""
+    ledger, sealed_one = tmp_path / "log.jsonl", tmp_path / "episode.json"
     ledger.write_bytes(lines(FOUND, {**FOUND, "attempt": 0}) + b"{")
     sealed_one.write_text(json.dumps(episode(actor={"type": 7})), encoding="utf-8")
     (tmp_path / "hook.md").write_text("---\nevent: error\nwhen: [1]\n---\n", encoding="utf-8")
     for kind, file, places in (
-        ("claims", ledger, ["ledger.jsonl: line 2.attempt: ", "ledger.jsonl: line 3: "]),
+        ("claims", ledger, ["log.jsonl: line 2.attempt: ", "log.jsonl: line 3: "]),
         ("episode", sealed_one, ["episode.json: actor.type: "]),
         ("hook", tmp_path / "hook.md", ["hook.md:3:1: when: "]),
     ):

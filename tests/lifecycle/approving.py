@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
-from readback.domain.approval.binding import ApprovalToken, Approver, Decision, Policy
-from readback.lifecycle.approve import Approvals
-from readback.lifecycle.people import countersign
-from readback.lifecycle.people.countersign import ApprovalRequest
+from readback.domain.contract.approval import ApprovalToken, Approver, Decision, Policy
+from readback.engine.people import approvals as countersign
+from readback.engine.people.approvals import ApprovalRequest
+from readback.engine.stages.approve import Approvals
 from readback.testing.signer_memory import MemorySigner, verify_memory
 from tests.lifecycle.house import SHIP, TENANT, House
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
-from readback.domain.claim import Claim, ClaimKind, ClaimStatus, Word, claim_bytes, claim_id
+from readback.client.authoring.action import ActionDefinition
+from readback.domain.action.claim import Claim, ClaimKind, ClaimStatus, Word, claim_bytes, claim_id
 from readback.domain.events import Event, EventKind
-from readback.domain.outcome import Outcome
-from readback.lifecycle import attend
-from readback.lifecycle.claims.report import claim_of
-from readback.lifecycle.people import claims as claim_person
-from readback.lifecycle.people.claims import ClaimOrder
-from readback.sdk.action import ActionDefinition
+from readback.domain.outcome.outcome import Outcome
+from readback.engine import coordinator
+from readback.engine.people import claims as claim_person
+from readback.engine.people.claim_report import claim_of
+from readback.engine.people.claims import ClaimOrder
 from readback.testing.driver_virtual import Parked
 from tests.lifecycle.house import TENANT, House
 from tests.lifecycle.reviewing import word
@@ -43,8 +43,8 @@ def upon(
 ) -> Outcome:
     """Runs one that is planned upon these."""
     request = replace(house.propose(made, item, status).request(operation), upon=claims)
-    ticket = attend.Ticket()
-    told = house.driver.drive(attend.begin(house.engine, request, house.scope, house.plans.get, ticket))
+    ticket = coordinator.Ticket()
+    told = house.driver.drive(coordinator.begin(house.engine, request, house.scope, house.plans.get, ticket))
     assert not isinstance(told, Parked)
     return told
 

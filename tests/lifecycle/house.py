@@ -11,18 +11,18 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from readback.canon import Json
-from readback.domain.action import Action
+from readback.client.authoring.action import ActionDefinition, action
+from readback.client.proposal import Proposal
+from readback.domain.action.action import Action
 from readback.domain.context import Context
 from readback.domain.events import Event, EventKind, open_envelope
-from readback.domain.outcome import Outcome
-from readback.domain.reading import Lookup, Reading
+from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import State
-from readback.lifecycle import attend
-from readback.lifecycle.engine import Engine
-from readback.lifecycle.plan import Plan, Scope
-from readback.lifecycle.resume import fold
-from readback.sdk.action import ActionDefinition, action
-from readback.sdk.proposal import Proposal
+from readback.domain.verification.reading import Lookup, Reading
+from readback.engine import coordinator
+from readback.engine.compiled_contract import Plan, Scope
+from readback.engine.engine import Engine
+from readback.engine.resume import fold
 from readback.testing.driver_virtual import Parked, VirtualDriver
 from readback.testing.runtime_virtual import START_US, VirtualRuntime
 from readback.testing.store_memory import MemoryStore
@@ -231,23 +231,23 @@ class House:
     ) -> Outcome:
         """Proposes and runs; where the wait ends first, the outcome is what the ledger says by then."""
         request = self.propose(made, item, status).request(operation)
-        ticket = attend.Ticket()
-        work = attend.begin(self.engine, request, self.scope, self.plans.get, ticket)
+        ticket = coordinator.Ticket()
+        work = coordinator.begin(self.engine, request, self.scope, self.plans.get, ticket)
         told = self.driver.drive(work, self._until(wait_s))
         return self.get(ticket.action_id) if isinstance(told, Parked) else told
 
     def wait(self, action_id: str, wait_s: float | None = None) -> Outcome:
-        work = attend.stay(self.engine, action_id, TENANT, self.plans.get)
+        work = coordinator.stay(self.engine, action_id, TENANT, self.plans.get)
         told = self.driver.drive(work, self._until(wait_s))
         return self.get(action_id) if isinstance(told, Parked) else told
 
     def get(self, action_id: str) -> Outcome:
-        found = self.driver.drive(attend.look(action_id, TENANT))
+        found = self.driver.drive(coordinator.look(action_id, TENANT))
         assert isinstance(found, Outcome)
         return found
 
     def cancel(self, action_id: str) -> Outcome:
-        self.driver.drive(attend.cancel(self.engine, action_id, TENANT, self.plans.get))
+        self.driver.drive(coordinator.cancel(self.engine, action_id, TENANT, self.plans.get))
         return self.get(action_id)
 
     def work(self, until_s: float) -> None:
@@ -257,7 +257,7 @@ class House:
             self.driver._jump(due)
             for action_id in self.store.due(self.runtime.now_us(), 16):
                 self.driver.done.clear()
-                self.driver.drive(attend.advance(self.engine, action_id, TENANT, self.plans.get))
+                self.driver.drive(coordinator.advance(self.engine, action_id, TENANT, self.plans.get))
         self.driver._jump(limit)
 
     def die(self) -> None:

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
-from readback.domain.approval.binding import key_id
+from readback.audit.checks.ledger import audit
+from readback.client.authoring.action import ActionDefinition
 from readback.domain.context import Context
-from readback.domain.outcome import Outcome
-from readback.domain.packet import ReviewPacket
-from readback.domain.reading import Reading
-from readback.domain.review import Decision, lift_bytes, resolution_bytes
-from readback.domain.signed_word import SignedWord
-from readback.lifecycle.audit.ledger import audit
-from readback.lifecycle.people import review
-from readback.lifecycle.people.packet import packet
-from readback.lifecycle.people.review import Order
-from readback.sdk.action import ActionDefinition
+from readback.domain.contract.approval import key_id
+from readback.domain.outcome.outcome import Outcome
+from readback.domain.people.review import Decision, lift_bytes, resolution_bytes
+from readback.domain.people.review_case import ReviewPacket
+from readback.domain.people.signed_statement import SignedWord
+from readback.domain.verification.reading import Reading
+from readback.engine.people import review
+from readback.engine.people.review import Order
+from readback.engine.people.review_case import packet
 from readback.testing.signer_memory import MemorySigner
 from tests.lifecycle.house import HIGH, MEDIUM, SHIP, STAMPED, TENANT, House
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from readback.canon import parse_json, sha256_hex, stored_bytes
-from readback.domain.approval.binding import bound_from
+from readback.domain.contract.approval import bound_from
 from readback.domain.events import Event, EventKind, open_envelope, seal
 from readback.domain.idempotency import request_hash
 from readback.domain.kind import Kind
-from readback.ports.store import Evidence
+from readback.ports.storage.store import Evidence
 from readback.testing.store_memory import MemoryStore
 from tests.lifecycle.house import TENANT, House
 

@@ -12,14 +12,14 @@ from typing import Any, Final
 
 from readback.domain.context import Context
 from readback.domain.finding import Finding
-from readback.domain.outcome import Outcome
-from readback.domain.reading import Lookup, Reading
+from readback.domain.outcome.outcome import Outcome
 from readback.domain.recovery.table import DEFAULT_TABLE, RecoveryAction, RecoveryTable, Row, Situation
 from readback.domain.state import State
-from readback.lifecycle import attend
-from readback.lifecycle.engine import Engine
-from readback.lifecycle.saga import attend as saga_attend
-from readback.lifecycle.saga.begin import SagaRequest
+from readback.domain.verification.reading import Lookup, Reading
+from readback.engine import coordinator
+from readback.engine.engine import Engine
+from readback.engine.saga import attend as saga_attend
+from readback.engine.saga.begin import SagaRequest
 from readback.testing.driver_virtual import Hangs
 from tests.lifecycle.approving import ASKED, approve, listed, people
 from tests.lifecycle.house import HIGH, MEDIUM, STAMPED, TENANT, House, Shop
@@ -483,7 +483,7 @@ def _past_the_pivot(house: House) -> Outcome:
     behind = house.action(name="post", require={"later": "false"}, execute={"timeout": "1s", "honours_key": True})
     pay, post = (made(item="o-1", status="shipped") for made in (pivot, behind))
     steps = (pay.as_step("pay", pivot=True).defined(), post.as_step("post", after=("pay",)).defined())
-    ticket = attend.Ticket()
+    ticket = coordinator.Ticket()
     request = SagaRequest("order", steps, "op-1")
     work = saga_attend.begin(house.engine, request, house.scope, house.plans.get, ticket)
     house.driver.drive(work, house.runtime.now_us() + 1)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from readback.canon import Json
+from readback.client.authoring.action import ActionDefinition
 from readback.domain.context import Context
-from readback.domain.reading import Lookup, Reading
 from readback.domain.state import State
-from readback.sdk.action import ActionDefinition
+from readback.domain.verification.reading import Lookup, Reading
 from readback.testing.driver_virtual import Hangs
 from tests.lifecycle.house import HIGH, STAMPED, House
 

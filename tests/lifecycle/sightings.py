@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from readback.lifecycle.audit.counters import Counters
-from readback.lifecycle.plan import Plan
-from readback.lifecycle.verify import sighting
-from readback.ports.store import LedgerStore
+from readback.audit.checks.counters import Counters
+from readback.engine.compiled_contract import Plan
+from readback.engine.stages.verify import sighting
+from readback.ports.storage.store import LedgerStore
 from readback.testing.store_memory import MemoryStore
 
 PROVED: Final[set[tuple[str, str, str]]] = set()

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from readback.domain.limits import Limits, TenantLimits
-from readback.domain.outcome import Outcome
+from readback.client.authoring.action import ActionDefinition
+from readback.domain.contract.limits import Limits, TenantLimits
+from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import State
-from readback.lifecycle import attend
-from readback.lifecycle.engine import Engine
-from readback.lifecycle.plan import Request
-from readback.ports.store import Freeze
-from readback.sdk.action import ActionDefinition
+from readback.engine import coordinator
+from readback.engine.compiled_contract import Request
+from readback.engine.engine import Engine
+from readback.ports.storage.store import Freeze
 from readback.testing.store_samples import sample_creation
 from tests.lifecycle.approving import ASKED, BOTH
 from tests.lifecycle.house import TENANT, House
@@ -26,8 +26,8 @@ BLIND: dict[str, Any] = {"unverifiable": "nobody shows it", "identity": None, "w
 
 def told(house: House, made: ActionDefinition[Any], operation: str = "", **more: Any) -> Outcome:
     request: Request = house.propose(made).request(operation)
-    work = attend.begin(
-        house.engine, replace(request, ahead=True, **more), house.scope, house.plans.get, attend.Ticket()
+    work = coordinator.begin(
+        house.engine, replace(request, ahead=True, **more), house.scope, house.plans.get, coordinator.Ticket()
     )
     ended = house.driver.drive(work)
     assert isinstance(ended, Outcome)

@@ -8,18 +8,19 @@ from typing import Any
 
 import pytest
 
+from readback.audit.checks.ledger import audit
 from readback.canon import parse_json, sha256_hex
-from readback.domain.approval.binding import Decision, Policy
+from readback.domain.contract.approval import Decision, Policy
 from readback.domain.errors import ApprovalError, NotFoundError, PayloadConflictError
 from readback.domain.events import EventKind
 from readback.domain.state import State
-from readback.lifecycle import attend, submit
-from readback.lifecycle.approve import NO_APPROVALS
-from readback.lifecycle.audit.ledger import audit
-from readback.lifecycle.people import countersign
-from readback.lifecycle.plan import Scope
-from readback.lifecycle.steps import Commit
-from readback.ports.store import ActionFilter
+from readback.engine import coordinator
+from readback.engine.compiled_contract import Scope
+from readback.engine.effects import Commit
+from readback.engine.people import approvals as countersign
+from readback.engine.stages import submit
+from readback.engine.stages.approve import NO_APPROVALS
+from readback.ports.storage.store import ActionFilter
 from readback.testing.driver_virtual import VirtualDriver
 from readback.testing.runtime_virtual import START_US
 from readback.testing.signer_memory import MemorySigner
@@ -217,7 +218,7 @@ def test_a_request_that_nobody_answers_ends_when_its_time_has_passed_and_may_be_
         house.wait(held.id)
     else:
         house.driver._jump(house.runtime.now_us() + 2_000_000)
-        house.driver.drive(attend.advance(house.engine, held.id, TENANT, house.plans.get))
+        house.driver.drive(coordinator.advance(house.engine, held.id, TENANT, house.plans.get))
     told = house.get(held.id)
     assert (told.state, told.code, told.may_repeat, told.attempts) == (State.FAILED, "approval.expired", True, 0)
     assert "Nobody approved it in time." in told.message
@@ -620,7 +621,7 @@ def test_a_broken_glass_that_was_written_into_the_ledger_lets_nothing_through(ho
 
 def _tried_again(house: House, expires: str = "1h") -> Any:
     """The first attempt has no effect, and is tried again under the same key."""
-    from readback.domain.reading import Lookup
+    from readback.domain.verification.reading import Lookup
 
     shop = house.shop
     shop.record = lambda ctx, args: Lookup.landed() if len(shop.calls) > 1 else Lookup.failed()
@@ -773,7 +774,7 @@ def test_a_process_that_dies_at_any_step_of_going_on_leaves_one_call_at_most(hou
     made = house.action(find=True, **ASKED)
     held = house.run(made)
     approve(house, held.id)
-    work = attend.go_on(house.engine, held.id, TENANT, house.plans.get)
+    work = coordinator.go_on(house.engine, held.id, TENANT, house.plans.get)
     answer: Any = None
     try:
         step = next(work)
@@ -795,7 +796,7 @@ def test_two_processes_that_find_it_approved_make_one_attempt(house: House) -> N
     made = house.action(**ASKED)
     held = house.run(made)
     approve(house, held.id)
-    first = attend.go_on(house.engine, held.id, TENANT, house.plans.get)
+    first = coordinator.go_on(house.engine, held.id, TENANT, house.plans.get)
     step = next(first)
     for _ in range(3):
         step = first.send(house.driver._do(step))

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from readback.audit.checks.ledger import audit
 from readback.canon import Json
-from readback.domain.approval.record import asked
+from readback.domain.action.approval_record import asked
 from readback.domain.events import Event, EventKind, open_envelope, seal
-from readback.domain.signed_word import TOKEN
-from readback.ledger.leaf import leaf_hash
-from readback.lifecycle.audit.ledger import audit
+from readback.domain.people.signed_statement import TOKEN
+from readback.log.leaf import leaf_hash
 from readback.testing.store_memory import MemoryStore
 from tests.lifecycle import test_signatures as suite
 from tests.lifecycle.approving import CRITICAL, approve, listed

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from readback.audit.checks.control import Controls
+from readback.audit.checks.prefetch import MEDIA, Shelf
 from readback.canon import Json, sha256_hex
 from readback.domain.events import Event, EventKind, Opened
-from readback.lifecycle.audit.control import Controls
-from readback.lifecycle.audit.shelf import MEDIA, Shelf
-from readback.lifecycle.control import Control
-from readback.ports.store import Kept, StoredEvent
+from readback.engine.entries.side_records import Control
+from readback.ports.storage.store import Kept, StoredEvent
 
 MARKED = st.sampled_from(["freeze", "frozen_for", "lift", "incident", "severity", "closes", "other"])
 VALUES = st.sampled_from(["", "a cause", None, [], ["resource:a"], 0])

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from readback.canon import Json
+from readback.client.authoring.action import ActionDefinition, action
+from readback.client.client import Readback
 from readback.domain.context import Context
 from readback.domain.discrepancy import Discrepancy
-from readback.domain.outcome import Outcome
-from readback.domain.reading import Reading
+from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Why
-from readback.ports.store import Append, AppendResult
-from readback.sdk.action import ActionDefinition, action
-from readback.sdk.client import Readback
+from readback.domain.verification.reading import Reading
+from readback.ports.storage.store import Append, AppendResult
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 

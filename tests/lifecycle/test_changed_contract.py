@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from readback.domain.errors import ContractChangedError
-from readback.domain.outcome import Outcome
+from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import State
 from tests.lifecycle.house import House
 

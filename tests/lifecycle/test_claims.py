@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from readback.domain.claim import DEPENDANTS_NAMED_MAX, ClaimKind, ClaimStatus
+from readback.audit.checks.ledger import audit
+from readback.domain.action.claim import DEPENDANTS_NAMED_MAX, ClaimKind, ClaimStatus
 from readback.domain.context import Context
 from readback.domain.errors import StoreCorruptError
 from readback.domain.errors.claim import NOT_STANDING, ClaimError
 from readback.domain.events import Event, EventKind
-from readback.domain.reading import Reading
 from readback.domain.state import State
 from readback.domain.verdict import Verdict
-from readback.lifecycle.audit.ledger import audit
-from readback.lifecycle.claims.entries import REVERSED
-from readback.lifecycle.plan import Scope
+from readback.domain.verification.reading import Reading
+from readback.engine.claims.entries import REVERSED
+from readback.engine.compiled_contract import Scope
 from readback.testing.driver_virtual import Hangs, Vanishes
 from tests.lifecycle.claiming import EVE, SAID, claim, person, said, status, upon
 from tests.lifecycle.house import MEDIUM, STAMPED, House
@@ -454,7 +454,7 @@ def test_a_retraction_that_is_cut_short_is_whole_or_not_there(house: House) -> N
 def test_an_entry_that_retracts_what_was_not_contested_cannot_be(house: House) -> None:
     told = house.run(house.action())
     action = house.folded(told.id)
-    from readback.domain.claim import data_of
+    from readback.domain.action.claim import data_of
 
     with pytest.raises(StoreCorruptError, match="standing before"):
         action.apply(Event(EventKind.CLAIM_RETRACTED, 1, (), data_of(REVERSED)), "00")

@@ -6,9 +6,9 @@ import contextlib
 
 import pytest
 
-from readback.domain.claim import ClaimKind, ClaimStatus
+from readback.domain.action.claim import ClaimKind, ClaimStatus
 from readback.domain.errors.claim import NOT_STANDING, ClaimError
-from readback.domain.outcome import Outcome
+from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import State
 from readback.testing.driver_virtual import Vanishes
 from tests.lifecycle.claiming import claim, person, said, status

@@ -9,10 +9,10 @@ import pytest
 
 from readback.domain.context import Context
 from readback.domain.discrepancy import Discrepancy
-from readback.domain.outcome import Outcome
-from readback.domain.reading import Reading
+from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import State
 from readback.domain.verdict import Verdict, Why
+from readback.domain.verification.reading import Reading
 from tests.lifecycle.house import STAMPED, House
 from tests.requirements.manifest import requirement_ids
 

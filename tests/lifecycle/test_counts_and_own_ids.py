@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from readback.domain.context import Context
-from readback.domain.reading import Reading
 from readback.domain.state import State
 from readback.domain.verdict import Verdict
+from readback.domain.verification.reading import Reading
 from readback.testing.driver_virtual import Hangs
 from tests.lifecycle.house import STAMPED, House
 

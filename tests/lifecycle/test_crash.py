@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
+from readback.audit.checks.ledger import audit
+from readback.client.authoring.action import ActionDefinition
 from readback.domain.errors import StoreError, UnknownOutcomeError
-from readback.domain.outcome import Outcome
+from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import TERMINAL, State
 from readback.domain.verdict import Verdict
-from readback.lifecycle.audit.ledger import audit
-from readback.lifecycle.resume import fold
-from readback.ports.store import Append, AppendResult
-from readback.sdk.action import ActionDefinition
+from readback.engine.resume import fold
+from readback.ports.storage.store import Append, AppendResult
 from readback.testing.driver_virtual import Vanishes
 from tests.lifecycle.house import House
 from tests.lifecycle.scenes import SCENES, Scene

@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from readback.canon import stored_bytes
-from readback.lifecycle.decoding import TEXT_MAX_CHARACTERS, Sought
-from readback.lifecycle.secrecy import PAYLOAD_MAX_CHARACTERS, SECRETS_MAX, Secrecy
-from readback.sdk.credentials import Credentials
+from readback.engine.values.decoding import TEXT_MAX_CHARACTERS, Sought
+from readback.engine.values.redaction import PAYLOAD_MAX_CHARACTERS, SECRETS_MAX, Secrecy
+from readback.systems.configured.credentials import Credentials
 
 SECRET = 's3cr3t&k\'ey/Zq+9~X\u00e9 "end"'
 Form = Callable[[str], str]

@@ -9,9 +9,9 @@ import pytest
 
 from readback.domain.context import Context
 from readback.domain.events import EventKind
-from readback.domain.reading import Reading
 from readback.domain.recovery.table import DEFAULT_TABLE
 from readback.domain.state import State
+from readback.domain.verification.reading import Reading
 from tests.lifecycle.rows import GUARDS, WAITING, WALKS, Stage
 
 pytestmark = pytest.mark.slow

@@ -17,7 +17,7 @@ from readback.domain.context import Context
 from readback.domain.errors import NotDispatchedError
 from readback.domain.events import open_envelope
 from readback.domain.state import TRANSITIONS, State
-from readback.ports.store import LedgerStore
+from readback.ports.storage.store import LedgerStore
 from readback.testing.driver_virtual import Parked
 from tests.lifecycle.house import HIGH, STAMPED, House
 from tests.lifecycle.reviewing import doubtful, held, resolve

@@ -17,11 +17,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from readback.domain.reading import Reading
-from readback.lifecycle.feedback.findings import SEEN_MIN, VERDICT_MAX_US, feedback_json, poor_in
-from readback.lifecycle.feedback.spread import Spread
-from readback.lifecycle.feedback.tally import ContractFeedback, Feedback, SourceFeedback, ToolFeedback, feedback_of
-from readback.sdk.action import ActionDefinition
+from readback.audit.feedback.findings import SEEN_MIN, VERDICT_MAX_US, feedback_json, poor_in
+from readback.audit.feedback.spread import Spread
+from readback.audit.feedback.tally import ContractFeedback, Feedback, SourceFeedback, ToolFeedback, feedback_of
+from readback.client.authoring.action import ActionDefinition
+from readback.domain.verification.reading import Reading
 from readback.testing.driver_virtual import Hangs, Vanishes
 from tests.golden.rewrite import rewrite
 from tests.lifecycle.house import House

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from readback.domain.context import Context
+from readback.domain.contract.freezing import touched
 from readback.domain.errors import NotFoundError, ReviewError
 from readback.domain.events import EventKind
-from readback.domain.freezing import touched
-from readback.domain.reading import Reading
 from readback.domain.state import State
-from readback.lifecycle import attend
-from readback.lifecycle.steps import Commit
-from readback.ports.store import Append, Freeze
+from readback.domain.verification.reading import Reading
+from readback.engine import coordinator
+from readback.engine.effects import Commit
+from readback.ports.storage.store import Append, Freeze
 from readback.testing.driver_virtual import Vanishes
 from tests.lifecycle.house import MEDIUM, STAMPED, TENANT, House
 from tests.lifecycle.reviewing import CRITICAL, doubtful, frozen, lift, resolve, sound, wrong_target
@@ -312,7 +312,7 @@ def test_whoever_escalates_without_the_contract_freezes_what_was_critical(house:
     assert waiting.state not in (State.REVIEW_REQUIRED, State.UNKNOWN)
     critical(house, ensure={"other": "authoritative.status == 'x'"})  # the contract is another one now
     house.runtime.advance(3600)
-    house.driver.drive(attend.advance(house.engine, waiting.id, TENANT, house.plans.get))
+    house.driver.drive(coordinator.advance(house.engine, waiting.id, TENANT, house.plans.get))
     told = house.get(waiting.id)
     assert (told.state, told.hold, frozen(house)) == (State.REVIEW_REQUIRED, "contract.changed", ["resource:item/o-1"])
     sound(house)
@@ -320,12 +320,12 @@ def test_whoever_escalates_without_the_contract_freezes_what_was_critical(house:
 
 def test_only_attempts_carry_what_may_not_be_frozen(house: House) -> None:
     seen: list[Append] = []
-    work = attend.begin(
+    work = coordinator.begin(
         house.engine,
         house.propose(house.action()).request("op-1"),
         house.scope,
         house.plans.get,
-        attend.Ticket(),
+        coordinator.Ticket(),
     )
     step = next(work)
     while True:

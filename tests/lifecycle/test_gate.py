@@ -10,10 +10,10 @@ import pytest
 from readback.domain.context import Context
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.errors import ContractError, SandboxEscapeError, SettingsError, UnknownPrincipalError
-from readback.domain.reading import Reading
 from readback.domain.state import State
 from readback.domain.verdict import Verdict, Why
-from readback.lifecycle.plan import Scope
+from readback.domain.verification.reading import Reading
+from readback.engine.compiled_contract import Scope
 from readback.testing.driver_virtual import Hangs
 from tests.lifecycle.house import HIGH, MEDIUM, SHIP, TENANT, House, Shop
 

@@ -13,10 +13,10 @@ from typing import Any, ClassVar, cast
 import pytest
 
 from readback import Context, Outcome, Reading, State, Verdict, action
-from readback.domain.observation import Observation, ObservationStatus
-from readback.domain.reading import Lookup, Presence
 from readback.domain.verdict import Why
-from readback.ports.store import Append, AppendResult
+from readback.domain.verification.observation import Observation, ObservationStatus
+from readback.domain.verification.reading import Lookup, Presence
+from readback.ports.storage.store import Append, AppendResult
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from tests.sdk.given import Desk, opened, ship_of

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from readback.domain.claim import ClaimKind, ClaimStatus, Reason
-from readback.domain.claim import ClaimStatus as C
+from readback.domain.action.claim import ClaimKind, ClaimStatus, Reason
+from readback.domain.action.claim import ClaimStatus as C
 from readback.domain.context import Context
 from readback.domain.discrepancy import Discrepancy
-from readback.domain.reading import Lookup
 from readback.domain.state import State
 from readback.domain.verdict import Verdict
+from readback.domain.verification.reading import Lookup
 from tests.lifecycle.claiming import claim, person
 from tests.lifecycle.house import STAMPED, House
 

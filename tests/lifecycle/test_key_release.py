@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from readback.domain.action.key_release import KeyRelease
 from readback.domain.context import Context
 from readback.domain.errors import NotDispatchedError
 from readback.domain.events import EventKind
-from readback.domain.key_release import KeyRelease
-from readback.domain.reading import Lookup, Reading
 from readback.domain.state import State
+from readback.domain.verification.reading import Lookup, Reading
 from readback.testing.driver_virtual import Hangs
 from tests.lifecycle.house import STAMPED, House
 

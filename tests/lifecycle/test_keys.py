@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from readback.domain.context import Context
-from readback.domain.contract import ATTEMPTS_MAX
+from readback.domain.contract.contract import ATTEMPTS_MAX
 from readback.domain.errors import PayloadConflictError, ProposalError
 from readback.domain.events import EventKind
 from readback.domain.idempotency import KEY_KEPT_US
-from readback.domain.outcome import Outcome
-from readback.domain.reading import Lookup
+from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import State
+from readback.domain.verification.reading import Lookup
 from readback.testing.driver_virtual import Hangs, Stops, Vanishes
 from tests.lifecycle.house import HIGH, MEDIUM, House, S
 

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
+from readback.audit.checks.ledger import audit
 from readback.canon import ReadbackError, envelope_bytes, parse_json
-from readback.domain.action import Action
+from readback.domain.action.action import Action
 from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind, open_envelope, seal
-from readback.ledger.leaf import leaf_hash
-from readback.lifecycle.audit.ledger import audit
-from readback.lifecycle.resume import fold
-from readback.ports.store import Append, SealedEvent, StoredEvent, VersionConflict
+from readback.engine.resume import fold
+from readback.log.leaf import leaf_hash
+from readback.ports.storage.store import Append, SealedEvent, StoredEvent, VersionConflict
 from readback.testing.store_memory import MemoryStore
 from tests.lifecycle.house import TENANT, House
 

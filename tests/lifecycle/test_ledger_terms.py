@@ -11,7 +11,7 @@ import pytest
 
 from readback import Readback
 from readback.canon import Json, parse_json
-from readback.domain.action import Action
+from readback.domain.action.action import Action
 from readback.domain.errors import ContractError, NotFoundError, StoreCorruptError
 from readback.domain.events import EventKind
 from readback.domain.idempotency import KeyStatus, key_hash, request_hash
@@ -19,8 +19,8 @@ from readback.domain.kind import Kind
 from readback.domain.recovery.table import DEFAULT_TABLE
 from readback.domain.side_effect import DEPTHS, DEPTHS_VERSION, SideEffect
 from readback.domain.state import State, status
-from readback.lifecycle import attend
-from readback.ports.store import KeyRecord
+from readback.engine import coordinator
+from readback.ports.storage.store import KeyRecord
 from readback.testing.driver_virtual import Hangs
 from readback.testing.store_memory import MemoryStore
 from tests.lifecycle.house import HIGH, MEDIUM, STAMPED, TENANT, House
@@ -49,9 +49,9 @@ def test_no_other_tenant_reads_the_action_its_evidence_or_its_key(house: House) 
     told = house.run(house.action())
     action = house.folded(told.id)
     with pytest.raises(NotFoundError):
-        house.driver.drive(attend.look(told.id, "globex"))
+        house.driver.drive(coordinator.look(told.id, "globex"))
     with pytest.raises(NotFoundError):
-        house.driver.drive(attend.stay(house.engine, told.id, "globex", house.plans.get))
+        house.driver.drive(coordinator.stay(house.engine, told.id, "globex", house.plans.get))
     for digest in (action.request_ref, action.reading_ref, action.judgement.ref):
         assert house.store.evidence(TENANT, told.id, digest) is not None
         assert house.store.evidence("globex", told.id, digest) is None

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from readback import bootstrap
+from readback.domain.contract.limits import Limits, TenantLimits
 from readback.domain.errors import EvidenceLimitError, InFlightLimitError, LimitError
-from readback.domain.limits import Limits, TenantLimits
 from readback.domain.state import State
 from readback.domain.verdict import Verdict
-from readback.lifecycle.engine import Engine
-from readback.lifecycle.plan import Scope
+from readback.engine.compiled_contract import Scope
+from readback.engine.engine import Engine
 from readback.testing.driver_virtual import Vanishes, VirtualDriver
 from tests.lifecycle.house import House, S
 

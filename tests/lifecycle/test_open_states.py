@@ -8,9 +8,9 @@ import pytest
 
 from readback.domain.context import Context
 from readback.domain.discrepancy import Discrepancy
-from readback.domain.reading import Presence, Reading
 from readback.domain.state import State
 from readback.domain.verdict import Verdict, Why
+from readback.domain.verification.reading import Presence, Reading
 from tests.lifecycle.approving import ASKED, CRITICAL, approve, listed
 from tests.lifecycle.house import HIGH, STAMPED, House
 

@@ -15,9 +15,9 @@ import pytest
 from readback import bootstrap
 from readback.canon import envelope_bytes
 from readback.domain.events import EventKind
-from readback.domain.message import TEXTS, URGENT, EventName, Message, Naming
-from readback.lifecycle.outbox import BY_KIND, BY_STATE, SILENT, TELLING, log_of, messages_at, messages_of
-from readback.ports.store import LedgerStore
+from readback.domain.records.message import TEXTS, URGENT, EventName, Message, Naming
+from readback.engine.outbox import BY_KIND, BY_STATE, SILENT, TELLING, log_of, messages_at, messages_of
+from readback.ports.storage.store import LedgerStore
 from readback.testing.runtime_virtual import VirtualRuntime
 from tests.cli.conftest import CONTRACTS, Desk
 

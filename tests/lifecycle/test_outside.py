@@ -9,23 +9,23 @@ from typing import Any
 
 import pytest
 
-from readback.domain.approval.binding import Decision
+from readback.audit.checks.ledger import audit
+from readback.client.authoring.action import ActionDefinition
+from readback.domain.contract.approval import Decision
 from readback.domain.errors import ToolError, UsageError
-from readback.domain.outcome import Outcome
+from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import TERMINAL, State
 from readback.domain.verdict import Why
-from readback.lifecycle import attend, outside
-from readback.lifecycle.audit.ledger import audit
-from readback.lifecycle.people import countersign
-from readback.lifecycle.resume import fold
-from readback.lifecycle.steps import Commit, Ending
-from readback.ports.store import Freeze
-from readback.sdk.action import ActionDefinition
+from readback.engine import coordinator, external_attempts
+from readback.engine.effects import Commit, Ending
+from readback.engine.people import approvals
+from readback.engine.resume import fold
+from readback.ports.storage.store import Freeze
 from readback.testing.driver_virtual import Parked, Vanishes
 from tests.lifecycle.approving import ASKED, approve, listed, token
 from tests.lifecycle.house import TENANT, House
 
-DONE = outside.Report(Ending.RETURNED, {"status": "ok"})
+DONE = external_attempts.Report(Ending.RETURNED, {"status": "ok"})
 
 
 @pytest.fixture
@@ -36,21 +36,21 @@ def house() -> Iterator[House]:
     assert report.ok, report.faults
 
 
-def hand_out(house: House, made: ActionDefinition[Any], operation: str = "op-1") -> outside.Handed:
+def hand_out(house: House, made: ActionDefinition[Any], operation: str = "op-1") -> external_attempts.Handed:
     request = replace(house.propose(made).request(operation), outside=True)
-    work = outside.hand_out(house.engine, request, house.scope, house.plans.get, attend.Ticket())
+    work = external_attempts.hand_out(house.engine, request, house.scope, house.plans.get, coordinator.Ticket())
     handed = house.driver.drive(work)
-    assert isinstance(handed, outside.Handed)
+    assert isinstance(handed, external_attempts.Handed)
     return handed
 
 
-def ship(house: House, handed: outside.Handed) -> None:
+def ship(house: House, handed: external_attempts.Handed) -> None:
     """What the agent's own tool does meanwhile."""
     house.shop.rows["o-1"] |= {"status": "shipped", "stamp": handed.outcome.stamp, "version": 2}
 
 
-def report(house: House, action_id: str, said: outside.Report = DONE, wait_s: float | None = None) -> Outcome:
-    work = outside.report(house.engine, action_id, TENANT, house.plans.get, said)
+def report(house: House, action_id: str, said: external_attempts.Report = DONE, wait_s: float | None = None) -> Outcome:
+    work = external_attempts.report(house.engine, action_id, TENANT, house.plans.get, said)
     told = house.driver.drive(work, house._until(wait_s))
     return house.get(action_id) if isinstance(told, Parked) else told
 
@@ -88,7 +88,7 @@ def test_a_report_of_success_over_an_unchanged_world_is_refuted(house: House) ->
 def test_a_reported_failure_is_read_too_and_the_world_decides(house: House) -> None:
     handed = hand_out(house, house.action())
     ship(house, handed)
-    told = report(house, handed.outcome.id, outside.Report(Ending.RAISED, error=ToolError("exit code 1")))
+    told = report(house, handed.outcome.id, external_attempts.Report(Ending.RAISED, error=ToolError("exit code 1")))
     assert told.verified
 
 
@@ -148,7 +148,7 @@ def test_a_report_counts_once_and_a_second_one_is_answered_from_the_record(house
     ship(house, handed)
     first = report(house, handed.outcome.id)
     events = len(house.store.events(first.id))
-    again = report(house, first.id, outside.Report(Ending.RAISED, error=ToolError("no")))
+    again = report(house, first.id, external_attempts.Report(Ending.RAISED, error=ToolError("no")))
     assert again.verified
     assert len(house.store.events(first.id)) == events
 
@@ -250,7 +250,7 @@ def test_what_is_asked_for_again_while_an_approver_has_it_in_hand_is_handed_out_
     held = hand_out(house, made)
     given = token(house, held.outcome.id)
     approve(house, held.outcome.id, "bob")
-    late = countersign.record(held.outcome.id, TENANT, given, house.engine.approvals, Decision.APPROVE)
+    late = approvals.record(held.outcome.id, TENANT, given, house.engine.approvals, Decision.APPROVE)
     step = next(late)
     while not isinstance(step, Commit):
         step = late.send(house.driver._do(step))  # she has the lease, and her word is on its way to the ledger

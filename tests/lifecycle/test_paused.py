@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from readback.audit.checks.ledger import audit
+from readback.domain.action.key_release import KeyRelease
 from readback.domain.events import EventKind
-from readback.domain.key_release import KeyRelease
 from readback.domain.state import State
-from readback.lifecycle.audit.ledger import audit
-from readback.lifecycle.engine import Engine
+from readback.engine.engine import Engine
 from readback.testing.driver_virtual import VirtualDriver
 from tests.lifecycle.house import STAMPED, House
 

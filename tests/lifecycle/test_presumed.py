@@ -6,10 +6,10 @@ from contextlib import suppress
 
 import pytest
 
+from readback.audit.checks.ledger import audit
 from readback.domain.events import EventKind
-from readback.lifecycle.audit.ledger import audit
-from readback.lifecycle.engine import Engine
-from readback.lifecycle.execute import DISPATCH_GRACE_US
+from readback.engine.engine import Engine
+from readback.engine.stages.execute import DISPATCH_GRACE_US
 from readback.testing.driver_virtual import Vanishes
 from tests.lifecycle.house import House
 

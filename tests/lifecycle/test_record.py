@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
+from readback.audit.checks.ledger import audit
 from readback.canon import parse_json
 from readback.domain.context import Context
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.events import EventKind, open_envelope
-from readback.domain.observation import ObservationStatus
-from readback.domain.outcome import Outcome
-from readback.domain.reading import Reading
+from readback.domain.outcome.outcome import Outcome
 from readback.domain.recovery.table import DEFAULT_TABLE
 from readback.domain.state import State
 from readback.domain.verdict import Level, Verdict
-from readback.lifecycle.audit.ledger import audit
-from readback.lifecycle.plan import Scope
+from readback.domain.verification.observation import ObservationStatus
+from readback.domain.verification.reading import Reading
+from readback.engine.compiled_contract import Scope
 from readback.testing.driver_virtual import Vanishes
 from tests.lifecycle.house import MEDIUM, STAMPED, TENANT, House
 from tests.lifecycle.scenes import SCENES, Scene

@@ -9,7 +9,7 @@ import pytest
 
 from readback.canon import Json
 from readback.domain.events import Event, EventKind
-from readback.domain.outcome import Outcome
+from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import State
 from tests.lifecycle.house import House
 from tests.lifecycle.rewriting import altered

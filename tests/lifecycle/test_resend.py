@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from readback.domain.context import Context
-from readback.domain.contract import ATTEMPTS_MAX
+from readback.domain.contract.contract import ATTEMPTS_MAX
 from readback.domain.errors import PayloadConflictError
 from readback.domain.events import EventKind
-from readback.domain.outcome import Outcome
-from readback.domain.reading import Lookup, Reading
+from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import State
-from readback.ports.store import Freeze
+from readback.domain.verification.reading import Lookup, Reading
+from readback.ports.storage.store import Freeze
 from readback.testing.driver_virtual import Hangs, Vanishes
 from tests.lifecycle.approving import approve, listed
 from tests.lifecycle.house import STAMPED, TENANT, House, S

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from readback.audit.maintenance.restore import hold_in_flight
+from readback.client.authoring.action import ActionDefinition
 from readback.domain.context import Context
 from readback.domain.discrepancy import Discrepancy
-from readback.domain.reading import Lookup
 from readback.domain.state import State
-from readback.lifecycle.keeping.restore import hold_in_flight
-from readback.sdk.action import ActionDefinition
+from readback.domain.verification.reading import Lookup
 from tests.lifecycle.house import STAMPED, House
 from tests.lifecycle.reviewing import resolve
 

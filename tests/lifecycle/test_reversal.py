@@ -11,10 +11,10 @@ import pytest
 from readback.domain.context import Context
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.events import EventKind
-from readback.domain.outcome import Outcome
-from readback.domain.reading import Reading
+from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import State
 from readback.domain.verdict import Verdict
+from readback.domain.verification.reading import Reading
 from readback.testing.driver_virtual import Hangs, Stops
 from readback.testing.runtime_virtual import START_US
 from tests.lifecycle.house import MEDIUM, STAMPED, House, S

@@ -12,12 +12,12 @@ from readback.domain.context import Context
 from readback.domain.errors import NotFoundError, ReviewError
 from readback.domain.events import EventKind
 from readback.domain.idempotency import Resolution
-from readback.domain.packet import CUT, PACKET_MAX_BYTES, SECTION_MAX_BYTES, bounded
-from readback.domain.reading import Lookup, Reading
+from readback.domain.people.review_case import CUT, PACKET_MAX_BYTES, SECTION_MAX_BYTES, bounded
 from readback.domain.state import State
-from readback.lifecycle import attend
-from readback.lifecycle.people import review
-from readback.lifecycle.people.packet import packet
+from readback.domain.verification.reading import Lookup, Reading
+from readback.engine import coordinator
+from readback.engine.people import review
+from readback.engine.people.review_case import packet
 from readback.testing.driver_virtual import Hangs, Vanishes
 from tests.lifecycle.house import HIGH, MEDIUM, STAMPED, TENANT, House
 from tests.lifecycle.reviewing import (
@@ -299,7 +299,7 @@ def test_an_ordered_reversal_passes_a_freeze_and_an_automatic_one_does_not(house
 
 
 def _freeze_after(house: House, ctx: Context, args: Any) -> object:
-    from readback.ports.store import Freeze
+    from readback.ports.storage.store import Freeze
 
     subject = "tenant:acme"
     house.store._content.freezes[TENANT, subject, "x"] = Freeze(TENANT, subject, "x", "elsewhere", 1)
@@ -507,7 +507,7 @@ def test_of_two_who_decide_at_once_one_does(house: House) -> None:
         waiting = second.send(other.driver._do(waiting))
     with pytest.raises(StopIteration):
         first.send(house.driver._do(step))
-    from readback.lifecycle.steps import Woken
+    from readback.engine.effects import Woken
 
     reply: Any = Woken(house.runtime.now_us())
 
@@ -573,7 +573,7 @@ def test_where_the_contract_is_not_here_the_decision_is_left_to_whoever_has_it(h
     ended = resolve(house, told.id, "verify_again")
     assert (ended.state, ended.review) == (State.PENDING, "")
     house.plans.update(plans)
-    house.driver.drive(attend.advance(house.engine, told.id, TENANT, house.plans.get))
+    house.driver.drive(coordinator.advance(house.engine, told.id, TENANT, house.plans.get))
     assert house.get(told.id).verified
 
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from readback.client.step import SagaStep
 from readback.domain.errors import StoreError
 from readback.domain.saga.reporting import StepWord
 from readback.domain.state import State
-from readback.sdk.step import SagaStep
 from readback.testing.driver_virtual import Vanishes
 from tests.lifecycle.trip import AFTER, DAY, S, Trip
 

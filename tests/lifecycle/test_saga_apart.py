@@ -11,8 +11,8 @@ from readback.canon.frozen import dataclass
 from readback.domain.errors import NotFoundError, StoreError
 from readback.domain.saga.reporting import StepWord
 from readback.domain.state import State
-from readback.lifecycle.saga import attend as saga_attend
-from readback.lifecycle.steps import Step
+from readback.engine.effects import Step
+from readback.engine.saga import attend as saga_attend
 from readback.testing.driver_virtual import Parked, VirtualDriver
 from tests.lifecycle.trip import DAY, S, Trip
 

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from readback.domain.approval.binding import Decision
+from readback.audit.checks.ledger import audit
+from readback.domain.contract.approval import Decision
 from readback.domain.errors import ApprovalError
 from readback.domain.saga.outcome import SagaOutcome
 from readback.domain.saga.reporting import StepWord
 from readback.domain.state import State
-from readback.lifecycle.audit.ledger import audit
-from readback.lifecycle.people import countersign
-from readback.lifecycle.people.countersign import ApprovalRequest
-from readback.lifecycle.steps import Commit
+from readback.engine.effects import Commit
+from readback.engine.people import approvals as countersign
+from readback.engine.people.approvals import ApprovalRequest
 from readback.testing.signer_memory import MemorySigner
 from tests.lifecycle.approving import BOTH
 from tests.lifecycle.trip import TENANT, Trip

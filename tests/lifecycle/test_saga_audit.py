@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from readback.audit.checks.ledger import audit
 from readback.canon import Json
 from readback.domain.events import Event, open_envelope, seal
-from readback.lifecycle.audit.ledger import audit
-from readback.ports.store import StoredEvent
+from readback.ports.storage.store import StoredEvent
 from readback.testing.driver_virtual import Parked
 from readback.testing.store_memory import MemoryStore
 from tests.lifecycle.trip import Trip

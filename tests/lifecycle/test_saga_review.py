@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from readback.client.operations import reviewing
 from readback.domain.errors import NotFoundError, ReviewError
 from readback.domain.saga.outcome import SagaOutcome
 from readback.domain.saga.reporting import StepWord
 from readback.domain.state import State
-from readback.lifecycle.saga import review as saga_review
-from readback.ports.store import Freeze
-from readback.sdk import reviewing
+from readback.engine.saga import review as saga_review
+from readback.ports.storage.store import Freeze
 from readback.testing.store_memory import MemoryStore
 from tests.lifecycle.trip import TENANT, Trip
 

@@ -6,18 +6,19 @@ from dataclasses import replace
 
 import pytest
 
-from readback.domain.approval.binding import Decision
-from readback.domain.claim import ClaimKind, ClaimStatus, Word
+from readback.domain.action.claim import ClaimKind, ClaimStatus, Word
+from readback.domain.contract.approval import Decision
 from readback.domain.errors import NotVerifiedError
 from readback.domain.finding import Finding
-from readback.domain.outcome import Outcome
+from readback.domain.outcome.outcome import Outcome
 from readback.domain.recovery.table import DEFAULT_TABLE, RecoveryAction, RecoveryTable, Row
 from readback.domain.saga.reporting import StepWord
 from readback.domain.state import State
-from readback.lifecycle import attend
-from readback.lifecycle.people import claims, countersign
-from readback.lifecycle.people.claims import ClaimOrder
-from readback.lifecycle.people.countersign import ApprovalRequest
+from readback.engine import coordinator
+from readback.engine.people import approvals as countersign
+from readback.engine.people import claims
+from readback.engine.people.approvals import ApprovalRequest
+from readback.engine.people.claims import ClaimOrder
 from readback.testing.driver_virtual import Parked
 from readback.testing.signer_memory import MemorySigner
 from tests.lifecycle.approving import BOTH
@@ -42,7 +43,7 @@ def again(trip: Trip, name: str, operation: str) -> Outcome:
     proposal = trip.contracts[name](trip="t-1", price=100)
     proposal.mark_run()
     s = trip.session
-    work = attend.begin(s.engine, proposal.request(operation), s.scope, s.plan_of, attend.Ticket())
+    work = coordinator.begin(s.engine, proposal.request(operation), s.scope, s.plan_of, coordinator.Ticket())
     told = trip.driver.drive(work)
     assert not isinstance(told, Parked)
     return told

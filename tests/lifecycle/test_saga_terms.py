@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
+from readback.audit.checks.ledger import audit
+from readback.client.step import from_step
 from readback.domain.errors import NotVerifiedError, ReviewError, SagaError
 from readback.domain.events import EventKind
-from readback.domain.reading import Reading
-from readback.domain.review import Decision
+from readback.domain.people.review import Decision
 from readback.domain.saga.outcome import SagaOutcome
 from readback.domain.saga.reporting import StepWord
 from readback.domain.state import State
-from readback.lifecycle.audit.ledger import audit
-from readback.lifecycle.people import review
-from readback.lifecycle.people.review import Order
-from readback.lifecycle.saga import review as saga_review
-from readback.sdk.step import from_step
+from readback.domain.verification.reading import Reading
+from readback.engine.people import review
+from readback.engine.people.review import Order
+from readback.engine.saga import review as saga_review
 from readback.testing.driver_virtual import Parked
 from tests.lifecycle.trip import AFTER, DAY, TENANT, TERMS, S, Trip
 

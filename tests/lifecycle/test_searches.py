@@ -9,9 +9,9 @@ import pytest
 
 from readback.domain.context import Context
 from readback.domain.discrepancy import Discrepancy
-from readback.domain.reading import Lookup, Reading
 from readback.domain.state import State
 from readback.domain.verdict import Attribution
+from readback.domain.verification.reading import Lookup, Reading
 from tests.lifecycle.house import STAMPED, TENANT, House
 
 Args = Any

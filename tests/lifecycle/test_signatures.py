@@ -8,23 +8,23 @@ from typing import Final
 
 import pytest
 
+from readback.audit.checks.ledger import AuditReport, audit
+from readback.audit.maintenance.erase import erase
+from readback.audit.record.bundle import make_bundle, open_bundle
 from readback.canon import Json, sha256_hex
-from readback.domain.approval.binding import Approver, Policy
-from readback.domain.claim import ClaimKind, ClaimStatus, Word, claim_bytes, claim_id
-from readback.domain.erasure import Erasing
+from readback.domain.action.claim import ClaimKind, ClaimStatus, Word, claim_bytes, claim_id
+from readback.domain.action.erasure import Erasing
+from readback.domain.contract.approval import Approver, Policy
 from readback.domain.errors import ReviewError
 from readback.domain.events import Event, EventKind, open_envelope
-from readback.domain.review import Decision, lift_bytes, resolution_bytes
-from readback.domain.signed_word import TOKEN, SignedWord, signed_word_of
-from readback.lifecycle.approve import Approvals
-from readback.lifecycle.audit.ledger import AuditReport, audit
-from readback.lifecycle.keeping.erase import erase
-from readback.lifecycle.people import claims, review
-from readback.lifecycle.people.claims import ClaimOrder
-from readback.lifecycle.people.review import Order
-from readback.lifecycle.record.bundle import make_bundle, open_bundle
-from readback.lifecycle.saga import review as saga_review
-from readback.ports.store import Evidence
+from readback.domain.people.review import Decision, lift_bytes, resolution_bytes
+from readback.domain.people.signed_statement import TOKEN, SignedWord, signed_word_of
+from readback.engine.people import claims, review
+from readback.engine.people.claims import ClaimOrder
+from readback.engine.people.review import Order
+from readback.engine.saga import review as saga_review
+from readback.engine.stages.approve import Approvals
+from readback.ports.storage.store import Evidence
 from readback.testing.signer_memory import MemorySigner, verify_memory
 from readback.testing.store_memory import MemoryStore
 from tests.lifecycle.claiming import person

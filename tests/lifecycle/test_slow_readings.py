@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from readback.client.authoring.action import ActionDefinition, action
+from readback.client.client import Readback
 from readback.domain.context import Context
 from readback.domain.discrepancy import Discrepancy
-from readback.domain.reading import Reading
 from readback.domain.state import State
-from readback.sdk.action import ActionDefinition, action
-from readback.sdk.client import Readback
+from readback.domain.verification.reading import Reading
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from tests.lifecycle.sightings import prove

@@ -11,8 +11,8 @@ import pytest
 from readback.domain.context import Context
 from readback.domain.errors import NotDispatchedError
 from readback.domain.events import EventKind
-from readback.domain.reading import Presence, Reading
 from readback.domain.state import State
+from readback.domain.verification.reading import Presence, Reading
 from readback.testing.driver_virtual import Hangs, Vanishes
 from tests.lifecycle.house import STAMPED, House, S
 

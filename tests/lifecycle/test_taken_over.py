@@ -8,8 +8,8 @@ import pytest
 
 from readback.domain.context import Context
 from readback.domain.discrepancy import Discrepancy
-from readback.domain.reading import Lookup, Reading
 from readback.domain.state import State
+from readback.domain.verification.reading import Lookup, Reading
 from tests.lifecycle.house import MEDIUM, SHIP, STAMPED, TENANT, House
 
 Args = Any

@@ -9,10 +9,10 @@ import pytest
 from readback.domain.context import Context
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.events import EventKind
-from readback.domain.reading import Lookup, Reading
 from readback.domain.state import State
 from readback.domain.verdict import Verdict, Why
-from readback.lifecycle.schedule import JITTER_PERCENT, LATE_POLL_FIRST_US, LATE_POLL_MAX_US
+from readback.domain.verification.reading import Lookup, Reading
+from readback.engine.schedule import JITTER_PERCENT, LATE_POLL_FIRST_US, LATE_POLL_MAX_US
 from readback.testing.driver_virtual import Hangs
 from readback.testing.runtime_virtual import START_US
 from tests.lifecycle.house import HIGH, STAMPED, House, S, Shop

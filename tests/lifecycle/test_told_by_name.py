@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from readback.domain.action import Action
-from readback.domain.outcome import Outcome
+from readback.domain.action.action import Action
+from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import State
-from readback.lifecycle.execute import draft, propose
-from readback.lifecycle.report import outcome_of_run
-from readback.lifecycle.run import Run
-from readback.lifecycle.steps import Begun
-from readback.ports.store import Projection
+from readback.engine.effects import Begun
+from readback.engine.run import Run
+from readback.engine.stages.execute import draft, propose
+from readback.engine.stages.report import outcome_of_run
+from readback.ports.storage.store import Projection
 from tests.lifecycle.house import House
 
 NOW_US = 1_000

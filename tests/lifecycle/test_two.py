@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from readback.audit.checks.ledger import audit
 from readback.domain.context import Context
 from readback.domain.errors import PayloadConflictError
 from readback.domain.events import EventKind
-from readback.domain.reading import Lookup, Reading
 from readback.domain.state import State
-from readback.lifecycle.audit.ledger import audit
+from readback.domain.verification.reading import Lookup, Reading
 from readback.testing.driver_virtual import Hangs, VirtualDriver
 from tests.lifecycle.house import STAMPED, House
 

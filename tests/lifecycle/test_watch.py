@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from readback.domain.claim import ClaimKind, ClaimStatus, Reason, said_of
+from readback.domain.action.claim import ClaimKind, ClaimStatus, Reason, said_of
 from readback.domain.context import Context
+from readback.domain.contract.watch import Over
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.events import EventKind
-from readback.domain.reading import Reading
-from readback.domain.review import DRIFT
+from readback.domain.people.review import DRIFT
 from readback.domain.state import State
 from readback.domain.verdict import Verdict
-from readback.domain.watch import Over
+from readback.domain.verification.reading import Reading
 from tests.lifecycle.approving import CRITICAL, approve, listed
 from tests.lifecycle.house import SHIP, TENANT, House
 from tests.lifecycle.reviewing import sound

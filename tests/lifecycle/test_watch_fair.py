@@ -8,23 +8,23 @@ from typing import Any
 
 import pytest
 
+from readback.audit.checks.ledger import audit
+from readback.audit.feedback.tally import feedback_of
+from readback.audit.record.bundle import make_bundle, open_bundle
+from readback.audit.replay.action import replay
 from readback.bootstrap import predicate_engine
 from readback.contracts.recorded import recorded_plan
-from readback.domain.claim import ClaimKind, ClaimStatus, Reason, said_of
+from readback.domain.action.claim import ClaimKind, ClaimStatus, Reason, said_of
 from readback.domain.context import Context
+from readback.domain.contract.limits import Limits, TenantLimits
+from readback.domain.contract.watch import Over
 from readback.domain.events import EventKind
-from readback.domain.limits import Limits, TenantLimits
-from readback.domain.outcome import Outcome
+from readback.domain.outcome.outcome import Outcome
+from readback.domain.records.replayed import Comparison
 from readback.domain.recovery.table import DEFAULT_TABLE
-from readback.domain.replayed import Comparison
 from readback.domain.state import State
-from readback.domain.watch import Over
-from readback.lifecycle import attend
-from readback.lifecycle.audit.ledger import audit
-from readback.lifecycle.engine import Engine
-from readback.lifecycle.feedback.tally import feedback_of
-from readback.lifecycle.record.bundle import make_bundle, open_bundle
-from readback.lifecycle.replay.action import replay
+from readback.engine import coordinator
+from readback.engine.engine import Engine
 from readback.testing.driver_virtual import Hangs, Vanishes
 from tests.lifecycle.house import STAMPED, TENANT, House
 from tests.lifecycle.reviewing import sound
@@ -65,7 +65,7 @@ def test_whoever_dies_between_a_look_and_its_record_leaves_it_to_the_next(drifts
         house.driver._jump(due)
         died = False
         try:
-            house.driver.drive(attend.advance(house.engine, told.id, TENANT, house.plans.get))
+            house.driver.drive(coordinator.advance(house.engine, told.id, TENANT, house.plans.get))
         except Vanishes:
             died = True
         assert audit(house.store).ok

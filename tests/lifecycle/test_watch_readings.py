@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from readback.domain.claim import ClaimStatus
+from readback.domain.action.claim import ClaimStatus
 from readback.domain.context import Context
+from readback.domain.contract.watch import CHANGES_MAX, Over
 from readback.domain.errors import ReviewError
 from readback.domain.events import EventKind
-from readback.domain.reading import Reading
-from readback.domain.review import DRIFT
+from readback.domain.people.review import DRIFT
 from readback.domain.side_effect import Consistency
 from readback.domain.state import State
 from readback.domain.verdict import Why
-from readback.domain.watch import CHANGES_MAX, Over
-from readback.lifecycle.outbox import messages_of
-from readback.lifecycle.people import review
-from readback.lifecycle.people.review import Order
+from readback.domain.verification.reading import Reading
+from readback.engine.outbox import messages_of
+from readback.engine.people import review
+from readback.engine.people.review import Order
 from tests.lifecycle.house import TENANT, House
 from tests.lifecycle.reviewing import look, open_to, resolve, sound
 from tests.lifecycle.watching import (

@@ -8,9 +8,9 @@ import pytest
 
 from readback.domain.context import Context
 from readback.domain.errors import ContractError
-from readback.domain.reading import Lookup, Reading
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Verdict
+from readback.domain.verification.reading import Lookup, Reading
 from readback.testing.driver_virtual import Hangs
 from tests.lifecycle.house import HIGH, STAMPED, House
 

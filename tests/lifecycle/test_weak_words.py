@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from readback.domain.context import Context
-from readback.domain.open_words import WEAK
-from readback.domain.reading import Reading
 from readback.domain.state import State
+from readback.domain.verification.open_words import WEAK
+from readback.domain.verification.reading import Reading
 from tests.lifecycle.house import STAMPED, House
 
 pytestmark = pytest.mark.requirement("WEAK-says-so")

@@ -11,24 +11,24 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from readback.audit.checks.ledger import audit
 from readback.canon import Json
+from readback.client.authoring.action import ActionDefinition, action
+from readback.client.session import Session
+from readback.client.step import SagaStep, from_step
 from readback.domain.context import Context
 from readback.domain.events import Event, EventKind, open_envelope
-from readback.domain.outcome import Outcome
-from readback.domain.reading import Reading
+from readback.domain.outcome.outcome import Outcome
 from readback.domain.saga.fold import Saga
 from readback.domain.saga.outcome import SagaOutcome
 from readback.domain.state import State
-from readback.lifecycle import attend
-from readback.lifecycle.audit.ledger import audit
-from readback.lifecycle.plan import Scope
-from readback.lifecycle.saga import attend as saga_attend
-from readback.lifecycle.saga_run import fold_saga
-from readback.ports.acting import Hand, Hands
-from readback.ports.store import LedgerStore
-from readback.sdk.action import ActionDefinition, action
-from readback.sdk.session import Session
-from readback.sdk.step import SagaStep, from_step
+from readback.domain.verification.reading import Reading
+from readback.engine import coordinator
+from readback.engine.compiled_contract import Scope
+from readback.engine.saga import attend as saga_attend
+from readback.engine.saga_run import fold_saga
+from readback.ports.handlers import Hand, Hands
+from readback.ports.storage.store import LedgerStore
 from readback.testing.driver_virtual import Hangs, Parked, Vanishes, VirtualDriver
 from readback.testing.runtime_virtual import START_US, VirtualRuntime
 from readback.testing.store_memory import MemoryStore
@@ -313,7 +313,7 @@ class Trip:
 
     def begin(self, steps: Sequence[SagaStep] | None = None, operation: str | None = "op-1", name: str = "trip") -> Any:
         request = self.session.saga_request(self.steps() if steps is None else steps, name, operation)
-        ticket = attend.Ticket()
+        ticket = coordinator.Ticket()
         s = self.session
         return saga_attend.begin(s.engine, request, s.scope, s.plan_of, ticket)
 
@@ -335,7 +335,7 @@ class Trip:
         self.driver.drive(saga_attend.cancel(self.session.engine, saga_id, TENANT, self.session.plan_of))
 
     def outcome(self, action_id: str) -> Outcome:
-        told = self.driver.drive(attend.look(action_id, TENANT))
+        told = self.driver.drive(coordinator.look(action_id, TENANT))
         assert isinstance(told, Outcome)
         return told
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from readback.canon import Json
-from readback.domain.claim import ClaimKind, ClaimStatus, Said, said_of
+from readback.domain.action.claim import ClaimKind, ClaimStatus, Said, said_of
+from readback.domain.contract.watch import Watched
 from readback.domain.events import EventKind
-from readback.domain.outcome import Outcome
-from readback.domain.watch import Watched
+from readback.domain.outcome.outcome import Outcome
 from tests.lifecycle.house import STAMPED, House
 from tests.lifecycle.reviewing import sound
 

@@ -20,8 +20,8 @@ from pathlib import Path
 from tests.packaging.conftest import ROOT
 
 BUILT_OF = ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md")
-CLI = "readback.commands.cli"
-STEPS = "src/readback/adapters/store_{}/migrations"
+CLI = "readback.cli.cli"
+STEPS = "src/readback/stores/{}/migrations"
 PATIENCE_S = 60.0
 NONE: Mapping[str, tuple[str, str]] = {}
 

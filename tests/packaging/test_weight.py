@@ -44,10 +44,8 @@ def test_import_readback_is_light() -> None:
 
 @pytest.mark.parametrize("command", ["--help", "version"])
 def test_asking_for_help_is_light(command: str) -> None:
-    loaded = _loaded(
-        f"import sys; sys.argv = ['readback', {command!r}]\nfrom readback.commands.cli import main\nmain()"
-    )
-    assert "readback.commands.cli" in loaded
+    loaded = _loaded(f"import sys; sys.argv = ['readback', {command!r}]\nfrom readback.cli.cli import main\nmain()")
+    assert "readback.cli.cli" in loaded
     assert loaded & HEAVY == set()
 
 

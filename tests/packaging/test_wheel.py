@@ -44,9 +44,7 @@ def test_every_file_of_the_package_is_in_the_wheel(wheel: Path) -> None:
 def test_the_migrations_are_in_the_wheel(wheel: Path) -> None:
     found = sorted(name for name in _names(wheel) if name.endswith(".sql"))
     assert found, "a store without its migrations cannot open a new file"
-    assert all(
-        re.match(r"readback/adapters/(store_\w+/)?migrations/\d{4}_\w+(\.serves_\d+)?\.sql$", name) for name in found
-    )
+    assert all(re.match(r"readback/stores/\w+/migrations/\d{4}_\w+(\.serves_\d+)?\.sql$", name) for name in found)
 
 
 def test_nothing_but_the_package_is_in_the_wheel(wheel: Path) -> None:
@@ -84,7 +82,7 @@ def test_every_module_of_the_core_imports_without_an_extra(installed: Installed)
 _IMPORT_ALL = """
 import importlib, json, pkgutil, readback
 found = pkgutil.walk_packages(readback.__path__, 'readback.')
-apart = ('.demo', 'readback.mcp', '.surfaces.mcp', '.conformance_scripts', '.store_postgres', '.wakeups_procrastinate')
+apart = ('.demo', 'readback.mcp', '.gateway', '.conformance.scripts', '.stores.postgres', '.procrastinate_queue')
 names = [name for _, name, _ in found if not any(part in name for part in apart) and not name.endswith('__main__')]
 for name in names:
     importlib.import_module(name)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from readback.commands.cli import main
+from readback.cli.cli import main
 from readback.contracts.packs import PACKS, completed, is_pack, pack_content
 from tests.architecture.tree import ROOT
 from tests.packs.desk import installed

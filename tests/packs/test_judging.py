@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from readback.canon import Json
+from readback.client.files import contract_files
 from readback.domain.verdict import Verdict
-from readback.sdk.files import contract_files
 
 FILE = "pack:memory?file=/memory.json"
 ENTITY: dict[str, Json] = {"type": "entity", "name": "ada", "entityType": "person", "observations": ["kind", "tall"]}

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from readback.commands.cli import main
+from readback.cli.cli import main
+from readback.client.files import contract_files
 from readback.config import PACK, is_contract_file, settings
 from readback.contracts.packs import PACKS, PREFIX, completed, pack_content
 from readback.domain.errors import SettingsError
-from readback.sdk.files import contract_files
 
 TOLD = {
     "filesystem": "pack:filesystem?root=/srv/work",

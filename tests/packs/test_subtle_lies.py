@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from readback.sdk.files import contract_files
+from readback.client.files import contract_files
 from tests.packs.desk import Desk, desk_of, nothing_was_changed
 from tests.packs.test_git import begun, git
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from readback import Context, Outcome, Readback, Reading, action, bootstrap
-from readback.lifecycle.audit.ledger import AuditReport, audit
-from readback.sdk.action import ActionDefinition
+from readback.audit.checks.ledger import AuditReport, audit
+from readback.client.authoring.action import ActionDefinition
 from readback.testing.runtime_virtual import VirtualRuntime
 
 TENANT = "acme"

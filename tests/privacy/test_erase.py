@@ -10,12 +10,12 @@ import apsw
 import pytest
 
 from readback import AsyncReadback, Outcome, bootstrap
-from readback.adapters.store_sqlite import open_sqlite_store
-from readback.domain.erasure import Erasing
+from readback.audit.maintenance import erase as eraser
+from readback.domain.action.erasure import Erasing
 from readback.domain.errors import InputError
 from readback.domain.errors.erasure import ErasureError
 from readback.domain.events import open_envelope
-from readback.lifecycle.keeping import erase as eraser
+from readback.stores.sqlite import open_sqlite_store
 from tests.privacy.conftest import Book, Shelf, write_of
 
 WHY: Any = {"who": "human:dpo", "reason": "Ana asked for it."}

@@ -12,7 +12,7 @@ import apsw
 import pytest
 
 from readback import bootstrap
-from readback.lifecycle.audit.ledger import audit
+from readback.audit.checks.ledger import audit
 from tests.architecture.tree import ROOT
 from tests.cli.conftest import Desk
 from tests.cli.conftest import desk as desk  # the fixture
@@ -151,7 +151,7 @@ def _holds(store: Any) -> bytes:
 
 
 def _digests(store: Any, held: Any) -> list[str]:
-    from readback.domain.erasure import payloads
+    from readback.domain.action.erasure import payloads
     from readback.domain.events import open_envelope
 
     events = store.events(held.projection.action_id)
@@ -160,9 +160,9 @@ def _digests(store: Any, held: Any) -> list[str]:
 
 @pytest.mark.requirement("PRIVACY-at-work-refused")
 def test_a_saga_and_its_steps_are_erased_once_all_of_it_has_settled(tmp_path: Path) -> None:
-    from readback.domain.erasure import Erasing
+    from readback.audit.maintenance.erase import erase
+    from readback.domain.action.erasure import Erasing
     from readback.domain.errors.erasure import ErasureError
-    from readback.lifecycle.keeping.erase import erase
     from readback.testing.runtime_virtual import VirtualRuntime
 
     store, runtime = bootstrap.store(f"sqlite:///{tmp_path / 'readback.db'}"), VirtualRuntime()
@@ -192,8 +192,8 @@ def test_a_saga_and_its_steps_are_erased_once_all_of_it_has_settled(tmp_path: Pa
 KILLED = """
 import os, signal, sys
 from readback import bootstrap
-from readback.domain.erasure import Erasing
-from readback.lifecycle.keeping import erase as eraser
+from readback.domain.action.erasure import Erasing
+from readback.audit.maintenance import erase as eraser
 
 store = bootstrap.store(sys.argv[1])
 at, after = int(sys.argv[2]), sys.argv[3] == "after"

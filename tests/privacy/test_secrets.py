@@ -14,8 +14,8 @@ import pytest
 from pydantic import AfterValidator
 
 from readback import Context, Lookup, Observation, ObservationStatus, Outcome, Readback, Reading, action, bootstrap
+from readback.client.authoring.action import ActionDefinition
 from readback.domain.errors import ArgumentError, ReadbackError, StoreFullError
-from readback.sdk.action import ActionDefinition
 from readback.testing.runtime_virtual import VirtualRuntime
 
 SECRET = 'pa/ss wörd"4111+1111&1111'
@@ -181,7 +181,7 @@ def test_a_redacted_value_is_in_no_file_and_nothing_that_is_told(whose: str, pla
 def test_no_command_prints_it(command: str, tmp_path: Path) -> None:
     from click.testing import CliRunner
 
-    from readback.commands.cli import main
+    from readback.cli.cli import main
 
     url = f"sqlite:///{tmp_path / 'readback.db'}"
     with Readback.open(url, tenant="acme", principal="agent:desk", runtime=VirtualRuntime()) as rb:

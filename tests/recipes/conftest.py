@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from readback import Readback
-from readback.commands.demo.systems.postgres import PostgresPair
-from readback.commands.demo.systems.s3 import S3Server
+from readback.demo.systems.postgres import PostgresPair
+from readback.demo.systems.s3 import S3Server
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 

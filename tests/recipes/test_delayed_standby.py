@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from readback import Context, Readback, Reading, action
-from readback.commands.demo.systems.postgres import STANDBY, PostgresPair
+from readback.demo.systems.postgres import STANDBY, PostgresPair
 from readback.domain.errors import ReaderFailedError
-from readback.domain.reading import Presence
 from readback.domain.side_effect import Consistency
-from readback.sdk.systems import SqlExecutor, SqlSource
+from readback.domain.verification.reading import Presence
+from readback.systems import SqlExecutor, SqlSource
 
 DELAY_MS = 700
 WAIT_S = 20.0

@@ -23,17 +23,17 @@ from readback import (
     action,
     reader,
 )
-from readback.commands.demo.systems.launch import Systems
-from readback.contracts.hands import Reader
-from readback.domain.claim import ClaimStatus
+from readback.contracts.functions.callables import Reader
+from readback.demo.systems.launch import Systems
+from readback.domain.action.claim import ClaimStatus
 from readback.domain.errors import ContractFieldError, ToolTimeoutError, UsageError
 from readback.domain.events import Event, EventKind, open_envelope
-from readback.domain.observation import ObservationStatus
-from readback.domain.reading import Presence
 from readback.domain.state import State
+from readback.domain.verification.observation import ObservationStatus
+from readback.domain.verification.reading import Presence
 from readback.recipes import CANDIDATES, MailAction, timings_of, verified_mail
 from readback.recipes.mail import subject_as_asked, text_as_asked
-from readback.sdk.systems import ImapSource, SmtpExecutor
+from readback.systems import ImapSource, SmtpExecutor
 from tests.recipes.conftest import Desk
 
 SHOP, ANA, BEN = "shop@acme.example", "ana@acme.example", "ben@acme.example"

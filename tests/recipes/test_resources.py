@@ -11,7 +11,7 @@ import pytest
 from readback import Attribution, Context, Discrepancy, Outcome, Verdict
 from readback.domain.errors import ContractFieldError
 from readback.recipes import Resource, ResourceAction, verified_create, verified_update
-from readback.sdk.systems import HttpExecutor, HttpSource
+from readback.systems import HttpExecutor, HttpSource
 from tests.recipes.api import Service, serving
 from tests.recipes.conftest import Desk
 

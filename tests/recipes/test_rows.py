@@ -12,14 +12,14 @@ import psycopg
 import pytest
 
 from readback import Attribution, Context, Discrepancy, Outcome, Verdict
-from readback.commands.demo.systems.postgres import STANDBY, PostgresPair
+from readback.demo.systems.postgres import STANDBY, PostgresPair
 from readback.domain.errors import ContractFieldError, ReaderFailedError, UsageError
-from readback.domain.observation import Observation
-from readback.domain.reading import Presence
 from readback.domain.side_effect import Consistency
+from readback.domain.verification.observation import Observation
+from readback.domain.verification.reading import Presence
 from readback.recipes import RowAction, Table, verified_row
 from readback.recipes.rows import written_as_asked
-from readback.sdk.systems import SqlExecutor, SqlSource
+from readback.systems import SqlExecutor, SqlSource
 from tests.fleet.database import crash
 from tests.recipes.conftest import Desk
 

@@ -14,7 +14,7 @@ import pytest
 from readback import Attribution, Context, Discrepancy, Outcome, Verdict
 from readback.domain.errors import ContractFieldError, UsageError
 from readback.recipes import HttpReceipts, SqlReceipts, WebhookAction, delivery_body, verified_webhook
-from readback.sdk.systems import HttpExecutor, HttpSource, SqlSource
+from readback.systems import HttpExecutor, HttpSource, SqlSource
 from tests.recipes.api import Service, serving
 from tests.recipes.conftest import Desk
 

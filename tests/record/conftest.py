@@ -10,13 +10,13 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from readback import bootstrap
+from readback.audit.record.action import is_action, record_of
+from readback.audit.record.bundle import make_bundle
 from readback.canon import Json, parse_json
+from readback.client.schemas import schema_text
+from readback.domain.records.replayed import Comparison, Replayed
 from readback.domain.recovery.table import DEFAULT_TABLE
-from readback.domain.replayed import Comparison, Replayed
-from readback.lifecycle.record.action import is_action, record_of
-from readback.lifecycle.record.bundle import make_bundle
-from readback.ports.store import LedgerStore, StoredEvent
-from readback.sdk.schemas import schema_text
+from readback.ports.storage.store import LedgerStore, StoredEvent
 from tests.cli.conftest import Desk
 from tests.cli.conftest import desk as desk  # the fixture
 from tests.cli.test_tampering import untouched as untouched  # the fixture: its ledger is the richest there is

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from readback.audit.record.manifest import bundle_id
 from readback.canon import sha256_hex
-from readback.ledger.leaf import leaf_hash
-from readback.lifecycle.record.manifest import bundle_id
-from readback.ports.store import LedgerStore
+from readback.log.leaf import leaf_hash
+from readback.ports.storage.store import LedgerStore
 from tests.record.conftest import VALIDATOR, Desk, record, streams
 
 MOMENTS = ("proposed_at", "validated_at", "executed_at", "verified_at", "reconciled_at")

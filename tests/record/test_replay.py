@@ -16,14 +16,14 @@ import pytest
 
 from readback import bootstrap
 from readback.canon import parse_json, sha256_hex, stored_bytes
-from readback.contracts.recovery_tables import table_yaml
+from readback.client.operations.replaying import replay_bundle
+from readback.contracts.documents.recovery_tables import table_yaml
 from readback.contracts.registry import registry_of
 from readback.domain.finding import Finding
+from readback.domain.records.replayed import Comparison, Difference, Replayed
 from readback.domain.recovery.table import DEFAULT_TABLE, RecoveryAction, RecoveryTable
-from readback.domain.replayed import Comparison, Difference, Replayed
-from readback.lifecycle.plan import Plan
-from readback.ports.store import LedgerStore
-from readback.sdk.replaying import replay_bundle
+from readback.engine.compiled_contract import Plan
+from readback.ports.storage.store import LedgerStore
 from tests.architecture.tree import ROOT
 from tests.record.conftest import Desk, bundle_of, hold_to_the_record, streams
 
@@ -68,7 +68,7 @@ def test_another_process_with_an_empty_home_comes_to_the_same(rich: LedgerStore,
         files.append(str(file))
     environment = {"HOME": str(home), "PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run(
-        [sys.executable, "-m", "readback.commands.cli", "replay", "--json", *files],
+        [sys.executable, "-m", "readback.cli.cli", "replay", "--json", *files],
         cwd=home,
         env=environment,
         capture_output=True,
@@ -193,9 +193,9 @@ def test_a_difference_is_an_exit_code_and_words(desk: Desk) -> None:
 @pytest.mark.requirement("LEDGER-replay-differs")
 def test_a_forged_judgement_differs_even_where_every_hash_was_made_again(desk: Desk) -> None:
     """Whoever can write a ledger anew can make its hashes: what was judged does not follow from what was read."""
+    from readback.audit.record.bundle import make_bundle
     from readback.domain.events import open_envelope, seal
-    from readback.lifecycle.record.bundle import make_bundle
-    from readback.ports.store import StoredEvent
+    from readback.ports.storage.store import StoredEvent
 
     told = desk.ship("late", "--wait", "0", how="lie", carrier="ups", code=3)
     store = bootstrap.store(f"sqlite:///{desk.ledger}", read_only=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from readback import bootstrap
-from readback.domain.replayed import Comparison
-from readback.lifecycle.record.action import is_action
-from readback.sdk.replaying import replay_bundle
+from readback.audit.record.action import is_action
+from readback.client.operations.replaying import replay_bundle
+from readback.domain.records.replayed import Comparison
 from tests.record.conftest import VALIDATOR, bundle_of, record
 from tests.truth.cells import GROUPS, cells
 from tests.truth.stage import play

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from readback.sdk.schemas import schema_text
+from readback.client.schemas import schema_text
 from tests.cli.conftest import Desk
 
 PRINTED = tomllib.loads((Path(__file__).parent.parent / "requirements" / "ledger_entry.toml").read_text("utf-8"))

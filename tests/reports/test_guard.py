@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from readback.commands.cli import main
+from readback.cli.cli import main
 from readback.domain.errors import StoreError
 from readback.domain.grounding.report import REPORT_MAX_BYTES
-from readback.ports.store import ActionFilter, StoredProjection
+from readback.ports.storage.store import ActionFilter, StoredProjection
 from readback.testing.store_memory import MemoryStore
 from tests.cli.conftest import Desk as Shell
 from tests.cli.conftest import desk as shell

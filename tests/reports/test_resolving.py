@@ -14,7 +14,7 @@ from readback.domain.errors import HonestyError, OversizeError, ReadbackError, U
 from readback.domain.errors.citation import CitationError
 from readback.domain.grounding.citation import digest
 from readback.domain.grounding.report import CITATIONS_MAX, CITED_ACTIONS_MAX, REPORT_MAX_BYTES, ReportCheck
-from readback.ports.store import Evidence
+from readback.ports.storage.store import Evidence
 from readback.testing.store_memory import MemoryStore
 from tests.reports.reversing import reversed_saga
 from tests.sdk.given import TENANT, Desk, opened, opened_async, ship_of

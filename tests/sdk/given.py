@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from readback import AsyncReadback, Context, Readback, Reading, action
-from readback.sdk.action import ActionDefinition
+from readback.client.authoring.action import ActionDefinition
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from readback.background.delivery import Delivery
 from readback.domain.errors import SinkError
-from readback.domain.message import Message
-from readback.domain.subscriber import Subscriber
-from readback.ports.store import LedgerStore
-from readback.sdk.delivery import Delivery
+from readback.domain.records.message import Message
+from readback.domain.records.subscriber import Subscriber
+from readback.ports.storage.store import LedgerStore
 from readback.testing.runtime_virtual import VirtualRuntime
 from tests.sdk.given import Desk, opened, ship_of
 

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from readback.contracts.conditions import postcondition
+from readback.client.authoring.action import ActionDefinition, action
+from readback.contracts.functions.conditions import postcondition
 from readback.domain.context import Context
 from readback.domain.errors import ContractError, ContractFieldError, HonestyError, MissingReaderError, UsageError
 from readback.domain.predicate import Truth
-from readback.domain.reading import Lookup, Reading
 from readback.domain.side_effect import SideEffect
 from readback.domain.verdict import Verdict
-from readback.sdk.action import ActionDefinition, action
+from readback.domain.verification.reading import Lookup, Reading
 
 CONTEXT = Context("a-1", "acme", "agent:ops", "ship", "order/o-17", "key", "stamp")
 ARGUMENTS = {"order_id": "o-17", "carrier": "dhl"}
@@ -94,9 +94,9 @@ def test_the_name_is_the_functions_unless_it_is_given() -> None:
 _IMPORTS = """
 import sys
 from readback.domain.context import Context
-from readback.domain.reading import Reading
-from readback.sdk.action import action
-from readback.contracts.verifiers import read_after_write
+from readback.domain.verification.reading import Reading
+from readback.client.authoring.action import action
+from readback.contracts.functions.verifiers import read_after_write
 
 @action(kind="set", side_effect="ephemeral_write", target="t/{requested.a}", ensure={"a": "authoritative.a == 1"})
 def act(ctx: Context, a: str, b: int = 1) -> object:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from readback.client.proposal import Proposal, UnusedProposalWarning
 from readback.domain.errors import ArgumentError, HonestyError, OversizeError, ProposalError
-from readback.sdk.proposal import Proposal, UnusedProposalWarning
 from tests.sdk.test_action_definition import complete
 
 

@@ -15,7 +15,7 @@ from readback.testing.runtime_virtual import US_PER_SECOND, VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from tests.sdk.given import Desk, opened, opened_async, ship_async_of, ship_of
 
-NEVER_RUN = pytest.mark.filterwarnings("ignore::readback.sdk.proposal.UnusedProposalWarning")
+NEVER_RUN = pytest.mark.filterwarnings("ignore::readback.client.proposal.UnusedProposalWarning")
 
 
 def run(work: Callable[[AsyncReadback], Awaitable[None]], **given: Any) -> None:

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from readback.domain.errors import StoreError
-from readback.sdk.beside import Beside
+from readback.drivers.executor import Beside
 from readback.testing.store_memory import MemoryStore
 from tests.circles import circles
 from tests.sdk.given import Desk, opened, opened_async, ship_async_of, ship_of

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from readback import Context, Planning, State, bootstrap
+from readback.client.operations import believing
 from readback.domain.errors import NotDispatchedError, UsageError
-from readback.ports.store import LedgerStore
-from readback.sdk import believing
+from readback.ports.storage.store import LedgerStore
 from readback.testing.runtime_virtual import START_US, VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from tests.sdk.given import Desk, opened, opened_async, ship_async_of, ship_of

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from readback import ApproverKey, Claim, Planning, Readback, State
-from readback.domain.claim import UPON_MAX, claim_bytes
+from readback.domain.action.claim import UPON_MAX, claim_bytes
 from readback.domain.errors import NotFoundError, OversizeError, UsageError
 from readback.domain.errors.claim import ClaimError
 from tests.sdk.given import TENANT, Desk, opened, opened_async, ship_of

@@ -20,10 +20,10 @@ from readback import (
     Subscriber,
     action,
 )
+from readback.client.authoring.action import ActionDefinition
 from readback.domain.errors import NotFoundError, OversizeError, ReviewError, UsageError
 from readback.domain.idempotency import Resolution
-from readback.domain.review import resolution_bytes
-from readback.sdk.action import ActionDefinition
+from readback.domain.people.review import resolution_bytes
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from tests.sdk.given import PRINCIPAL, TENANT

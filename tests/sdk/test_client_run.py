@@ -29,7 +29,7 @@ from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from tests.sdk.given import Desk, opened, ship_of
 
-NEVER_RUN = pytest.mark.filterwarnings("ignore::readback.sdk.proposal.UnusedProposalWarning")
+NEVER_RUN = pytest.mark.filterwarnings("ignore::readback.client.proposal.UnusedProposalWarning")
 
 
 def test_a_run_comes_back_verified_with_what_was_read() -> None:

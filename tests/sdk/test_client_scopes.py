@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from readback.domain.contract.limits import TenantLimits
 from readback.domain.errors import InFlightLimitError, MissingScopeError, SettingsError, UsageError
-from readback.domain.limits import TenantLimits
 from readback.domain.state import State
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore

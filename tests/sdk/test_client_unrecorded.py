@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from readback import Outcome, State, Verdict
-from readback.adapters.store_sqlite import SqliteStore, open_sqlite_store
 from readback.domain.errors import StoreError, StoreFullError, UnknownOutcomeError
-from readback.ports.store import Append, AppendResult
+from readback.ports.storage.store import Append, AppendResult
+from readback.stores.sqlite import SqliteStore, open_sqlite_store
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from tests.sdk.given import Desk, opened, opened_async, ship_async_of, ship_of

@@ -10,11 +10,11 @@ import pytest
 
 from readback import AsyncReadback, Message, Readback, Subscriber, bootstrap
 from readback.adapters.runtime_system import SystemRuntime
+from readback.background import dispatcher as couriers
+from readback.background.dispatcher import SWEEP_US, Courier
 from readback.domain.errors import SettingsError, StoreError
-from readback.domain.message import EventName
-from readback.ports.store import LedgerStore
-from readback.sdk import courier as couriers
-from readback.sdk.courier import SWEEP_US, Courier
+from readback.domain.records.message import EventName
+from readback.ports.storage.store import LedgerStore
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from tests.sdk.given import PRINCIPAL, TENANT, Desk, ship_of

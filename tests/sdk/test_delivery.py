@@ -9,10 +9,7 @@ from pathlib import Path
 import pytest
 
 from readback import bootstrap
-from readback.domain.errors import SinkError, StoreError
-from readback.domain.message import Message
-from readback.ports.store import LedgerStore
-from readback.sdk.delivery import (
+from readback.background.delivery import (
     HELD_US,
     KEEP_MESSAGES,
     LAG_MAX,
@@ -21,6 +18,9 @@ from readback.sdk.delivery import (
     RETRY_FIRST_US,
     RETRY_MAX_US,
 )
+from readback.domain.errors import SinkError, StoreError
+from readback.domain.records.message import Message
+from readback.ports.storage.store import LedgerStore
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from tests.sdk.telling import Died, ListSink, delivery_of, drained, refuse, run_some
@@ -369,7 +369,7 @@ def test_where_there_is_nothing_to_tell_nothing_is_written_until_the_position_la
     run_some(store, runtime, "1", "2")
     assert delivery.look() is None
     assert cursor(store).after_seq == 0
-    monkeypatch.setattr("readback.sdk.delivery.LAG_MAX", 5)
+    monkeypatch.setattr("readback.background.delivery.LAG_MAX", 5)
     assert LAG_MAX > 5
     drained(delivery)
     assert cursor(store).after_seq == store.last_seq()

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from readback import bootstrap
-from readback.lifecycle.outbox import log_of, messages_at
+from readback.engine.outbox import log_of, messages_at
 from readback.testing.runtime_virtual import VirtualRuntime
 from tests.architecture.tree import ROOT
 from tests.sdk.telling import run_some

@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 from readback import AsyncReadback, Context, Outcome, Reading, State, Verdict, action
-from readback.adapters.store_sqlite import open_sqlite_store
-from readback.domain.observation import ObservationStatus
-from readback.ports.store import Append, AppendResult
-from readback.sdk import driver_async, hand_threads
-from readback.sdk.action import ActionDefinition
+from readback.client.authoring.action import ActionDefinition
+from readback.domain.verification.observation import ObservationStatus
+from readback.drivers import driver_async, thread_pool
+from readback.ports.storage.store import Append, AppendResult
+from readback.stores.sqlite import open_sqlite_store
 from readback.testing.runtime_virtual import US_PER_SECOND, VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from tests.sdk.given import PRINCIPAL, TENANT, TERMS, Belongings, Desk, opened, opened_async, ship_async_of, ship_of
@@ -341,7 +341,7 @@ def no_new_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     begin = threading.Thread.start
 
     def refuse(thread: threading.Thread) -> None:
-        if thread.name == hand_threads.BUSY:
+        if thread.name == thread_pool.BUSY:
             raise RuntimeError("can't start new thread")
         begin(thread)
 

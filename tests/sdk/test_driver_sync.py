@@ -19,7 +19,7 @@ import pytest
 
 from readback import Context, Readback, Reading, State, Verdict, action
 from readback.domain.errors import UnknownOutcomeError
-from readback.domain.observation import ObservationStatus
+from readback.domain.verification.observation import ObservationStatus
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from tests.sdk.given import PRINCIPAL, TENANT, TERMS, Belongings, Desk, opened, ship_async_of, ship_of

@@ -14,10 +14,10 @@ from aiosmtpd.smtp import SMTP, Envelope, Session
 
 from readback.domain.context import Context
 from readback.domain.errors import ReaderFailedError, ToolError
-from readback.ports.fittings import Reference
-from readback.sdk.credentials import HIDDEN
-from readback.sdk.fitted_settings import Settled
-from readback.sdk.fittings import BuiltInFittings
+from readback.ports.system_factory import Reference
+from readback.systems.configured.credentials import HIDDEN
+from readback.systems.configured.factory import BuiltInFittings
+from readback.systems.configured.settings import Settled
 from tests.adapters.test_executor_smtp import Keeper, _serving
 
 SECRET = "pa's/s\\word#1"

@@ -9,8 +9,8 @@ import pytest
 
 from readback import Context, Reading
 from readback.domain.errors import ReaderFailedError
-from readback.ports.acting import Hand
-from readback.sdk.glancing import MOMENT_US, TRIES_MAX, Glances
+from readback.drivers.inline_reads import MOMENT_US, TRIES_MAX, Glances
+from readback.ports.handlers import Hand
 from readback.testing.runtime_virtual import VirtualRuntime
 
 pytestmark = pytest.mark.requirement("FILE-glance")

@@ -13,8 +13,8 @@ import pytest
 
 from readback import AsyncReadback, Outcome
 from readback.domain.errors import ReadbackError, StoreLockedError
-from readback.ports.store import Append, AppendResult
-from readback.ports.store_rules import lease_is_live
+from readback.ports.storage.store import Append, AppendResult
+from readback.ports.storage.store_rules import lease_is_live
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from tests.sdk.given import Desk, opened, opened_async, ship_of

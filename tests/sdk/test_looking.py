@@ -11,11 +11,11 @@ import pytest
 
 from readback import AsyncReadback, Outcome
 from readback.domain.errors import PayloadConflictError, StoreCorruptError, StoreError
-from readback.lifecycle.steps import Answer, Lease, Leased
-from readback.ports.store import Evidence, Opened, StoredEvent, StoredProjection
-from readback.ports.store_together import LeaseWanted
-from readback.sdk.looking import Looks
-from readback.testing.conformance_store_together import TogetherConformance
+from readback.drivers.read_batching import Looks
+from readback.engine.effects import Answer, Lease, Leased
+from readback.ports.storage.batch_reads import LeaseWanted
+from readback.ports.storage.store import Evidence, Opened, StoredEvent, StoredProjection
+from readback.testing.conformance.store_together import TogetherConformance
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from readback.testing.store_samples import sample_append, sample_creation

@@ -12,7 +12,7 @@ import pytest
 
 from readback import AsyncReadback, Context, Outcome, Readback
 from readback.domain.errors import UsageError
-from readback.ports.store import Append, AppendResult
+from readback.ports.storage.store import Append, AppendResult
 from tests.sdk.given import PRINCIPAL, TENANT, Desk, opened, opened_async, ship_async_of
 from tests.sdk.test_submit import Kept
 

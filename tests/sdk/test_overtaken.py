@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from readback.lifecycle.steps import Lease, Leased
-from readback.sdk.driver_steps import Desk as StoreDesk
+from readback.drivers.interpreter import Desk as StoreDesk
+from readback.engine.effects import Lease, Leased
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from tests.sdk.given import Desk, opened, ship_of

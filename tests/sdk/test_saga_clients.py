@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from readback import AsyncReadback, Context, Readback, Reading, SagaOutcome, SagaStep, State, action, from_step
+from readback.client.authoring.action import ActionDefinition
 from readback.domain.errors import NotFoundError, ProposalError, SagaError, UsageError
-from readback.sdk.action import ActionDefinition
 from readback.testing.runtime_virtual import START_US, VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 

@@ -11,20 +11,20 @@ from typing import Any
 import pytest
 
 from readback import Message, Outcome, Readback, Subscriber, bootstrap
-from readback.commands.gathering import picture
+from readback.audit.checks.ledger import audit
+from readback.audit.evidence.attest import prove_now
+from readback.audit.evidence.sealed import prove_sealed
+from readback.audit.sealing.confirm import is_confirmed
+from readback.audit.sealing.seal import seal
+from readback.audit.sealing.sequence import place_all
+from readback.background import sequencer as sequencers
+from readback.background.dispatcher import before_open_incidents
+from readback.background.sequencer import Sequencer
+from readback.cli.actions.action_view import picture
 from readback.domain.errors import StoreError, StoreLockedError
 from readback.domain.verdict import Level
-from readback.ledger.fault import LogUnplacedError
-from readback.lifecycle.audit.ledger import audit
-from readback.lifecycle.evidence.attest import prove_now
-from readback.lifecycle.evidence.sealed import prove_sealed
-from readback.lifecycle.sealing.confirm import is_confirmed
-from readback.lifecycle.sealing.place import place_all
-from readback.lifecycle.sealing.seal import seal
-from readback.ports.store import StoredEvent
-from readback.sdk import sequencer as sequencers
-from readback.sdk.courier import before_open_incidents
-from readback.sdk.sequencer import Sequencer
+from readback.log.fault import LogUnplacedError
+from readback.ports.storage.store import StoredEvent
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from readback.testing.store_samples import NOON_US, sample_append

@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 
 from readback import Readback, State, TenantLimits, bootstrap
+from readback.audit.checks.ledger import audit
+from readback.audit.maintenance.restore import hold_in_flight
+from readback.client.authoring.action import ActionDefinition
 from readback.domain.errors import (
     ArgumentError,
     EvidenceLimitError,
@@ -23,11 +26,8 @@ from readback.domain.errors import (
     UnknownPrincipalError,
 )
 from readback.domain.errors.submission import SubmissionError
-from readback.lifecycle.audit.ledger import audit
-from readback.lifecycle.keeping.restore import hold_in_flight
-from readback.lifecycle.people import review
-from readback.ports.store import Append, AppendResult, LedgerStore
-from readback.sdk.action import ActionDefinition
+from readback.engine.people import review
+from readback.ports.storage.store import Append, AppendResult, LedgerStore
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from tests.sdk.given import TENANT, Desk, opened, opened_async, ship_of

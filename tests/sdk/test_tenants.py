@@ -18,11 +18,11 @@ import pytest
 
 from readback import AsyncReadback, Outcome, Readback, bootstrap
 from readback.canon import payload_bytes
+from readback.client.authoring.action import ActionDefinition
 from readback.domain.errors import NotFoundError, ReadbackError
 from readback.domain.events import open_envelope
 from readback.domain.state import State
-from readback.ports.store import ActionFilter, LedgerStore
-from readback.sdk.action import ActionDefinition
+from readback.ports.storage.store import ActionFilter, LedgerStore
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from tests.sdk.given import Desk, opened, opened_async, ship_of
@@ -350,7 +350,7 @@ def test_a_store_answers_for_one_tenant_alone(world: World, method: str) -> None
 
 @pytest.mark.requirement("TENANT-invisible")
 def test_a_tenants_limits_are_not_used_up_by_another(own_world: World) -> None:
-    from readback.domain.limits import TenantLimits
+    from readback.domain.contract.limits import TenantLimits
 
     store = own_world.open_store()
     busy = store.in_flight("acme")

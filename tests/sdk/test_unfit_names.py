@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from readback import Readback
-from readback.adapters.store_sqlite import open_sqlite_store
 from readback.domain.errors import UsageError
+from readback.stores.sqlite import open_sqlite_store
 from readback.testing.store_memory import MemoryStore
 from tests.sdk.given import Desk, opened, ship_of
 from tests.sdk.test_wrong_kinds import NAMING as BY_ID

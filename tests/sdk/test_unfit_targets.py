@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from readback import Context, Reading, action, from_step
+from readback.client.authoring.action import ActionDefinition
 from readback.domain.errors import ArgumentError
 from readback.domain.state import State
-from readback.sdk.action import ActionDefinition
 from readback.testing.store_memory import MemoryStore
 from tests.sdk.given import TENANT, Desk, opened, ship_of
 

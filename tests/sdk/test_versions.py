@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from readback.lifecycle.plan import Plan, Scope
-from readback.sdk import session
-from readback.sdk.session import Session
+from readback.client import session
+from readback.client.session import Session
+from readback.engine.compiled_contract import Plan, Scope
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from tests.sdk.given import Desk, ship_of

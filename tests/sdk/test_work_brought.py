@@ -7,14 +7,14 @@ from collections.abc import Collection, Sequence
 
 import pytest
 
-from readback.adapters.wakeups_embedded import EmbeddedWakeups
+from readback.client.operations.tenants import Served
+from readback.client.operations.worker import Worker
 from readback.domain.errors import StoreLockedError
-from readback.ports.known import Known
 from readback.ports.runtime import Runtime
-from readback.ports.store import StoredProjection
-from readback.ports.wakeups import Wakeup
-from readback.sdk.serving import Served
-from readback.sdk.worker import Worker
+from readback.ports.storage.contract_filter import Known
+from readback.ports.storage.store import StoredProjection
+from readback.ports.storage.wakeups import Wakeup
+from readback.stores.wakeups.embedded import EmbeddedWakeups
 from tests.sdk.given import Desk, opened, ship_of
 from tests.sdk.test_submit import Kept
 from tests.sdk.test_work import submitted

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from readback import Readback
-from readback.adapters.wakeups_embedded import EmbeddedWakeups
 from readback.canon import ReadbackError
+from readback.client.operations import worker as workers
+from readback.client.operations.tenants import Served
+from readback.client.operations.worker import Watching, Worker
 from readback.domain.errors import NotFoundError
-from readback.ports.known import Known
-from readback.ports.wakeups import Wakeup
-from readback.sdk import worker as workers
-from readback.sdk.serving import Served
-from readback.sdk.worker import Watching, Worker
+from readback.ports.storage.contract_filter import Known
+from readback.ports.storage.wakeups import Wakeup
+from readback.stores.wakeups.embedded import EmbeddedWakeups
 from readback.testing.runtime_virtual import VirtualRuntime
 from tests.sdk.given import Desk, opened, ship_of
 from tests.sdk.test_submit import ARGUMENTS, Kept

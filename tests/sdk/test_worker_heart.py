@@ -7,9 +7,9 @@ from contextlib import suppress
 
 import pytest
 
-from readback.adapters.wakeups_embedded import EmbeddedWakeups
-from readback.sdk.serving import Served
-from readback.sdk.worker import Worker
+from readback.client.operations.tenants import Served
+from readback.client.operations.worker import Worker
+from readback.stores.wakeups.embedded import EmbeddedWakeups
 from readback.testing.store_memory import MemoryStore
 from tests.cli.test_fairness import session_on
 

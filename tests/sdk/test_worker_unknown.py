@@ -7,10 +7,10 @@ from typing import Final
 
 import pytest
 
-from readback.ports.known import Known
-from readback.ports.store import LedgerStore, StoredProjection
-from readback.sdk.serving import Served
-from readback.sdk.worker import Worker
+from readback.client.operations.tenants import Served
+from readback.client.operations.worker import Worker
+from readback.ports.storage.contract_filter import Known
+from readback.ports.storage.store import LedgerStore, StoredProjection
 from readback.testing.runtime_virtual import START_US
 from readback.testing.store_memory import MemoryStore
 from readback.testing.store_samples import sample_creation

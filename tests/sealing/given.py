@@ -8,11 +8,11 @@ from dataclasses import replace
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from readback import bootstrap
-from readback.ledger.checkpoint import SignedCheckpoint
-from readback.lifecycle.evidence.attest import Authority, key_of
-from readback.lifecycle.sealing.seal import seal
+from readback.audit.evidence.attest import Authority, key_of
+from readback.audit.sealing.seal import seal
+from readback.log.checkpoint import SignedCheckpoint
 from readback.ports.signer import LogSigner
-from readback.ports.store import StoredEvent
+from readback.ports.storage.store import StoredEvent
 from readback.testing.store_memory import MemoryStore
 from readback.testing.store_samples import NOON_US, sample_append, sample_event
 

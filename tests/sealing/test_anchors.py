@@ -15,12 +15,14 @@ from urllib.parse import quote
 import pytest
 
 from readback import bootstrap
-from readback.adapters import anchor_asking, anchor_git, holding
+from readback.adapters.log import anchor_git, anchor_http_client, file_locks
+from readback.audit.sealing.anchor import compare, hand_over
+from readback.background.anchoring import RETRY_FIRST_US, Anchoring
 from readback.domain.errors import SettingsError
 from readback.domain.errors.anchor import AnchorError, AnchorRefusedError
-from readback.ledger.checkpoint import Checkpoint
-from readback.ledger.cosignature import check_cosignature, parse_witness_key
-from readback.ledger.fault import (
+from readback.log.checkpoint import Checkpoint
+from readback.log.cosignature import check_cosignature, parse_witness_key
+from readback.log.fault import (
     LogCutError,
     LogError,
     LogForkError,
@@ -28,13 +30,11 @@ from readback.ledger.fault import (
     LogRewrittenError,
     LogSignatureError,
 )
-from readback.ledger.frontier import StoredTiles
-from readback.ledger.note import parse_note
-from readback.ledger.proof import consistency_proof
-from readback.lifecycle.sealing.anchor import compare, hand_over
+from readback.log.frontier import StoredTiles
+from readback.log.note import parse_note
+from readback.log.proof import consistency_proof
 from readback.ports.anchor import Anchor
-from readback.sdk.anchoring import RETRY_FIRST_US, Anchoring
-from readback.testing.conformance_anchor import AnchorConformance
+from readback.testing.conformance.anchor import AnchorConformance
 from readback.testing.runtime_virtual import VirtualRuntime
 from tests.demo.waiting import eventually
 from tests.sealing.given import NAME, Log, Signer, authority
@@ -88,7 +88,7 @@ class TestFile(_Conformance):
 
     def test_a_folder_that_somebody_holds_for_ever_is_given_up(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A process that is stopped in the middle does: no other anchor was told, and who offered waited for ever."""
-        monkeypatch.setattr(holding, "HELD_MS_MAX", 2 * holding.HELD_PAUSE_MS)
+        monkeypatch.setattr(file_locks, "HELD_MS_MAX", 2 * file_locks.HELD_PAUSE_MS)
         anchor, held = self.anchor(), os.open(self.folder, os.O_RDONLY)
         try:
             fcntl.flock(held, fcntl.LOCK_EX)
@@ -350,7 +350,7 @@ def test_an_anchor_that_dribbles_its_answer_is_held_to_one_limit(
     kind: str, head: bytes, more: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each byte came in time, so that the anchors behind it were never told, and `ledger verify` did not end."""
-    monkeypatch.setattr(anchor_asking, "WHOLE_SECONDS", 0.2)
+    monkeypatch.setattr(anchor_http_client, "WHOLE_SECONDS", 0.2)
     with dribbling(head, more) as url:
         if kind == "place":
             asked = bootstrap.anchor(f"{url}/head").last

@@ -6,8 +6,8 @@ import tracemalloc
 
 import pytest
 
+from readback.audit.checks.sealed import SealedAudit
 from readback.canon import sha256_hex
-from readback.lifecycle.audit.sealed import SealedAudit
 from readback.testing.store_memory import MemoryStore
 from tests.sealing.given import Log
 

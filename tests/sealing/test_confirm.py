@@ -10,13 +10,13 @@ import apsw
 import pytest
 
 from readback import Readback, bootstrap
+from readback.audit.evidence.attest import Authority, key_of
+from readback.audit.sealing import confirm
+from readback.audit.sealing.confirm import is_confirmed
 from readback.domain.verdict import Level
-from readback.ledger.checkpoint import Checkpoint, open_checkpoint
-from readback.lifecycle.evidence.attest import Authority, key_of
-from readback.lifecycle.resume import fold
-from readback.lifecycle.sealing import confirm
-from readback.lifecycle.sealing.confirm import is_confirmed
-from readback.ports.store import LedgerStore
+from readback.engine.resume import fold
+from readback.log.checkpoint import Checkpoint, open_checkpoint
+from readback.ports.storage.store import LedgerStore
 from tests.sealing.given import NAME, Signer, authority
 from tests.sealing.shop import runtime, stamp_note
 
@@ -132,7 +132,7 @@ UNBOUND: dict[str, Callable[[object], None]] = {
 
 
 def _asked(*, used: bool = False) -> object:
-    from readback.domain.approval.record import Asked
+    from readback.domain.action.approval_record import Asked
 
     return Asked("ap-1", "n", "p", "policy", 1, 1, 2, used=used)
 

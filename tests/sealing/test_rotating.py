@@ -13,11 +13,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from readback import Readback, bootstrap
-from readback.adapters import holding
-from readback.adapters.store_sqlite.store import SqliteStore
-from readback.commands.cli import main
+from readback.adapters.log import file_locks
+from readback.audit.evidence.attest import key_of
+from readback.cli.cli import main
 from readback.domain.errors import SettingsError
-from readback.lifecycle.evidence.attest import key_of
+from readback.stores.sqlite.store import SqliteStore
 from tests.sealing.shop import runtime, stamp_note
 
 
@@ -54,7 +54,7 @@ def _ledger(*given: str) -> Result:
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(holding, "HELD_MS_MAX", 2 * holding.HELD_PAUSE_MS)
+    monkeypatch.setattr(file_locks, "HELD_MS_MAX", 2 * file_locks.HELD_PAUSE_MS)
     path = tmp_path / "log.key"
     made = Place(path, f"sqlite:///{tmp_path}/l.db", str(key_of(bootstrap.create_log_key(path, "example.com/log"))))
     made.act("first")

@@ -8,9 +8,12 @@ from dataclasses import replace
 
 import pytest
 
+from readback.audit.evidence.attest import Authority
+from readback.audit.sealing import seal as sealing
+from readback.audit.sealing.seal import seal, seal_all, sealed
 from readback.domain.errors import StoreCorruptError
-from readback.ledger.checkpoint import Checkpoint
-from readback.ledger.fault import (
+from readback.log.checkpoint import Checkpoint
+from readback.log.fault import (
     LogCutError,
     LogForkError,
     LogFormatError,
@@ -18,15 +21,12 @@ from readback.ledger.fault import (
     LogRewrittenError,
     LogSignatureError,
 )
-from readback.ledger.frontier import Frontier, HashTile, StoredTiles
-from readback.ledger.leaf import leaf_hash
-from readback.ledger.note import VerifierKey
-from readback.ledger.proof import check_inclusion, inclusion_proof
-from readback.ledger.tree import EMPTY_ROOT, GrowingTree
-from readback.lifecycle.evidence.attest import Authority
-from readback.lifecycle.sealing import seal as sealing
-from readback.lifecycle.sealing.seal import seal, seal_all, sealed
-from readback.ports.log import SealedHead
+from readback.log.frontier import Frontier, HashTile, StoredTiles
+from readback.log.leaf import leaf_hash
+from readback.log.note import VerifierKey
+from readback.log.proof import check_inclusion, inclusion_proof
+from readback.log.tree import EMPTY_ROOT, GrowingTree
+from readback.ports.storage.log import SealedHead
 from readback.testing.store_memory import MemoryStore
 from readback.testing.store_samples import NOON_US
 from tests.sealing.given import NAME, Log, Signer, authority

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from readback import AsyncReadback, Readback, bootstrap
-from readback.domain.cadence import Cadence
+from readback.audit.checks.ledger import audit
+from readback.audit.evidence.attest import Authority, key_of
+from readback.audit.maintenance.rotate import following, state
+from readback.audit.sealing.seal import sealed
+from readback.background.sealer import Sealer
 from readback.domain.errors import SettingsError, StoreError
+from readback.domain.records.seal_schedule import Cadence
 from readback.domain.verdict import Level
-from readback.lifecycle.audit.ledger import audit
-from readback.lifecycle.evidence.attest import Authority, key_of
-from readback.lifecycle.keeping.rotate import following, state
-from readback.lifecycle.sealing.seal import sealed
-from readback.sdk.sealer import Sealer
 from tests.sealing.given import Log
 from tests.sealing.shop import runtime, stamp_note
 
@@ -269,7 +269,7 @@ def test_a_dead_sealer_changes_nothing(key: Path, monkeypatch: pytest.MonkeyPatc
     def broken(*_: object) -> None:
         raise StoreError("nobody home")
 
-    monkeypatch.setattr("readback.sdk.sealer.seal", broken)
+    monkeypatch.setattr("readback.background.sealer.seal", broken)
     with opened() as rb:
         assert rb.run(stamp_note(text="a")).verified
         assert rb.run(stamp_note(text="b")).verified

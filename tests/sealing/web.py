@@ -13,12 +13,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from readback import bootstrap
-from readback.ledger.checkpoint import open_checkpoint
-from readback.ledger.coding import hash_bytes, number
-from readback.ledger.cosignature import WitnessKey, cosign
-from readback.ledger.fault import LogError, LogProofError
-from readback.ledger.note import VerifierKey
-from readback.ledger.proof import check_consistency
+from readback.log.checkpoint import open_checkpoint
+from readback.log.coding import hash_bytes, number
+from readback.log.cosignature import WitnessKey, cosign
+from readback.log.fault import LogError, LogProofError
+from readback.log.note import VerifierKey
+from readback.log.proof import check_consistency
 
 Answer = tuple[int, bytes, dict[str, str]]
 

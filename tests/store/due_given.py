@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from itertools import product
 
 from readback.canon.frozen import dataclass
-from readback.ports.known import Known
-from readback.ports.store import Append, LedgerStore
-from readback.ports.store_rules import SUCCEEDED, fairly
+from readback.ports.storage.contract_filter import Known
+from readback.ports.storage.store import Append, LedgerStore
+from readback.ports.storage.store_rules import SUCCEEDED, fairly
 from readback.testing.store_samples import sample_creation
 
 NOW_US = 1_000

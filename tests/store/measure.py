@@ -17,8 +17,8 @@ from time import perf_counter
 import apsw
 
 from readback.adapters.runtime_system import SystemRuntime
-from readback.adapters.store_sqlite import folding, open_sqlite_store, opening, rows
-from readback.ports.store import Append
+from readback.ports.storage.store import Append
+from readback.stores.sqlite import connect, open_sqlite_store, rows, wal_checkpoint
 from readback.testing.store_samples import sample_creation, sample_evidence
 
 EVENTS = 3
@@ -45,8 +45,8 @@ class Bare:
         open_sqlite_store(path).close()
         self._db = apsw.Connection(str(path))
         self._db.pragma("synchronous", "FULL")
-        self._db.pragma("cache_size", -opening.WRITER_CACHE_KIB)
-        self._db.wal_autocheckpoint(folding.LONG_PAGES)
+        self._db.pragma("cache_size", -connect.WRITER_CACHE_KIB)
+        self._db.wal_autocheckpoint(wal_checkpoint.LONG_PAGES)
         self._seq = 0
 
     def ready(self, batch: Sequence[Append]) -> list[tuple[str, list[rows.Row]]]:

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import apsw
 
-from readback.adapters.store_migration import Migration
-from readback.adapters.store_sqlite import schema
+from readback.stores.migration import Migration
+from readback.stores.sqlite import schema
 
 KEPT: Final = json.loads((Path(__file__).parent / "data" / "ledger_of_schema_7.json").read_text(encoding="utf-8"))
 IDS: Final[dict[str, str]] = KEPT["actions"]

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from readback.adapters.store_sqlite import SqliteStore, open_sqlite_store
-from readback.ports.store import LedgerStore
-from readback.testing.conformance_store import StoreConformance, conforms
+from readback.ports.storage.store import LedgerStore
+from readback.stores.sqlite import SqliteStore, open_sqlite_store
+from readback.testing.conformance.store import StoreConformance, conforms
 from readback.testing.store_memory import MemoryStore
 
 

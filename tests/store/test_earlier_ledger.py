@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from readback import Context, Readback, Reading, action
-from readback.commands.cli import main
+from readback.cli.cli import main
 
 LEDGER = Path(__file__).parent / "ledgers" / "november.db.gz"
 HEAD = (231, "000efd4ef10788b8eeacc8087ba8f3d1c9a77e686fbb4088c3626bd3e83e266b")

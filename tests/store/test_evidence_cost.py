@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from readback.adapters.runtime_system import SystemRuntime
-from readback.adapters.store_sqlite import SqliteStore, open_sqlite_store, rows
-from readback.domain.erasure import Erasing
-from readback.lifecycle.keeping.erase import erase
-from readback.ports.store import Append
+from readback.audit.maintenance.erase import erase
+from readback.domain.action.erasure import Erasing
+from readback.ports.storage.store import Append
+from readback.stores.sqlite import SqliteStore, open_sqlite_store, rows
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_samples import sample_append, sample_evidence
 from tests.privacy.conftest import Book, Shelf, write_of

@@ -15,11 +15,11 @@ from typing import Any, cast
 
 import pytest
 
-from readback.adapters import store_group as group_commit
-from readback.adapters.store_group import GroupCommit, Job
-from readback.adapters.store_sqlite import open_sqlite_store
 from readback.domain.errors import StoreError
-from readback.ports.store import Appended, AppendResult
+from readback.ports.storage.store import Appended, AppendResult
+from readback.stores import shared_commit as group_commit
+from readback.stores.shared_commit import GroupCommit, Job
+from readback.stores.sqlite import open_sqlite_store
 from readback.testing.store_samples import sample_creation
 
 LIMIT_SECONDS = 30.0

@@ -12,10 +12,10 @@ from pathlib import Path
 import apsw
 import pytest
 
-from readback.adapters.store_sqlite import open_sqlite_store
-from readback.adapters.store_sqlite.copying import copy_ledger
 from readback.domain.errors import StoreError
 from readback.domain.errors.erasure import BackupError
+from readback.stores.sqlite import open_sqlite_store
+from readback.stores.sqlite.backup import copy_ledger
 from readback.testing.store_samples import sample_creation
 
 NOBODY = 65534

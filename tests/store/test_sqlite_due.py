@@ -11,9 +11,9 @@ from typing import Any, cast
 
 import pytest
 
-from readback.adapters.store_sqlite import SqliteStore, open_sqlite_store, ready
-from readback.ports.known import Known
-from readback.ports.store_rules import fairly
+from readback.ports.storage.contract_filter import Known
+from readback.ports.storage.store_rules import fairly
+from readback.stores.sqlite import SqliteStore, due_queries, open_sqlite_store
 from readback.testing.store_samples import sample_creation
 from tests.store.due_given import NOW_US, compare, filled
 
@@ -36,7 +36,7 @@ def _expected(made: Sequence[tuple[str, int, str]], limit: int) -> list[str]:
 
 def test_a_tenant_with_one_that_is_due_is_not_behind_another_with_very_many(tmp_path: Path) -> None:
     with open_sqlite_store(tmp_path / "ledger.db") as store:
-        many = 2 * ready.LOOKED_BEYOND
+        many = 2 * due_queries.LOOKED_BEYOND
         made = _filled(store, [("many", 1 + n) for n in range(many)] + [("one", NOW_US), ("later", NOW_US + 1)])
         assert store.due(NOW_US, 3) == ["a00000", f"a{many:05d}", "a00001"]
         assert store.due(NOW_US, 1) == ["a00000"]
@@ -45,11 +45,11 @@ def test_a_tenant_with_one_that_is_due_is_not_behind_another_with_very_many(tmp_
 
 
 @pytest.mark.requirement("DRILL-many-waiting")
-@pytest.mark.parametrize("beyond", [0, 1, 7, ready.LOOKED_BEYOND])
+@pytest.mark.parametrize("beyond", [0, 1, 7, due_queries.LOOKED_BEYOND])
 def test_the_backlog_is_taken_in_turn_however_far_one_looks(
     tmp_path: Path, beyond: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ready, "LOOKED_BEYOND", beyond)
+    monkeypatch.setattr(due_queries, "LOOKED_BEYOND", beyond)
     chance = random.Random(beyond)
     with open_sqlite_store(tmp_path / "ledger.db") as store:
         tenants = [f"t{n}" for n in range(9)]
@@ -66,11 +66,11 @@ def test_the_backlog_is_taken_in_turn_however_far_one_looks(
         assert store.next_due_us() == min(at_us for _, at_us, _ in made)
 
 
-@pytest.mark.parametrize("beyond", [0, 1, 7, ready.LOOKED_BEYOND])
+@pytest.mark.parametrize("beyond", [0, 1, 7, due_queries.LOOKED_BEYOND])
 def test_what_a_worker_knows_is_found_whatever_else_is_due(
     tmp_path: Path, beyond: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ready, "LOOKED_BEYOND", beyond)
+    monkeypatch.setattr(due_queries, "LOOKED_BEYOND", beyond)
     with open_sqlite_store(tmp_path / "ledger.db") as store:
         compare(store, filled(store, beyond))
 

@@ -14,10 +14,6 @@ from pathlib import Path
 import apsw
 import pytest
 
-from readback.adapters.store_group import Job
-from readback.adapters.store_sqlite import SqliteStore, open_sqlite_store, opening
-from readback.adapters.store_sqlite.copying import copy_ledger
-from readback.adapters.store_sqlite.work import AppendWork, Work
 from readback.domain.errors import (
     ReadbackError,
     StoreCorruptError,
@@ -27,8 +23,12 @@ from readback.domain.errors import (
     StoreReadOnlyError,
 )
 from readback.domain.errors.erasure import BackupError
-from readback.ports.store import Append, Appended, VersionConflict
-from readback.testing.conformance_store_work import everything
+from readback.ports.storage.store import Append, Appended, VersionConflict
+from readback.stores.shared_commit import Job
+from readback.stores.sqlite import SqliteStore, connect, open_sqlite_store
+from readback.stores.sqlite.backup import copy_ledger
+from readback.stores.sqlite.commands import AppendWork, Work
+from readback.testing.conformance.store_work import everything
 from readback.testing.store_samples import TENANT, sample_append, sample_creation, sample_evidence, sample_projection
 
 LARGE = bytes(range(256)) * 1024
@@ -121,7 +121,7 @@ def test_a_new_ledger_is_opened_as_soon_as_the_other_process_lets_go(
             return False
 
     with monkeypatch.context() as patch:
-        patch.setattr(opening.threading, "Event", LetsGo)  # type: ignore[attr-defined]
+        patch.setattr(connect.threading, "Event", LetsGo)  # type: ignore[attr-defined]
         store = open_sqlite_store(path)
     assert store.append([sample_creation("a1")]) == [Appended(1, 1)]
     store.close()
@@ -339,7 +339,7 @@ def test_closing_waits_for_who_writes_and_refuses_who_comes_later(path: Path) ->
 
 FORK = """
 import gc, os, sys
-from readback.adapters.store_sqlite import open_sqlite_store
+from readback.stores.sqlite import open_sqlite_store
 from readback.domain.errors import ReadbackError
 from readback.testing.store_samples import sample_creation
 path = sys.argv[1]

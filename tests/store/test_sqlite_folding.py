@@ -14,9 +14,9 @@ from pathlib import Path
 import apsw
 import pytest
 
-from readback.adapters.store_sqlite import SqliteStore, folding, open_sqlite_store
-from readback.adapters.store_sqlite.writing import Transaction
-from readback.ports.store import Append
+from readback.ports.storage.store import Append
+from readback.stores.sqlite import SqliteStore, open_sqlite_store, wal_checkpoint
+from readback.stores.sqlite.transaction import Transaction
 from readback.testing.store_samples import sample_creation, sample_evidence
 
 LONG, REST, TOO_LONG = 60, 20, 240
@@ -30,10 +30,10 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def store(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqliteStore]:
-    monkeypatch.setattr(folding, "LONG_PAGES", LONG)
-    monkeypatch.setattr(folding, "REST_PAGES_MAX", REST)
-    monkeypatch.setattr(folding, "AGAIN_PAGES", LONG // 2)
-    monkeypatch.setattr(folding, "TOO_LONG_PAGES", TOO_LONG)
+    monkeypatch.setattr(wal_checkpoint, "LONG_PAGES", LONG)
+    monkeypatch.setattr(wal_checkpoint, "REST_PAGES_MAX", REST)
+    monkeypatch.setattr(wal_checkpoint, "AGAIN_PAGES", LONG // 2)
+    monkeypatch.setattr(wal_checkpoint, "TOO_LONG_PAGES", TOO_LONG)
     with open_sqlite_store(path) as opened:
         yield opened
 
@@ -213,7 +213,7 @@ def test_what_an_erasure_empties_is_emptied_while_it_is_being_folded(
 FORK = """
 import os, sys, threading
 from dataclasses import replace
-from readback.adapters.store_sqlite import folding, open_sqlite_store
+from readback.stores.sqlite import wal_checkpoint as folding, open_sqlite_store
 from readback.testing.store_samples import sample_creation, sample_evidence
 folding.LONG_PAGES = 60
 path = sys.argv[1]

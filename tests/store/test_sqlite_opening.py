@@ -13,7 +13,6 @@ from pathlib import Path
 import apsw
 import pytest
 
-from readback.adapters.store_sqlite import SqliteStore, open_sqlite_store, path_of, schema
 from readback.domain.errors import (
     SqliteTooOldError,
     StoreCorruptError,
@@ -22,7 +21,8 @@ from readback.domain.errors import (
     StoreVersionError,
     UsageError,
 )
-from readback.testing.conformance_store_work import everything
+from readback.stores.sqlite import SqliteStore, open_sqlite_store, path_of, schema
+from readback.testing.conformance.store_work import everything
 from readback.testing.store_samples import sample_append, sample_creation
 
 NOBODY = 65534
@@ -294,7 +294,7 @@ def open_folder() -> Iterator[Path]:
 
 AS_NOBODY = """
 import os, sys
-from readback.adapters.store_sqlite import open_sqlite_store
+from readback.stores.sqlite import open_sqlite_store
 from readback.domain.errors import ReadbackError
 os.setuid(int(sys.argv[1]))
 try:

@@ -8,12 +8,12 @@ from pathlib import Path
 import apsw
 import pytest
 
-from readback.adapters.store_sqlite import SqliteStore, open_sqlite_store
-from readback.domain.erasure import Erasing, payloads
+from readback.audit.checks.ledger import audit
+from readback.audit.maintenance.erase import erase
+from readback.domain.action.erasure import Erasing, payloads
 from readback.domain.events import open_envelope
-from readback.lifecycle.audit.ledger import audit
-from readback.lifecycle.keeping.erase import erase
-from readback.ports.store import LedgerStore
+from readback.ports.storage.store import LedgerStore
+from readback.stores.sqlite import SqliteStore, open_sqlite_store
 from tests.store.old_ledger import IDS, KEPT, write_old_ledger
 
 pytestmark = pytest.mark.requirement("FLEET-upgrade")

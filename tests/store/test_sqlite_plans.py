@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from readback.adapters.store_sqlite import SqliteStore, open_sqlite_store, ready, rows
-from readback.adapters.store_sqlite.ready import Ready
-from readback.ports.store import ActionFilter
+from readback.ports.storage.store import ActionFilter
+from readback.stores.sqlite import SqliteStore, due_queries, open_sqlite_store, rows
+from readback.stores.sqlite.due_queries import Ready
 from readback.testing.store_samples import sample_append, sample_creation
 
 OF_ONE_ROW = ("CO-ROUTINE (subquery", "SCAN (subquery")
@@ -154,7 +154,7 @@ def test_polling_again_and_again_touches_four_indexes_less(tmp_path: Path) -> No
 )
 def test_what_is_due_is_found_without_a_look_at_what_only_waits(tmp_path: Path, question: str) -> None:
     kind, _, name = question.partition(".")
-    sql: str = getattr(getattr(ready, kind), name)
+    sql: str = getattr(getattr(due_queries, kind), name)
     with open_sqlite_store(tmp_path / "ledger.db") as store:
         steps = _plan(store, sql, (None,) * sql.count("?"))
     assert any(step.startswith("SEARCH ") for step in steps)

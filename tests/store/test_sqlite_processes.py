@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from readback.adapters.store_sqlite import open_sqlite_store
-from readback.testing.conformance_store_work import everything
+from readback.stores.sqlite import open_sqlite_store
+from readback.testing.conformance.store_work import everything
 from readback.testing.store_samples import TENANT, sample_append, sample_creation, sample_evidence, sample_projection
 from tests.workers import forks
 from tests.workers.limit import PATIENCE_S, killed_after
@@ -25,8 +25,8 @@ KILLS = (1, 7, 25, 60)
 
 RACE = f"""
 import sys
-from readback.adapters.store_sqlite import open_sqlite_store
-from readback.ports.store import Appended
+from readback.stores.sqlite import open_sqlite_store
+from readback.ports.storage.store import Appended
 from readback.testing.store_samples import sample_append, sample_creation
 me, path = sys.argv[1], sys.argv[2]
 print("ready", flush=True)
@@ -107,7 +107,7 @@ def test_a_lease_that_processes_race_for_has_one_holder_at_a_time(tmp_path: Path
 
 WRITE = """
 import sys, threading
-from readback.adapters.store_sqlite import folding, open_sqlite_store
+from readback.stores.sqlite import wal_checkpoint as folding, open_sqlite_store
 from readback.testing.store_samples import sample_append, sample_creation, sample_evidence
 from dataclasses import replace
 if sys.argv[1] == "folds":

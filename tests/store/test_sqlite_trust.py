@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from readback.adapters.store_sqlite import open_sqlite_store
-from readback.ports.store import Appended, KeyTaken, VersionConflict
+from readback.ports.storage.store import Appended, KeyTaken, VersionConflict
+from readback.stores.sqlite import open_sqlite_store
 from readback.testing.store_samples import TENANT, sample_creation
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import apsw
 import pytest
 
-from readback.adapters.store_sqlite import SqliteStore, open_sqlite_store, schema
 from readback.domain.errors import StoreError, StoreVersionError
-from readback.ports.log import AnchorMark, SealedHead
-from readback.ports.outbox import Cursor, DeadLetter
+from readback.ports.storage.log import AnchorMark, SealedHead
+from readback.ports.storage.outbox import Cursor, DeadLetter
+from readback.stores.sqlite import SqliteStore, open_sqlite_store, schema
 from readback.testing.store_samples import TENANT, sample_append, sample_creation
 
 pytestmark = pytest.mark.requirement("FLEET-upgrade")

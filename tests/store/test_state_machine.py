@@ -16,10 +16,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from readback.adapters.store_sqlite import SqliteStore, open_sqlite_store
-from readback.ports.known import Known
-from readback.ports.store import ActionFilter, Append, Count
-from readback.testing.conformance_store_work import everything
+from readback.ports.storage.contract_filter import Known
+from readback.ports.storage.store import ActionFilter, Append, Count
+from readback.stores.sqlite import SqliteStore, open_sqlite_store
+from readback.testing.conformance.store_work import everything
 from readback.testing.store_memory import MemoryStore
 from readback.testing.store_samples import (
     TENANT,

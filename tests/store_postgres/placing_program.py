@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from readback.adapters.store_postgres import open_postgres_store
+from readback.stores.postgres import open_postgres_store
 
 PLACES_AT_ONCE = 7
 PAUSE_SECONDS = 0.002

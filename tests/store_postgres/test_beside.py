@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from readback.adapters.store_postgres import address, open_postgres_store
+from readback.stores.postgres import open_postgres_store
+from readback.stores.postgres.connection import address
 from readback.testing.store_samples import sample_creation
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("SEC-audit-beside")]

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from readback.adapters.store_postgres import PostgresStore, open_postgres_store
-from readback.ports.store import LedgerStore
-from readback.testing.conformance_store import StoreConformance, conforms
-from readback.testing.conformance_store_together import TogetherConformance
+from readback.ports.storage.store import LedgerStore
+from readback.stores.postgres import PostgresStore, open_postgres_store
+from readback.testing.conformance.store import StoreConformance, conforms
+from readback.testing.conformance.store_together import TogetherConformance
 
 pytestmark = pytest.mark.slow
 

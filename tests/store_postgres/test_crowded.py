@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from readback.adapters.store_postgres import PostgresStore, open_postgres_store, reading
-from readback.adapters.store_postgres.opening import Connection
-from readback.commands.demo.systems.postgres import PostgresPair
+from readback.demo.systems.postgres import PostgresPair
 from readback.domain.errors import StoreError
+from readback.stores.postgres import PostgresStore, open_postgres_store, queries
+from readback.stores.postgres.connection.connect import Connection
 from readback.testing.store_samples import sample_creation
 from tests.postgres import url_of
 
@@ -60,7 +60,7 @@ def test_a_look_for_which_there_is_no_further_connection_waits_for_one_of_ours(
 def test_a_server_that_takes_no_more_connections_is_told_as_that(
     store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "RETURN_WAITED_S", 0.01)
+    monkeypatch.setattr(queries, "RETURN_WAITED_S", 0.01)
     lent = store._readers._borrow()
     with pytest.raises(StoreError, match="takes no more connections") as caught:
         store.projection("a1")

@@ -11,11 +11,12 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from readback.adapters.store_postgres import PostgresStore, open_postgres_store, opening
-from readback.adapters.store_postgres.faults import unreachable
-from readback.commands.demo.systems.postgres import PostgresPair
+from readback.demo.systems.postgres import PostgresPair
 from readback.domain.errors import StoreError
-from readback.ports.store import Appended
+from readback.ports.storage.store import Appended
+from readback.stores.postgres import PostgresStore, open_postgres_store
+from readback.stores.postgres.connection import connect as opening
+from readback.stores.postgres.connection.faults import unreachable
 from readback.testing.store_samples import sample_append, sample_creation
 from tests.postgres import url_of
 from tests.store_postgres.proxy import Proxy

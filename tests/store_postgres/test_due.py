@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from readback.adapters.store_postgres import PostgresStore, open_postgres_store, ready
-from readback.ports.known import Known
+from readback.ports.storage.contract_filter import Known
+from readback.stores.postgres import PostgresStore, due_queries, open_postgres_store
 from readback.testing.store_samples import sample_creation
 from tests.store.due_given import NOW_US, compare, filled
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("beyond", [0, 7, ready.LOOKED_BEYOND])
+@pytest.mark.parametrize("beyond", [0, 7, due_queries.LOOKED_BEYOND])
 def test_what_a_worker_knows_is_found_whatever_else_is_due(
     ledger_url: str, beyond: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ready, "LOOKED_BEYOND", beyond)
+    monkeypatch.setattr(due_queries, "LOOKED_BEYOND", beyond)
     with open_postgres_store(ledger_url, clock="callers") as store:
         compare(store, filled(store, beyond))
 

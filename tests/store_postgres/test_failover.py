@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from readback.adapters.store_postgres import open_postgres_store, opening
-from readback.adapters.store_postgres.faults import unreachable
-from readback.commands.demo.systems.postgres import PRIMARY, STANDBY, PostgresPair
+from readback.demo.systems.postgres import PRIMARY, STANDBY, PostgresPair
 from readback.domain.errors import StoreError
-from readback.ports.store import Appended, VersionConflict
+from readback.ports.storage.store import Appended, VersionConflict
+from readback.stores.postgres import open_postgres_store
+from readback.stores.postgres.connection import connect as opening
+from readback.stores.postgres.connection.faults import unreachable
 from readback.testing.store_samples import sample_append, sample_creation
 from tests.store_postgres.proxy import Proxy
 

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from readback.adapters.store_postgres import known, open_postgres_store
-from readback.commands.demo.systems.postgres import PostgresPair
+from readback.demo.systems.postgres import PostgresPair
 from readback.domain.errors import StoreError
-from readback.ports.store import Appended, AppendResult
+from readback.ports.storage.store import Appended, AppendResult
+from readback.stores.postgres import open_postgres_store
+from readback.stores.postgres.writing import write_cache
 from readback.testing.store_samples import sample_creation, sample_evidence
 
 THREADS = 32
@@ -54,7 +55,7 @@ def test_threads_share_transactions_and_one_bad_value_is_its_own_fault(
 def test_what_is_remembered_of_contracts_does_not_grow_with_the_tenants(
     ledger_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(known, "KNOWN_CONTRACTS_MAX", 4)
+    monkeypatch.setattr(write_cache, "KNOWN_CONTRACTS_MAX", 4)
     contract = sample_evidence(b"ship_order 1.0.0")
     with open_postgres_store(ledger_url) as store:
         assert store._writer is not None

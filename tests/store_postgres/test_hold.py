@@ -7,8 +7,8 @@ from click.testing import CliRunner, Result
 
 from readback import Context, Readback, Reading, action
 from readback.canon import parse_json
-from readback.commands.cli import main
-from readback.commands.demo.systems.postgres import PRIMARY, STANDBY, PostgresPair
+from readback.cli.cli import main
+from readback.demo.systems.postgres import PRIMARY, STANDBY, PostgresPair
 from readback.domain.state import State
 from tests.postgres import url_of
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from readback.adapters.store_postgres import open_postgres_store
-from readback.adapters.store_postgres.writing import Transaction
-from readback.ports.store import Appended, Freeze, KeyTaken, VersionConflict
+from readback.ports.storage.store import Appended, Freeze, KeyTaken, VersionConflict
+from readback.stores.postgres import open_postgres_store
+from readback.stores.postgres.writing.transaction import Transaction
 from readback.testing.store_samples import (
     NOON_US,
     TENANT,

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from readback.adapters.store_postgres import PostgresStore, open_postgres_store
-from readback.commands.demo.systems.postgres import PostgresPair
-from readback.ports.store import Appended, VersionConflict
+from readback.demo.systems.postgres import PostgresPair
+from readback.ports.storage.store import Appended, VersionConflict
+from readback.stores.postgres import PostgresStore, open_postgres_store
 from readback.testing.store_samples import NOON_US, sample_append, sample_creation, sample_projection
 
 pytestmark = pytest.mark.slow

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from readback.adapters.store_postgres import PostgresStore, open_postgres_store
-from readback.adapters.store_postgres.address import address_of
-from readback.adapters.store_postgres.objects import Objects
-from readback.commands.demo.systems.postgres import PostgresPair
-from readback.commands.demo.systems.s3 import ACCESS_KEY, REGION, SECRET_KEY, S3Server
+from readback.demo.systems.postgres import PostgresPair
+from readback.demo.systems.s3 import ACCESS_KEY, REGION, SECRET_KEY, S3Server
 from readback.domain.errors import SettingsError, StoreCorruptError, StoreError, UsageError
-from readback.ports.store import Appended, Erasure, Evidence
+from readback.ports.storage.store import Appended, Erasure, Evidence
+from readback.stores.postgres import PostgresStore, open_postgres_store
+from readback.stores.postgres.blob_store import Objects
+from readback.stores.postgres.connection.address import address_of
 from readback.testing.store_samples import TENANT, sample_append, sample_evidence
 from tests.store_postgres.test_sequencing import place, session_on
 

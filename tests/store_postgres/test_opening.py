@@ -12,13 +12,10 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from readback.adapters.store_group import Job
-from readback.adapters.store_postgres import address, open_postgres_store, opening, schema
-from readback.adapters.store_postgres.work import AppendWork, Work
 from readback.bootstrap import store as store_of
 from readback.canon.limits import ID_MAX_BYTES
-from readback.commands.demo.systems.postgres import STANDBY, PostgresPair
 from readback.contracts.templates import RENDERED_MAX_BYTES, RENDERED_MAX_CHARS
+from readback.demo.systems.postgres import STANDBY, PostgresPair
 from readback.domain.errors import (
     ReadbackError,
     StoreCorruptError,
@@ -27,7 +24,11 @@ from readback.domain.errors import (
     StoreVersionError,
     UsageError,
 )
-from readback.ports.store import Appended, Freeze, Projection
+from readback.ports.storage.store import Appended, Freeze, Projection
+from readback.stores.postgres import open_postgres_store
+from readback.stores.postgres.connection import address, connect, schema
+from readback.stores.postgres.writing.commands import AppendWork, Work
+from readback.stores.shared_commit import Job
 from readback.testing.store_samples import TENANT, sample_append, sample_creation, sample_projection
 
 pytestmark = pytest.mark.slow
@@ -142,7 +143,7 @@ def test_a_role_that_may_only_look_is_told_so(ledger: str, ledger_server: Postgr
 
 
 def test_an_old_server_is_refused(ledger_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opening, "SERVER_VERSION_MIN", 990_000)
+    monkeypatch.setattr(connect, "SERVER_VERSION_MIN", 990_000)
     with pytest.raises(StoreError, match="99 or later is needed") as caught:
         open_postgres_store(ledger_url)
     assert caught.value.code == "store.server-too-old"
@@ -167,7 +168,7 @@ def test_a_session_that_does_not_commit_to_the_disk_is_refused(ledger_url: str) 
 
 def _open_with(url: str, settings: dict[str, str]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(opening, "WRITES", settings)
+        patch.setattr(connect, "WRITES", settings)
         open_postgres_store(url).close()
 
 

@@ -9,13 +9,13 @@ from typing import Any
 import psycopg
 import pytest
 
-from readback.adapters.store_postgres import PostgresStore, open_postgres_store
-from readback.adapters.store_postgres.rows import EVENT_COLUMNS, EVENT_FROM
-from readback.adapters.store_postgres.sequencing import _ENTRIES
-from readback.commands.demo.systems.postgres import PostgresPair
-from readback.lifecycle.audit.ledger import audit
-from readback.lifecycle.sealing.place import place_all
-from readback.ports.store import LedgerStore
+from readback.audit.checks.ledger import audit
+from readback.audit.sealing.sequence import place_all
+from readback.demo.systems.postgres import PostgresPair
+from readback.ports.storage.store import LedgerStore
+from readback.stores.postgres import PostgresStore, open_postgres_store
+from readback.stores.postgres.connection.rows import EVENT_COLUMNS, EVENT_FROM
+from readback.stores.postgres.sequencing import _ENTRIES
 from readback.testing.store_samples import sample_append
 from tests.store_postgres.test_sequencing import place, schema_of, session_on
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from readback.adapters.store_migration import migrations_of
-from readback.adapters.store_postgres import open_postgres_store, schema
-from readback.adapters.store_postgres.rows import kept
-from readback.domain.erasure import Erasing
-from readback.lifecycle.audit.ledger import audit
-from readback.lifecycle.keeping.erase import erase
+from readback.audit.checks.ledger import audit
+from readback.audit.maintenance.erase import erase
+from readback.domain.action.erasure import Erasing
+from readback.stores.migration import migrations_of
+from readback.stores.postgres import open_postgres_store
+from readback.stores.postgres.connection import schema
+from readback.stores.postgres.connection.rows import kept
 from tests.postgres import PostgresPair
 from tests.store.old_ledger import IDS, rows_of
 from tests.store.test_sqlite_payloads import NOW_US, assert_brought_up, digests_of
@@ -25,7 +26,7 @@ TENANTS = {row["action_id"]: row["tenant"] for row in rows_of("action")}
 
 
 def write_old_ledger(server: PostgresPair, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    steps = migrations_of("readback.adapters.store_postgres")
+    steps = migrations_of("readback.stores.postgres")
     name = url.rpartition("schema=")[2]
     with closing(server.connect()) as connection:
         monkeypatch.setattr(schema, "migrations", lambda: steps[:BEFORE])

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from readback.adapters.store_postgres import PostgresStore, open_postgres_store, rows, sequencing
-from readback.ports.store import ActionFilter
+from readback.ports.storage.store import ActionFilter
+from readback.stores.postgres import PostgresStore, open_postgres_store, sequencing
+from readback.stores.postgres.connection import rows
 from readback.testing.store_samples import sample_creation
 
 pytestmark = pytest.mark.slow

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import psycopg
 import pytest
 
-from readback.adapters.store_postgres import PostgresStore, open_postgres_store
-from readback.commands.demo.systems.postgres import PostgresPair
+from readback.demo.systems.postgres import PostgresPair
 from readback.domain.errors import StoreError
-from readback.ports.store import Appended
+from readback.ports.storage.store import Appended
+from readback.stores.postgres import PostgresStore, open_postgres_store
 from readback.testing.store_samples import sample_append, sample_creation
 from tests.postgres import url_of
 

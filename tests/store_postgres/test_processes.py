@@ -14,11 +14,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from readback.adapters.store_postgres import PostgresStore, open_postgres_store
-from readback.adapters.store_postgres.claiming import bucket_of
-from readback.adapters.store_postgres.schema import lock_class
-from readback.commands.demo.systems.postgres import PostgresPair
-from readback.ports.store import (
+from readback.demo.systems.postgres import PostgresPair
+from readback.ports.storage.store import (
     Append,
     Appended,
     AppendResult,
@@ -30,6 +27,9 @@ from readback.ports.store import (
     StoredProjection,
     VersionConflict,
 )
+from readback.stores.postgres import PostgresStore, open_postgres_store
+from readback.stores.postgres.connection.locks import bucket_of
+from readback.stores.postgres.connection.schema import lock_class
 from readback.testing.store_samples import (
     NOON_US,
     TENANT,
@@ -91,8 +91,8 @@ def _together(*calls: Callable[[], object]) -> list[object]:
 
 RACE = f"""
 import sys
-from readback.adapters.store_postgres import open_postgres_store
-from readback.ports.store import Appended
+from readback.stores.postgres import open_postgres_store
+from readback.ports.storage.store import Appended
 from readback.testing.store_samples import sample_append, sample_creation
 me, url = sys.argv[1], sys.argv[2]
 print("ready", flush=True)
@@ -152,7 +152,7 @@ def test_processes_that_race_never_both_win(ledger_url: str) -> None:
 
 WRITE = """
 import sys
-from readback.adapters.store_postgres import open_postgres_store
+from readback.stores.postgres import open_postgres_store
 from readback.testing.store_samples import sample_creation
 store = open_postgres_store(sys.argv[1])
 for number in range(100_000):
@@ -343,7 +343,7 @@ def test_a_closed_store_leaves_no_session_behind(ledger_server: PostgresPair, le
 
 FORK = """
 import gc, os, sys
-from readback.adapters.store_postgres import open_postgres_store
+from readback.stores.postgres import open_postgres_store
 from readback.domain.errors import ReadbackError
 from readback.testing.store_samples import sample_creation
 url = sys.argv[1]

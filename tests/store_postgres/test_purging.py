@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from readback.adapters.store_postgres import PostgresStore, open_postgres_store, purging
-from readback.commands.demo.systems.postgres import PostgresPair
-from readback.ports.store import Erasure
+from readback.demo.systems.postgres import PostgresPair
+from readback.ports.storage.store import Erasure
+from readback.stores.postgres import PostgresStore, open_postgres_store
+from readback.stores.postgres.writing import vacuum
 from readback.testing.store_samples import sample_append, sample_evidence
 from tests.store_postgres.test_sequencing import place, session_on
 
@@ -37,7 +38,7 @@ def test_a_page_that_somebody_has_in_hand_may_hold_it_still(
 ) -> None:
     """A VACUUM does not wait for it, and passes it by."""
     if language == "another":
-        monkeypatch.setattr(purging, "_LEFT", OTHER_LANGUAGE)
+        monkeypatch.setattr(vacuum, "_LEFT", OTHER_LANGUAGE)
     with session_on(ledger_server, ledger_url) as other:
         other.execute("BEGIN")
         other.execute("DECLARE rows CURSOR FOR SELECT digest FROM payload")
@@ -49,10 +50,10 @@ def test_a_page_that_somebody_has_in_hand_may_hold_it_still(
 def test_a_report_in_another_language_is_made_up_for_by_what_the_server_counts(
     store: PostgresStore, ledger_server: PostgresPair, ledger_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(purging, "_LEFT", OTHER_LANGUAGE)
+    monkeypatch.setattr(vacuum, "_LEFT", OTHER_LANGUAGE)
     assert store.purge()
     with monkeypatch.context() as patch:
-        patch.setattr(purging, "COUNTS_AT_ONCE", 10**9)
+        patch.setattr(vacuum, "COUNTS_AT_ONCE", 10**9)
         assert not store.purge(), "what an older server counts may be of before"
     with session_on(ledger_server, ledger_url) as admin:
         admin.execute("ALTER DATABASE postgres SET track_counts = off")

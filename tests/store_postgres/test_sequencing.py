@@ -16,16 +16,16 @@ import psycopg
 import pytest
 
 from readback import bootstrap
-from readback.adapters.store_postgres import PostgresStore, open_postgres_store
-from readback.adapters.store_postgres.schema import lock_class
-from readback.commands.demo.systems.postgres import PostgresPair
+from readback.audit.checks.ledger import audit
+from readback.audit.evidence.attest import Authority, key_of
+from readback.audit.sealing.confirm import is_confirmed
+from readback.audit.sealing.seal import seal_all
+from readback.audit.sealing.sequence import place_all
+from readback.demo.systems.postgres import PostgresPair
 from readback.domain.errors import StoreError
-from readback.lifecycle.audit.ledger import audit
-from readback.lifecycle.evidence.attest import Authority, key_of
-from readback.lifecycle.sealing.confirm import is_confirmed
-from readback.lifecycle.sealing.place import place_all
-from readback.lifecycle.sealing.seal import seal_all
-from readback.ports.outbox import Cursor
+from readback.ports.storage.outbox import Cursor
+from readback.stores.postgres import PostgresStore, open_postgres_store
+from readback.stores.postgres.connection.schema import lock_class
 from readback.testing.store_samples import NOON_US, sample_append
 from tests.workers import forks
 

@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule, run_state_machine_as_test
 
-from readback.adapters.store_postgres import PostgresStore, open_postgres_store
+from readback.stores.postgres import PostgresStore, open_postgres_store
 from readback.testing.store_memory import MemoryStore
 from tests.store.test_state_machine import InStep
 

@@ -10,10 +10,10 @@ import psycopg
 import pytest
 from psycopg import errors, sql
 
-from readback.adapters.store_postgres import open_postgres_store
-from readback.commands.demo.systems.postgres import PostgresPair
+from readback.demo.systems.postgres import PostgresPair
 from readback.domain.errors import StoreReadOnlyError
-from readback.ports.store import ActionFilter, Append, Count, Freeze, Incident
+from readback.ports.storage.store import ActionFilter, Append, Count, Freeze, Incident
+from readback.stores.postgres import open_postgres_store
 from readback.testing.store_samples import NOON_US, sample_append, sample_evidence, sample_projection
 from readback.testing.store_samples import sample_reservation as reservation
 

@@ -8,14 +8,15 @@ from contextlib import closing
 
 import pytest
 
-from readback.adapters.store_postgres import PostgresStore, open_postgres_store, schema
-from readback.adapters.store_postgres.claiming import SCHEMA
-from readback.commands.demo.systems.postgres import PostgresPair
+from readback.demo.systems.postgres import PostgresPair
 from readback.domain.errors import StoreError, StoreVersionError
-from readback.ports.log import AnchorMark, SealedHead
-from readback.ports.outbox import Cursor, DeadLetter
-from readback.ports.store import Appended
-from readback.ports.store_together import LeaseWanted
+from readback.ports.storage.batch_reads import LeaseWanted
+from readback.ports.storage.log import AnchorMark, SealedHead
+from readback.ports.storage.outbox import Cursor, DeadLetter
+from readback.ports.storage.store import Appended
+from readback.stores.postgres import PostgresStore, open_postgres_store
+from readback.stores.postgres.connection import schema
+from readback.stores.postgres.connection.locks import SCHEMA
 from readback.testing.store_samples import TENANT, sample_append, sample_creation
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("PGSTORE-upgrade")]

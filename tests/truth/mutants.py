@@ -12,20 +12,21 @@ from typing import Any, Final
 
 import pytest
 
-from readback.domain import reconcile as reconciling
-from readback.domain import reconciliation
-from readback.domain.action import Action
-from readback.domain.case import Case, Judged
+from readback.domain.action.action import Action
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.finding import Finding
-from readback.domain.observation import ObservationStatus
 from readback.domain.predicate import Truth
-from readback.domain.reading import Presence, TakenReading
-from readback.domain.reconcile import reconcile
-from readback.domain.reconciliation import Reconciliation
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Level, Verdict, Why
-from readback.lifecycle import evaluate, key_evidence, recover, verify
+from readback.domain.verification import reconcile as reconciling
+from readback.domain.verification import reconciliation
+from readback.domain.verification.case import Case, Judged
+from readback.domain.verification.observation import ObservationStatus
+from readback.domain.verification.reading import Presence, TakenReading
+from readback.domain.verification.reconcile import reconcile
+from readback.domain.verification.reconciliation import Reconciliation
+from readback.engine.recovery import key_evidence
+from readback.engine.stages import evaluate, recover, verify
 
 Mutate = Callable[[pytest.MonkeyPatch], None]
 

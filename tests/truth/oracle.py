@@ -8,7 +8,7 @@ from typing import Final
 
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.kind import Kind
-from readback.domain.outcome import Outcome
+from readback.domain.outcome.outcome import Outcome
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
 from readback.domain.verdict import Attribution

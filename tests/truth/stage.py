@@ -11,15 +11,15 @@ from functools import cache
 from typing import Any, Final
 
 from readback.canon import Json
+from readback.client.authoring.action import ActionDefinition, action
 from readback.domain.context import Context
 from readback.domain.kind import Kind
-from readback.domain.outcome import Outcome
-from readback.domain.reading import Lookup, Reading
+from readback.domain.outcome.outcome import Outcome
 from readback.domain.side_effect import SideEffect
-from readback.lifecycle import attend
-from readback.lifecycle.engine import Engine
-from readback.lifecycle.plan import Plan, Scope
-from readback.sdk.action import ActionDefinition, action
+from readback.domain.verification.reading import Lookup, Reading
+from readback.engine import coordinator
+from readback.engine.compiled_contract import Plan, Scope
+from readback.engine.engine import Engine
 from readback.testing.driver_virtual import Parked, Vanishes, VirtualDriver
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
@@ -312,7 +312,7 @@ class Played:
 
     def again(self) -> Outcome:
         """The outcome by the ledger alone."""
-        found = self.driver.drive(attend.look(self.outcome.id, TENANT))
+        found = self.driver.drive(coordinator.look(self.outcome.id, TENANT))
         assert isinstance(found, Outcome)
         return found
 
@@ -325,7 +325,7 @@ class Played:
                 self.driver._jump(due)
                 for action_id in self.store.due(due, 16):
                     self.driver.done.clear()
-                    self.driver.drive(attend.advance(ENGINE, action_id, TENANT, self.plans.get))
+                    self.driver.drive(coordinator.advance(ENGINE, action_id, TENANT, self.plans.get))
             return self.again()
         finally:
             ON.pop()
@@ -352,17 +352,17 @@ def play(cell: Cell) -> Played:
     driver = VirtualDriver(store, runtime)
     proposal = made(**ARGUMENTS)
     proposal.mark_run()
-    scope, ticket = Scope(TENANT, PRINCIPAL, break_glass="a drill"), attend.Ticket()
+    scope, ticket = Scope(TENANT, PRINCIPAL, break_glass="a drill"), coordinator.Ticket()
     ON.append(scene)
     try:
         try:
-            told = driver.drive(attend.begin(ENGINE, proposal.request("ship it"), scope, plans.get, ticket))
+            told = driver.drive(coordinator.begin(ENGINE, proposal.request("ship it"), scope, plans.get, ticket))
         except Vanishes:
             runtime.declare_gone(runtime.owner())
             driver = VirtualDriver(store, runtime.sibling("virtual/2"))
             told = Parked(ticket.action_id)
         if isinstance(told, Parked):
-            told = driver.drive(attend.stay(ENGINE, ticket.action_id, TENANT, plans.get))
+            told = driver.drive(coordinator.stay(ENGINE, ticket.action_id, TENANT, plans.get))
         assert isinstance(told, Outcome)
         return Played(scene, store, driver, plans, told)
     finally:

@@ -13,14 +13,14 @@ from typing import Any, Final
 
 import pytest
 
+from readback.audit.checks.ledger import audit
 from readback.canon import Json
-from readback.domain.claim import ClaimKind, ClaimStatus, said_of
+from readback.domain.action.claim import ClaimKind, ClaimStatus, said_of
 from readback.domain.context import Context
 from readback.domain.events import EventKind
-from readback.domain.reading import Reading
 from readback.domain.side_effect import Consistency
 from readback.domain.state import State
-from readback.lifecycle.audit.ledger import audit
+from readback.domain.verification.reading import Reading
 from readback.testing.runtime_virtual import START_US
 from tests.lifecycle.house import HIGH, MEDIUM, STAMPED, TENANT, House
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from readback.domain.outcome import Outcome
-from readback.sdk.async_client import AsyncReadback
-from readback.sdk.client import Readback
-from readback.sdk.proposal import Proposal
+from readback.client.async_client import AsyncReadback
+from readback.client.client import Readback
+from readback.client.proposal import Proposal
+from readback.domain.outcome.outcome import Outcome
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from readback.testing.world import World

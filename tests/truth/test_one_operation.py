@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from readback.domain.key_release import KeyRelease
-from readback.domain.outcome import Outcome
-from readback.lifecycle import attend
-from readback.lifecycle.plan import Scope
-from readback.lifecycle.resume import fold
+from readback.domain.action.key_release import KeyRelease
+from readback.domain.outcome.outcome import Outcome
+from readback.engine import coordinator
+from readback.engine.compiled_contract import Scope
+from readback.engine.resume import fold
 from readback.testing.driver_virtual import Parked, Vanishes
 from readback.testing.world_answers import Answer
 from readback.testing.world_effects import Landing
@@ -42,10 +42,10 @@ def _ask_again(played: Played) -> None:
     made = definition(played.scene.cell.shape)
     proposal = made(**ARGUMENTS)
     proposal.mark_run()
-    scope, ticket = Scope(TENANT, PRINCIPAL, break_glass="a drill"), attend.Ticket()
+    scope, ticket = Scope(TENANT, PRINCIPAL, break_glass="a drill"), coordinator.Ticket()
     ON.append(played.scene)
     try:
-        work = attend.begin(ENGINE, proposal.request("ship it"), scope, played.plans.get, ticket)
+        work = coordinator.begin(ENGINE, proposal.request("ship it"), scope, played.plans.get, ticket)
         try:
             told = played.driver.drive(work)
         except Vanishes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from readback.domain.kind import Kind
-from readback.domain.reading import Presence, Reading
+from readback.domain.verification.reading import Presence, Reading
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.world import Place, World
 from readback.testing.world_effects import OTHER_TENANT, Landing, Moments, Operation, land, perform

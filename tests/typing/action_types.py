@@ -10,9 +10,9 @@ from datetime import timedelta
 from typing import Concatenate, assert_type
 
 from readback import Context, Lookup, Proposal, Reading, action
-from readback.contracts.verifiers import invariant_check, read_after_write
-from readback.sdk.action import ActionDefinition
-from readback.sdk.evaluation import Evaluated
+from readback.client.authoring.action import ActionDefinition
+from readback.client.authoring.evaluation import Evaluated
+from readback.contracts.functions.verifiers import invariant_check, read_after_write
 
 
 @action(

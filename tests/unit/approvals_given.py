@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from readback.canon import Json
-from readback.domain.approval.binding import ApprovalToken, Bound, Decision, Policy, key_id
+from readback.domain.contract.approval import ApprovalToken, Bound, Decision, Policy, key_id
 from readback.testing.signer_memory import MemorySigner
 
 ALICE, BOB = MemorySigner("alice"), MemorySigner("bob")

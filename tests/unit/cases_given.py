@@ -6,15 +6,15 @@ from dataclasses import replace
 from typing import Any, Final
 
 from readback.canon import Json
-from readback.domain.case import Case, IdentityMatch, Judged
-from readback.domain.contract import Contract, Execution, Noop, ReaderTerms
+from readback.domain.contract.contract import Contract, Execution, Noop, ReaderTerms
 from readback.domain.kind import Kind
-from readback.domain.observation import Observation, ObservationStatus
 from readback.domain.predicate import Evaluation, Postcondition, Truth
-from readback.domain.reading import Fault, Lookup, Presence, Reading, Role, TakenReading
-from readback.domain.reconcile import reconcile
-from readback.domain.reconciliation import Reconciliation
 from readback.domain.side_effect import Consistency, Independence, SideEffect
+from readback.domain.verification.case import Case, IdentityMatch, Judged
+from readback.domain.verification.observation import Observation, ObservationStatus
+from readback.domain.verification.reading import Fault, Lookup, Presence, Reading, Role, TakenReading
+from readback.domain.verification.reconcile import reconcile
+from readback.domain.verification.reconciliation import Reconciliation
 
 STAMP: Final = "rb-mine"
 HOLDS, VIOLATED, UNTOLD = Truth.HOLDS, Truth.VIOLATED, Truth.UNDETERMINED

@@ -6,15 +6,15 @@ from collections.abc import Callable
 
 import pytest
 
-from readback.adapters.predicates_cel import CelPredicates
+from readback.adapters.cel import CelPredicates
 from readback.contracts.compile import compile_contract
-from readback.contracts.hands import Parts, Reader, argument_schema, hand, reader_of
+from readback.contracts.functions.callables import Parts, Reader, argument_schema, hand, reader_of
 from readback.contracts.problems import Problems
 from readback.domain.context import Context
 from readback.domain.errors import ContractError
-from readback.domain.reading import Reading
-from readback.lifecycle.plan import Plan
-from readback.ports.acting import Hand
+from readback.domain.verification.reading import Reading
+from readback.engine.compiled_contract import Plan
+from readback.ports.handlers import Hand
 
 ENGINE = CelPredicates()
 LEFT_OUT = object()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from readback.domain.action import Action
-from readback.domain.judgement import Judgement
+from readback.domain.action.action import Action
+from readback.domain.action.judgement import Judgement
 from readback.domain.saga.fold import Heading, Region, Saga, StepRecord, StepTerms
-from readback.domain.saga.moves import Moves, next_moves
+from readback.domain.saga.planner import Moves, next_moves
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
 

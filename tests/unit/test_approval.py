@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from readback.canon import parse_json, sha256_hex
-from readback.domain.approval.approvers import approvers_of
-from readback.domain.approval.binding import (
+from readback.domain.contract.approval import (
     BOUND_MAX_BYTES,
     NOBODY,
     ApprovalCode,
@@ -29,6 +28,7 @@ from readback.domain.approval.binding import (
     key_id,
     token_of,
 )
+from readback.domain.contract.approvers import approvers_of
 from readback.domain.errors import ApprovalError, OversizeError, SettingsError
 from readback.testing.signer_memory import MemorySigner, verify_memory
 from tests.unit.approvals_given import ALICE, BOB, NOW, bound_for, signed

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from readback.canon import envelope_bytes, parse_json, sha256_hex
-from readback.domain.approval.binding import (
+from readback.domain.contract.approval import (
     TOKEN_MAX_BYTES,
     ApprovalCode,
     ApprovalToken,

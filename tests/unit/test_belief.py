@@ -23,12 +23,12 @@ from readback.domain.belief.text import FACT_VALUES_MAX_BYTES, MODEL_BYTES_MIN, 
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.errors import HonestyError, InvariantError, OversizeError, UsageError
 from readback.domain.idempotency import Resolution
-from readback.domain.observation import Observation, ObservationStatus
-from readback.domain.observation_signs import PLAIN_NAME
-from readback.domain.outcome import Outcome
-from readback.domain.planning import GUIDANCE, PLANNING, Planning, PlanningCase, plan_next
+from readback.domain.outcome.outcome import Outcome
+from readback.domain.outcome.planning import GUIDANCE, PLANNING, Planning, PlanningCase, plan_next
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Level, Verdict, Why
+from readback.domain.verification.observation import Observation, ObservationStatus
+from readback.domain.verification.observation_signs import PLAIN_NAME
 from tests.golden.rewrite import rewrite
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "belief"
@@ -204,8 +204,8 @@ def test_nothing_but_an_outcome_changes_a_belief(other: object) -> None:
 def test_an_observation_is_a_type_error() -> None:
     program = (
         "from readback.domain.belief.run import Belief\n"
-        "from readback.domain.observation import Observation\n"
-        "from readback.domain.outcome import Outcome\n"
+        "from readback.domain.verification.observation import Observation\n"
+        "from readback.domain.outcome.outcome import Outcome\n"
         "def f(b: Belief, o: Outcome) -> Belief:\n    return b.after(o)\n"
         "def g(b: Belief, o: Observation) -> Belief:\n    return b.after(o)\n"
     )

@@ -9,8 +9,8 @@ from readback.domain.belief.run import believe
 from readback.domain.belief.text import FACT_VALUES_MAX_BYTES
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.errors import OversizeError
-from readback.domain.planning import GUIDANCE, Planning
-from readback.domain.reporting import told_text
+from readback.domain.outcome.planning import GUIDANCE, Planning
+from readback.domain.outcome.reporting import told_text
 from readback.domain.state import State
 from tests.unit.test_belief import HELD, outcome
 

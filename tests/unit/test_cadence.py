@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from readback.domain.cadence import (
+from readback.domain.errors import SettingsError
+from readback.domain.records.seal_schedule import (
     ANCHORS_MAX,
     ENTRIES_DEFAULT,
     ENTRIES_MAX,
@@ -17,7 +18,6 @@ from readback.domain.cadence import (
     Cadence,
     cadence_of,
 )
-from readback.domain.errors import SettingsError
 
 
 def test_an_empty_table_is_the_default() -> None:

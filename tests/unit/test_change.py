@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from readback.canon import Json
-from readback.domain.change import REDACTED, changed, differences, outside, withheld
+from readback.domain.verification.change import REDACTED, changed, differences, outside, withheld
 
 MARK: Json = {REDACTED: True}
 

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from readback.canon import Json, parse_json
-from readback.domain import claim_words
-from readback.domain.action import Action
-from readback.domain.claim import (
+from readback.domain.action.action import Action
+from readback.domain.action.claim import (
     ADVICE,
     CLAIM_ID_MAX,
     CONTRADICTS,
@@ -40,9 +39,10 @@ from readback.domain.claim import (
 from readback.domain.errors import StoreCorruptError
 from readback.domain.errors.claim import MalformedClaimError
 from readback.domain.events import Event, EventKind
-from readback.domain.signed_word import SignedWord
+from readback.domain.outcome import claim_words
+from readback.domain.people.signed_statement import SignedWord
 from readback.domain.state import State
-from readback.lifecycle.claims.entries import stages
+from readback.engine.claims.entries import stages
 
 K, C, R = ClaimKind, ClaimStatus, Reason
 SAYABLE = (C.CONTESTED, C.RETRACTED, C.REINSTATED)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from readback.canon import Json
-from readback.domain import claim as claims
-from readback.domain.claim import (
+from readback.domain.action import claim as claims
+from readback.domain.action.claim import (
     ADVICE,
     CLAIM_ID_MAX,
     CONTRADICTS,
@@ -40,7 +40,7 @@ from readback.domain.claim import (
 from readback.domain.errors import StoreCorruptError
 from readback.domain.errors.claim import MalformedClaimError
 from readback.domain.events import Event, EventKind
-from readback.domain.signed_word import SignedWord
+from readback.domain.people.signed_statement import SignedWord
 
 K, C, R, A = ClaimKind, ClaimStatus, Reason, Advice
 HELD = Said(K.HOLDS, C.CONTESTED, R.DRIFTED, "0.99", A.PLAN_AGAIN, 50, 9)

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from readback.domain.claim import Advice, Claim, ClaimKind, ClaimStatus, Reason, Said
-from readback.domain.claim_words import CONTRADICTED, REINSTATED, against, model_line, of_claim, reinstated
+from readback.domain.action.claim import Advice, Claim, ClaimKind, ClaimStatus, Reason, Said
+from readback.domain.outcome.claim_words import CONTRADICTED, REINSTATED, against, model_line, of_claim, reinstated
 
 K, C, R, A = ClaimKind, ClaimStatus, Reason, Advice
 HELD = Said(K.HOLDS, C.CONTESTED, R.DRIFTED, "0.99", A.PLAN_AGAIN, 50, 9)

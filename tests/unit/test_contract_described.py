@@ -7,8 +7,8 @@ from types import MappingProxyType
 
 import pytest
 
-from readback.domain.approval.binding import ApprovalTerms
-from readback.domain.contract import describe
+from readback.domain.contract.approval import ApprovalTerms
+from readback.domain.contract.contract import describe
 from readback.domain.predicate import Path, look
 from tests.unit.cases_given import contract
 

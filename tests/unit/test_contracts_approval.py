@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from readback.domain.approval.binding import EXPIRES_DEFAULT_US, ApprovalTerms
-from readback.domain.contract import describe
+from readback.domain.contract.approval import EXPIRES_DEFAULT_US, ApprovalTerms
+from readback.domain.contract.contract import describe
 from readback.domain.errors import ContractFieldError, ExpressionError
 from tests.unit.contracts_given import compiled, reading, refused
 

@@ -19,8 +19,8 @@ from pydantic import BaseModel, Field, field_validator
 
 from readback.canon import BYTES_KEY, parse_json, payload_bytes
 from readback.canon.limits import PAYLOAD_MAX_BYTES, STRING_MAX_BYTES
-from readback.contracts.arguments import ArgumentSchema
-from readback.contracts.hands import argument_schema
+from readback.contracts.functions.arguments import ArgumentSchema
+from readback.contracts.functions.callables import argument_schema
 from readback.contracts.problems import Problems
 from readback.domain.context import Context
 from readback.domain.errors import ArgumentError, OversizeError

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from readback.canon import parse_json
-from readback.contracts.conditions import postcondition
-from readback.contracts.hands import hand
+from readback.contracts.functions.callables import hand
+from readback.contracts.functions.conditions import postcondition
 from readback.contracts.options import OPTION_KEYS
-from readback.domain.contract import Noop
-from readback.domain.freezing import FreezeScope
+from readback.domain.contract.contract import Noop
+from readback.domain.contract.freezing import FreezeScope
 from readback.domain.kind import Kind
 from readback.domain.side_effect import DEPTHS, SideEffect
 from tests.unit.contracts_given import CONTEXT, LEFT_OUT, compiled, reading, ship_order

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from readback.contracts.reach import why_keyless
+from readback.client.authoring.action import action
+from readback.contracts.functions.key_use import why_keyless
 from readback.domain.context import Context
 from readback.domain.errors import ContractError
-from readback.sdk.action import action
 
 SENT: list[Any] = []
 

@@ -9,7 +9,7 @@ import pytest
 
 from readback.canon import Json
 from readback.canon.limits import EXPRESSION_MAX_BYTES
-from readback.contracts.conditions import postcondition
+from readback.contracts.functions.conditions import postcondition
 from readback.domain.context import Context
 from readback.domain.errors import (
     ContractError,

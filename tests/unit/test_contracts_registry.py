@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from readback.client.authoring.action import ActionDefinition, action
 from readback.contracts.registry import Registry, registry_of
 from readback.domain.context import Context
 from readback.domain.errors import ContractError, ContractFieldError, NotFoundError, UsageError
-from readback.domain.reading import Reading
-from readback.sdk.action import ActionDefinition, action
+from readback.domain.verification.reading import Reading
 
 SOUND: dict[str, Any] = {
     "kind": "set",

@@ -7,15 +7,15 @@ from inspect import iscoroutine
 
 import pytest
 
-from readback.contracts.hands import reader
-from readback.contracts.verifiers import INVARIANTS_KEY, Invariant, invariant_check, read_after_write
+from readback.contracts.functions.callables import reader
+from readback.contracts.functions.verifiers import INVARIANTS_KEY, Invariant, invariant_check, read_after_write
 from readback.domain.context import Context
 from readback.domain.errors import ContractFieldError, ExpressionError, ReaderTypeError
 from readback.domain.predicate import Truth
-from readback.domain.reading import Reading
 from readback.domain.side_effect import Consistency, Independence
-from readback.lifecycle.evaluate import evaluate
-from readback.lifecycle.plan import Plan
+from readback.domain.verification.reading import Reading
+from readback.engine.compiled_contract import Plan
+from readback.engine.stages.evaluate import evaluate
 from tests.unit.contracts_given import CONTEXT, compiled, reading, refused
 
 ARGUMENTS = {"order_id": "o-17", "carrier": "dhl"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from readback.domain.observation_signs import one_line, without_credentials
+from readback.domain.verification.observation_signs import one_line, without_credentials
 
 
 @pytest.mark.requirement("PRIVACY-secrets")

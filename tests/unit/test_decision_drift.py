@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from readback.canon import UnsupportedValueError, sha256_hex
-from readback.domain.decision.drift import NOTES_MAX_CHARS, Drift, told_once
-from readback.domain.decision.seals import BINDING, RULE, RULES, matching_rule, seal_hash, sealed
-from readback.domain.decision.verification import VerificationResult, fault_of
-from readback.domain.decision.words import DriftType, Severity
+from readback.decisions.model.drift import NOTES_MAX_CHARS, Drift, told_once
+from readback.decisions.model.seals import BINDING, RULE, RULES, matching_rule, seal_hash, sealed
+from readback.decisions.model.verification import VerificationResult, fault_of
+from readback.decisions.model.words import DriftType, Severity
 
 BARE = Drift(DriftType.FRESHNESS, Severity.YELLOW, "feature-age", "Too old.")
 DRIFT = BARE.of(decision_type="quote", version="2.1", episode_id="ep-7", at_us=1_500_000, evidence=("ev-1", "ev-2"))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from readback.domain.decision.violation import Violation
-from readback.domain.decision.words import Gate
+from readback.decisions.model.violation import Violation
+from readback.decisions.model.words import Gate
 
 
 @pytest.mark.parametrize(("hard", "severity"), [(True, "hard"), (False, "soft")])

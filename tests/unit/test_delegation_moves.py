@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from readback.domain.delegation.loop import Move, after
-from readback.domain.delegation.words import NO_REASON, REASON_MAX_CHARACTERS, bounded
-from readback.domain.observation import Observation, ObservationStatus
+from readback.delegations.model.loop import Move, after
+from readback.delegations.model.words import NO_REASON, REASON_MAX_CHARACTERS, bounded
 from readback.domain.state import State
 from readback.domain.verdict import Verdict
+from readback.domain.verification.observation import Observation, ObservationStatus
 from tests.unit.test_belief import outcome
 
 ANSWERED = Observation(ObservationStatus.SUCCESS, True, "ok", "", {"response": "Done."}, None, 0)

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
+from readback.delegations.model.loop import VALUE_MAX_CHARACTERS, Move, after, reason_of, verdict_in
+from readback.delegations.model.record import Delegated
+from readback.delegations.model.turn import NOTHING_ANSWERED, Turn, answered, observed_result, result_of
+from readback.delegations.model.words import NO_REASON, PROMPT, RESPONSE_MAX_BYTES, VerifyOutcome, prompt_again
 from readback.domain.context import Context
-from readback.domain.delegation.allowance import ENTRIES_MAX, Allowance, ScriptLimits
-from readback.domain.delegation.loop import VALUE_MAX_CHARACTERS, Move, after, reason_of, verdict_in
-from readback.domain.delegation.record import Delegated
-from readback.domain.delegation.turn import NOTHING_ANSWERED, Turn, answered, observed_result, result_of
-from readback.domain.delegation.words import NO_REASON, PROMPT, RESPONSE_MAX_BYTES, VerifyOutcome, prompt_again
+from readback.domain.contract.script_permissions import ENTRIES_MAX, Allowance, ScriptLimits
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.errors import ContractFieldError, HonestyError, ToolError
-from readback.domain.outcome import JudgedPostcondition
+from readback.domain.outcome.outcome import JudgedPostcondition
 from readback.domain.predicate import Truth
 from readback.domain.state import EXIT_FAILED, EXIT_HELD, EXIT_UNDETERMINED, State
 from readback.domain.verdict import Why

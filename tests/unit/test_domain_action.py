@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from readback.canon import Json
-from readback.domain.action import Action
-from readback.domain.approval.record import Asked
-from readback.domain.claim import ClaimKind, ClaimStatus, Reason, Said
+from readback.domain.action.action import Action
+from readback.domain.action.approval_record import Asked
+from readback.domain.action.claim import ClaimKind, ClaimStatus, Reason, Said
+from readback.domain.action.judgement import Judgement
+from readback.domain.action.key_release import KeyRelease
 from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind
 from readback.domain.idempotency import Resolution
-from readback.domain.judgement import Judgement
-from readback.domain.key_release import KeyRelease
 from readback.domain.state import TERMINAL, State
 
 K, S = EventKind, State

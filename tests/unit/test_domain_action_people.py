@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from readback.canon import Json
-from readback.domain.action import Action
-from readback.domain.approval.binding import ApprovalCode
-from readback.domain.approval.record import Asked
+from readback.domain.action.action import Action
+from readback.domain.action.approval_record import Asked
+from readback.domain.contract.approval import ApprovalCode
 from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind
 from readback.domain.state import State

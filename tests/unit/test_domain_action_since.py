@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from readback.canon import Json
-from readback.domain.action import Action
-from readback.domain.claim import Advice, ClaimKind, ClaimStatus, Reason, Said
+from readback.domain.action.action import Action
+from readback.domain.action.claim import Advice, ClaimKind, ClaimStatus, Reason, Said
+from readback.domain.contract.watch import Over, Watched
 from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind
-from readback.domain.review import Decision
+from readback.domain.people.review import Decision
 from readback.domain.state import State
-from readback.domain.watch import Over, Watched
 
 K, S, R = EventKind, State, Reason
 CLAIM: dict[str, Json] = {

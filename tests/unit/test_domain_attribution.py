@@ -8,7 +8,10 @@ from itertools import product
 import pytest
 
 from readback.canon import Json
-from readback.domain.attribution import (
+from readback.domain.finding import Finding
+from readback.domain.predicate import Truth
+from readback.domain.verdict import Attribution, Level, Verdict, Why
+from readback.domain.verification.attribution import (
     attribute,
     bears_other_mark,
     bears_stamp,
@@ -21,14 +24,11 @@ from readback.domain.attribution import (
     looked_elsewhere,
     may_have_held,
 )
-from readback.domain.case import SCOPE_KEYS, Case, IdentityMatch, Judged
-from readback.domain.change import REDACTED, changed, differences
-from readback.domain.finding import Finding
-from readback.domain.observation import ObservationStatus
-from readback.domain.predicate import Truth
-from readback.domain.reading import Fault, Lookup, Presence, Role
-from readback.domain.reconciliation import Reconciliation, unexecuted
-from readback.domain.verdict import Attribution, Level, Verdict, Why
+from readback.domain.verification.case import SCOPE_KEYS, Case, IdentityMatch, Judged
+from readback.domain.verification.change import REDACTED, changed, differences
+from readback.domain.verification.observation import ObservationStatus
+from readback.domain.verification.reading import Fault, Lookup, Presence, Role
+from readback.domain.verification.reconciliation import Reconciliation, unexecuted
 from tests.unit.cases_given import (
     BEFORE,
     HOLDS,

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from readback.canon import Json, envelope_bytes, sha256_hex
-from readback.domain import contract as contracts
 from readback.domain.context import Context
-from readback.domain.contract import Contract, Execution, Noop, ReaderTerms, describe
-from readback.domain.freezing import FreezeScope
+from readback.domain.contract import contract as contracts
+from readback.domain.contract.contract import Contract, Execution, Noop, ReaderTerms, describe
+from readback.domain.contract.freezing import FreezeScope
 from readback.domain.kind import Kind
 from readback.domain.predicate import Postcondition
 from readback.domain.side_effect import Consistency, Independence, SideEffect

@@ -8,16 +8,16 @@ from itertools import product
 import pytest
 
 from readback.canon import Json
-from readback.domain.claim import Advice, ClaimKind, ClaimStatus, Reason, Said
+from readback.domain.action.claim import Advice, ClaimKind, ClaimStatus, Reason, Said
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.errors import HonestyError, NotVerifiedError
 from readback.domain.idempotency import Resolution
-from readback.domain.observation import Observation, ObservationStatus
-from readback.domain.outcome import OUTCOME_FORMAT, JudgedPostcondition, Outcome
+from readback.domain.outcome.outcome import OUTCOME_FORMAT, JudgedPostcondition, Outcome
+from readback.domain.outcome.reporting import ReportInput, Wording, model_text, repeat_allowed, user_text
 from readback.domain.predicate import Truth
-from readback.domain.reporting import ReportInput, Wording, model_text, repeat_allowed, user_text
 from readback.domain.state import TERMINAL, State
 from readback.domain.verdict import Attribution, Level, Verdict, Why
+from readback.domain.verification.observation import Observation, ObservationStatus
 
 BARE = Outcome(
     id="act-1",

@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 from readback.canon import payload_bytes
-from readback.domain import review
-from readback.domain.approval import binding as approval
 from readback.domain.belief import entry as belief_entry
 from readback.domain.belief.entry import FrozenSubject, Group
 from readback.domain.belief.run import believe
+from readback.domain.contract import approval as approval
+from readback.domain.contract.freezing import FreezeScope
 from readback.domain.discrepancy import Discrepancy
-from readback.domain.freezing import FreezeScope
-from readback.domain.incident import Severity
-from readback.domain.outcome import Outcome
-from readback.domain.packet import ENTRIES_MAX, PACKET_MAX_BYTES, SECTION_MAX_BYTES, bounded
-from readback.domain.planning import GUIDANCE, Planning
+from readback.domain.outcome.outcome import Outcome
+from readback.domain.outcome.planning import GUIDANCE, Planning
+from readback.domain.people import review
+from readback.domain.people.incident import Severity
+from readback.domain.people.review_case import ENTRIES_MAX, PACKET_MAX_BYTES, SECTION_MAX_BYTES, bounded
 from readback.domain.saga.fold import Heading, Region
 from readback.domain.saga.outcome import StepOutcome
 from readback.domain.saga.reporting import StepWord

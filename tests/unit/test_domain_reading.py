@@ -9,8 +9,8 @@ import pytest
 
 from readback.domain.errors import ReadbackError
 from readback.domain.kind import Kind
-from readback.domain.reading import Fault, Lookup, Presence, Reading, Role, TakenReading
 from readback.domain.side_effect import Consistency, Independence
+from readback.domain.verification.reading import Fault, Lookup, Presence, Reading, Role, TakenReading
 
 
 def taken(reading: Reading, consistency: Consistency = Consistency.STRONG, **more: Any) -> TakenReading:

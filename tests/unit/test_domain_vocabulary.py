@@ -6,21 +6,21 @@ from enum import Enum
 
 import pytest
 
-from readback.domain.claim import Advice, ClaimKind, ClaimStatus, Reason
-from readback.domain.contract import Noop
+from readback.domain.action.claim import Advice, ClaimKind, ClaimStatus, Reason
+from readback.domain.contract.contract import Noop
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.events import EventKind
 from readback.domain.finding import Finding
 from readback.domain.idempotency import KeyDecision, KeyStatus, Resolution
 from readback.domain.kind import Kind
-from readback.domain.observation import ObservationStatus
 from readback.domain.predicate import Truth
-from readback.domain.reading import Fault, Presence, Role
 from readback.domain.recovery.action import RecoveryAction
 from readback.domain.recovery.rule import Reversal
 from readback.domain.side_effect import Consistency, Independence, ReviewTrigger, SideEffect, UnverifiedClaim
 from readback.domain.state import ExecutionStatus, ReconciliationStatus, ReportKey, State, VerificationStatus
 from readback.domain.verdict import Attribution, Level, Verdict, Why
+from readback.domain.verification.observation import ObservationStatus
+from readback.domain.verification.reading import Fault, Presence, Role
 
 SMALL: tuple[type[Enum], ...] = (
     *(Noop, Discrepancy, EventKind, Finding, KeyDecision, Resolution, Kind, ObservationStatus, Truth),

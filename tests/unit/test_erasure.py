@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from readback.canon import Json
 from readback.canon.limits import ENVELOPE_MAX_BYTES
-from readback.domain.erasure import (
+from readback.domain.action.erasure import (
     AT_WORK_NAMED_MAX,
     DIGESTS_AN_ENTRY_MAX,
     ERASED,

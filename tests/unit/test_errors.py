@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from readback.citations.fault import TraceError
 from readback.domain import errors
 from readback.domain.errors import (
     CanonError,
@@ -29,7 +28,8 @@ from readback.domain.errors.anchor import AnchorError
 from readback.domain.errors.delegation import DelegationFailedError
 from readback.domain.errors.drill import DrillError
 from readback.domain.errors.record import ErasedEvidenceError
-from readback.ledger.fault import LogError
+from readback.log.fault import LogError
+from readback.traces.format.fault import TraceError
 
 
 def _tree(root: type[ReadbackError]) -> Iterator[type[ReadbackError]]:

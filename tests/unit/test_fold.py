@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from readback.canon import Json
-from readback.domain.action import Action
+from readback.domain.action.action import Action
 from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind
 from readback.domain.state import State

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Final, Generic, Literal, TypeVar
 import msgspec
 import pytest
 
-import readback.sdk.async_client  # noqa: F401 - with all its values
+import readback.client.async_client  # noqa: F401 - with all its values
 from readback.canon import frozen
 from readback.canon.values import Json
 

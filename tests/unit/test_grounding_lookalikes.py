@@ -6,7 +6,7 @@ import string
 
 import pytest
 
-from readback.domain.grounding.lookalikes import folded
+from readback.domain.grounding.confusables import folded
 
 
 def test_plain_text_is_itself_in_lower_case() -> None:

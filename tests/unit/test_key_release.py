@@ -7,9 +7,9 @@ from itertools import product
 
 import pytest
 
+from readback.domain.action.key_release import KeyEvidence, KeyRelease, release_of
 from readback.domain.errors import StoreCorruptError
 from readback.domain.idempotency import KeyStatus, key_status
-from readback.domain.key_release import KeyEvidence, KeyRelease, release_of
 from readback.domain.state import State
 
 NAMES = tuple(each.name for each in fields(KeyEvidence))

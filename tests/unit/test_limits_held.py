@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from readback.domain.contract.limits import LIMIT_MAX, NO_LIMITS, Limits, TenantLimits, in_force, limits_of
 from readback.domain.errors import SettingsError
-from readback.domain.limits import LIMIT_MAX, NO_LIMITS, Limits, TenantLimits, in_force, limits_of
 
 OPERATORS = Limits(TenantLimits(5, 0, 100), {"acme": TenantLimits(2, 60, 0)})
 

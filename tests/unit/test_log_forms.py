@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from readback.bootstrap import verify_signature
-from readback.ledger.checkpoint import Checkpoint, open_checkpoint, parse_checkpoint, sign_checkpoint
-from readback.ledger.fault import LogError, LogFormatError, LogProofError, LogSignatureError
-from readback.ledger.leaf import leaf_hash
-from readback.ledger.note import Note, VerifierKey, parse_key, parse_note, parse_private, private_text, sign_note
-from readback.ledger.proof import inclusion_proof
-from readback.ledger.tiles import (
+from readback.log.checkpoint import Checkpoint, open_checkpoint, parse_checkpoint, sign_checkpoint
+from readback.log.fault import LogError, LogFormatError, LogProofError, LogSignatureError
+from readback.log.leaf import leaf_hash
+from readback.log.note import Note, VerifierKey, parse_key, parse_note, parse_private, private_text, sign_note
+from readback.log.proof import inclusion_proof
+from readback.log.tiles import (
     TileReader,
     TileWriter,
     bundle_bytes,
@@ -25,8 +25,8 @@ from readback.ledger.tiles import (
     parse_tile,
     tile_path,
 )
-from readback.ledger.tlog_proof import EntryProof, parse_proof
-from readback.ledger.tree import EMPTY_ROOT, GrowingTree, path_nodes
+from readback.log.tlog_proof import EntryProof, parse_proof
+from readback.log.tree import EMPTY_ROOT, GrowingTree, path_nodes
 
 pytestmark = pytest.mark.slow
 

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from readback.ledger.fault import LogFormatError, LogProofError
-from readback.ledger.leaf import leaf_hash
-from readback.ledger.proof import check_consistency, check_inclusion, consistency_proof, inclusion_proof
-from readback.ledger.tree import EMPTY_ROOT, SIZE_MAX, GrowingTree, nodes_of, path_nodes
+from readback.log.fault import LogFormatError, LogProofError
+from readback.log.leaf import leaf_hash
+from readback.log.proof import check_consistency, check_inclusion, consistency_proof, inclusion_proof
+from readback.log.tree import EMPTY_ROOT, SIZE_MAX, GrowingTree, nodes_of, path_nodes
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,7 @@ from datetime import datetime
 import pytest
 
 from readback.canon import envelope_bytes
-from readback.domain.message import (
+from readback.domain.records.message import (
     DATA_FORMAT,
     ENTRY_CHARACTERS,
     LOG_CHARACTERS,

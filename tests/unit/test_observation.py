@@ -22,7 +22,8 @@ from pydantic import BaseModel
 from readback.canon import envelope_bytes
 from readback.canon.limits import EVIDENCE_MAX_BYTES
 from readback.domain.errors import NotDispatchedError, ToolTimeoutError
-from readback.domain.observation import (
+from readback.domain.verdict import Level
+from readback.domain.verification.observation import (
     TEXT_MAX_CHARACTERS,
     Observation,
     ObservationStatus,
@@ -30,8 +31,7 @@ from readback.domain.observation import (
     normalise_exception,
     one_line,
 )
-from readback.domain.observation_signs import DETAIL_MAX_CHARACTERS
-from readback.domain.verdict import Level
+from readback.domain.verification.observation_signs import DETAIL_MAX_CHARACTERS
 
 O = ObservationStatus  # noqa: E741
 AT = 1_700_000_000_000_000

@@ -9,8 +9,8 @@ import httpx
 import pytest
 
 from readback.canon.limits import EVIDENCE_MAX_BYTES
-from readback.domain.observation import Observation, ObservationStatus, normalise, normalise_exception
 from readback.domain.verdict import Level
+from readback.domain.verification.observation import Observation, ObservationStatus, normalise, normalise_exception
 
 O = ObservationStatus  # noqa: E741
 AT = 1_700_000_000_000_000

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from readback.canon.limits import EVIDENCE_MAX_BYTES
-from readback.domain.observation import ObservationStatus, normalise, one_line
-from readback.domain.observation_signs import DETAIL_MAX_CHARACTERS, http_sign, signs_of
+from readback.domain.verification.observation import ObservationStatus, normalise, one_line
+from readback.domain.verification.observation_signs import DETAIL_MAX_CHARACTERS, http_sign, signs_of
 
 O = ObservationStatus  # noqa: E741
 NOTHING = (O.SUCCESS, "returned.value")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from readback.domain.errors import UsageError
-from readback.domain.pointer import EntryPointer, EvidencePointer, parse_pointer
+from readback.domain.records.pointer import EntryPointer, EvidencePointer, parse_pointer
 
 HEX = "0123456789abcdef" * 4
 

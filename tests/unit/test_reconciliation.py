@@ -9,10 +9,10 @@ import pytest
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.finding import Finding
 from readback.domain.kind import Kind
-from readback.domain.observation import ObservationStatus
-from readback.domain.reading import Fault, Presence
 from readback.domain.side_effect import Consistency, Independence, SideEffect
 from readback.domain.verdict import Attribution, Level, Verdict, Why
+from readback.domain.verification.observation import ObservationStatus
+from readback.domain.verification.reading import Fault, Presence
 from tests.unit.cases_given import (
     BEFORE,
     BEFORE_SO,

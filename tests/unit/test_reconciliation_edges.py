@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from readback.canon import Json
-from readback.domain.case import Judged
-from readback.domain.contract import Noop
+from readback.domain.contract.contract import Noop
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.finding import Finding
 from readback.domain.kind import Kind
 from readback.domain.predicate import Evaluation, Postcondition
-from readback.domain.reading import Fault, Presence, Role
 from readback.domain.side_effect import Consistency, Independence, SideEffect
 from readback.domain.verdict import Attribution, Verdict, Why
+from readback.domain.verification.case import Judged
+from readback.domain.verification.reading import Fault, Presence, Role
 from tests.unit.cases_given import (
     BEFORE,
     BEFORE_GONE,

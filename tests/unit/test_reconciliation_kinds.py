@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from readback.domain.attribution import attribute, has_changed, looked_elsewhere
-from readback.domain.case import Judged
-from readback.domain.contract import Noop
+from readback.domain.contract.contract import Noop
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.finding import Finding
 from readback.domain.kind import Kind
-from readback.domain.observation import ObservationStatus
-from readback.domain.reading import Fault, Lookup, Presence, Role
 from readback.domain.recovery.table import DEFAULT_TABLE, EFFECTS, Reversal, situations_of
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Verdict, Why
+from readback.domain.verification.attribution import attribute, has_changed, looked_elsewhere
+from readback.domain.verification.case import Judged
+from readback.domain.verification.observation import ObservationStatus
+from readback.domain.verification.reading import Fault, Lookup, Presence, Role
 from tests.unit.cases_given import (
     BEFORE,
     BEFORE_GONE,

@@ -8,17 +8,17 @@ from itertools import product
 
 import pytest
 
-from readback.domain.attribution import effect_known, looked_elsewhere
-from readback.domain.case import Case, Judged
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.finding import Finding
 from readback.domain.kind import Kind
 from readback.domain.predicate import Truth
-from readback.domain.reading import Fault, Presence
-from readback.domain.reconcile import reconcile
-from readback.domain.reconciliation import Reconciliation
 from readback.domain.side_effect import Consistency, Independence, SideEffect
 from readback.domain.verdict import Attribution, Verdict, Why
+from readback.domain.verification.attribution import effect_known, looked_elsewhere
+from readback.domain.verification.case import Case, Judged
+from readback.domain.verification.reading import Fault, Presence
+from readback.domain.verification.reconcile import reconcile
+from readback.domain.verification.reconciliation import Reconciliation
 from tests.unit.cases_given import (
     BEFORE,
     BEFORE_GONE,

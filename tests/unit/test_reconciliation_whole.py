@@ -7,11 +7,11 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from readback.domain.contract import Noop
+from readback.domain.contract.contract import Noop
 from readback.domain.kind import Kind
-from readback.domain.reading import Fault, Presence, Role
-from readback.domain.reconciliation import Reconciliation
 from readback.domain.side_effect import Consistency, Independence
+from readback.domain.verification.reading import Fault, Presence, Role
+from readback.domain.verification.reconciliation import Reconciliation
 from tests.unit.cases_given import (
     BEFORE,
     BEFORE_GONE,

@@ -6,11 +6,9 @@ from itertools import product
 
 import pytest
 
-from readback.domain.action import Action
-from readback.domain.idempotency import KeyStatus
-from readback.domain.judgement import Judgement
-from readback.domain.observation import Observation, ObservationStatus
-from readback.domain.record_status import (
+from readback.domain.action.action import Action
+from readback.domain.action.judgement import Judgement
+from readback.domain.action.record_status import (
     EXECUTION,
     KEY,
     NEVER_LEFT,
@@ -21,8 +19,10 @@ from readback.domain.record_status import (
     reconciliation_status,
     verification_status,
 )
+from readback.domain.idempotency import KeyStatus
 from readback.domain.state import STATUS, ExecutionStatus, ReconciliationStatus, State, VerificationStatus
 from readback.domain.verdict import Verdict, Why
+from readback.domain.verification.observation import Observation, ObservationStatus
 
 
 @pytest.mark.requirement("LEDGER-execution-status")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from readback.canon.digest import sha256_hex
-from readback.contracts.recovery_tables import (
+from readback.contracts.documents.recovery_tables import (
     ROWS_MAX,
     TABLE_MAX_BYTES,
     load_table,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from readback.domain.replayed import Comparison, Difference, JudgedAgain, Replayed
+from readback.domain.records.replayed import Comparison, Difference, JudgedAgain, Replayed
 
 SAME, DIFFERS, NOT_EVALUATED = Comparison.SAME, Comparison.DIFFERS, Comparison.NOT_EVALUATED
 

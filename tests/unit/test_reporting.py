@@ -18,12 +18,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mypy import api as mypy
 
-from readback.domain.claim import REASONS, Advice, ClaimKind, ClaimStatus, Reason, Said
+from readback.domain.action.claim import REASONS, Advice, ClaimKind, ClaimStatus, Reason, Said
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.errors import InvariantError
 from readback.domain.idempotency import Resolution
-from readback.domain.planning import Planning, PlanningCase, plan_next
-from readback.domain.reporting import (
+from readback.domain.outcome.planning import Planning, PlanningCase, plan_next
+from readback.domain.outcome.reporting import (
     MODEL_STATUS,
     TOLD_FIELDS_MAX,
     TOLD_VALUE_MAX_CHARACTERS,
@@ -416,8 +416,8 @@ def test_a_success_report_needs_the_verdict_too_and_no_contest() -> None:
 @pytest.mark.requirement("TRUTH-words-typed", "REPORT-never-upgraded")
 def test_a_false_report_is_a_type_error() -> None:
     program = (
-        "from readback.domain.observation import Observation\n"
-        "from readback.domain.reporting import ReportInput, SuccessReport, completed_text, user_text\n"
+        "from readback.domain.verification.observation import Observation\n"
+        "from readback.domain.outcome.reporting import ReportInput, SuccessReport, completed_text, user_text\n"
         "def lie(report: ReportInput, seen: Observation) -> str:\n"
         "    completed_text(report)\n"
         "    completed_text(seen)\n"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from readback.domain.discrepancy import Discrepancy
-from readback.domain.reporting import ReportInput, model_text, quoted, told_text
+from readback.domain.outcome.reporting import ReportInput, model_text, quoted, told_text
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Verdict, Why
 

@@ -7,12 +7,11 @@ from itertools import product
 
 import pytest
 
+from readback.domain.contract.freezing import FreezeScope, freezes, subjects, touched
 from readback.domain.finding import Finding
-from readback.domain.freezing import FreezeScope, freezes, subjects, touched
 from readback.domain.idempotency import Resolution
-from readback.domain.incident import AT_LEAST, BY_CLASS, Severity, cause_of, incident_id, severity_of
-from readback.domain.recovery.table import DEFAULT_TABLE, EFFECTS, RecoveryAction, review_trigger, situations_of
-from readback.domain.review import (
+from readback.domain.people.incident import AT_LEAST, BY_CLASS, Severity, cause_of, incident_id, severity_of
+from readback.domain.people.review import (
     ACTS,
     BREAK_GLASS,
     CONTESTED,
@@ -28,6 +27,7 @@ from readback.domain.review import (
     path_of,
     resolution_bytes,
 )
+from readback.domain.recovery.table import DEFAULT_TABLE, EFFECTS, RecoveryAction, review_trigger, situations_of
 from readback.domain.side_effect import ReviewTrigger, SideEffect
 from readback.domain.state import TERMINAL, State, can
 

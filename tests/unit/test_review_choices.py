@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from readback.domain.idempotency import Resolution
-from readback.domain.review import OF_STEPS, Decision, Standing, choice, choices
+from readback.domain.people.review import OF_STEPS, Decision, Standing, choice, choices
 from readback.domain.state import State
 
 STANDING = Standing(State.REVIEW_REQUIRED, "partial", effect_shown=True, reversible=True)

@@ -8,15 +8,14 @@ from typing import Any
 import pytest
 
 from readback.canon import Json, payload_bytes
-from readback.domain.approval.record import Asked, Signed, asked, whole
+from readback.domain.action.approval_record import Asked, Signed, asked, whole
+from readback.domain.contract.freezing import FreezeScope, subjects
 from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind
 from readback.domain.finding import Finding
-from readback.domain.freezing import FreezeScope, subjects
 from readback.domain.idempotency import Resolution
-from readback.domain.incident import AT_LEAST, BY_CLASS, Severity, cause_of, severity_of
-from readback.domain.recovery.action import RecoveryAction
-from readback.domain.review import (
+from readback.domain.people.incident import AT_LEAST, BY_CLASS, Severity, cause_of, severity_of
+from readback.domain.people.review import (
     ACTS,
     APPROVAL,
     BREAK_GLASS,
@@ -36,6 +35,7 @@ from readback.domain.review import (
     path_of,
     resolution_bytes,
 )
+from readback.domain.recovery.action import RecoveryAction
 from readback.domain.side_effect import ReviewTrigger, SideEffect
 from readback.domain.state import State
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from readback.client.authoring.action import ActionDefinition, action
+from readback.client.step import SagaStep, from_step
 from readback.domain.context import Context
 from readback.domain.errors import ArgumentError, ProposalError, SagaError
-from readback.domain.reading import Reading
 from readback.domain.saga.check import regions_of
 from readback.domain.saga.fold import STEPS_MAX, Region
-from readback.sdk.action import ActionDefinition, action
-from readback.sdk.step import SagaStep, from_step
+from readback.domain.verification.reading import Reading
 from tests.lifecycle.trip import AFTER, TERMS, Trip, contract
 
 
@@ -191,7 +191,7 @@ def test_all_faults_are_told_at_once(trip: Trip) -> None:
 
 
 def test_regions_follow_from_what_waits_for_the_pivot(trip: Trip) -> None:
-    from readback.lifecycle.saga.begin import _draft
+    from readback.engine.saga.begin import _draft
 
     drafts = [_draft(each.defined()) for each in trip.steps()]
     found = regions_of(drafts)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from readback.domain.contract import Contract, Execution
+from readback.domain.contract.contract import Contract, Execution
 from readback.domain.kind import Kind
 from readback.domain.saga.check import Problem, StepDraft, faults, predecessors, regions_of
 from readback.domain.saga.fold import STEPS_MAX, Reference, Region

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from readback.domain.action import Action
-from readback.domain.judgement import Judgement
+from readback.domain.action.action import Action
+from readback.domain.action.judgement import Judgement
 from readback.domain.saga.fold import CLOSED, Heading, Region, Saga, StepRecord, StepTerms
-from readback.domain.saga.moves import (
+from readback.domain.saga.planner import (
     FORWARD_MAX_US,
     FORWARD_TRIES_MAX,
     End,

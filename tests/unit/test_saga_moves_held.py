@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from readback.domain.action import Action
-from readback.domain.judgement import Judgement
+from readback.domain.action.action import Action
+from readback.domain.action.judgement import Judgement
 from readback.domain.saga.fold import Heading
-from readback.domain.saga.moves import (
+from readback.domain.saga.planner import (
     FORWARD_FIRST_US,
     FORWARD_MAX_US,
     FORWARD_TRIES_MAX,

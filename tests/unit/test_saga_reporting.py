@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from readback.domain.errors import InvariantError
-from readback.domain.reporting import PARTS_MAX, ReportInput
+from readback.domain.outcome.reporting import PARTS_MAX, ReportInput
 from readback.domain.saga.reporting import STEP_TEXT, StepWord, saga_model_text, saga_user_text, steps_text
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Verdict

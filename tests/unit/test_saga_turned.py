@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from readback.domain.action import Action
-from readback.domain.judgement import Judgement
+from readback.domain.action.action import Action
+from readback.domain.action.judgement import Judgement
 from readback.domain.saga.fold import Heading, Saga
-from readback.domain.saga.moves import End, Moves, in_order
+from readback.domain.saga.planner import End, Moves, in_order
 from readback.domain.state import State
 from tests.unit.sagas_given import NOT_DONE, OURS, SECOND_US, action, behind, done, failed, pivot, play, saga_of, step
 

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from readback.canon import parse_json, payload_bytes, sha256_hex, stored_bytes
-from readback.domain.approval.binding import Approver, Policy, key_id
-from readback.domain.erasure import KEPT_REFS
-from readback.domain.review import lift_bytes, lifts, resolution_bytes
-from readback.domain.signed_word import TOKEN, SignedWord, signed_word_of, why_not_signed
+from readback.domain.action.erasure import KEPT_REFS
+from readback.domain.contract.approval import Approver, Policy, key_id
+from readback.domain.people.review import lift_bytes, lifts, resolution_bytes
+from readback.domain.people.signed_statement import TOKEN, SignedWord, signed_word_of, why_not_signed
 from readback.testing.signer_memory import MemorySigner, verify_memory
 
 EVE, BOB = MemorySigner("eve"), MemorySigner("bob")

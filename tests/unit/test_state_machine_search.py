@@ -6,15 +6,15 @@ from itertools import product
 
 import pytest
 
-from readback.domain.action import Action
+from readback.domain.action.action import Action
 from readback.domain.errors import InvariantError, StoreCorruptError
 from readback.domain.events import Event, EventKind
 from readback.domain.recovery.rule import Row
 from readback.domain.recovery.table import DEFAULT_TABLE, RecoveryAction, situations_of
 from readback.domain.state import TERMINAL, TRANSITIONS, State, can
-from readback.lifecycle.engine import S
-from readback.lifecycle.escalate import TO_REVIEW
-from readback.lifecycle.route import path, walk
+from readback.engine.engine import S
+from readback.engine.recovery.transition_paths import path, walk
+from readback.engine.stages.escalate import TO_REVIEW
 
 pytestmark = pytest.mark.slow
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from readback.domain.errors import SettingsError
-from readback.domain.message import EventName, Message, Naming
-from readback.domain.subscriber import (
+from readback.domain.records.message import EventName, Message, Naming
+from readback.domain.records.subscriber import (
     ATTEMPTS_MAX,
     FALLBACK,
     GIVE_UP_MAX_S,

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from readback.canon import Json
-from readback.domain import watch
-from readback.domain.watch import CHANGES_MAX, Over, Watched, WatchTerms, begun, begun_data, judged, looked
+from readback.domain.contract import watch
+from readback.domain.contract.watch import CHANGES_MAX, Over, Watched, WatchTerms, begun, begun_data, judged, looked
 
 S = 1_000_000
 HELD: dict[str, Json] = {"role": "check", "n": 1}

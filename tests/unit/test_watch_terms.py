@@ -8,11 +8,21 @@ from typing import Any
 import pytest
 
 from readback.canon import parse_json
+from readback.client.authoring.action import action
 from readback.domain.context import Context
-from readback.domain.contract import Contract
+from readback.domain.contract.contract import Contract
+from readback.domain.contract.watch import (
+    LOOKS_MAX,
+    NO_LOOK,
+    ONCE_RETRIED_US,
+    Over,
+    Watched,
+    WatchTerms,
+    begun,
+    judged,
+    looked,
+)
 from readback.domain.errors import ContractError
-from readback.domain.watch import LOOKS_MAX, NO_LOOK, ONCE_RETRIED_US, Over, Watched, WatchTerms, begun, judged, looked
-from readback.sdk.action import action
 
 S = 1_000_000
 HOUR = 3_600 * S

@@ -15,12 +15,12 @@ from typing import Any
 
 from readback import Context, Reading, action, bootstrap
 from readback.adapters.runtime_system import SystemRuntime
-from readback.adapters.store_postgres.store import PostgresStore
-from readback.adapters.wakeups_procrastinate import ProcrastinateWakeups
-from readback.sdk.action import ActionDefinition
-from readback.sdk.serving import Served
-from readback.sdk.session import Session
-from readback.sdk.worker import Worker
+from readback.client.authoring.action import ActionDefinition
+from readback.client.operations.tenants import Served
+from readback.client.operations.worker import Worker
+from readback.client.session import Session
+from readback.stores.postgres.store import PostgresStore
+from readback.stores.wakeups.procrastinate_queue import ProcrastinateWakeups
 
 TENANT = "acme"
 CONCURRENCY = 1_024

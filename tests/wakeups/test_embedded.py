@@ -10,9 +10,9 @@ import pytest
 
 from readback import bootstrap
 from readback.ports.runtime import Runtime
-from readback.ports.store import LedgerStore
-from readback.ports.wakeups import Wakeups
-from readback.testing.conformance_wakeups import Ground, WakeupsConformance
+from readback.ports.storage.store import LedgerStore
+from readback.ports.storage.wakeups import Wakeups
+from readback.testing.conformance.wakeups import Ground, WakeupsConformance
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 

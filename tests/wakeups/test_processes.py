@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from readback import AsyncReadback, Outcome
-from readback.adapters.store_postgres.store import PostgresStore
-from readback.lifecycle.audit.ledger import audit
+from readback.audit.checks.ledger import audit
+from readback.stores.postgres.store import PostgresStore
 from tests.wakeups.program import TENANT, calls
 from tests.workers import forks
 

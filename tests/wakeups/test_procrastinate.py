@@ -11,16 +11,16 @@ import psycopg
 import pytest
 
 from readback.adapters.runtime_system import SystemRuntime
-from readback.adapters.store_postgres import open_postgres_store
-from readback.adapters.store_postgres.store import PostgresStore
-from readback.adapters.wakeups_procrastinate import ProcrastinateWakeups
-from readback.commands.demo.systems.postgres import PostgresPair
+from readback.demo.systems.postgres import PostgresPair
 from readback.domain.errors import StoreError
-from readback.ports.known import key_of
 from readback.ports.runtime import Runtime
-from readback.ports.store import LedgerStore
-from readback.ports.wakeups import DEFER_AHEAD_US, US, Wakeup, Wakeups, queue_of
-from readback.testing.conformance_wakeups import Ground, WakeupsConformance, at_rest, due, taken
+from readback.ports.storage.contract_filter import key_of
+from readback.ports.storage.store import LedgerStore
+from readback.ports.storage.wakeups import DEFER_AHEAD_US, US, Wakeup, Wakeups, queue_of
+from readback.stores.postgres import open_postgres_store
+from readback.stores.postgres.store import PostgresStore
+from readback.stores.wakeups.procrastinate_queue import ProcrastinateWakeups
+from readback.testing.conformance.wakeups import Ground, WakeupsConformance, at_rest, due, taken
 from tests.store_postgres.proxy import Proxy
 
 TIMEOUT_US = US // 2

@@ -13,8 +13,8 @@ from base64 import b64decode, b64encode
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from readback.contracts.own_files import keep
-from readback.domain.approval.binding import KEY_PREFIX
+from readback.contracts.documents.own_files import keep
+from readback.domain.contract.approval import KEY_PREFIX
 from readback.domain.errors import ApprovalError
 
 if TYPE_CHECKING:

@@ -11,16 +11,16 @@ import threading
 from collections.abc import Sequence
 from typing import Final
 
+from readback.audit.evidence.attest import Authority
+from readback.audit.sealing.anchor import hand_over
 from readback.canon import ReadbackError
+from readback.canon.stderr import say_aloud
 from readback.domain.errors import StoreError
-from readback.ledger.fault import LogError
-from readback.lifecycle.evidence.attest import Authority
-from readback.lifecycle.sealing.anchor import hand_over
+from readback.log.fault import LogError
 from readback.ports.anchor import Anchor
-from readback.ports.log import AnchorMark
 from readback.ports.runtime import Runtime
-from readback.ports.store import LedgerStore
-from readback.sdk.aloud import say_aloud
+from readback.ports.storage.log import AnchorMark
+from readback.ports.storage.store import LedgerStore
 
 RETRY_FIRST_US: Final = 5_000_000
 RETRY_MAX_US: Final = 600_000_000

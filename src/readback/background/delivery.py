@@ -14,15 +14,15 @@ from typing import Final
 
 from readback.canon.frozen import dataclass
 from readback.domain.errors import SinkError, StoreCorruptError
-from readback.domain.message import URGENT, Message, Naming
-from readback.domain.observation_signs import one_line
-from readback.domain.subscriber import Subscriber
-from readback.lifecycle.outbox import TELLING, log_of, messages_at
-from readback.ports.outbox import Cursor, DeadLetter
+from readback.domain.records.message import URGENT, Message, Naming
+from readback.domain.records.subscriber import Subscriber
+from readback.domain.verification.observation_signs import one_line
+from readback.engine.outbox import TELLING, log_of, messages_at
 from readback.ports.runtime import Runtime
 from readback.ports.sink import Sink
-from readback.ports.store import LedgerStore, StoredEvent
-from readback.ports.store_rules import lease_is_live
+from readback.ports.storage.outbox import Cursor, DeadLetter
+from readback.ports.storage.store import LedgerStore, StoredEvent
+from readback.ports.storage.store_rules import lease_is_live
 
 US: Final = 1_000_000
 LEASE_US: Final = 60 * US

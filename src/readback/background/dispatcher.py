@@ -12,18 +12,18 @@ import threading
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from readback.background.delivery import US, Delivery
 from readback.domain.errors import StoreError
-from readback.domain.message import EventName
-from readback.domain.subscriber import OPERATOR, STAND_IN, Subscriber
-from readback.lifecycle.outbox import TELLING
+from readback.domain.records.message import EventName
+from readback.domain.records.subscriber import OPERATOR, STAND_IN, Subscriber
+from readback.engine.outbox import TELLING
 from readback.ports.runtime import Runtime
 from readback.ports.sink import Sink
-from readback.ports.store import Append, LedgerStore
-from readback.sdk.delivery import US, Delivery
+from readback.ports.storage.store import Append, LedgerStore
 
 if TYPE_CHECKING:
-    from readback.sdk.sealer import Sealer
-    from readback.sdk.sequencer import Sequencer
+    from readback.background.sealer import Sealer
+    from readback.background.sequencer import Sequencer
 
 SWEEP_US: Final = 5 * US
 """How often whoever stays looks for what nobody told."""

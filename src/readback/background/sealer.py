@@ -13,17 +13,17 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Final, TypeAlias
 
+from readback.audit.evidence.attest import Authority
+from readback.audit.sealing.seal import seal
+from readback.background.anchoring import Anchoring
 from readback.canon import ReadbackError
-from readback.domain.cadence import Cadence
-from readback.ledger.checkpoint import Checkpoint, SignedCheckpoint
-from readback.ledger.fault import LogCutError
-from readback.lifecycle.evidence.attest import Authority
-from readback.lifecycle.sealing.seal import seal
+from readback.canon.stderr import say_aloud
+from readback.domain.records.seal_schedule import Cadence
+from readback.log.checkpoint import Checkpoint, SignedCheckpoint
+from readback.log.fault import LogCutError
 from readback.ports.runtime import Runtime
 from readback.ports.signer import LogSigner
-from readback.ports.store import LedgerStore
-from readback.sdk.aloud import say_aloud
-from readback.sdk.anchoring import Anchoring
+from readback.ports.storage.store import LedgerStore
 
 CLOSE_SECONDS: Final = 5.0
 """How long closing waits for the last checkpoint; what it leaves is sealed by the next process."""

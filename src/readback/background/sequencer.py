@@ -14,9 +14,9 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
+from readback.canon.stderr import say_aloud
 from readback.domain.errors import StoreError
-from readback.ports.store import LedgerStore
-from readback.sdk.aloud import say_aloud
+from readback.ports.storage.store import LedgerStore
 
 PLACES_AT_ONCE_MAX: Final = 4_096
 PAUSE_FIRST_SECONDS: Final = 0.005

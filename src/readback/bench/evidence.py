@@ -10,21 +10,21 @@ from pathlib import Path
 from typing import Final
 
 from readback import bootstrap
+from readback.audit.checks.ledger import audit
+from readback.audit.evidence.attest import Authority, export, grow, key_of, prove_now
+from readback.audit.evidence.exported import audit_export
+from readback.audit.evidence.sealed import prove_sealed
+from readback.audit.sealing.seal import seal_all
+from readback.bench import workload
 from readback.canon import Json
-from readback.commands.bench import workload
-from readback.commands.garbage import READING, undisturbed
-from readback.ledger.checkpoint import Checkpoint, sign_checkpoint
-from readback.ledger.frontier import Frontier
-from readback.ledger.leaf import leaf_hash
-from readback.lifecycle.audit.ledger import audit
-from readback.lifecycle.evidence.attest import Authority, export, grow, key_of, prove_now
-from readback.lifecycle.evidence.exported import audit_export
-from readback.lifecycle.evidence.sealed import prove_sealed
-from readback.lifecycle.sealing.seal import seal_all
-from readback.ports.log import SealedHead
+from readback.cli.gc_tuning import READING, undisturbed
+from readback.client.async_client import AsyncReadback
+from readback.log.checkpoint import Checkpoint, sign_checkpoint
+from readback.log.frontier import Frontier
+from readback.log.leaf import leaf_hash
 from readback.ports.signer import LogSigner
-from readback.ports.store import LedgerStore, StoredEvent
-from readback.sdk.async_client import AsyncReadback
+from readback.ports.storage.log import SealedHead
+from readback.ports.storage.store import LedgerStore, StoredEvent
 
 ENTRIES_PROVED: Final = 1_000_000
 ENTRY_BYTES: Final = 600

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import apsw
 
-from readback.ports.store import Append
+from readback.ports.storage.store import Append
 
 EVENT = "insert into event values (?, ?, ?, ?, ?, ?, ?)"
 PAYLOAD = "insert into payload (action_id, tenant, digest, media, body) values (?, ?, ?, ?, ?)"

@@ -23,11 +23,11 @@ from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing, 
 from pathlib import Path
 from typing import Any, Final
 
+from readback.bench.room import room
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.commands.bench.room import room
+from readback.client.files import contract_files
 from readback.domain.context import Context
-from readback.sdk.files import contract_files
 
 ROUNDS: Final = 3
 SLICES: Final = 5
@@ -39,8 +39,8 @@ LONG_WARM: Final = 5_000
 LONG_WIDTH: Final = 32
 READINGS: Final = 2
 """Of one governed call: before it, and after it."""
-SERVER: Final = ("-P", "-m", "readback.commands.bench.plain_server")
-GATEWAY: Final = ("-P", "-m", "readback.commands.cli", "mcp")
+SERVER: Final = ("-P", "-m", "readback.bench.plain_server")
+GATEWAY: Final = ("-P", "-m", "readback.cli.cli", "mcp")
 BOOKS: Final = "books"
 """The server's own folder: it is given none with contracts and a ledger."""
 CONTRACT: Final = """apiVersion: readback/v1

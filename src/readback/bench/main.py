@@ -7,8 +7,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from readback.bench.measure import everything
 from readback.canon import Json
-from readback.commands.bench.measure import everything
 
 MARKS: Final = (
     ("sequential_over_floor", "one after another, times the floor's two commits", "at most 2.0"),
@@ -46,7 +46,7 @@ GATEWAY_MARKS: Final = (
 def run_bench(as_json: bool = False, gateway: bool = False) -> int:
     """Measures, prints, and ends with 0: a figure is for reading, not for failing."""
     if gateway:
-        from readback.commands.bench.gateway import gateway_measures as measures
+        from readback.bench.gateway import gateway_measures as measures
     else:
         measures = everything
     result = measures(lambda what: _say(f"measuring: {what}"))

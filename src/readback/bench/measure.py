@@ -13,17 +13,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from readback.bench import workload
+from readback.bench.evidence import evidence
+from readback.bench.floor import Floor
+from readback.bench.room import room
+from readback.bench.sealing import sealing
 from readback.bootstrap import store as open_store
 from readback.canon import Json
-from readback.commands.bench import workload
-from readback.commands.bench.evidence import evidence
-from readback.commands.bench.floor import Floor
-from readback.commands.bench.room import room
-from readback.commands.bench.sealing import sealing
-from readback.commands.garbage import SERVING, undisturbed
-from readback.ports.store import Append, AppendResult, LedgerStore
-from readback.sdk.async_client import AsyncReadback
-from readback.sdk.client import Readback
+from readback.cli.gc_tuning import SERVING, undisturbed
+from readback.client.async_client import AsyncReadback
+from readback.client.client import Readback
+from readback.ports.storage.store import Append, AppendResult, LedgerStore
 
 SLICES: Final = 5
 SEQUENTIAL_ACTIONS: Final = 300
@@ -155,7 +155,7 @@ def waiting(folder: Path, progress: Progress) -> dict[str, Json]:
     _fill(path, appends)
     with Readback.open(url, tenant=workload.TENANT, principal=workload.PRINCIPAL) as rb:
         rb.signal(pending.id)
-    command = [sys.executable, "-P", "-m", "readback.commands.bench.waiting", url, pending.id]
+    command = [sys.executable, "-P", "-m", "readback.bench.waiting", url, pending.id]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
     found: dict[str, Json] = json.loads(done.stdout)
     return {**found, "waiting": WAITING_ACTIONS, "ledger_mb": round(path.stat().st_size / 1e6)}
@@ -204,7 +204,7 @@ def start_up() -> dict[str, Json]:
     return {
         "python_ms": bare,
         "import_ms": _process_ms(["-c", "import readback"]),
-        "help_ms": _process_ms(["-P", "-m", "readback.commands.cli", "--help"]),
+        "help_ms": _process_ms(["-P", "-m", "readback.cli.cli", "--help"]),
     }
 
 

@@ -1,4 +1,4 @@
-"""The plain server of the gateway's measure: `python -m readback.commands.bench.plain_server FOLDER [--http]`.
+"""The plain server of the gateway's measure: `python -m readback.bench.plain_server FOLDER [--http]`.
 
 Written with the official SDK, as anybody would. One tool makes a row durable, one shows it, one only answers.
 """

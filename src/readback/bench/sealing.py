@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from readback import bootstrap
+from readback.bench import workload
 from readback.canon import Json
-from readback.commands.bench import workload
-from readback.domain.cadence import ENTRIES_DEFAULT
-from readback.sdk.async_client import AsyncReadback
+from readback.client.async_client import AsyncReadback
+from readback.domain.records.seal_schedule import ENTRIES_DEFAULT
 
 SLICES: Final = 9
 ACTIONS: Final = 1_024

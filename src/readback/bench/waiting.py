@@ -11,8 +11,8 @@ BEGAN = time.perf_counter()
 
 
 def main(url: str, action_id: str) -> None:
-    from readback.commands.bench import workload
-    from readback.sdk.client import Readback
+    from readback.bench import workload
+    from readback.client.client import Readback
 
     workload.WORLD["due"] = {"id": "due", "tenant": workload.TENANT, "status": "shipped", "carrier": "dhl"}
     with Readback.open(url, tenant=workload.TENANT, principal=workload.PRINCIPAL, actions=workload.ALL) as rb:

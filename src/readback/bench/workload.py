@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from readback.client.authoring.action import ActionDefinition, action
 from readback.domain.context import Context
-from readback.domain.reading import Reading
-from readback.sdk.action import ActionDefinition, action
+from readback.domain.verification.reading import Reading
 
 TENANT, PRINCIPAL = "acme", "agent:bench"
 WORLD: dict[str, dict[str, Any]] = {}

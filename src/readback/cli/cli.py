@@ -17,39 +17,39 @@ import click
 from readback import __version__
 
 COMMANDS: Final = {
-    "demo": ("readback.commands.launch:demo", "The main job on real local systems, some of which lie."),
-    "run": ("readback.commands.run:run", "One verified action."),
-    "submit": ("readback.commands.submit:submit", "An action, left to the workers."),
-    "list": ("readback.commands.list_actions:list_actions", "The newest actions."),
-    "show": ("readback.commands.show:show", "A picture of one action."),
-    "explain": ("readback.commands.explain:explain", "Why an action ended so, and what may be done now."),
-    "belief": ("readback.commands.belief:belief", "What may be believed of a run."),
-    "resume": ("readback.commands.resume:resume", "Go on, once, with all that is due."),
-    "worker": ("readback.commands.worker:worker", "Stay, and go on with whatever becomes due."),
-    "review": ("readback.commands.review:review", "What needs a person, and his decision."),
-    "claims": ("readback.commands.claims:claims", "What is claimed, and whether it stands."),
-    "events": ("readback.commands.events:events", "Who is told what, and what they did not take."),
-    "freezes": ("readback.commands.freezes:freezes", "What nothing new may act on."),
-    "incidents": ("readback.commands.incidents:incidents", "What somebody has to be called for."),
-    "approve": ("readback.commands.approve:approve", "See exactly what waits, and approve it."),
-    "deny": ("readback.commands.approve:deny", "Deny what waits for an approval."),
-    "keys": ("readback.commands.keys:keys", "Keys of those who may approve."),
-    "ledger": ("readback.commands.ledger:ledger", "Check the ledger."),
-    "replay": ("readback.commands.replay:replay", "Judge a bundle again: does the same follow today?"),
-    "trace": ("readback.commands.trace:trace", "Verify a reasoning trace."),
-    "delegate": ("readback.commands.delegate:delegate", "Send any command until its work is read back."),
-    "report": ("readback.commands.report:report", "Check an agent's final report."),
-    "decisions": ("readback.commands.decisions:decisions", "Enforce the envelope of a decision type."),
-    "import": ("readback.commands.import_files:import_files", "Files of other systems, as evidence."),
-    "table": ("readback.commands.table:table", "Show or check a recovery table."),
-    "init": ("readback.commands.init:init", "A contract file to begin with."),
-    "contracts": ("readback.commands.contracts:contracts", "Check, list or show contract files."),
-    "mcp": ("readback.commands.mcp:mcp", "The gateway: verifies what tools of MCP servers did."),
-    "hook": ("readback.commands.hook:hook", "Hooks of coding agents: before a tool, after it, at the end."),
-    "drill": ("readback.commands.drill:drill", "Is a contract's claim true? On a safe twin."),
-    "doctor": ("readback.commands.doctor:doctor", "Is this installation sound?"),
-    "bench": ("readback.commands.launch:bench", "How fast it is here."),
-    "version": ("readback.commands.version:version", "Versions of what is installed."),
+    "demo": ("readback.cli.demo_and_bench:demo", "The main job on real local systems, some of which lie."),
+    "run": ("readback.cli.actions.run:run", "One verified action."),
+    "submit": ("readback.cli.actions.submit:submit", "An action, left to the workers."),
+    "list": ("readback.cli.actions.list_actions:list_actions", "The newest actions."),
+    "show": ("readback.cli.actions.show:show", "A picture of one action."),
+    "explain": ("readback.cli.actions.explain:explain", "Why an action ended so, and what may be done now."),
+    "belief": ("readback.cli.actions.belief:belief", "What may be believed of a run."),
+    "resume": ("readback.cli.workers.resume:resume", "Go on, once, with all that is due."),
+    "worker": ("readback.cli.workers.worker:worker", "Stay, and go on with whatever becomes due."),
+    "review": ("readback.cli.people.review:review", "What needs a person, and his decision."),
+    "claims": ("readback.cli.people.claims:claims", "What is claimed, and whether it stands."),
+    "events": ("readback.cli.people.events:events", "Who is told what, and what they did not take."),
+    "freezes": ("readback.cli.people.freezes:freezes", "What nothing new may act on."),
+    "incidents": ("readback.cli.people.incidents:incidents", "What somebody has to be called for."),
+    "approve": ("readback.cli.people.approve:approve", "See exactly what waits, and approve it."),
+    "deny": ("readback.cli.people.approve:deny", "Deny what waits for an approval."),
+    "keys": ("readback.cli.people.keys:keys", "Keys of those who may approve."),
+    "ledger": ("readback.cli.ledger.group:ledger", "Check the ledger."),
+    "replay": ("readback.cli.ledger.replay:replay", "Judge a bundle again: does the same follow today?"),
+    "trace": ("readback.cli.checks.trace:trace", "Verify a reasoning trace."),
+    "delegate": ("readback.cli.agents.delegate:delegate", "Send any command until its work is read back."),
+    "report": ("readback.cli.checks.report:report", "Check an agent's final report."),
+    "decisions": ("readback.cli.agents.decisions:decisions", "Enforce the envelope of a decision type."),
+    "import": ("readback.cli.checks.import_files:import_files", "Files of other systems, as evidence."),
+    "table": ("readback.cli.contracts.table:table", "Show or check a recovery table."),
+    "init": ("readback.cli.contracts.init:init", "A contract file to begin with."),
+    "contracts": ("readback.cli.contracts.group:contracts", "Check, list or show contract files."),
+    "mcp": ("readback.cli.agents.mcp:mcp", "The gateway: verifies what tools of MCP servers did."),
+    "hook": ("readback.cli.agents.hook:hook", "Hooks of coding agents: before a tool, after it, at the end."),
+    "drill": ("readback.cli.contracts.drill:drill", "Is a contract's claim true? On a safe twin."),
+    "doctor": ("readback.cli.checks.doctor:doctor", "Is this installation sound?"),
+    "bench": ("readback.cli.demo_and_bench:bench", "How fast it is here."),
+    "version": ("readback.cli.version:version", "Versions of what is installed."),
 }
 """Where each command lives, and its line in the list: so that `--help` imports none of them."""
 
@@ -164,7 +164,7 @@ def _open_streams() -> None:
 
 def _unheard(error: OSError) -> int:
     """The answer did not arrive, so that the code may not say one either; whoever reads a pipe no more knows why."""
-    from readback.commands.terminal import note, safe
+    from readback.cli.terminal import note, safe
 
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the interpreter writes what is left at its end
     if not isinstance(error, BrokenPipeError):
@@ -183,7 +183,7 @@ def _is_nowhere() -> bool:
 
 def _failed(error: Exception, arguments: list[str], *, as_json: bool) -> int:
     from readback.canon.fault import ReadbackError
-    from readback.commands import failures
+    from readback.cli import failures
     from readback.domain.errors import UsageError
 
     if isinstance(error, FileNotFoundError) and _is_nowhere():
@@ -198,7 +198,7 @@ def _failed(error: Exception, arguments: list[str], *, as_json: bool) -> int:
 
 
 def _interrupted() -> int:
-    from readback.commands.terminal import note
+    from readback.cli.terminal import note
 
     note("Interrupted. What was recorded stays; `readback resume` goes on with it.")
     return 3
@@ -231,8 +231,8 @@ SILENT: Final = frozenset({"hook", "mcp", "doctor"})
 
 def say_if_unrelated() -> None:
     """A line on stderr where another project's distribution stands where ours should."""
-    from readback.commands.distribution import unrelated
-    from readback.commands.terminal import note
+    from readback.cli.checks.distribution import unrelated
+    from readback.cli.terminal import note
 
     said = unrelated()
     if said:

@@ -8,7 +8,7 @@ from typing import Final
 
 import click
 
-from readback.commands import options
+from readback.cli import options
 from readback.domain.errors import SettingsError
 
 _BROUGHT_BY_EXTRA: Final = frozenset({"aiosmtpd", "pymap", "proxyprotocol", "pysasl"})
@@ -29,7 +29,7 @@ def demo(folder: Path | None, as_json: bool) -> int:
     every known way, and prints what the tools said, what is true, what a naive agent tells, and what Readback tells.
     """
     try:
-        run_demo = import_module("readback.commands.demo.main").run_demo
+        run_demo = import_module("readback.demo.main").run_demo
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in _BROUGHT_BY_EXTRA:
             raise
@@ -49,4 +49,4 @@ def bench(gateway: bool, as_json: bool) -> int:
 
     It works in a temporary folder and takes some minutes.
     """
-    return int(import_module("readback.commands.bench.main").run_bench(as_json, gateway))
+    return int(import_module("readback.bench.main").run_bench(as_json, gateway))

@@ -14,8 +14,8 @@ from typing import Final
 import click
 
 from readback.canon import Json, ReadbackError, json_value
-from readback.commands.terminal import note, print_json, safe
-from readback.domain.outcome import Outcome
+from readback.cli.terminal import note, print_json, safe
+from readback.domain.outcome.outcome import Outcome
 
 EXIT_USAGE: Final = 2
 EXIT_INTERNAL: Final = 5

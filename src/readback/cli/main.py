@@ -24,7 +24,7 @@ def main() -> NoReturn:
         code = _hook(sys.argv[2:])
         if code is not None:
             os._exit(code)
-    from readback.commands.cli import main as whole
+    from readback.cli.cli import main as whole
 
     sys.exit(whole())
 
@@ -37,7 +37,7 @@ def _hook(arguments: list[str]) -> int | None:
             reconfigure(errors="backslashreplace")
     if arguments[:1] == ["pre"]:
         _hold_back_in_time()
-    from readback.commands.hooking import plain
+    from readback.cli.agents.hook_command import plain
 
     code = plain(arguments)
     with contextlib.suppress(OSError, ValueError):  # nobody reads it any more; an answer was flushed before its code

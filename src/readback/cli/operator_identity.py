@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 import click
 
-from readback.commands.asking import terminal
+from readback.cli.prompt import terminal
+from readback.client.approving import ApproverKey
 from readback.domain.errors import UsageError
-from readback.sdk.approving import ApproverKey
 
 YES = "yes"
 F = TypeVar("F", bound=Callable[..., Any])

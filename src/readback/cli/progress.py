@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from readback.commands.terminal import console
+from readback.cli.terminal import console
 
 PROGRESS_EVERY = 500
 """Shown once so many more are done, however many of them at a time."""

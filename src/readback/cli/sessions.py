@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 from readback import bootstrap
 from readback.canon import ReadbackError
-from readback.commands.terminal import note, safe
+from readback.cli.terminal import note, safe
+from readback.client.recovery_table import table_in_force
+from readback.client.session import Session
 from readback.config import LOCAL_FILE, USER_FILE, Settings, is_contract_file, shown, user_folder
 from readback.domain.errors import UsageError
-from readback.sdk.session import Session
-from readback.sdk.tables import table_in_force
 
 if TYPE_CHECKING:
+    from readback.client.authoring.action import ActionDefinition
+    from readback.client.files import FileAction
     from readback.contracts.registry import Registry
-    from readback.sdk.action import ActionDefinition
-    from readback.sdk.files import FileAction
 
 
 def settings_of(
@@ -113,12 +113,12 @@ def load_contracts(settings: Settings, *, needed: bool) -> Registry | None:
     files = [name for name in settings.contracts if is_contract_file(name)]
     modules = [name for name in settings.contracts if name not in files]
     if modules:
-        from readback.commands.contract_modules import allow_modules
+        from readback.cli.contract_modules import allow_modules
 
         allow_modules(str(Path.cwd()), modules)
     registry = registry_of(modules) if modules else Registry()
     if files:
-        from readback.sdk.files import contract_files
+        from readback.client.files import contract_files
 
         for found in contract_files(*files, pins=dict(settings.contract_pins)).values():
             registry.add(found)
@@ -128,8 +128,8 @@ def load_contracts(settings: Settings, *, needed: bool) -> Registry | None:
 
 def action_named(registry: Registry, name: str) -> ActionDefinition[Any] | FileAction:
     """The action with this contract name. Raises NotFoundError."""
-    from readback.sdk.action import ActionDefinition
-    from readback.sdk.files import FileAction
+    from readback.client.authoring.action import ActionDefinition
+    from readback.client.files import FileAction
 
     found = registry.get(name)
     if not isinstance(found, ActionDefinition | FileAction):

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from readback.canon import Json, json_text
-from readback.domain.observation_signs import PLAIN_NAME
+from readback.domain.verification.observation_signs import PLAIN_NAME
 
 if TYPE_CHECKING:
     from rich.console import Console

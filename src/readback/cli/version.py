@@ -9,9 +9,9 @@ from importlib.metadata import version as installed
 import click
 
 from readback import __version__, bootstrap
-from readback.commands import options
-from readback.commands.terminal import print_json
-from readback.domain.outcome import OUTCOME_FORMAT
+from readback.cli import options
+from readback.cli.terminal import print_json
+from readback.domain.outcome.outcome import OUTCOME_FORMAT
 from readback.domain.recovery.table import DEFAULT_TABLE
 
 

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from readback.bootstrap import approver_key, create_approver_key, verify_signature
-from readback.domain.approval.binding import ApprovalToken, Approver, Decision, Policy
-from readback.lifecycle.approve import Approvals
-from readback.lifecycle.engine import Engine
-from readback.lifecycle.people import countersign
-from readback.lifecycle.people.countersign import ApprovalRequest
-from readback.lifecycle.steps import Answer, Step
+from readback.domain.contract.approval import ApprovalToken, Approver, Decision, Policy
+from readback.engine.effects import Answer, Step
+from readback.engine.engine import Engine
+from readback.engine.people import approvals
+from readback.engine.people.approvals import ApprovalRequest
+from readback.engine.stages.approve import Approvals
 
 if TYPE_CHECKING:
     from readback.ports.signer import Signer
@@ -68,16 +68,16 @@ def approvals_of(approvers: Iterable[Approver], break_glass: str = "") -> Approv
 
 def requested(engine: Engine, action_id: str, tenant: str) -> Generator[Step, Answer, ApprovalRequest]:
     """What an action waits to be approved for."""
-    return countersign.requested(action_id, tenant, engine.approvals)
+    return approvals.requested(action_id, tenant, engine.approvals)
 
 
 def decide(
     engine: Engine, action_id: str, tenant: str, token: TokenLike, decision: Decision
 ) -> Generator[Step, Answer, None]:
     """Records a token. Raises ApprovalError for one that does not count."""
-    return countersign.record(action_id, tenant, token, engine.approvals, decision)
+    return approvals.record(action_id, tenant, token, engine.approvals, decision)
 
 
 def renew(engine: Engine, action_id: str, tenant: str) -> Generator[Step, Answer, None]:
     """Asks anew, where it was asked for under another list of approvers than the one here."""
-    return countersign.renew(action_id, tenant, engine.approvals, engine.table)
+    return approvals.renew(action_id, tenant, engine.approvals, engine.table)

@@ -8,38 +8,39 @@ from datetime import datetime
 from types import TracebackType
 from typing import TypeVar
 
-from readback.domain.approval.binding import Approver, Decision
+from readback.client import approving, validation
+from readback.client.approving import ApprovalRequest, TokenLike
+from readback.client.operations import claiming, erasing, grounding, reviewing, submitting
+from readback.client.operations.believing import choose
+from readback.client.operations.claiming import Upon
+from readback.client.operations.worker import Worker, worker_for
+from readback.client.proposal import Definition, Proposal
+from readback.client.raised import catching, with_exception
+from readback.client.recovery_table import TableLike
+from readback.client.sealing import SealLike
+from readback.client.session import Session
+from readback.client.step import SagaStep
+from readback.domain.action.claim import Claim, ClaimStatus
+from readback.domain.action.erasure import Erased
 from readback.domain.belief.run import Belief, believe
-from readback.domain.claim import Claim, ClaimStatus
-from readback.domain.erasure import Erased
+from readback.domain.contract.approval import Approver, Decision
+from readback.domain.contract.limits import TenantLimits
 from readback.domain.errors import NotFoundError, ReadbackError, StoreCorruptError, StoreError, UnknownOutcomeError
 from readback.domain.grounding.report import ReportCheck, judge
-from readback.domain.limits import TenantLimits
-from readback.domain.outcome import Outcome
-from readback.domain.packet import ReviewPacket
+from readback.domain.outcome.outcome import Outcome
+from readback.domain.people.review_case import ReviewPacket
+from readback.domain.records.subscriber import Subscriber
 from readback.domain.saga.outcome import SagaOutcome
-from readback.domain.subscriber import Subscriber
-from readback.lifecycle import attend
-from readback.lifecycle.people import claims as claim_person
-from readback.lifecycle.people import review
-from readback.lifecycle.saga import attend as saga_attend
-from readback.lifecycle.steps import Answer, Step
+from readback.drivers.driver_async import AsyncDriver
+from readback.drivers.interpreter import Parked
+from readback.engine import coordinator
+from readback.engine.effects import Answer, Step
+from readback.engine.people import claims as claim_person
+from readback.engine.people import review
+from readback.engine.saga import attend as saga_attend
 from readback.ports.runtime import Runtime
 from readback.ports.signer import Signer
-from readback.ports.store import Freeze, Incident, LedgerStore
-from readback.sdk import approving, claiming, erasing, grounding, handed, reviewing, submitting
-from readback.sdk.approving import ApprovalRequest, TokenLike
-from readback.sdk.believing import choose
-from readback.sdk.claiming import Upon
-from readback.sdk.driver_async import AsyncDriver
-from readback.sdk.driver_steps import Parked
-from readback.sdk.proposal import Definition, Proposal
-from readback.sdk.raised import catching, with_exception
-from readback.sdk.sealing import SealLike
-from readback.sdk.session import Session
-from readback.sdk.step import SagaStep
-from readback.sdk.tables import TableLike
-from readback.sdk.worker import Worker, worker_for
+from readback.ports.storage.store import Freeze, Incident, LedgerStore
 
 T = TypeVar("T")
 OF_ONE_ACTION = (StoreCorruptError,)
@@ -50,7 +51,7 @@ class AsyncReadback:
     """An opened ledger, and the only way to act, on one event loop. Use it as an async context manager."""
 
     def __init__(self, session: Session) -> None:
-        self._session = handed.opened(session)
+        self._session = validation.opened(session)
         self._driver = AsyncDriver(session.store, session.runtime, session.courier)
         self._worker: Worker | None = None
 
@@ -137,10 +138,10 @@ class AsyncReadback:
         cannot be run, StoreError where the attempt could not be made durable (nothing was done), UnknownOutcomeError
         where its end could not.
         """
-        s, ticket = self._session, attend.Ticket()
+        s, ticket = self._session, coordinator.Ticket()
         until_us = s.give_up_us(wait)
         request = s.request(proposal, operation, intended, step, () if upon == () else claiming.upon_ids(s, upon))
-        work = attend.begin(s.engine, request, s.scope_of(run), s.plan_of, ticket)
+        work = coordinator.begin(s.engine, request, s.scope_of(run), s.plan_of, ticket)
         return await self._told(work, ticket, until_us, in_turn=not request.plan.hands.execute.is_async)
 
     async def submit(
@@ -179,7 +180,7 @@ class AsyncReadback:
         Raises SagaError with all faults of the definition at once, before anything acts; PayloadConflictError for
         another saga under the same operation; StoreError and UnknownOutcomeError as `run` does.
         """
-        s, ticket = self._session, attend.Ticket()
+        s, ticket = self._session, coordinator.Ticket()
         until_us = s.give_up_us(wait)
         request = s.saga_request(steps, name, operation)
         told = await self._told(saga_attend.begin(s.engine, request, s.scope, s.plan_of, ticket), ticket, until_us)
@@ -196,7 +197,7 @@ class AsyncReadback:
     async def wait(self, action_id: str, wait: float | None = None) -> Outcome:
         """The outcome of an action, waiting up to `wait` seconds for it to settle; goes on with it where it is due."""
         s = self._session
-        ticket = attend.Ticket(s.action_id(action_id))
+        ticket = coordinator.Ticket(s.action_id(action_id))
         return await self._told(s.stay(ticket.action_id), ticket, s.give_up_us(wait))
 
     async def get(self, action_id: str) -> Outcome:
@@ -476,7 +477,7 @@ class AsyncReadback:
         return [await self.get(stored.projection.action_id) for stored in page]
 
     async def _told(
-        self, work: attend.Telling, ticket: attend.Ticket, until_us: int | None, *, in_turn: bool = False
+        self, work: coordinator.Telling, ticket: coordinator.Ticket, until_us: int | None, *, in_turn: bool = False
     ) -> Outcome:
         drive = self._driver.drive_in_turn if in_turn else self._driver.drive
         with catching() as caught:

@@ -7,38 +7,39 @@ from datetime import datetime
 from types import TracebackType
 from typing import TypeVar
 
-from readback.domain.approval.binding import Approver, Decision
+from readback.client import approving, validation
+from readback.client.approving import ApprovalRequest, TokenLike
+from readback.client.operations import claiming, erasing, grounding, reviewing, submitting
+from readback.client.operations.believing import choose
+from readback.client.operations.claiming import Upon
+from readback.client.operations.worker import Worker, worker_for
+from readback.client.proposal import Definition, Proposal
+from readback.client.raised import catching, with_exception
+from readback.client.recovery_table import TableLike
+from readback.client.sealing import SealLike
+from readback.client.session import Session
+from readback.client.step import SagaStep
+from readback.domain.action.claim import Claim, ClaimStatus
+from readback.domain.action.erasure import Erased
 from readback.domain.belief.run import Belief, believe
-from readback.domain.claim import Claim, ClaimStatus
-from readback.domain.erasure import Erased
+from readback.domain.contract.approval import Approver, Decision
+from readback.domain.contract.limits import TenantLimits
 from readback.domain.errors import NotFoundError, ReadbackError, StoreCorruptError, StoreError, UnknownOutcomeError
 from readback.domain.grounding.report import ReportCheck, judge
-from readback.domain.limits import TenantLimits
-from readback.domain.outcome import Outcome
-from readback.domain.packet import ReviewPacket
+from readback.domain.outcome.outcome import Outcome
+from readback.domain.people.review_case import ReviewPacket
+from readback.domain.records.subscriber import Subscriber
 from readback.domain.saga.outcome import SagaOutcome
-from readback.domain.subscriber import Subscriber
-from readback.lifecycle import attend
-from readback.lifecycle.people import claims as claim_person
-from readback.lifecycle.people import review
-from readback.lifecycle.saga import attend as saga_attend
-from readback.lifecycle.steps import Answer, Step
+from readback.drivers.driver_sync import SyncDriver
+from readback.drivers.interpreter import Parked
+from readback.engine import coordinator
+from readback.engine.effects import Answer, Step
+from readback.engine.people import claims as claim_person
+from readback.engine.people import review
+from readback.engine.saga import attend as saga_attend
 from readback.ports.runtime import Runtime
 from readback.ports.signer import Signer
-from readback.ports.store import Freeze, Incident, LedgerStore
-from readback.sdk import approving, claiming, erasing, grounding, handed, reviewing, submitting
-from readback.sdk.approving import ApprovalRequest, TokenLike
-from readback.sdk.believing import choose
-from readback.sdk.claiming import Upon
-from readback.sdk.driver_steps import Parked
-from readback.sdk.driver_sync import SyncDriver
-from readback.sdk.proposal import Definition, Proposal
-from readback.sdk.raised import catching, with_exception
-from readback.sdk.sealing import SealLike
-from readback.sdk.session import Session
-from readback.sdk.step import SagaStep
-from readback.sdk.tables import TableLike
-from readback.sdk.worker import Worker, worker_for
+from readback.ports.storage.store import Freeze, Incident, LedgerStore
 
 T = TypeVar("T")
 OF_ONE_ACTION = (StoreCorruptError,)
@@ -49,7 +50,7 @@ class Readback:
     """An opened ledger, and the only way to act. Use it as a context manager."""
 
     def __init__(self, session: Session) -> None:
-        self._session = handed.opened(session)
+        self._session = validation.opened(session)
         self._driver = SyncDriver(session.store, session.runtime, session.courier)
         self._worker: Worker | None = None
 
@@ -139,10 +140,10 @@ class Readback:
         cannot be run, StoreError where the attempt could not be made durable (nothing was done), UnknownOutcomeError
         where its end could not.
         """
-        s, ticket = self._session, attend.Ticket()
+        s, ticket = self._session, coordinator.Ticket()
         until_us = s.give_up_us(wait)
         request = s.request(proposal, operation, intended, step, () if upon == () else claiming.upon_ids(s, upon))
-        return self._told(attend.begin(s.engine, request, s.scope_of(run), s.plan_of, ticket), ticket, until_us)
+        return self._told(coordinator.begin(s.engine, request, s.scope_of(run), s.plan_of, ticket), ticket, until_us)
 
     def submit(
         self,
@@ -180,7 +181,7 @@ class Readback:
         Raises SagaError with all faults of the definition at once, before anything acts; PayloadConflictError for
         another saga under the same operation; StoreError and UnknownOutcomeError as `run` does.
         """
-        s, ticket = self._session, attend.Ticket()
+        s, ticket = self._session, coordinator.Ticket()
         until_us = s.give_up_us(wait)
         request = s.saga_request(steps, name, operation)
         told = self._told(saga_attend.begin(s.engine, request, s.scope, s.plan_of, ticket), ticket, until_us)
@@ -197,7 +198,7 @@ class Readback:
     def wait(self, action_id: str, wait: float | None = None) -> Outcome:
         """The outcome of an action, waiting up to `wait` seconds for it to settle; goes on with it where it is due."""
         s = self._session
-        ticket = attend.Ticket(s.action_id(action_id))
+        ticket = coordinator.Ticket(s.action_id(action_id))
         return self._told(s.stay(ticket.action_id), ticket, s.give_up_us(wait))
 
     def get(self, action_id: str) -> Outcome:
@@ -478,7 +479,7 @@ class Readback:
         page = self._session.page(state, contract, run, "", limit)
         return [self.get(stored.projection.action_id) for stored in page]
 
-    def _told(self, work: attend.Telling, ticket: attend.Ticket, until_us: int | None) -> Outcome:
+    def _told(self, work: coordinator.Telling, ticket: coordinator.Ticket, until_us: int | None) -> Outcome:
         with catching() as caught:
             told = self._driven(work, until_us)
         if isinstance(told, Parked):

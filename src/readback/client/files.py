@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 import readback.bootstrap as bootstrap
 from readback.canon import Json
-from readback.contracts.arguments import ArgumentSchema
+from readback.client.proposal import Proposal
 from readback.contracts.files.assembly import Loaded, load_files
 from readback.contracts.files.contract import FileContract
-from readback.contracts.files.tools import Toolbox
+from readback.contracts.files.tools.listing import Toolbox
+from readback.contracts.functions.arguments import ArgumentSchema
 from readback.contracts.problems import did_you_mean
-from readback.contracts.twins import Twin
-from readback.domain.contract import Contract
+from readback.contracts.sandbox_actions import Twin
+from readback.domain.contract.contract import Contract
 from readback.domain.errors import ArgumentError, NotFoundError, TemplateError, UsageError
-from readback.lifecycle.plan import Plan
-from readback.sdk.fittings import BuiltInFittings
-from readback.sdk.proposal import Proposal
+from readback.engine.compiled_contract import Plan
+from readback.systems.configured.factory import BuiltInFittings
 
 if TYPE_CHECKING:
-    from readback.ports.fittings import Fittings
-    from readback.sdk.evaluation import Evaluated
+    from readback.client.authoring.evaluation import Evaluated
+    from readback.ports.system_factory import Fittings
 
 
 class FileAction:
@@ -95,7 +95,7 @@ class FileAction:
 
     def evaluate(self, *, requested: Mapping[str, object], **states: Any) -> Evaluated:
         """Judges given states, as a unit test has them; see `ActionDefinition.evaluate`."""
-        from readback.sdk.evaluation import judge
+        from readback.client.authoring.evaluation import judge
 
         return judge(self.plan, {"requested": requested, **states})
 

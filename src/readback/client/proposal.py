@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 from readback.canon import Json, UnsupportedValueError, ValueTooLargeError, json_value
 from readback.domain.errors import ArgumentError, HonestyError, OversizeError, ProposalError, UsageError
 from readback.domain.saga.fold import Reference
-from readback.lifecycle.given import own_arguments, own_json
-from readback.lifecycle.plan import Plan, Request
+from readback.engine.compiled_contract import Plan, Request
+from readback.engine.values.argument_copies import own_arguments, own_json
 
 if TYPE_CHECKING:
-    from readback.domain.outcome import Outcome
-    from readback.sdk.step import SagaStep
+    from readback.client.step import SagaStep
+    from readback.domain.outcome.outcome import Outcome
 
 
 class UnusedProposalWarning(RuntimeWarning):
@@ -133,7 +133,7 @@ class Proposal:
 
         `pivot`: the point of no return. Raises ProposalError.
         """
-        from readback.sdk.step import SagaStep, names_of
+        from readback.client.step import SagaStep, names_of
 
         return SagaStep(self, name, names_of(after), bool(pivot))
 
@@ -219,7 +219,7 @@ class Proposal:
 
 
 def _client_in_use(*, is_async: bool) -> object:
-    from readback.sdk.in_use import client_in_use
+    from readback.client.in_use import client_in_use
 
     client = client_in_use()
     if inspect.iscoroutinefunction(getattr(type(client), "run", None)) is not is_async:

@@ -12,10 +12,10 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import Final, cast
 
-from readback.contracts.calling import Look
-from readback.contracts.hands import Reader
+from readback.contracts.functions.callables import Reader
+from readback.contracts.functions.calling import Look
 from readback.domain.context import Context
-from readback.domain.outcome import Outcome
+from readback.domain.outcome.outcome import Outcome
 
 LOGGER: Final = "readback"
 _CAUGHT: ContextVar[dict[str, Exception] | None] = ContextVar("readback_caught", default=None)

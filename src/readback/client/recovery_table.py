@@ -35,6 +35,6 @@ def table_in_force(given: TableLike | None, settings: Settings) -> RecoveryTable
         return given
     if not settings.recovery_table:
         return DEFAULT_TABLE
-    from readback.contracts.recovery_tables import load_table  # most processes bring no table
+    from readback.contracts.documents.recovery_tables import load_table  # most processes bring no table
 
     return load_table(settings.recovery_table, pin=settings.table_pin)

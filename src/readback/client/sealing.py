@@ -20,18 +20,18 @@ from readback.bootstrap import (
 )
 from readback.canon.frozen import dataclass
 from readback.config import Settings
-from readback.domain.cadence import SEAL_DEFAULT, Cadence, cadence_of
 from readback.domain.errors import SettingsError
-from readback.domain.outcome import Outcome
+from readback.domain.outcome.outcome import Outcome
+from readback.domain.records.seal_schedule import SEAL_DEFAULT, Cadence, cadence_of
 from readback.domain.verdict import Level
 from readback.ports.runtime import Runtime
-from readback.ports.store import LedgerStore
+from readback.ports.storage.store import LedgerStore
 
 if TYPE_CHECKING:  # most ledgers that are opened for a moment are not sealed by who opens them
-    from readback.lifecycle.evidence.attest import Authority
+    from readback.audit.evidence.attest import Authority
+    from readback.background.sealer import Sealer
     from readback.ports.anchor import Anchor
     from readback.ports.signer import LogSigner
-    from readback.sdk.sealer import Sealer
 
 SealLike: TypeAlias = bool | Mapping[str, object] | None
 """False: never; True: a key has to be there; None: as settings say; a mapping: as their `[seal]`, with `key_file`."""
@@ -59,8 +59,8 @@ class Terms:
         """What seals this ledger; None where nothing is to."""
         if self.signer is None or self.authority is None or self.cadence.off:
             return None
-        from readback.sdk.anchoring import Anchoring
-        from readback.sdk.sealer import Sealer
+        from readback.background.anchoring import Anchoring
+        from readback.background.sealer import Sealer
 
         anchoring = Anchoring(store, runtime, self.authority, self.anchors) if self.anchors else None
         if not self.key_file:
@@ -99,18 +99,18 @@ def terms_of(settings: Settings, given: SealLike = None) -> Terms:
 
 
 def _authority_of(log_keys: Sequence[str]) -> Authority:
-    from readback.ledger.note import parse_key
-    from readback.lifecycle.evidence.attest import Authority
+    from readback.audit.evidence.attest import Authority
+    from readback.log.note import parse_key
 
     former = tuple(parse_key(each) for each in log_keys)
     return Authority(former[0], verify_signature, former[1:])
 
 
 def _authority(signer: LogSigner, key_file: str, log_keys: Sequence[str]) -> Authority:
-    from readback.ledger.note import parse_key
-    from readback.ledger.rotation import ROTATIONS_MAX_BYTES
-    from readback.lifecycle.evidence.attest import key_of
-    from readback.lifecycle.keeping.rotate import following
+    from readback.audit.evidence.attest import key_of
+    from readback.audit.maintenance.rotate import following
+    from readback.log.note import parse_key
+    from readback.log.rotation import ROTATIONS_MAX_BYTES
 
     rotations = kept_file(rotations_of(Path(key_file)), ROTATIONS_MAX_BYTES)
     return following(key_of(signer), verify_signature, rotations, [parse_key(each) for each in log_keys])
@@ -120,7 +120,7 @@ def confirmed(outcome: Outcome, store: LedgerStore, authority: Authority | None)
     """The outcome with level 4 where that is shown; else as it is. Sagas are left alone: their steps have levels."""
     if authority is None or outcome.level is not Level.RECONCILED or not outcome.verified:
         return outcome
-    from readback.lifecycle.sealing.confirm import is_confirmed
+    from readback.audit.sealing.confirm import is_confirmed
 
     if not is_confirmed(store, outcome.id, authority):
         return outcome

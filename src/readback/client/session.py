@@ -11,6 +11,7 @@ from math import inf
 from typing import TYPE_CHECKING, Final, TypeAlias
 from unicodedata import category
 
+from readback.background.dispatcher import Courier
 from readback.bootstrap import fallback
 from readback.bootstrap import runtime as system_runtime
 from readback.bootstrap import settings as read_settings
@@ -18,8 +19,16 @@ from readback.bootstrap import store as open_store
 from readback.canon import Json, json_value
 from readback.canon.frozen import dataclass
 from readback.canon.limits import ID_MAX_BYTES
-from readback.domain.action import Action
-from readback.domain.approval.binding import Approver
+from readback.canon.stderr import say_aloud
+from readback.client import validation
+from readback.client.approving import approvals_of
+from readback.client.proposal import Definition, Proposal
+from readback.client.recovery_table import TableLike, path_of, table_in_force
+from readback.client.sealing import NOT_SEALED, SealLike, Terms, confirmed, terms_of
+from readback.client.subscriptions import NOBODY, Telling, telling_of
+from readback.domain.action.action import Action
+from readback.domain.contract.approval import Approver
+from readback.domain.contract.limits import TenantLimits, in_force
 from readback.domain.errors import (
     InputError,
     NotFoundError,
@@ -32,34 +41,25 @@ from readback.domain.errors import (
     UsageError,
 )
 from readback.domain.idempotency import former_operation, key_hash
-from readback.domain.limits import TenantLimits, in_force
-from readback.domain.outcome import Outcome
+from readback.domain.outcome.outcome import Outcome
+from readback.domain.records.subscriber import Subscriber
 from readback.domain.saga.fold import KIND
-from readback.domain.subscriber import Subscriber
-from readback.lifecycle import attend
-from readback.lifecycle.engine import Engine
-from readback.lifecycle.plan import Plan, Request, Scope
-from readback.lifecycle.resume import fold
-from readback.lifecycle.saga_run import fold_saga
-from readback.lifecycle.steps import Answer, Step
-from readback.ports.known import Known
+from readback.drivers.ledger_time import in_ledger_time
+from readback.engine import coordinator
+from readback.engine.compiled_contract import Plan, Request, Scope
+from readback.engine.effects import Answer, Step
+from readback.engine.engine import Engine
+from readback.engine.resume import fold
+from readback.engine.saga_run import fold_saga
 from readback.ports.runtime import Runtime
-from readback.ports.store import ActionFilter, LedgerStore, Projection, StoredProjection
-from readback.sdk import handed
-from readback.sdk.aloud import say_aloud
-from readback.sdk.approving import approvals_of
-from readback.sdk.courier import Courier
-from readback.sdk.ledger_time import in_ledger_time
-from readback.sdk.proposal import Definition, Proposal
-from readback.sdk.sealing import NOT_SEALED, SealLike, Terms, confirmed, terms_of
-from readback.sdk.subscribing import NOBODY, Telling, telling_of
-from readback.sdk.tables import TableLike, path_of, table_in_force
+from readback.ports.storage.contract_filter import Known
+from readback.ports.storage.store import ActionFilter, LedgerStore, Projection, StoredProjection
 
 if TYPE_CHECKING:  # sagas, seals and places are had where they are used: a hook opens a session for a moment
-    from readback.lifecycle.saga.begin import SagaRequest
-    from readback.sdk.sealer import Sealer
-    from readback.sdk.sequencer import Sequencer
-    from readback.sdk.step import SagaStep
+    from readback.background.sealer import Sealer
+    from readback.background.sequencer import Sequencer
+    from readback.client.step import SagaStep
+    from readback.engine.saga.begin import SagaRequest
 
 US: Final = 1_000_000
 DUE_PAGE: Final = 256
@@ -103,7 +103,7 @@ class Session:
         self.courier.sequencer = self.sequencer
 
     def _sequencer(self) -> Sequencer:
-        from readback.sdk.sequencer import Sequencer
+        from readback.background.sequencer import Sequencer
 
         return Sequencer(self.store, self._grown, self.courier.wake)
 
@@ -137,7 +137,7 @@ class Session:
         seal: SealLike = None,
         tells: bool = True,
     ) -> Session:
-        url = handed.address(url)
+        url = validation.address(url)
         settings = read_settings(url=url, tenant=tenant, principal=principal, recovery_table=path_of(recovery_table))
         check_id("tenant", settings.tenant, UnknownTenantError)
         check_id("principal", settings.principal, UnknownPrincipalError)
@@ -145,7 +145,7 @@ class Session:
         for name, value in {**named, "parent_span": parent_span, "break_glass": break_glass}.items():
             check_id(name, value, UsageError, may_be_empty=True)
         held = settings.scopes if scopes is None else scopes_of(scopes)
-        spending = handed.spending(budget)
+        spending = validation.spending(budget)
         scope = Scope(
             settings.tenant,
             settings.principal,
@@ -159,9 +159,9 @@ class Session:
             parent_span,
             held,
         )
-        plans = handed.plans_of(actions)
-        people = approvals_of(settings.approvers if approvers is None else handed.people(approvers), break_glass)
-        own = in_force(settings.limits, handed.at_most(limits))
+        plans = validation.plans_of(actions)
+        people = approvals_of(settings.approvers if approvers is None else validation.people(approvers), break_glass)
+        own = in_force(settings.limits, validation.at_most(limits))
         engine = Engine(table_in_force(recovery_table, settings), people, limits=own)
         # What can be refused is refused before anything is opened, so that nothing is left open.
         used = runtime if runtime is not None else system_runtime()
@@ -263,11 +263,11 @@ class Session:
 
     def saga_request(self, steps: Iterable[SagaStep], name: str, operation: str | None) -> SagaRequest:
         """The steps as a saga that can be begun. Each proposal can be run once."""
-        from readback.lifecycle.saga.begin import SagaRequest
-        from readback.sdk.step import SagaStep
+        from readback.client.step import SagaStep
+        from readback.engine.saga.begin import SagaRequest
 
         self.check_open()
-        given = handed.listed(steps)
+        given = validation.listed(steps)
         if not all(isinstance(step, SagaStep) for step in given):
             raise ProposalError("saga takes steps.", remedy="Make one of each proposal with `.as_step(name)`.")
         check_id("name", name, ProposalError)
@@ -289,7 +289,7 @@ class Session:
         """Whether everything that it takes to go on with this action or saga is loaded here."""
         if projection.kind != KIND:
             return projection.contract in self.plans
-        from readback.lifecycle.saga import attend as saga_attend
+        from readback.engine.saga import attend as saga_attend
 
         found = fold_saga(self.store.events(projection.action_id))
         return found is not None and saga_attend.missing(found, self.plan_of) is None
@@ -307,14 +307,14 @@ class Session:
         """
         stored = stored or self.store.projection(action_id)
         if stored is not None and not self._is_due(stored.projection):
-            return attend.nothing()
+            return coordinator.nothing()
         if stored is not None and (stored.projection.kind == KIND or stored.projection.saga):
-            from readback.lifecycle.saga import attend as saga_attend
+            from readback.engine.saga import attend as saga_attend
 
             if stored.projection.kind == KIND:
                 return saga_attend.advance(self.engine, action_id, tenant, self.plan_of)
             return saga_attend.advance_step(self.engine, action_id, stored.projection.saga, tenant, self.plan_of)
-        return attend.advance(self.engine, action_id, tenant, self.plan_of)
+        return coordinator.advance(self.engine, action_id, tenant, self.plan_of)
 
     def _is_due(self, projection: Projection) -> bool:
         return projection.due_us is not None and projection.due_us <= self.runtime.now_us()
@@ -322,10 +322,10 @@ class Session:
     def stay(self, action_id: str) -> Generator[Step, Answer, Outcome]:
         """Until it is settled."""
         if self.is_saga(action_id):
-            from readback.lifecycle.saga import attend as saga_attend
+            from readback.engine.saga import attend as saga_attend
 
             return saga_attend.stay(self.engine, action_id, self.scope.tenant, self.plan_of)
-        return attend.stay(self.engine, action_id, self.scope.tenant, self.plan_of)
+        return coordinator.stay(self.engine, action_id, self.scope.tenant, self.plan_of)
 
     def look(
         self, action_id: str, *, replayed: bool = False, tenant: str | None = None
@@ -334,21 +334,21 @@ class Session:
         whose = self.scope.tenant if tenant is None else tenant
         outcome: Outcome
         if self.is_saga(action_id):
-            from readback.lifecycle.saga import attend as saga_attend
+            from readback.engine.saga import attend as saga_attend
 
             outcome = yield from saga_attend.look(action_id, whose, replayed=replayed)
         else:
-            outcome = yield from attend.look(action_id, whose, replayed=replayed)
+            outcome = yield from coordinator.look(action_id, whose, replayed=replayed)
         authority = self.sealer.authority if self.sealer is not None else self.sealing.authority
         return confirmed(outcome, self.store, authority)
 
     def stop(self, action_id: str) -> Generator[Step, Answer, None]:
         """Asks for it to be stopped."""
         if self.is_saga(action_id):
-            from readback.lifecycle.saga import attend as saga_attend
+            from readback.engine.saga import attend as saga_attend
 
             return saga_attend.cancel(self.engine, action_id, self.scope.tenant, self.plan_of)
-        return attend.cancel(self.engine, action_id, self.scope.tenant, self.plan_of)
+        return coordinator.cancel(self.engine, action_id, self.scope.tenant, self.plan_of)
 
     def check_open(self) -> None:
         if self.closed:
@@ -366,7 +366,7 @@ class Session:
     def action_id(self, id_or_stamp: str) -> str:
         """The id of an action of this tenant, by its id or its stamp."""
         self.check_open()
-        handed.named("an action", id_or_stamp)
+        validation.named("an action", id_or_stamp)
         stored = self.store.projection(id_or_stamp)
         if stored is not None and stored.projection.tenant == self.scope.tenant:
             return id_or_stamp
@@ -404,7 +404,7 @@ class Session:
     def each_due(self, limit: int = DUE_PAGE) -> Iterator[str]:
         """Up to `limit` of them whose contract is known here, each once; the others are left to those who know them."""
         seen: set[str] = set()
-        left = most = handed.count("limit", limit)
+        left = most = validation.count("limit", limit)
 
         def known(store: LedgerStore, now_us: int, limit: int) -> list[str]:
             return store.due(now_us, limit, self.scope.tenant, self.known(now_us))
@@ -431,11 +431,11 @@ class Session:
         self.check_open()
         wanted = ActionFilter(
             self.scope.tenant,
-            handed.state_named(state),
-            handed.sought("contract", contract),
-            handed.sought("run", run),
+            validation.state_named(state),
+            validation.sought("contract", contract),
+            validation.sought("run", run),
             before_id,
-            handed.count("limit", limit),
+            validation.count("limit", limit),
         )
         return self.store.page(wanted)
 

@@ -12,8 +12,8 @@ from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.domain.errors import HonestyError, ProposalError
 from readback.domain.saga.fold import Reference
-from readback.lifecycle.plan import Plan
-from readback.lifecycle.saga.begin import StepRequest
+from readback.engine.compiled_contract import Plan
+from readback.engine.saga.begin import StepRequest
 
 
 class Planned(Protocol):

@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
+from readback.background.dispatcher import Courier, deliveries_of
 from readback.bootstrap import Settings
 from readback.bootstrap import operator_sink as file_beside
 from readback.bootstrap import sink as sink_of
 from readback.canon.frozen import dataclass
-from readback.domain.subscriber import Subscriber, listed
+from readback.domain.records.subscriber import Subscriber, listed
 from readback.ports.runtime import Runtime
 from readback.ports.sink import Sink
-from readback.ports.store import LedgerStore
-from readback.sdk.courier import Courier, deliveries_of
+from readback.ports.storage.store import LedgerStore
 
 if TYPE_CHECKING:
-    from readback.sdk.sealer import Sealer
+    from readback.background.sealer import Sealer
 
 
 @dataclass(frozen=True, slots=True)

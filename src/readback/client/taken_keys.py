@@ -6,9 +6,9 @@ Used by the gateway and by delegations, which ask before they propose; the engin
 from __future__ import annotations
 
 from readback.domain.idempotency import former_operation, key_hash
-from readback.lifecycle.resume import fold
-from readback.lifecycle.submit import COMPOSING
-from readback.ports.store import KeyRecord, LedgerStore
+from readback.engine.resume import fold
+from readback.engine.stages.submit import COMPOSING
+from readback.ports.storage.store import KeyRecord, LedgerStore
 
 
 def key_of(store: LedgerStore, tenant: str, contract: str, operation: str) -> KeyRecord | None:

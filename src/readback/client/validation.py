@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 from readback.canon import Json, json_value
-from readback.domain.approval.binding import Approver
+from readback.client.proposal import Definition
+from readback.domain.contract.approval import Approver
+from readback.domain.contract.limits import TenantLimits
 from readback.domain.errors import SettingsError, UsageError
-from readback.domain.limits import TenantLimits
 from readback.domain.state import State
-from readback.lifecycle.plan import Plan
-from readback.sdk.proposal import Definition
+from readback.engine.compiled_contract import Plan
 
 T = TypeVar("T")
 STATES: Final = frozenset(each.value for each in State)

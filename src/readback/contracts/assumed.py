@@ -12,7 +12,7 @@ from typing import Final
 
 from readback.canon.frozen import dataclass
 from readback.contracts.problems import Problems
-from readback.domain.contract import NOT_OFFERED
+from readback.domain.contract.contract import NOT_OFFERED
 from readback.domain.errors import ContractFieldError
 from readback.domain.kind import Kind
 from readback.domain.side_effect import SideEffect, depth

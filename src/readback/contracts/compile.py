@@ -12,23 +12,23 @@ from enum import StrEnum
 from functools import partial
 from typing import TypeVar
 
-from readback.contracts import depths
-from readback.contracts.clauses import NOT_ASKED, NOT_YET, Clauses, mentioned, names_state
+from readback.contracts import verification_levels
+from readback.contracts.conditions_compiler import NOT_ASKED, NOT_YET, Clauses, mentioned, names_state
 from readback.contracts.durations import microseconds
-from readback.contracts.hands import Parts, Reader, accepts
+from readback.contracts.functions.callables import Parts, Reader, accepts
+from readback.contracts.functions.verifiers import INVARIANTS_KEY, Invariant, probes_alone, with_probes
 from readback.contracts.options import Options, read_options
 from readback.contracts.problems import Problems, did_you_mean
 from readback.contracts.templates import Template, compile_template
-from readback.contracts.verifiers import INVARIANTS_KEY, Invariant, probes_alone, with_probes
-from readback.domain.approval.binding import ApprovalTerms
-from readback.domain.contract import SECOND_US, Contract, Execution, Noop, ReaderTerms
+from readback.domain.contract.approval import ApprovalTerms
+from readback.domain.contract.contract import SECOND_US, Contract, Execution, Noop, ReaderTerms
+from readback.domain.contract.freezing import DEFAULT_SCOPES
 from readback.domain.errors import ContractError, ContractFieldError, EnvelopeProfileError, TemplateError
-from readback.domain.freezing import DEFAULT_SCOPES
 from readback.domain.idempotency import KEY_KEPT_US
 from readback.domain.kind import Kind
 from readback.domain.side_effect import Consistency, Independence, SideEffect, depth
-from readback.lifecycle.plan import Check, IdentityCheck, Plan
-from readback.ports.acting import Hand, Hands
+from readback.engine.compiled_contract import Check, IdentityCheck, Plan
+from readback.ports.handlers import Hand, Hands
 from readback.ports.predicates import Predicate, PredicateEngine
 
 READER_TIMEOUT_US = 10 * SECOND_US
@@ -60,7 +60,7 @@ def compile_contract(
     _check_arguments(read, readers, parts, problems)
     _check_class(read, terms, readers, parts, target, problems)
     asked = {each.postcondition.name: each.predicate.paths if each.predicate else () for each in ensure}
-    depths.check_watch(read, asked, frozenset(_hidden_everywhere(read.redact)), problems)
+    verification_levels.check_watch(read, asked, frozenset(_hidden_everywhere(read.redact)), problems)
     problems.raise_any(read.name or "unnamed")
     contract = _contract(read, parts, terms, identity, require, ensure, fails_when)
     midway = tuple(check.postcondition for check in intermediate)
@@ -195,7 +195,7 @@ def _searches(options: Options, parts: Parts, problems: Problems) -> tuple[Reade
     find = None if parts.find_as is None else _terms(parts.find_as, problems, "find")
     lookup = None if parts.lookup_as is None else _terms(parts.lookup_as, problems, "lookup")
     if options.side_effect is not None:
-        depths.check_searches(find, lookup, depth(options.side_effect), problems)
+        verification_levels.check_searches(find, lookup, depth(options.side_effect), problems)
     return find, lookup
 
 
@@ -243,19 +243,19 @@ def _check_class(
     problems: Problems,
 ) -> None:
     named = frozenset(path[1] for path in target.paths if path[0] in ("requested", "intended"))
-    depths.check_secrets(options, named, problems)
+    verification_levels.check_secrets(options, named, problems)
     if options.side_effect is None or options.kind is None:
         return
     row = depth(options.side_effect)
     stamping = frozenset(each.name for each in readers if each.attributes)
-    depths.check_readers(options, terms, row, problems, stamping)
-    depths.check_identity(options, row, problems)
+    verification_levels.check_readers(options, terms, row, problems, stamping)
+    verification_levels.check_identity(options, row, problems)
     attributed = parts.find is not None or parts.lookup is not None or any(r.attributes for r in readers)
-    depths.check_kind(options, attributed, problems)
-    depths.check_key(options, parts.keyless, problems)
+    verification_levels.check_kind(options, attributed, problems)
+    verification_levels.check_key(options, parts.keyless, problems)
     within = options.within_us or row.default_within_us
     times = {"within": within, "deadline": options.deadline_us or within}
-    depths.check_times(options, times, problems)
+    verification_levels.check_times(options, times, problems)
 
 
 def _contract(

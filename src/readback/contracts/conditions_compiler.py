@@ -10,10 +10,10 @@ from types import MappingProxyType
 from typing import Final
 
 from readback.canon.frozen import dataclass
-from readback.contracts.conditions import inspected
+from readback.contracts.functions.conditions import inspected
+from readback.contracts.functions.verifiers import Invariant
 from readback.contracts.problems import Problems, did_you_mean
-from readback.contracts.verifiers import Invariant
-from readback.domain.contract import IDENTITY_KEYS, NOT_OFFERED
+from readback.domain.contract.contract import IDENTITY_KEYS, NOT_OFFERED
 from readback.domain.errors import (
     ContractError,
     ContractFieldError,
@@ -22,7 +22,7 @@ from readback.domain.errors import (
 )
 from readback.domain.normal_form import NormalForm
 from readback.domain.predicate import Postcondition
-from readback.lifecycle.plan import Check, IdentityCheck
+from readback.engine.compiled_contract import Check, IdentityCheck
 from readback.ports.predicates import Predicate, PredicateEngine
 
 NO_ROOTS: Final = frozenset[str]()

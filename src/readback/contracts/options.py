@@ -15,16 +15,16 @@ from typing import Any, Final, TypeVar
 from readback.canon.frozen import dataclass
 from readback.canon.limits import ID_MAX_BYTES
 from readback.contracts.durations import microseconds
-from readback.contracts.hands import Reader
+from readback.contracts.functions.callables import Reader
 from readback.contracts.problems import Problems, did_you_mean
-from readback.domain.approval.binding import EXPIRES_DEFAULT_US, PEOPLE_MAX, ApprovalTerms
-from readback.domain.contract import NOT_OFFERED, POLLS_MAX, Noop
+from readback.domain.contract.approval import EXPIRES_DEFAULT_US, PEOPLE_MAX, ApprovalTerms
+from readback.domain.contract.contract import NOT_OFFERED, POLLS_MAX, Noop
+from readback.domain.contract.freezing import FreezeScope
+from readback.domain.contract.watch import EVERY_MIN_US, LOOKS_MAX, WatchTerms
 from readback.domain.errors import ContractFieldError
-from readback.domain.freezing import FreezeScope
 from readback.domain.kind import Kind
 from readback.domain.normal_form import NormalForm, form_of
 from readback.domain.side_effect import SideEffect
-from readback.domain.watch import EVERY_MIN_US, LOOKS_MAX, WatchTerms
 
 NAME_MAX_CHARS: Final = 128
 ENTRIES_MAX: Final = 64

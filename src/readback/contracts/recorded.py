@@ -11,22 +11,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final, NoReturn
 
+from readback.audit.replay.round import not_loaded
 from readback.canon import Json
-from readback.contracts.clauses import Clauses, fields_of, mentioned
+from readback.contracts.conditions_compiler import Clauses, fields_of, mentioned
 from readback.contracts.problems import Problems
-from readback.domain.approval.binding import ApprovalTerms
-from readback.domain.contract import Contract, Execution, Noop, ReaderTerms
+from readback.domain.contract.approval import ApprovalTerms
+from readback.domain.contract.contract import Contract, Execution, Noop, ReaderTerms
+from readback.domain.contract.freezing import FreezeScope
+from readback.domain.contract.watch import WatchTerms
 from readback.domain.errors import ExpressionError, InvariantError
 from readback.domain.errors.record import BundleError
-from readback.domain.freezing import FreezeScope
 from readback.domain.kind import Kind
 from readback.domain.normal_form import NormalForm
 from readback.domain.predicate import Postcondition
 from readback.domain.side_effect import Consistency, Independence, SideEffect
-from readback.domain.watch import WatchTerms
-from readback.lifecycle.plan import Check, IdentityCheck, Plan
-from readback.lifecycle.replay.round import not_loaded
-from readback.ports.acting import Hand, Hands
+from readback.engine.compiled_contract import Check, IdentityCheck, Plan
+from readback.ports.handlers import Hand, Hands
 from readback.ports.predicates import Predicate, PredicateEngine
 
 _CALLABLE: Final = re.compile(r"(.+)@(.+)", re.DOTALL)

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import ModuleType
 from typing import Final, Protocol, runtime_checkable
 
-from readback.contracts.own_files import keep
+from readback.contracts.documents.own_files import keep
 from readback.contracts.problems import PROBLEMS_MAX, did_you_mean
 from readback.domain.errors import ContractError, ContractFieldError, NotFoundError, UsageError
-from readback.lifecycle.plan import Plan
+from readback.engine.compiled_contract import Plan
 
 HOW_NAMED: Final = "Give it as package.module, as Python imports it."
 

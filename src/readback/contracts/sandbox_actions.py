@@ -14,10 +14,10 @@ from typing import Any, Protocol
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.contracts.arguments import ArgumentSchema
+from readback.contracts.functions.arguments import ArgumentSchema
 from readback.contracts.templates import Template
 from readback.domain.errors.drill import DrillRefusedError
-from readback.lifecycle.plan import Plan
+from readback.engine.compiled_contract import Plan
 
 
 class Drillable(Protocol):

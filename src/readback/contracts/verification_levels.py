@@ -12,7 +12,7 @@ from collections.abc import Set as AbstractSet
 
 from readback.contracts.options import Options
 from readback.contracts.problems import Problems, did_you_mean
-from readback.domain.contract import NOT_OFFERED, Noop, ReaderTerms
+from readback.domain.contract.contract import NOT_OFFERED, Noop, ReaderTerms
 from readback.domain.errors import ContractFieldError, MissingReaderError, WeakReaderError
 from readback.domain.kind import Kind
 from readback.domain.predicate import Path

@@ -16,31 +16,31 @@ from typing import Final
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.citations import TraceError
-from readback.contracts.decisions.binding import bound, target_of
-from readback.contracts.decisions.document import FILE_MAX_BYTES
-from readback.contracts.decisions.load import LoadedEnvelope, load_envelope
-from readback.domain.decision.drift import Drift
-from readback.domain.decision.envelope import Counts, Envelope, Snapshot
-from readback.domain.decision.moments import written_moment
-from readback.domain.decision.seals import sealed
-from readback.domain.decision.violation import Violation
-from readback.domain.decision.words import FALLBACKS, MS_US, Ended, Rung, Said, Stage, Tier
+from readback.client.async_client import AsyncReadback
+from readback.client.client import Readback
+from readback.client.proposal import Proposal
+from readback.decisions.contracts.binding import bound, target_of
+from readback.decisions.contracts.document import FILE_MAX_BYTES
+from readback.decisions.contracts.load import LoadedEnvelope, load_envelope
+from readback.decisions.flow import gates, input_checks, ladder
+from readback.decisions.flow.drifts import drifts_of
+from readback.decisions.flow.gates import Asked
+from readback.decisions.flow.judge import Judged, ended, judged
+from readback.decisions.flow.ladder import Degraded, Reason
+from readback.decisions.flow.record import Actor, Facts, Planned, action_of, episode_of
+from readback.decisions.interop.run_folder import read_given
+from readback.decisions.model.drift import Drift
+from readback.decisions.model.envelope import Counts, Envelope, Snapshot
+from readback.decisions.model.moments import written_moment
+from readback.decisions.model.seals import sealed
+from readback.decisions.model.violation import Violation
+from readback.decisions.model.words import FALLBACKS, MS_US, Ended, Rung, Said, Stage, Tier
 from readback.domain.errors import LimitError, SettingsError
 from readback.domain.errors.decision import DecisionOrderError
-from readback.domain.outcome import Outcome
+from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import EXIT_FAILED, EXIT_HELD
-from readback.interop.run_folder import read_given
-from readback.lifecycle.deciding import gates, given, ladder
-from readback.lifecycle.deciding.drifts import drifts_of
-from readback.lifecycle.deciding.gates import Asked
-from readback.lifecycle.deciding.judge import Judged, ended, judged
-from readback.lifecycle.deciding.ladder import Degraded, Reason
-from readback.lifecycle.deciding.record import Actor, Facts, Planned, action_of, episode_of
-from readback.lifecycle.plan import Plan
-from readback.sdk.async_client import AsyncReadback
-from readback.sdk.client import Readback
-from readback.sdk.proposal import Proposal
+from readback.engine.compiled_contract import Plan
+from readback.traces import TraceError
 
 __all__ = ["Actor", "Counts", "Decided", "Decision", "DecisionType", "Snapshot"]
 
@@ -139,8 +139,8 @@ class DecisionType:
         if actor.type not in ACTORS:
             raise DecisionOrderError(f"{actor.type!r:.40} is no actor.", remedy=f"It is one of {', '.join(ACTORS)}.")
         for each in (actor.id, actor.version):
-            given.check_text(each, "actor")
-        spent = given.spent_of(spent_ms or {})
+            input_checks.check_text(each, "actor")
+        spent = input_checks.spent_of(spent_ms or {})
         return Decision(self, client, actor, spent)
 
 
@@ -181,15 +181,15 @@ class Decision:
         """The context is gathered: its features' ages count from here on by our clock."""
         if self._snapshot is not None or self._over:
             raise DecisionOrderError("The context of this decision was given already.")
-        given.check_snapshot(snapshot)
+        input_checks.check_snapshot(snapshot)
         self._snapshot, self._captured_us = snapshot, self._mark(Stage.CONTEXT)
 
     def planned(self, summary: str, *, planner: str = "rules", ref: str = "", fallback: str = "") -> None:
         """It is planned. `fallback`: the step of the ladder by which it was planned faster; it may be planned again."""
         if self._snapshot is None or self._over:
             raise DecisionOrderError("Before the plan comes the context.")
-        given.check_text(summary, "summary")
-        given.check_text(ref, "ref")
+        input_checks.check_text(summary, "summary")
+        input_checks.check_text(ref, "ref")
         if planner not in PLANNERS:
             raise DecisionOrderError(f"{planner!r:.40} is no planner.", remedy=f"One of {', '.join(PLANNERS)}.")
         if fallback:
@@ -280,7 +280,7 @@ class Decision:
         envelope = self._kind.envelope
         if self._planned is None or self._over:
             raise DecisionOrderError("A decision acts once, after its context and its plan.")
-        given.check_counts(counts)
+        input_checks.check_counts(counts)
         if tier is not None and tier not in [each.value for each in Tier if each is not Tier.NONE]:
             raise DecisionOrderError(f"{tier!r:.40} is no blast radius.", remedy="tiny, small, medium or large.")
         plan = proposal.definition.plan
@@ -356,8 +356,8 @@ class Decision:
     def _ended_without(self, rung: Rung, code: Ended, reason: str, counts: Counts) -> Decided:
         if self._over or self._planned is None:
             raise DecisionOrderError("A decision ends once, after its context and its plan.")
-        given.check_text(reason, "reason")
-        given.check_counts(counts)
+        input_checks.check_text(reason, "reason")
+        input_checks.check_counts(counts)
         now_us = self._runtime.now_us()
         envelope = self._kind.envelope
         broken = (*gates.over_budgets(envelope, self._stages), *gates.over_limits(envelope, counts))

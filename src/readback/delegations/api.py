@@ -16,23 +16,11 @@ from typing import Any, Final
 
 import readback.bootstrap as bootstrap
 from readback.canon import Json, ReadbackError, json_value
-from readback.domain.context import Context
-from readback.domain.delegation import loop, words
-from readback.domain.delegation.allowance import Allowance, ScriptLimits
-from readback.domain.delegation.loop import Move
-from readback.domain.delegation.record import Delegated
-from readback.domain.delegation.turn import Turn, observed_result, result_of
-from readback.domain.delegation.words import VerifyOutcome
-from readback.domain.errors import ArgumentError, ContractChangedError, PayloadConflictError, UsageError
-from readback.domain.errors.delegation import DelegationFailedError, ScriptError
-from readback.domain.outcome import Outcome
-from readback.domain.verdict import Verdict
-from readback.lifecycle.delegating import Check, Handler, post
-from readback.ports.runtime import Runtime
-from readback.sdk.action import ActionDefinition
-from readback.sdk.async_client import AsyncReadback
-from readback.sdk.client import Readback
-from readback.sdk.delegation_contract import (
+from readback.client.async_client import AsyncReadback
+from readback.client.authoring.action import ActionDefinition
+from readback.client.client import Readback
+from readback.client.proposal import Proposal
+from readback.delegations.contract import (
     STILL_AT_WORK,
     HookFunction,
     Prepared,
@@ -42,8 +30,20 @@ from readback.sdk.delegation_contract import (
     is_async,
     prepare,
 )
-from readback.sdk.delegations_made import Made, attempts_made
-from readback.sdk.proposal import Proposal
+from readback.delegations.model import loop, words
+from readback.delegations.model.loop import Move
+from readback.delegations.model.record import Delegated
+from readback.delegations.model.turn import Turn, observed_result, result_of
+from readback.delegations.model.words import VerifyOutcome
+from readback.delegations.recorded_attempts import Made, attempts_made
+from readback.delegations.verifying import Check, Handler, post
+from readback.domain.context import Context
+from readback.domain.contract.script_permissions import Allowance, ScriptLimits
+from readback.domain.errors import ArgumentError, ContractChangedError, PayloadConflictError, UsageError
+from readback.domain.errors.delegation import DelegationFailedError, ScriptError
+from readback.domain.outcome.outcome import Outcome
+from readback.domain.verdict import Verdict
+from readback.ports.runtime import Runtime
 
 Sent = tuple[Proposal, str] | str | None
 """An attempt to be made, and its operation; the id of one that is on record, with another one after it; or None, for

@@ -11,13 +11,13 @@ import json
 import os
 import uuid
 
-import readback.bootstrap as bootstrap
+import readback.systems as systems
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.citations.strict_json import strict_json
-from readback.domain.delegation.turn import Turn
-from readback.domain.delegation.words import RESPONSE_MAX_BYTES
+from readback.delegations.model.turn import Turn
+from readback.delegations.model.words import RESPONSE_MAX_BYTES
 from readback.domain.errors import ReadbackError, ToolError, UsageError
+from readback.traces.format.strict_json import strict_json
 
 TIMEOUT_DEFAULT_S = 600.0
 OUTPUTS = ("text", "json")
@@ -64,7 +64,7 @@ class CommandDelegate:
         argv, stdin = self.called(turn)
         env = {name: os.environ[name] for name in self.env if name in os.environ}
         # It works where the operator starts it, as a coding agent does; what it did is judged by the verifiers.
-        executor = bootstrap.CommandExecutor(
+        executor = systems.CommandExecutor(
             name="delegate", cwd=self.cwd, env=env, timeout_s=self.timeout_s, apart=False
         )
         ran = executor.run(turn.ctx, argv, stdin=stdin)

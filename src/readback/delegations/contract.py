@@ -13,19 +13,19 @@ from typing import Any, Final, cast
 import readback.bootstrap as bootstrap
 from readback.canon import Json, payload_bytes, sha256_hex
 from readback.canon.frozen import dataclass
-from readback.contracts.callables import callable_digest
-from readback.contracts.conditions import version_given
 from readback.contracts.durations import microseconds
-from readback.contracts.hands import Reader
-from readback.contracts.hook_files import HookFile
+from readback.contracts.functions.callable_digest import callable_digest
+from readback.contracts.functions.callables import Reader
+from readback.contracts.functions.conditions import version_given
+from readback.delegations.hook_files import HookFile
+from readback.delegations.model.loop import VERDICT_KEY
+from readback.delegations.model.turn import answered, observed_result
+from readback.delegations.model.words import POST_VERIFY
+from readback.delegations.verifying import Check, Handler, Hook, verify
 from readback.domain.context import Context
-from readback.domain.delegation.allowance import Allowance, ScriptLimits
-from readback.domain.delegation.loop import VERDICT_KEY
-from readback.domain.delegation.turn import answered, observed_result
-from readback.domain.delegation.words import POST_VERIFY
+from readback.domain.contract.script_permissions import Allowance, ScriptLimits
 from readback.domain.errors import UsageError
-from readback.domain.reading import Presence, Reading
-from readback.lifecycle.delegating import Check, Handler, Hook, verify
+from readback.domain.verification.reading import Presence, Reading
 from readback.ports.runtime import Runtime
 from readback.ports.scripts import Script, ScriptEngine
 
@@ -228,7 +228,7 @@ def hook_of(given: object) -> HookFile | HookFunction:
     """A hook that was made by the decorator, or a file's. Raises UsageError, DelegationHookError."""
     from pathlib import Path
 
-    from readback.contracts.hook_files import read_hook_file
+    from readback.delegations.hook_files import read_hook_file
 
     if isinstance(given, HookFile | HookFunction):
         return given

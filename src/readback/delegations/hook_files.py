@@ -13,11 +13,11 @@ from typing import Final
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.contracts.content import content_of
-from readback.contracts.decisions.document import read_text
-from readback.contracts.decisions.shapes import Fault, Fields, Text
+from readback.contracts.documents.read_file import content_of
 from readback.contracts.problems import did_you_mean
-from readback.domain.delegation.words import EVENTS, PRIORITY_MAX
+from readback.decisions.contracts.document import read_text
+from readback.decisions.contracts.shapes import Fault, Fields, Text
+from readback.delegations.model.words import EVENTS, PRIORITY_MAX
 from readback.domain.errors.delegation import DelegationHookError
 
 FILE_MAX_BYTES: Final = 131_072

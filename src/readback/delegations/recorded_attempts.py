@@ -11,13 +11,13 @@ from typing import Any
 
 from readback.canon import Json, parse_json
 from readback.canon.frozen import dataclass
-from readback.domain.delegation.words import RETRIES_MAX
+from readback.client.async_client import AsyncReadback
+from readback.client.authoring.action import ActionDefinition
+from readback.client.client import Readback
+from readback.client.taken_keys import key_of
+from readback.delegations.model.words import RETRIES_MAX
 from readback.domain.idempotency import KeyStatus, aged, request_hash
-from readback.lifecycle.resume import fold
-from readback.sdk.action import ActionDefinition
-from readback.sdk.async_client import AsyncReadback
-from readback.sdk.client import Readback
-from readback.sdk.taken_keys import key_of
+from readback.engine.resume import fold
 
 Conversation = tuple[str, list[dict[str, str]]]
 

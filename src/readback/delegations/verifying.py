@@ -11,8 +11,8 @@ from dataclasses import field
 
 from readback.canon import Json, ReadbackError, json_value
 from readback.canon.frozen import dataclass
-from readback.domain.delegation import words
-from readback.domain.delegation.verdict import (
+from readback.delegations.model import words
+from readback.delegations.model.verdict import (
     HookAction,
     HookSaid,
     Judgement,

@@ -10,11 +10,11 @@ import asyncio
 
 from readback import AsyncReadback, Outcome, State
 from readback.canon.frozen import dataclass
-from readback.commands.demo import crash, morning
-from readback.commands.demo.desk import Addresses
-from readback.commands.demo.morning import Step
-from readback.commands.demo.progress import Progress
-from readback.commands.demo.systems.launch import Systems
+from readback.demo import crash, morning
+from readback.demo.desk import Addresses
+from readback.demo.morning import Step
+from readback.demo.progress import Progress
+from readback.demo.systems.launch import Systems
 from readback.ports.runtime import Runtime
 
 NOT_ON_RECORD = "No such action is on record; nothing may be told of it."

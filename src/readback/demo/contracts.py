@@ -13,9 +13,9 @@ from __future__ import annotations
 from typing import Final
 
 from readback import Context, Lookup, Reading, action
-from readback.commands.demo.desk import desk
-from readback.commands.demo.overheard import overheard
-from readback.commands.demo.wrappers import blindly_retried, in_prose, politely
+from readback.demo.desk import desk
+from readback.demo.naive.overheard import overheard
+from readback.demo.naive.wrappers import blindly_retried, in_prose, politely
 
 POLLS: Final = ("0s", "150ms", "300ms", "600ms")
 

@@ -8,8 +8,8 @@ and its contract says so.
 from __future__ import annotations
 
 from readback import Context, Reading, action
-from readback.commands.demo.desk import desk
-from readback.commands.demo.overheard import overheard
+from readback.demo.desk import desk
+from readback.demo.naive.overheard import overheard
 
 SENDER = "shop@acme.example"
 

@@ -15,10 +15,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from readback.commands.demo.desk import Addresses
+from readback.demo.desk import Addresses
 from readback.ports.runtime import Runtime
 
-SOURCE = str(Path(__file__).resolve().parents[3])
+SOURCE = str(Path(__file__).resolve().parents[2])
 GIVE_UP_S = 20.0
 LOOK_EVERY_S = 0.02
 
@@ -35,7 +35,7 @@ async def start(ledger: str, addresses: Addresses, **order: object) -> asyncio.s
         sys.executable,
         "-P",
         "-m",
-        "readback.commands.demo.worker",
+        "readback.demo.worker",
         told,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,

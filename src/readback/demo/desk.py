@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from readback.canon.frozen import dataclass
-from readback.sdk.systems import (
+from readback.systems import (
     FileExecutor,
     FileSource,
     HttpExecutor,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from readback.canon.frozen import dataclass
-from readback.commands.demo.systems.truth import Truth
+from readback.demo.systems.truth import Truth
 
 Row = dict[str, object]
 

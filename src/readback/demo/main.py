@@ -19,26 +19,26 @@ from pathlib import Path
 from urllib.parse import quote
 
 from readback import AsyncReadback, bootstrap
-from readback.commands.demo.agent import Agent, Done
-from readback.commands.demo.delegated import delegate
-from readback.commands.demo.delegated_table import show_attempts
-from readback.commands.demo.delegated_tally import attempts_as_json, count_attempts, reckon_attempts
-from readback.commands.demo.desk import AGENT, TENANT, Addresses, desk
-from readback.commands.demo.overheard import all_heard
-from readback.commands.demo.progress import Progress
-from readback.commands.demo.systems.launch import Systems
-from readback.commands.demo.table import show
-from readback.commands.demo.tally import as_json as told_as_json
-from readback.commands.demo.tally import count, reckon
-from readback.commands.demo.trip import Booked, book_trips
-from readback.commands.demo.trip_contracts import BY_STEP
-from readback.commands.demo.trip_desk import trip_desk
-from readback.commands.demo.trip_table import show_trips
-from readback.commands.demo.trip_tally import count_trips, reckon_trips, trips_as_json
-from readback.commands.demo.worker import ACTIONS
-from readback.commands.terminal import print_json
+from readback.audit.checks.ledger import AuditReport, Fault, audit
+from readback.cli.terminal import print_json
+from readback.demo.agent import Agent, Done
+from readback.demo.delegated.chapter import delegate
+from readback.demo.delegated.table import show_attempts
+from readback.demo.delegated.tally import attempts_as_json, count_attempts, reckon_attempts
+from readback.demo.desk import AGENT, TENANT, Addresses, desk
+from readback.demo.naive.overheard import all_heard
+from readback.demo.progress import Progress
+from readback.demo.systems.launch import Systems
+from readback.demo.table import show
+from readback.demo.tally import as_json as told_as_json
+from readback.demo.tally import count, reckon
+from readback.demo.trip.chapter import Booked, book_trips
+from readback.demo.trip.contracts import BY_STEP
+from readback.demo.trip.desk import trip_desk
+from readback.demo.trip.table import show_trips
+from readback.demo.trip.tally import count_trips, reckon_trips, trips_as_json
+from readback.demo.worker import ACTIONS
 from readback.domain.errors import SettingsError
-from readback.lifecycle.audit.ledger import AuditReport, Fault, audit
 
 FOLDER = "readback-demo"
 LEDGER = "ledger.db"

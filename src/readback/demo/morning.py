@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from readback import Outcome, Proposal
 from readback.canon.frozen import dataclass
-from readback.commands.demo import contracts as shop
-from readback.commands.demo import contracts_office as office
-from readback.commands.demo import facts
-from readback.commands.demo.facts import Oracle
+from readback.demo import contracts as shop
+from readback.demo import contracts_office as office
+from readback.demo import facts
+from readback.demo.facts import Oracle
 
 Earlier = Mapping[str, Outcome]
 """The outcomes so far, by the name of their step: all that a later step may build on."""

@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from readback import Outcome, SagaOutcome, State
-from readback.commands.terminal import console, safe
+from readback.cli.terminal import console, safe
 
 if TYPE_CHECKING:
     from rich.status import Status
 
-    from readback.commands.demo.morning import Step
-    from readback.commands.demo.trip_cases import Case
+    from readback.demo.morning import Step
+    from readback.demo.trip_cases import Case
 
 MARKS = {"done": ("✓", "green"), "open": ("?", "yellow"), "not": ("✗", "red")}
 NAME_WIDTH = 26

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from readback.canon import Json
-from readback.commands.demo.naive import Claim
-from readback.commands.demo.tally import Row, Totals
-from readback.commands.terminal import console, safe, speaks_unicode
+from readback.cli.terminal import console, safe, speaks_unicode
+from readback.demo.naive.naive import Claim
+from readback.demo.tally import Row, Totals
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -12,12 +12,12 @@ from dataclasses import asdict
 from readback import Outcome, State
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.commands.demo import naive
-from readback.commands.demo.agent import NOT_ON_RECORD, Done
-from readback.commands.demo.facts import Fact
-from readback.commands.demo.naive import Claim, Told
-from readback.commands.demo.overheard import Heard
-from readback.commands.demo.systems.truth import Truth
+from readback.demo.agent import NOT_ON_RECORD, Done
+from readback.demo.facts import Fact
+from readback.demo.naive import naive
+from readback.demo.naive.naive import Claim, Told
+from readback.demo.naive.overheard import Heard
+from readback.demo.systems.truth import Truth
 
 NAIVE_FALSE_SUCCESSES_MIN = 8
 """With fewer the morning was not spoiled as the script wants it, and the comparison would show nothing."""

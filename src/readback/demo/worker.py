@@ -1,4 +1,4 @@
-"""A worker in a process of its own: `python -m readback.commands.demo.worker` with one JSON object as its argument.
+"""A worker in a process of its own: `python -m readback.demo.worker` with one JSON object as its argument.
 
 Started by `crash`. With `charge` it runs one action, and is killed in the middle of it. Without, it is another worker,
 which goes on with whatever is due: it knows nothing of the first one but what the ledger says.
@@ -11,9 +11,9 @@ import sys
 from typing import Any
 
 from readback import Readback
-from readback.commands.demo import contracts, contracts_office
-from readback.commands.demo.desk import AGENT, TENANT, Addresses, desk
-from readback.sdk.action import ActionDefinition
+from readback.client.authoring.action import ActionDefinition
+from readback.demo import contracts, contracts_office
+from readback.demo.desk import AGENT, TENANT, Addresses, desk
 
 ACTIONS: tuple[ActionDefinition[Any], ...] = tuple(
     each

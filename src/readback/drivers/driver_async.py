@@ -13,10 +13,28 @@ import contextvars
 from collections.abc import Callable, Generator, Mapping
 from typing import Any, Final, TypeVar, cast, get_args
 
+from readback.background.dispatcher import Courier
 from readback.domain.context import Context
 from readback.domain.errors import StoreError, UsageError
-from readback.lifecycle.execute import is_staged
-from readback.lifecycle.steps import (
+from readback.drivers.eager import Begun
+from readback.drivers.early_dispatch import AHEAD, a_turn
+from readback.drivers.group_commit import GroupCommit, call_back, holding
+from readback.drivers.inline_reads import Glances
+from readback.drivers.interpreter import (
+    Ask,
+    Desk,
+    Parked,
+    drop_late,
+    ended,
+    hand_of,
+    interrupted,
+    leaves_nothing_open,
+    raised,
+    slices,
+)
+from readback.drivers.read_batching import Looks
+from readback.drivers.thread_pool import Errand, Threads
+from readback.engine.effects import (
     Answer,
     Called,
     Clear,
@@ -38,29 +56,11 @@ from readback.lifecycle.steps import (
     Wait,
     Woken,
 )
-from readback.ports.acting import Hand
+from readback.engine.stages.execute import is_staged
+from readback.ports.handlers import Hand
 from readback.ports.runtime import Runtime
-from readback.ports.store import Append, LedgerStore, StoredProjection
-from readback.ports.store_together import LooksTogether
-from readback.sdk.ahead import AHEAD, a_turn
-from readback.sdk.begun import Begun
-from readback.sdk.courier import Courier
-from readback.sdk.driver_steps import (
-    Ask,
-    Desk,
-    Parked,
-    drop_late,
-    ended,
-    hand_of,
-    interrupted,
-    leaves_nothing_open,
-    raised,
-    slices,
-)
-from readback.sdk.glancing import Glances
-from readback.sdk.group_commit import GroupCommit, call_back, holding
-from readback.sdk.hand_threads import Errand, Threads
-from readback.sdk.looking import Looks
+from readback.ports.storage.batch_reads import LooksTogether
+from readback.ports.storage.store import Append, LedgerStore, StoredProjection
 
 _ASKED: Final = frozenset(get_args(Ask))
 """What the desk answers."""

@@ -10,8 +10,20 @@ import sys
 from collections.abc import Coroutine, Generator, Mapping
 from typing import Any, Final, TypeVar, cast
 
+from readback.background.dispatcher import Courier
 from readback.domain.context import Context
-from readback.lifecycle.steps import (
+from readback.drivers.call_timeout import GivenUp, Portal, within
+from readback.drivers.interpreter import (
+    Desk,
+    Parked,
+    ended,
+    hand_of,
+    interrupted,
+    leaves_nothing_open,
+    raised,
+    slices,
+)
+from readback.engine.effects import (
     Answer,
     Called,
     Commit,
@@ -28,21 +40,9 @@ from readback.lifecycle.steps import (
     Wait,
     Woken,
 )
-from readback.ports.acting import Hand
+from readback.ports.handlers import Hand
 from readback.ports.runtime import Runtime
-from readback.ports.store import LedgerStore
-from readback.sdk.calls import GivenUp, Portal, within
-from readback.sdk.courier import Courier
-from readback.sdk.driver_steps import (
-    Desk,
-    Parked,
-    ended,
-    hand_of,
-    interrupted,
-    leaves_nothing_open,
-    raised,
-    slices,
-)
+from readback.ports.storage.store import LedgerStore
 
 _CANCELLED: Final = Ending.CANCELLED
 _RETURNED: Final = Ending.RETURNED

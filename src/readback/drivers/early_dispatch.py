@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from types import coroutine
 
 from readback.domain.errors import UnknownOutcomeError
-from readback.ports.store import Appended, AppendResult
+from readback.ports.storage.store import Appended, AppendResult
 
 
 class Ahead:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
-from readback.ports.store_rules import closed_error
+from readback.ports.storage.store_rules import closed_error
 
 T = TypeVar("T")
 

@@ -12,11 +12,11 @@ from concurrent.futures import Future
 from contextvars import ContextVar
 from typing import Any, Final, TypeVar
 
+from readback.drivers.executor import Beside
 from readback.ports.runtime import Runtime
-from readback.ports.store import Append, AppendResult, LedgerStore
-from readback.ports.store_rules import interrupted_error
-from readback.ports.store_together import LooksTogether
-from readback.sdk.beside import Beside
+from readback.ports.storage.batch_reads import LooksTogether
+from readback.ports.storage.store import Append, AppendResult, LedgerStore
+from readback.ports.storage.store_rules import interrupted_error
 
 T = TypeVar("T")
 BATCH_MAX: Final = 256

@@ -12,8 +12,8 @@ from weakref import WeakKeyDictionary
 
 from readback.canon.frozen import dataclass
 from readback.domain.context import Context
-from readback.domain.reading import Reading
-from readback.ports.acting import Glance, Hand
+from readback.domain.verification.reading import Reading
+from readback.ports.handlers import Glance, Hand
 from readback.ports.runtime import Runtime
 
 MOMENT_US: Final = 2_000

@@ -9,16 +9,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, assert_never
 
+from readback.background.dispatcher import Courier
 from readback.canon.frozen import dataclass
-from readback.domain.action import Action
+from readback.domain.action.action import Action
 from readback.domain.errors import StoreError
 from readback.domain.events import EventKind
-from readback.domain.observation import guarded
-from readback.lifecycle.control import oldest_freeze
-from readback.lifecycle.execute import is_staged
-from readback.lifecycle.resume import fold, woken
-from readback.lifecycle.saga_run import fold_saga
-from readback.lifecycle.steps import (
+from readback.domain.verification.observation import guarded
+from readback.engine.effects import (
     Answer,
     Begin,
     Begun,
@@ -58,10 +55,13 @@ from readback.lifecycle.steps import (
     Weighed,
     Woken,
 )
-from readback.ports.acting import Hand
+from readback.engine.entries.side_records import oldest_freeze
+from readback.engine.resume import fold, woken
+from readback.engine.saga_run import fold_saga
+from readback.engine.stages.execute import is_staged
+from readback.ports.handlers import Hand
 from readback.ports.runtime import Runtime
-from readback.ports.store import Append, Appended, AppendResult, LedgerStore
-from readback.sdk.courier import Courier
+from readback.ports.storage.store import Append, Appended, AppendResult, LedgerStore
 
 if TYPE_CHECKING:  # a program without an event loop does not pay for it
     from concurrent.futures import Future

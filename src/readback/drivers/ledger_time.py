@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from readback.ports.runtime import Runtime, WallClock
-from readback.ports.store import LedgerStore, OwnClock
+from readback.ports.storage.store import LedgerStore, OwnClock
 
 ASKED_MAX: Final = 5
 NEAR_US: Final = 2_000

@@ -12,8 +12,9 @@ from concurrent.futures import Future
 from typing import Final, Generic, TypeAlias, TypeVar
 
 from readback.domain.errors import StoreCorruptError
-from readback.lifecycle.resume import fold, woken
-from readback.lifecycle.steps import (
+from readback.drivers.executor import Beside
+from readback.drivers.group_commit import call_back, holding
+from readback.engine.effects import (
     Answer,
     Counted,
     Folded,
@@ -25,17 +26,16 @@ from readback.lifecycle.steps import (
     Loaded,
     LoadOpening,
 )
+from readback.engine.resume import fold, woken
 from readback.ports.runtime import Runtime
-from readback.ports.store import (
+from readback.ports.storage.batch_reads import LeaseWanted, LooksTogether
+from readback.ports.storage.store import (
     Evidence,
     LedgerStore,
     Opened,
     StoredEvent,
     StoredProjection,
 )
-from readback.ports.store_together import LeaseWanted, LooksTogether
-from readback.sdk.beside import Beside
-from readback.sdk.group_commit import call_back, holding
 
 Q = TypeVar("Q")
 A = TypeVar("A")

@@ -11,10 +11,10 @@ from typing import Any
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.domain.contract import Contract
+from readback.domain.contract.contract import Contract
 from readback.domain.normal_form import NormalForm
 from readback.domain.predicate import Postcondition
-from readback.ports.acting import Hands
+from readback.ports.handlers import Hands
 from readback.ports.predicates import Predicate, PredicateEngine
 
 Variables = Mapping[str, Json]

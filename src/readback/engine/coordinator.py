@@ -9,26 +9,26 @@ from __future__ import annotations
 from collections.abc import Generator
 
 from readback.canon.frozen import dataclass
-from readback.domain.action import Action
+from readback.domain.action.action import Action
 from readback.domain.errors import NotFoundError
 from readback.domain.events import EventKind
-from readback.domain.outcome import Outcome
+from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import TERMINAL, State
-from readback.lifecycle.approve import approved_blind, goes_on, waits
-from readback.lifecycle.ending import Elsewhere, Ended, Existing, Finished
-from readback.lifecycle.engine import Engine
-from readback.lifecycle.entries import Entries
-from readback.lifecycle.escalate import escalate
-from readback.lifecycle.plan import Request, Scope
-from readback.lifecycle.relay import Relay
-from readback.lifecycle.report import outcome_after
-from readback.lifecycle.resume import PlanOf, changed, not_loaded, plan_for, revive
-from readback.lifecycle.reversed import outcome_now
-from readback.lifecycle.saga_run import left_behind
-from readback.lifecycle.schedule import lease_until
-from readback.lifecycle.steps import Answer, Begin, Begun, Commit, Folded, Lease, Leased, LoadAction, Step, Wait
-from readback.lifecycle.submit import admit, unadmitted
-from readback.lifecycle.watch import put_off
+from readback.engine.compiled_contract import Request, Scope
+from readback.engine.effects import Answer, Begin, Begun, Commit, Folded, Lease, Leased, LoadAction, Step, Wait
+from readback.engine.engine import Engine
+from readback.engine.entries.recorder import Entries
+from readback.engine.resume import PlanOf, changed, not_loaded, plan_for, revive
+from readback.engine.run_result import Elsewhere, Ended, Existing, Finished
+from readback.engine.saga_run import left_behind
+from readback.engine.schedule import lease_until
+from readback.engine.stages.approve import approved_blind, goes_on, waits
+from readback.engine.stages.compensated_outcome import outcome_now
+from readback.engine.stages.escalate import escalate
+from readback.engine.stages.report import outcome_after
+from readback.engine.stages.submit import admit, unadmitted
+from readback.engine.stages.watch import put_off
+from readback.engine.stop_at_wait import Relay
 
 LOOK_AGAIN_US = 500_000
 """How often an action that another process works on is looked at."""

@@ -11,11 +11,11 @@ from enum import StrEnum
 from typing import Any
 
 from readback.canon.frozen import dataclass
-from readback.domain.action import Action
+from readback.domain.action.action import Action
 from readback.domain.context import Context
 from readback.domain.saga.fold import Saga
-from readback.lifecycle.plan import Plan
-from readback.ports.store import Append, AppendResult, Freeze, KeyRecord, Opened
+from readback.engine.compiled_contract import Plan
+from readback.ports.storage.store import Append, AppendResult, Freeze, KeyRecord, Opened
 
 
 class Ending(StrEnum):

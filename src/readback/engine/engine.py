@@ -15,6 +15,7 @@ from functools import partial
 from typing import Final
 
 from readback.canon.frozen import dataclass
+from readback.domain.contract.limits import Limits
 from readback.domain.errors import (
     EnvelopeProfileError,
     InputError,
@@ -24,36 +25,15 @@ from readback.domain.errors import (
 )
 from readback.domain.events import EventKind
 from readback.domain.idempotency import KeyDecision, KeyStatus, aged, on_key
-from readback.domain.limits import Limits
-from readback.domain.reconciliation import Reconciliation
+from readback.domain.people.review import Decision as Decided
 from readback.domain.recovery.table import DEFAULT_TABLE, RecoveryAction, RecoveryTable
-from readback.domain.review import Decision as Decided
 from readback.domain.state import TERMINAL, State
 from readback.domain.verdict import Verdict, Why
-from readback.lifecycle import (
-    approve,
-    execute,
-    limit,
-    recover,
-    reread,
-    resend,
-    reverse,
-    submit,
-    validate,
-    verify,
-    watch,
-)
-from readback.lifecycle.claims import entries as claim
-from readback.lifecycle.consequence import consequence, only_watched
-from readback.lifecycle.ending import Elsewhere, Ended, Existing, Finished, Work
-from readback.lifecycle.lost import refuse_lost, unrecorded
-from readback.lifecycle.plan import Request, Scope
-from readback.lifecycle.recover import Decision
-from readback.lifecycle.relay import Relay
-from readback.lifecycle.route import walk
-from readback.lifecycle.run import Run
-from readback.lifecycle.schedule import Timing, lease_until, timing
-from readback.lifecycle.steps import (
+from readback.domain.verification.reconciliation import Reconciliation
+from readback.engine import tenant_limits
+from readback.engine.claims import entries as claim
+from readback.engine.compiled_contract import Request, Scope
+from readback.engine.effects import (
     Answer,
     Begin,
     Begun,
@@ -72,7 +52,17 @@ from readback.lifecycle.steps import (
     Wait,
     Woken,
 )
-from readback.ports.store import Appended, Crowded, Frozen, KeyRecord, KeyTaken, Opened
+from readback.engine.recovery import other_engine, resend
+from readback.engine.recovery.transition_paths import walk
+from readback.engine.run import Run
+from readback.engine.run_result import Elsewhere, Ended, Existing, Finished, Work
+from readback.engine.schedule import Timing, lease_until, timing
+from readback.engine.stages import approve, compensate, execute, recover, submit, validate, verify, watch
+from readback.engine.stages.consequence import consequence, only_watched
+from readback.engine.stages.recover import Decision
+from readback.engine.stop_at_wait import Relay
+from readback.engine.unrecorded import refuse_lost, unrecorded
+from readback.ports.storage.store import Appended, Crowded, Frozen, KeyRecord, KeyTaken, Opened
 
 S, R = State, RecoveryAction
 _COMPENSATING: Final = S.COMPENSATING
@@ -151,7 +141,7 @@ class Engine:
             if taken is not None:
                 return run, opened, taken
         if self.limits is not None:
-            yield from limit.admit(run, request, self.limits)
+            yield from tenant_limits.admit(run, request, self.limits)
         return run, opened, None
 
     def _first(self, run: Run, opened: Opened | None = None) -> Work:
@@ -220,10 +210,10 @@ class Engine:
 
     def _answered(self, run: Run, called: Called) -> Work:
         if self.limits is not None:
-            yield from limit.first_look(run, self.limits, called.finished_us)
+            yield from tenant_limits.first_look(run, self.limits, called.finished_us)
         run.observation = execute.observe(run, called)
         if run.staged is not None:
-            settled = yield from reverse.settle_staged(run)
+            settled = yield from compensate.settle_staged(run)
             if settled is not None:
                 decided = recover.dropped(run, self._decide(run, self._timing(run), settled, run.action.ended_us))
                 path = walk(run.action.state, S.ROLLED_BACK)
@@ -351,7 +341,7 @@ class Engine:
     def _decide(self, run: Run, when: Timing, result: Reconciliation, now_us: int) -> Decision:
         run.action.judgement.table = self.table.version
         if run.action.engine != run.plan.predicates.name and run.doubt is None:
-            reread.doubt(run)
+            other_engine.doubt(run)
         return recover.decide(run, self.table, when, result, now_us)
 
     def _timing(self, run: Run) -> Timing:
@@ -380,7 +370,7 @@ class Engine:
         due = resend.sooner(run, result, follows.path, follows.due_us)
         held = action.held_since_us
         if self.limits is not None and due is not None:
-            due = yield from limit.next_look(run, self.limits, follows.path, due)
+            due = yield from tenant_limits.next_look(run, self.limits, follows.path, due)
         recover.record_judgement(run, decision, follows.path, now_us, due_us=due, held_since_us=held)
         if action.claims or action.state in claim.TELLING:
             yield from claim.after_judgement(run, result, follows.path, news=False, now_us=now_us)
@@ -430,7 +420,7 @@ class Engine:
         return (yield from self._attempted(run))
 
     def _rolled_back(self, run: Run) -> Work:
-        ended = yield from reverse.roll_back(run, partial(self._commit, park=False))
+        ended = yield from compensate.roll_back(run, partial(self._commit, park=False))
         if ended is not None:
             return ended
         return (yield from self._commit(run, park=True)) or Finished(run)
@@ -438,17 +428,17 @@ class Engine:
     def _compensate(self, run: Run) -> Work:
         """The compensation is an action of its own, under its own key, so that it runs once. This one waits for it."""
         try:
-            request = yield from reverse.compensation_of(run)
+            request = yield from compensate.compensation_of(run)
             if run.blind or run.action.compensation_id:  # one without effect has freed its key: not a second one
-                yield from reverse.follow_begun(run, request, self.table)
+                yield from compensate.follow_begun(run, request, self.table)
                 yield from claim.after_reversal(run, run.now_us)
                 return (yield from self._commit(run, park=True)) or Finished(run)
             ended = yield from Relay(self.run(request, run.scope), may_wait=False)
         except InputError as refused:  # it may not even be proposed: the effect stays, and a person must know
-            reverse.record_uncompensated(run, str(refused), self.table, run.now_us)
+            compensate.record_uncompensated(run, str(refused), self.table, run.now_us)
             return (yield from self._commit(run, park=True)) or Finished(run)
-        child = yield from reverse.child_of(ended)
-        reverse.record_compensation(run, child, self.table, run.now_us)
+        child = yield from compensate.child_of(ended)
+        compensate.record_compensation(run, child, self.table, run.now_us)
         yield from claim.after_reversal(run, run.now_us)
         return (yield from self._commit(run, park=True)) or Finished(run)
 
@@ -473,7 +463,7 @@ class Engine:
             case KeyTaken(record):
                 return (yield from self._existing(run, record, committed.now_us)) or Elsewhere(record.action_id)
             case Crowded(in_flight):
-                raise limit.crowded(run.action.tenant, in_flight)
+                raise tenant_limits.crowded(run.action.tenant, in_flight)
             case Frozen(freeze):
                 return (yield from self._barred(run, validate.by_freeze(freeze)))
             case _:

@@ -10,20 +10,20 @@ from __future__ import annotations
 from collections.abc import Generator
 
 from readback.canon.frozen import dataclass
-from readback.domain.action import Action
+from readback.domain.action.action import Action
 from readback.domain.errors import UsageError
-from readback.domain.outcome import Outcome
+from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import TERMINAL, State
-from readback.lifecycle.approve import waits
-from readback.lifecycle.attend import LOOK_AGAIN_US, Telling, Ticket, find, go_on, let_go, may_go_on, settled, stay
-from readback.lifecycle.ending import Existing, Finished
-from readback.lifecycle.engine import Engine
-from readback.lifecycle.plan import Request, Scope
-from readback.lifecycle.report import outcome_after
-from readback.lifecycle.resume import PlanOf, revive
-from readback.lifecycle.reversed import outcome_now
-from readback.lifecycle.schedule import lease_until
-from readback.lifecycle.steps import Answer, Begin, Begun, Called, Ending, Lease, Leased, Step, Wait
+from readback.engine.compiled_contract import Request, Scope
+from readback.engine.coordinator import LOOK_AGAIN_US, Telling, Ticket, find, go_on, let_go, may_go_on, settled, stay
+from readback.engine.effects import Answer, Begin, Begun, Called, Ending, Lease, Leased, Step, Wait
+from readback.engine.engine import Engine
+from readback.engine.resume import PlanOf, revive
+from readback.engine.run_result import Existing, Finished
+from readback.engine.schedule import lease_until
+from readback.engine.stages.approve import waits
+from readback.engine.stages.compensated_outcome import outcome_now
+from readback.engine.stages.report import outcome_after
 
 _BEING_REVERSED = frozenset({State.COMPENSATING, State.RECONCILIATION_FAILED})
 

@@ -10,21 +10,21 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import replace
 
 from readback.canon import Json, parse_json
-from readback.domain.action import Action
-from readback.domain.case import Judged
+from readback.domain.action.action import Action
 from readback.domain.errors import ContractChangedError, NotFoundError, StoreCorruptError
 from readback.domain.events import Opened, open_envelope
-from readback.domain.observation import Observation
 from readback.domain.predicate import Path
-from readback.domain.reading import Lookup
 from readback.domain.state import State
-from readback.lifecycle.evaluate import judge_reading
-from readback.lifecycle.plan import Plan, Request, Scope
-from readback.lifecycle.record.reading import taken_as_recorded
-from readback.lifecycle.run import REDACTED, Run
-from readback.lifecycle.steps import Answer, Load, Loaded, Step
-from readback.lifecycle.withheld import arguments_of
-from readback.ports.store import StoredEvent
+from readback.domain.verification.case import Judged
+from readback.domain.verification.observation import Observation
+from readback.domain.verification.reading import Lookup
+from readback.engine.compiled_contract import Plan, Request, Scope
+from readback.engine.effects import Answer, Load, Loaded, Step
+from readback.engine.entries.reading import taken_as_recorded
+from readback.engine.run import REDACTED, Run
+from readback.engine.stages.evaluate import judge_reading
+from readback.engine.values.redacted_argument import arguments_of
+from readback.ports.storage.store import StoredEvent
 
 PlanOf = Callable[[str], Plan | None]
 """The plan of a contract by its name, or by its hash where versions are kept; None where this process has it not."""

@@ -13,24 +13,24 @@ from typing import Final
 
 from readback.canon import Json, json_value, sha256_hex, stored_bytes
 from readback.canon.frozen import dataclass
-from readback.domain import change
-from readback.domain.action import Action
-from readback.domain.case import Judged
+from readback.domain.action.action import Action
 from readback.domain.context import Context
-from readback.domain.contract import Contract
+from readback.domain.contract.contract import Contract
 from readback.domain.events import Event, EventKind, seal
 from readback.domain.finding import Finding
 from readback.domain.idempotency import expires_us, key_status, key_text
-from readback.domain.observation import Observation
 from readback.domain.predicate import Evaluation
-from readback.domain.reading import Lookup, TakenReading
 from readback.domain.state import TERMINAL, State
-from readback.lifecycle.control import Control
-from readback.lifecycle.given import may_change, own_arguments, own_value
-from readback.lifecycle.plan import Plan, Request, Scope
-from readback.lifecycle.schedule import lease_until
-from readback.lifecycle.secrecy import Secrecy
-from readback.ports.store import Append, Count, Evidence, KeyRecord, Projection, SealedEvent
+from readback.domain.verification import change
+from readback.domain.verification.case import Judged
+from readback.domain.verification.observation import Observation
+from readback.domain.verification.reading import Lookup, TakenReading
+from readback.engine.compiled_contract import Plan, Request, Scope
+from readback.engine.entries.side_records import Control
+from readback.engine.schedule import lease_until
+from readback.engine.values.argument_copies import may_change, own_arguments, own_value
+from readback.engine.values.redaction import Secrecy
+from readback.ports.storage.store import Append, Count, Evidence, KeyRecord, Projection, SealedEvent
 
 REDACTED = change.REDACTED
 _NO_COUNTS: Final[Mapping[tuple[str, str], int]] = MappingProxyType({})

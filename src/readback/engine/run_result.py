@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Generator
 
 from readback.canon.frozen import dataclass
-from readback.lifecycle.run import Run
-from readback.lifecycle.steps import Answer, Step
+from readback.engine.effects import Answer, Step
+from readback.engine.run import Run
 
 
 @dataclass(frozen=True, slots=True)

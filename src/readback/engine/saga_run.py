@@ -12,17 +12,17 @@ from typing import Final
 
 from readback.canon import Json, parse_json, sha256_hex, stored_bytes
 from readback.canon.frozen import dataclass
-from readback.domain.action import Action
+from readback.domain.action.action import Action
 from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind, open_envelope, seal
 from readback.domain.idempotency import KEY_KEPT_US, expires_us, key_status
 from readback.domain.saga.fold import CLOSED, KIND, Heading, Saga
 from readback.domain.state import TERMINAL, State
 from readback.domain.verdict import Verdict
-from readback.lifecycle.control import Control
-from readback.lifecycle.plan import Scope
-from readback.lifecycle.steps import Answer, Family, FoldedSaga, Load, LoadActions, Loaded, LoadSaga, Step
-from readback.ports.store import Append, Evidence, KeyRecord, Projection, SealedEvent, StoredEvent
+from readback.engine.compiled_contract import Scope
+from readback.engine.effects import Answer, Family, FoldedSaga, Load, LoadActions, Loaded, LoadSaga, Step
+from readback.engine.entries.side_records import Control
+from readback.ports.storage.store import Append, Evidence, KeyRecord, Projection, SealedEvent, StoredEvent
 
 MEDIA: Final = "application/json"
 LEASE_US: Final = 15_000_000

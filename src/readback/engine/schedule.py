@@ -9,11 +9,11 @@ from hashlib import sha256
 from typing import Final
 
 from readback.canon.frozen import dataclass
-from readback.domain.action import Action
-from readback.domain.contract import LATE_POLLS_MAX, POLLS_MAX, SECOND_US, Contract
+from readback.domain.action.action import Action
+from readback.domain.contract.contract import LATE_POLLS_MAX, POLLS_MAX, SECOND_US, Contract
+from readback.domain.contract.watch import RETRY_FIRST_US, RETRY_LAST_US, TRIES_MAX, Watched
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
-from readback.domain.watch import RETRY_FIRST_US, RETRY_LAST_US, TRIES_MAX, Watched
 
 LATE_POLL_FIRST_US = 30 * SECOND_US
 LATE_POLL_MAX_US = 3600 * SECOND_US

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
-from readback.lifecycle.ending import Elsewhere, Ended
-from readback.lifecycle.steps import Answer, Step, Wait
+from readback.engine.effects import Answer, Step, Wait
+from readback.engine.run_result import Elsewhere, Ended
 
 
 class Relay(Generator[Step, Answer, Ended]):

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Final
 
+from readback.domain.contract.limits import Limits, TenantLimits
 from readback.domain.errors import EvidenceLimitError, InFlightLimitError
-from readback.domain.limits import Limits, TenantLimits
 from readback.domain.state import TERMINAL, State
-from readback.lifecycle.plan import Request
-from readback.lifecycle.run import Run
-from readback.lifecycle.schedule import first_look_due
-from readback.lifecycle.steps import Answer, Pace, Paced, Step, Weigh, Weighed
+from readback.engine.compiled_contract import Request
+from readback.engine.effects import Answer, Pace, Paced, Step, Weigh, Weighed
+from readback.engine.run import Run
+from readback.engine.schedule import first_look_due
 
 _AT_ONCE: Final = frozenset({State.COMPENSATING, State.RECONCILIATION_FAILED, State.VALIDATED})
 """States that are gone on with at once: their due time is for whoever comes after a crash, and is no look."""

@@ -11,8 +11,8 @@ from typing import Final
 from readback.domain.errors import ReadbackError, StoreCorruptError, StoreVersionError, UnknownOutcomeError
 from readback.domain.state import State
 from readback.domain.verdict import Level, Verdict, Why
-from readback.lifecycle.report import outcome_of_run
-from readback.lifecycle.run import Run
+from readback.engine.run import Run
+from readback.engine.stages.report import outcome_of_run
 
 NEWER_REMEDY: Final = "Do not repeat the action; run `readback resume` of the release that knows the ledger's schema."
 

@@ -27,16 +27,16 @@ from readback.canon import Json, ReadbackError
 from readback.canon.frozen import dataclass
 from readback.domain.errors import SettingsError
 from readback.domain.errors.gateway import ToolRefusedError, UpstreamLostError
-from readback.sdk.credentials import Credentials
-from readback.surfaces.mcp.attachment import PAGES_MAX, Attachment, goes_on, paged
-from readback.surfaces.mcp.call import Call, ClientLink
-from readback.surfaces.mcp.catalogue import Tool
-from readback.surfaces.mcp.gate import Gate
-from readback.surfaces.mcp.gateway import Gateway
-from readback.surfaces.mcp.own_tools import OWN_NAMES
-from readback.surfaces.mcp.relay import protocol_error
-from readback.surfaces.mcp.target import Command, Server
-from readback.surfaces.mcp.upstream import Upstream
+from readback.gateway.call import Call, ClientLink
+from readback.gateway.gateway import Gateway
+from readback.gateway.policy.builtin_tools import OWN_NAMES
+from readback.gateway.policy.catalogue import Tool
+from readback.gateway.policy.gate import Gate
+from readback.gateway.session.client_session import protocol_error
+from readback.gateway.upstream.attachment import PAGES_MAX, Attachment, goes_on, paged
+from readback.gateway.upstream.target import Command, Server
+from readback.gateway.upstream.upstream import Upstream
+from readback.systems.configured.credentials import Credentials
 
 INSIDE: ContextVar[bool] = ContextVar("readback_inside", default=False)
 """Set on connections that come from the gate itself: what they ask is not governed again."""

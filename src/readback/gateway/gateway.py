@@ -15,32 +15,32 @@ from functools import cached_property
 from types import TracebackType
 from typing import Any, Final
 
-from readback.contracts.own_files import keep, refuse_reach
+from readback.client import validation
+from readback.client.sealing import SealLike
+from readback.contracts.documents.own_files import keep, refuse_reach
 from readback.contracts.packs import completed
-from readback.domain.approval.binding import Approver
+from readback.domain.contract.approval import Approver
+from readback.domain.contract.limits import TenantLimits
 from readback.domain.errors import SettingsError, UsageError
 from readback.domain.errors.gateway import OwnToolError
-from readback.domain.limits import TenantLimits
-from readback.domain.observation_signs import one_line
-from readback.ports.fittings import ServerTerms
+from readback.domain.verification.observation_signs import one_line
+from readback.gateway.policy.active_contracts import Loader, Path
+from readback.gateway.policy.builtin_tools import OWN_NAMES
+from readback.gateway.policy.catalogue import Catalogue
+from readback.gateway.policy.due_worker import Tending
+from readback.gateway.policy.gate import HOLD_S, IN_FLIGHT_MAX, Gate
+from readback.gateway.policy.ledger_client import Attending
+from readback.gateway.policy.reload import Reloading
+from readback.gateway.policy.servers import Servers
+from readback.gateway.policy.ungoverned import Policy
+from readback.gateway.serving import serve
+from readback.gateway.serving.http_sessions import SESSION_IDLE_S, SESSIONS_MAX
+from readback.gateway.upstream.target import PROCESSES_MAX
+from readback.gateway.upstream.upstream import Command, Endpoint, Upstream
 from readback.ports.runtime import Runtime
-from readback.ports.store import LedgerStore
-from readback.sdk import handed
-from readback.sdk.fitted_settings import Settled
-from readback.sdk.sealing import SealLike
-from readback.surfaces.mcp import serve
-from readback.surfaces.mcp.attending import Attending
-from readback.surfaces.mcp.catalogue import Catalogue
-from readback.surfaces.mcp.gate import HOLD_S, IN_FLIGHT_MAX, Gate
-from readback.surfaces.mcp.governed import Loader, Path
-from readback.surfaces.mcp.http_sessions import SESSION_IDLE_S, SESSIONS_MAX
-from readback.surfaces.mcp.own_tools import OWN_NAMES
-from readback.surfaces.mcp.reload import Reloading
-from readback.surfaces.mcp.servers import Servers
-from readback.surfaces.mcp.target import PROCESSES_MAX
-from readback.surfaces.mcp.tending import Tending
-from readback.surfaces.mcp.ungoverned import Policy
-from readback.surfaces.mcp.upstream import Command, Endpoint, Upstream
+from readback.ports.storage.store import LedgerStore
+from readback.ports.system_factory import ServerTerms
+from readback.systems.configured.settings import Settled
 
 HOLD_MAX_S: Final = 3_600.0
 IDLE_MAX_S: Final = 86_400.0
@@ -86,7 +86,7 @@ class Gateway:
         self._upstreams = _sound(upstreams)
         for upstream in self._upstreams:
             upstream.server.processes_max = _count("servers_max", servers_max)
-        named = handed.several("contracts", contracts, (str, os.PathLike), "Pass contracts=['FILE.yaml'].")
+        named = validation.several("contracts", contracts, (str, os.PathLike), "Pass contracts=['FILE.yaml'].")
         self._contracts, self._pins = tuple(_told(each, self._upstreams) for each in named), pins
         self._policy = _policy(ungoverned)
         self._hold_s, self._in_flight_max = _hold(hold), in_flight_max
@@ -243,7 +243,7 @@ class Gateway:
             host=host,
             port=port,
             path=path,
-            allow_hosts=handed.several("allow_hosts", allow_hosts, str, "Pass allow_hosts=['gateway.example']."),
+            allow_hosts=validation.several("allow_hosts", allow_hosts, str, "Pass allow_hosts=['gateway.example']."),
             stop=stop,
             on_listening=on_listening,
             sessions_max=_count("sessions_max", sessions_max),
@@ -281,7 +281,9 @@ def _refuse_own_files(upstream: Upstream) -> None:
 
 
 def _sound(upstreams: Sequence[Upstream]) -> tuple[Upstream, ...]:
-    found = handed.several("upstreams", upstreams, Upstream, "Pass [Upstream.command([...])], or Upstream.url(...).")
+    found = validation.several(
+        "upstreams", upstreams, Upstream, "Pass [Upstream.command([...])], or Upstream.url(...)."
+    )
     keys = [each.key for each in found]
     if not keys:
         raise SettingsError("The gateway has no server behind it.", remedy="Name a command or an address.")

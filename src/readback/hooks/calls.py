@@ -9,18 +9,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from readback.domain.errors.hook import HookOrderError
-from readback.surfaces.hooks import protocol
-from readback.surfaces.hooks.hook_file import HookFile, Policy
-from readback.surfaces.hooks.protocol import Answer, ToolCall
+from readback.hooks import protocol
+from readback.hooks.hook_file import HookFile, Policy
+from readback.hooks.protocol import Answer, ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from readback.domain.outcome import Outcome
-    from readback.lifecycle.outside import Report
-    from readback.sdk.files import FileAction
-    from readback.surfaces.hooks.desk import Desk
+    from readback.client.files import FileAction
+    from readback.domain.outcome.outcome import Outcome
+    from readback.engine.external_attempts import Report
+    from readback.hooks.session import Desk
 
     Opening = Callable[[HookFile, str], AbstractContextManager[Desk]]
 
@@ -45,7 +45,7 @@ def before(call: ToolCall, file: HookFile, opening: Opening) -> Answer:
 
 def governing(desk: Desk, file: HookFile, call: ToolCall) -> FileAction | None:
     """The contract that governs a call: the one of an entry that fits it, else the one of the tool's own name."""
-    from readback.surfaces.hooks.desk import UNGOVERNED
+    from readback.hooks.session import UNGOVERNED
 
     ruled = file.ruled(call.tool, call.given, call.folder)
     if not ruled and call.tool == UNGOVERNED:
@@ -55,7 +55,7 @@ def governing(desk: Desk, file: HookFile, call: ToolCall) -> FileAction | None:
 
 def _begun(desk: Desk, action: FileAction, call: ToolCall) -> Answer:
     from readback.domain.errors import InputError
-    from readback.surfaces.hooks.desk import arguments_of, unapprovable
+    from readback.hooks.session import arguments_of, unapprovable
 
     rest = unapprovable(action, call)
     if rest:
@@ -78,7 +78,7 @@ def _begun(desk: Desk, action: FileAction, call: ToolCall) -> Answer:
 
 
 def _noted(desk: Desk, call: ToolCall) -> Answer:
-    from readback.surfaces.hooks.desk import UNGOVERNED, noted
+    from readback.hooks.session import UNGOVERNED, noted
 
     handed = desk.hand_out(desk.actions[UNGOVERNED], call, noted(call))
     if handed.allowed:
@@ -92,7 +92,7 @@ def after(call: ToolCall, file: HookFile, opening: Opening) -> Answer:
     That a call goes on in the background is no report of how it ended: its attempt stays out, as one without a report.
     A call may have moved the agent to another folder than the one in which it was governed.
     """
-    from readback.surfaces.hooks.desk import UNGOVERNED
+    from readback.hooks.session import UNGOVERNED
 
     passes = file.passes(call.tool, call.given, call.folder)
     if passes and not file.ruled(call.tool, call.given, None):
@@ -114,7 +114,7 @@ def _recorded_late(desk: Desk, call: ToolCall, *, asked: bool) -> None:
     """That it was called is on record from now on, as of what nobody checked, and told when the turn ends. `asked`: it
     was denied, and ran all the same.
     """
-    from readback.surfaces.hooks.desk import UNGOVERNED, noted
+    from readback.hooks.session import UNGOVERNED, noted
 
     if not asked and any(each.operation == call.operation for each in desk.run()):
         return  # another tool's call, which this does not report
@@ -125,8 +125,8 @@ def _recorded_late(desk: Desk, call: ToolCall, *, asked: bool) -> None:
 
 def judged(call: ToolCall, told: Outcome) -> Answer:
     """What the model is told of an outcome: what is not verified stops it, unless nobody promised to verify it."""
-    from readback.domain.tool_words import quoted_line
-    from readback.surfaces.hooks.desk import UNGOVERNED
+    from readback.domain.outcome.tool_words import quoted_line
+    from readback.hooks.session import UNGOVERNED
 
     if told.contract == UNGOVERNED:
         return protocol.told(call.event, f"{call.tool}: no contract governs it, and nothing of it was verified.")
@@ -141,8 +141,8 @@ def judged(call: ToolCall, told: Outcome) -> Answer:
 def reported(call: ToolCall) -> Report:
     """How the agent says that the call ended. Evidence, whatever it says."""
     from readback.domain.errors import ToolError
-    from readback.lifecycle.outside import Report
-    from readback.lifecycle.steps import Ending
+    from readback.engine.effects import Ending
+    from readback.engine.external_attempts import Report
 
     if call.stopped:
         return Report(Ending.CANCELLED)

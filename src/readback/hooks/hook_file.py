@@ -17,7 +17,7 @@ from typing import Final
 from readback.canon import Json, ReadbackError, sha256_hex
 from readback.canon.frozen import dataclass
 from readback.config import PACK, pin_of
-from readback.contracts.content import content_of
+from readback.contracts.documents.read_file import content_of
 from readback.contracts.durations import microseconds
 from readback.contracts.files import document
 from readback.contracts.files.document import Fault, Written, read_document

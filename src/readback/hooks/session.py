@@ -17,28 +17,28 @@ from urllib.parse import quote
 import readback.bootstrap as bootstrap
 from readback.canon import Json, ReadbackError, json_text, parse_json, payload_bytes, sha256_hex
 from readback.canon.frozen import dataclass
-from readback.domain.action import Action
+from readback.client.files import FileAction, contract_files
+from readback.client.proposal import Definition, Proposal
+from readback.client.session import Session
+from readback.domain.action.action import Action
 from readback.domain.errors import InputError
 from readback.domain.errors.hook import HookFileError
 from readback.domain.idempotency import request_hash
-from readback.domain.observation import one_line
-from readback.domain.outcome import Outcome
+from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import State
-from readback.lifecycle import outside
-from readback.lifecycle.approve import waits
-from readback.lifecycle.attend import Ticket
-from readback.lifecycle.plan import Request
-from readback.lifecycle.resume import fold
-from readback.lifecycle.steps import Answer, Step
-from readback.ports.store import ActionFilter, Projection
-from readback.sdk.driver_steps import Parked
-from readback.sdk.driver_sync import SyncDriver
-from readback.sdk.files import FileAction, contract_files
-from readback.sdk.proposal import Definition, Proposal
-from readback.sdk.session import Session
-from readback.surfaces.hooks.commits import COMMIT_FIELDS, commit_of
-from readback.surfaces.hooks.hook_file import HookFile
-from readback.surfaces.hooks.protocol import ToolCall
+from readback.domain.verification.observation import one_line
+from readback.drivers.driver_sync import SyncDriver
+from readback.drivers.interpreter import Parked
+from readback.engine import external_attempts
+from readback.engine.compiled_contract import Request
+from readback.engine.coordinator import Ticket
+from readback.engine.effects import Answer, Step
+from readback.engine.resume import fold
+from readback.engine.stages.approve import waits
+from readback.hooks.commits import COMMIT_FIELDS, commit_of
+from readback.hooks.hook_file import HookFile
+from readback.hooks.protocol import ToolCall
+from readback.ports.storage.store import ActionFilter, Projection
 
 UNGOVERNED: Final = "ungoverned_tool"
 OWN_CONTRACTS: Final = Path(__file__).with_name("ungoverned.yaml")
@@ -75,7 +75,7 @@ class Desk:
 
     # --- acting ------------------------------------------------------------------------------------------------
 
-    def hand_out(self, action: FileAction, call: ToolCall, given: Mapping[str, Json]) -> outside.Handed:
+    def hand_out(self, action: FileAction, call: ToolCall, given: Mapping[str, Json]) -> external_attempts.Handed:
         """Makes the attempt durable. Raises what `Readback.run` raises, for what cannot be proposed."""
         proposal = action(**given)
         waiting = self._waiting(proposal)
@@ -84,14 +84,14 @@ class Desk:
         assert not isinstance(handed, Parked)
         return handed
 
-    def _handing(self, request: Request) -> Generator[Step, Answer, outside.Handed]:
+    def _handing(self, request: Request) -> Generator[Step, Answer, external_attempts.Handed]:
         s = self.session
-        return outside.hand_out(s.engine, request, s.scope, s.plan_of, Ticket())
+        return external_attempts.hand_out(s.engine, request, s.scope, s.plan_of, Ticket())
 
-    def report(self, action_id: str, said: outside.Report, wait_us: int) -> Outcome:
+    def report(self, action_id: str, said: external_attempts.Report, wait_us: int) -> Outcome:
         """How the attempt ended, and what is read back; pending where that takes longer than one may wait."""
         s = self.session
-        work = outside.report(s.engine, action_id, s.scope.tenant, s.plan_of, said)
+        work = external_attempts.report(s.engine, action_id, s.scope.tenant, s.plan_of, said)
         told = self.driver.drive(work, s.runtime.now_us() + wait_us)
         return self.outcome(action_id) if isinstance(told, Parked) else told
 

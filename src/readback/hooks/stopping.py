@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from typing import Final
 
 from readback.canon import ReadbackError
+from readback.client.operations.believing import choose
 from readback.contracts.templates import RENDERED_MAX_CHARS
 from readback.domain.belief.entry import Item, Standing
 from readback.domain.belief.run import Belief, believe
@@ -19,17 +20,16 @@ from readback.domain.errors import ToolError
 from readback.domain.events import EventKind
 from readback.domain.finding import Finding
 from readback.domain.kind import Kind
-from readback.domain.observation_signs import name_in_text
 from readback.domain.state import State
 from readback.domain.verdict import Verdict
-from readback.lifecycle.outside import Report
-from readback.lifecycle.steps import Ending
-from readback.ports.store import StoredEvent
-from readback.sdk.believing import choose
-from readback.surfaces.hooks import protocol
-from readback.surfaces.hooks.desk import UNGOVERNED, Desk
-from readback.surfaces.hooks.hook_file import AtStop, HookFile
-from readback.surfaces.hooks.protocol import STOP, SUBAGENT_STOP, TEXT_MAX_CHARACTERS, Answer, Stopping
+from readback.domain.verification.observation_signs import name_in_text
+from readback.engine.effects import Ending
+from readback.engine.external_attempts import Report
+from readback.hooks import protocol
+from readback.hooks.hook_file import AtStop, HookFile
+from readback.hooks.protocol import STOP, SUBAGENT_STOP, TEXT_MAX_CHARACTERS, Answer, Stopping
+from readback.hooks.session import UNGOVERNED, Desk
+from readback.ports.storage.store import StoredEvent
 
 ITEMS_TOLD_MAX: Final = 20
 SETTLED_MAX: Final = 4_096

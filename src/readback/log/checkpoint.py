@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from readback.canon.frozen import dataclass
-from readback.ledger.coding import base64_text, hash_bytes, number
-from readback.ledger.fault import LogFormatError, LogSignatureError
-from readback.ledger.note import Check, Note, Sign, VerifierKey, parse_note, sign_note
-from readback.ledger.tree import HASH_BYTES, SIZE_MAX
+from readback.log.coding import base64_text, hash_bytes, number
+from readback.log.fault import LogFormatError, LogSignatureError
+from readback.log.note import Check, Note, Sign, VerifierKey, parse_note, sign_note
+from readback.log.tree import HASH_BYTES, SIZE_MAX
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 
-from readback.ledger.fault import LogFormatError
-from readback.ledger.tree import HASH_BYTES, SIZE_MAX
+from readback.log.fault import LogFormatError
+from readback.log.tree import HASH_BYTES, SIZE_MAX
 
 _DIGITS_MAX = len(str(SIZE_MAX))
 

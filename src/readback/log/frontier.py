@@ -11,9 +11,9 @@ from hashlib import sha256
 from typing import TypeAlias
 
 from readback.canon.frozen import dataclass
-from readback.ledger.fault import LogFormatError
-from readback.ledger.tiles import HEIGHT, WIDTH, TileReader, parse_tile
-from readback.ledger.tree import HASH_BYTES, NODE_PREFIX, fold
+from readback.log.fault import LogFormatError
+from readback.log.tiles import HEIGHT, WIDTH, TileReader, parse_tile
+from readback.log.tree import HASH_BYTES, NODE_PREFIX, fold
 
 FetchTile: TypeAlias = Callable[[int, int], bytes | None]
 """A tile by its level and place, as wide as it is by now; None where there is none."""

@@ -12,8 +12,8 @@ from hashlib import sha256
 from typing import Final, TypeAlias
 
 from readback.canon.frozen import dataclass
-from readback.ledger.coding import base64_bytes, base64_text
-from readback.ledger.fault import LogFormatError, LogSignatureError
+from readback.log.coding import base64_bytes, base64_text
+from readback.log.fault import LogFormatError, LogSignatureError
 
 ED25519: Final = b"\x01"
 """The algorithm's number in key ids and encoded keys."""

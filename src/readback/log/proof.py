@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from readback.ledger.fault import LogProofError
-from readback.ledger.tree import HASH_BYTES, SIZE_MAX, Read, node_hash, subtree_hash
+from readback.log.fault import LogProofError
+from readback.log.tree import HASH_BYTES, SIZE_MAX, Read, node_hash, subtree_hash
 
 
 def inclusion_proof(index: int, size: int, read: Read) -> list[bytes]:

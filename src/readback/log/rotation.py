@@ -17,10 +17,10 @@ from itertools import pairwise
 from typing import Final
 
 from readback.canon.frozen import dataclass
-from readback.ledger.checkpoint import Checkpoint
-from readback.ledger.coding import base64_text, hash_bytes, number
-from readback.ledger.fault import LogFormatError, LogSignatureError
-from readback.ledger.note import Check, Sign, VerifierKey, parse_key, parse_note, sign_note
+from readback.log.checkpoint import Checkpoint
+from readback.log.coding import base64_text, hash_bytes, number
+from readback.log.fault import LogFormatError, LogSignatureError
+from readback.log.note import Check, Sign, VerifierKey, parse_key, parse_note, sign_note
 
 FORM: Final = "readback/log-key-rotation/1"
 ROTATIONS_MAX: Final = 1_000

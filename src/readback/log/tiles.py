@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from hashlib import sha256
 from typing import Final
 
-from readback.ledger.fault import LogFormatError
-from readback.ledger.leaf import leaf_hash
-from readback.ledger.tree import HASH_BYTES, NODE_PREFIX, SIZE_MAX, GrowingTree, fold, node_hash
+from readback.log.fault import LogFormatError
+from readback.log.leaf import leaf_hash
+from readback.log.tree import HASH_BYTES, NODE_PREFIX, SIZE_MAX, GrowingTree, fold, node_hash
 
 HEIGHT: Final = 8
 WIDTH: Final = 1 << HEIGHT

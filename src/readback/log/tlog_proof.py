@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from typing import Final
 
 from readback.canon.frozen import dataclass
-from readback.ledger.checkpoint import Checkpoint, open_checkpoint
-from readback.ledger.coding import base64_bytes, base64_text, hash_bytes, number
-from readback.ledger.fault import LogFormatError
-from readback.ledger.leaf import leaf_hash
-from readback.ledger.note import NOTE_MAX_BYTES, Check, VerifierKey
-from readback.ledger.proof import check_inclusion
-from readback.ledger.tree import SIZE_MAX
+from readback.log.checkpoint import Checkpoint, open_checkpoint
+from readback.log.coding import base64_bytes, base64_text, hash_bytes, number
+from readback.log.fault import LogFormatError
+from readback.log.leaf import leaf_hash
+from readback.log.note import NOTE_MAX_BYTES, Check, VerifierKey
+from readback.log.proof import check_inclusion
+from readback.log.tree import SIZE_MAX
 
 HEADER: Final = "c2sp.org/tlog-proof@v1"
 EXTRA: Final = "extra "

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator
 from hashlib import sha256
 from typing import Final, TypeAlias
 
-from readback.ledger.fault import LogFormatError
+from readback.log.fault import LogFormatError
 
 NODE_PREFIX: Final = b"\x01"
 """RFC 6962, 2.1: keeps an inner node from being taken for a leaf."""

@@ -12,7 +12,7 @@ from typing import Protocol, cast
 
 from readback.canon.frozen import dataclass
 from readback.domain.context import Context
-from readback.domain.reading import Reading
+from readback.domain.verification.reading import Reading
 
 Place = Callable[[], str]
 """Which system is meant now, with references resolved, as a digest. Raises nothing."""

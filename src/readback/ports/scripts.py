@@ -11,7 +11,7 @@ from typing import Protocol
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.domain.delegation.allowance import Allowance, ScriptLimits
+from readback.domain.contract.script_permissions import Allowance, ScriptLimits
 
 Functions = Mapping[str, Mapping[str, Callable[..., object]]]
 """Host functions by module and name."""

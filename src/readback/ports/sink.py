@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from readback.domain.message import Message
+from readback.domain.records.message import Message
 
 
 class Sink(Protocol):

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.domain.context import Context
-from readback.domain.reading import Lookup, Reading
+from readback.domain.verification.reading import Lookup, Reading
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
+from readback.client.authoring.contract_keys import ApprovalOptions, Duration, SideEffectName
 from readback.domain.side_effect import SideEffect
-from readback.sdk.contract_keys import ApprovalOptions, Duration, SideEffectName
 
 
 class Choices(TypedDict, total=False):

@@ -13,18 +13,18 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final, Unpack
 
 from readback.canon import Json
-from readback.contracts.conditions import postcondition
+from readback.client.authoring.action import ActionDefinition
+from readback.contracts.functions.conditions import postcondition
 from readback.domain.context import Context
 from readback.domain.errors import ContractFieldError
 from readback.domain.line_ends import as_mail
 from readback.domain.normal_form import NormalForm, normal
-from readback.domain.reading import Reading
+from readback.domain.verification.reading import Reading
 from readback.recipes.choices import Choices, quoted
-from readback.sdk.action import ActionDefinition
 
 if TYPE_CHECKING:
-    from readback.sdk.proposal import Proposal
-    from readback.sdk.systems import ImapSource, SmtpExecutor
+    from readback.client.proposal import Proposal
+    from readback.systems import ImapSource, SmtpExecutor
 
 SCHEDULE: Final = ("0s", "2s", "4s", "8s")
 """Pauses before each look, as measured in production; together they are the window."""

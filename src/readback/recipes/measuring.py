@@ -5,9 +5,9 @@ It reads the entries of the client's own tenant, in one streaming pass, and writ
 
 from __future__ import annotations
 
-from readback.lifecycle.feedback.tally import Feedback, feedback_of
-from readback.sdk.async_client import AsyncReadback
-from readback.sdk.client import Readback
+from readback.audit.feedback.tally import Feedback, feedback_of
+from readback.client.async_client import AsyncReadback
+from readback.client.client import Readback
 
 
 def feedback(client: Readback | AsyncReadback) -> Feedback:

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.contracts.conditions import postcondition
+from readback.client.authoring.action import ActionDefinition
+from readback.contracts.functions.conditions import postcondition
 from readback.domain.context import Context
 from readback.domain.errors import ContractFieldError, NotDispatchedError, ReaderTypeError
-from readback.domain.reading import Presence, Reading
+from readback.domain.verification.reading import Presence, Reading
 from readback.recipes.choices import Choices, quoted
-from readback.sdk.action import ActionDefinition
 
 if TYPE_CHECKING:
-    from readback.sdk.proposal import Proposal
-    from readback.sdk.systems import HttpExecutor, HttpSource
+    from readback.client.proposal import Proposal
+    from readback.systems import HttpExecutor, HttpSource
 
 
 class ResourceAction(ActionDefinition[[str, dict[str, Any]]]):

@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 
 from readback.canon import ExactNumber, Json, decimal_of
 from readback.canon.frozen import dataclass
-from readback.contracts.conditions import postcondition
-from readback.domain.change import alike
+from readback.client.authoring.action import ActionDefinition
+from readback.contracts.functions.conditions import postcondition
 from readback.domain.context import Context
 from readback.domain.errors import ContractFieldError
-from readback.domain.reading import Lookup, Presence, Reading
+from readback.domain.verification.change import alike
+from readback.domain.verification.reading import Lookup, Presence, Reading
 from readback.recipes.choices import Choices, quoted
-from readback.sdk.action import ActionDefinition
 
 if TYPE_CHECKING:
-    from readback.sdk.proposal import Proposal
-    from readback.sdk.systems import SqlExecutor, SqlSource
+    from readback.client.proposal import Proposal
+    from readback.systems import SqlExecutor, SqlSource
 
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 _EXACT: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 
+from readback.audit.feedback.spread import Spread
+from readback.audit.feedback.tally import ContractFeedback
 from readback.canon.frozen import dataclass
-from readback.lifecycle.feedback.spread import Spread
-from readback.lifecycle.feedback.tally import ContractFeedback
-from readback.sdk.async_client import AsyncReadback
-from readback.sdk.client import Readback
-from readback.sdk.measuring import feedback
+from readback.client.async_client import AsyncReadback
+from readback.client.client import Readback
+from readback.recipes.measuring import feedback
 
 
 @dataclass(frozen=True, slots=True)

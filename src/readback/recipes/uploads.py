@@ -13,14 +13,14 @@ from hashlib import sha256 as hashed
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypedDict, Unpack
 
+from readback.client.authoring.action import ActionDefinition
 from readback.domain.context import Context
-from readback.domain.reading import Reading
+from readback.domain.verification.reading import Reading
 from readback.recipes.choices import Choices
-from readback.sdk.action import ActionDefinition
 
 if TYPE_CHECKING:
-    from readback.sdk.proposal import Proposal
-    from readback.sdk.systems import S3Executor, S3Source
+    from readback.client.proposal import Proposal
+    from readback.systems import S3Executor, S3Source
 
 CHUNK_BYTES: Final = 1_048_576
 

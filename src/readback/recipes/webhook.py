@@ -13,16 +13,16 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Protocol, Unpack
 
 from readback.canon import Json, payload_bytes
-from readback.contracts.conditions import postcondition
+from readback.client.authoring.action import ActionDefinition
+from readback.contracts.functions.conditions import postcondition
 from readback.domain.context import Context
 from readback.domain.errors import ContractFieldError
-from readback.domain.reading import Reading
+from readback.domain.verification.reading import Reading
 from readback.recipes.choices import Choices, quoted
-from readback.sdk.action import ActionDefinition
 
 if TYPE_CHECKING:
-    from readback.sdk.proposal import Proposal
-    from readback.sdk.systems import HttpExecutor, HttpSource, SqlSource
+    from readback.client.proposal import Proposal
+    from readback.systems import HttpExecutor, HttpSource, SqlSource
 
 DELIVERY_HEADER: Final = "X-Readback-Delivery"
 RECEIPT_FIELDS: Final = ("delivery", "event", "sha256", "status")

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Final, Generic, Protocol, TypeVar
 
 from readback.domain.errors import StoreError
-from readback.ports.store_rules import interrupted_error
+from readback.ports.storage.store_rules import interrupted_error
 
 GROUP_WEIGHT_MAX: Final = 2048
 """Appends in one transaction, unless a single job is larger by itself: keeps the wait of each bounded."""

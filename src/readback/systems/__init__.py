@@ -1,33 +1,47 @@
-"""The built-in sources and executors: what reads systems of record, and what acts on systems.
+"""Public: the built-in executors, which act on systems, and the built-in sources, which read them.
 
-Used by authors of contracts, who construct them and call them inside readers and actions. They are chosen by the
-composition root, and imported when they are first used; nothing here acts or reads.
+Authors of contracts construct executors and sources, and call them inside actions and readers. Each system of record
+has a folder: `executor` acts, `source` reads. Neither half imports the other. A class is imported at its first use.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import readback.bootstrap
-
 if TYPE_CHECKING:
-    from readback.bootstrap import (
-        CommandExecutor,
-        CommandSource,
-        CommitToken,
-        FileExecutor,
-        FileSource,
-        GitSource,
-        HttpExecutor,
-        HttpSource,
-        ImapSource,
-        S3Executor,
-        S3Source,
-        SmtpExecutor,
-        SqlExecutor,
-        SqlSource,
-        TablesSource,
-    )
+    from readback.systems.command.executor import CommandExecutor
+    from readback.systems.command.source import CommandSource
+    from readback.systems.files.executor import FileExecutor
+    from readback.systems.files.source import FileSource
+    from readback.systems.git.source import GitSource
+    from readback.systems.http.answer import CommitToken
+    from readback.systems.http.executor import HttpExecutor
+    from readback.systems.http.source import HttpSource
+    from readback.systems.mail.executor import SmtpExecutor
+    from readback.systems.mail.source import ImapSource
+    from readback.systems.s3.executor import S3Executor
+    from readback.systems.s3.source import S3Source
+    from readback.systems.sql.executor import SqlExecutor
+    from readback.systems.sql.source import SqlSource
+    from readback.systems.tables.source import TablesSource
+
+_HOMES = {
+    "CommandExecutor": "readback.systems.command.executor",
+    "CommandSource": "readback.systems.command.source",
+    "CommitToken": "readback.systems.http.answer",
+    "FileExecutor": "readback.systems.files.executor",
+    "FileSource": "readback.systems.files.source",
+    "GitSource": "readback.systems.git.source",
+    "HttpExecutor": "readback.systems.http.executor",
+    "HttpSource": "readback.systems.http.source",
+    "ImapSource": "readback.systems.mail.source",
+    "S3Executor": "readback.systems.s3.executor",
+    "S3Source": "readback.systems.s3.source",
+    "SmtpExecutor": "readback.systems.mail.executor",
+    "SqlExecutor": "readback.systems.sql.executor",
+    "SqlSource": "readback.systems.sql.source",
+    "TablesSource": "readback.systems.tables.source",
+}
 
 __all__ = [
     "CommandExecutor",
@@ -49,10 +63,13 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """One of the names above, when it is first used."""
-    if name not in __all__:
+    """Import one of the classes above when it is first used."""
+    home = _HOMES.get(name)
+    if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(readback.bootstrap, name)
+    from importlib import import_module
+
+    return getattr(import_module(home), name)
 
 
 def __dir__() -> list[str]:

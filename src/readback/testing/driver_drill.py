@@ -16,9 +16,9 @@ from typing import Any, Final, Protocol
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.contracts.twins import Drillable, Twin, safe_twin
+from readback.contracts.sandbox_actions import Drillable, Twin, safe_twin
 from readback.domain.context import Context
-from readback.domain.contract import Contract
+from readback.domain.contract.contract import Contract
 from readback.domain.errors.drill import (
     AnswersDifferError,
     DoubledEffectError,
@@ -27,12 +27,12 @@ from readback.domain.errors.drill import (
 )
 from readback.domain.idempotency import key_hash, key_text
 from readback.domain.kind import Kind
-from readback.domain.observation import Observation, ObservationStatus, normalise, normalise_exception
 from readback.domain.predicate import Path, look
-from readback.domain.reading import Presence, Reading
-from readback.lifecycle.execute import is_staged
-from readback.lifecycle.plan import Plan
-from readback.ports.acting import Hand
+from readback.domain.verification.observation import Observation, ObservationStatus, normalise, normalise_exception
+from readback.domain.verification.reading import Presence, Reading
+from readback.engine.compiled_contract import Plan
+from readback.engine.stages.execute import is_staged
+from readback.ports.handlers import Hand
 
 US: Final = 1_000_000
 POLL_LAST_SECONDS: Final = 1.0

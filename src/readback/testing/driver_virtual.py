@@ -15,13 +15,10 @@ from itertools import count
 from typing import Any, Final, TypeVar, assert_never, cast
 
 from readback.canon.frozen import dataclass
-from readback.domain.action import Action
+from readback.domain.action.action import Action
 from readback.domain.context import Context
 from readback.domain.events import open_envelope
-from readback.lifecycle.control import oldest_freeze
-from readback.lifecycle.resume import fold_opened, woken
-from readback.lifecycle.saga_run import fold_saga
-from readback.lifecycle.steps import (
+from readback.engine.effects import (
     Answer,
     Begin,
     Begun,
@@ -66,8 +63,11 @@ from readback.lifecycle.steps import (
     Weighed,
     Woken,
 )
-from readback.ports.acting import Hand
-from readback.ports.store import LedgerStore
+from readback.engine.entries.side_records import oldest_freeze
+from readback.engine.resume import fold_opened, woken
+from readback.engine.saga_run import fold_saga
+from readback.ports.handlers import Hand
+from readback.ports.storage.store import LedgerStore
 from readback.testing.runtime_virtual import US_PER_SECOND, VirtualRuntime
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from base64 import b64encode
 
 from readback.canon import sha256_bytes
-from readback.domain.approval.binding import KEY_PREFIX
+from readback.domain.contract.approval import KEY_PREFIX
 
 
 class MemorySigner:

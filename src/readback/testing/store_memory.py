@@ -15,8 +15,8 @@ from dataclasses import field, replace
 from readback.canon.digest import sha256_hex
 from readback.canon.frozen import dataclass
 from readback.domain.errors import StoreCorruptError, StoreError
-from readback.ports.known import Known
-from readback.ports.store import (
+from readback.ports.storage.contract_filter import Known
+from readback.ports.storage.store import (
     ActionFilter,
     Append,
     Appended,
@@ -34,7 +34,7 @@ from readback.ports.store import (
     StoredProjection,
     VersionConflict,
 )
-from readback.ports.store_rules import (
+from readback.ports.storage.store_rules import (
     MINUTE_US,
     PACE,
     SETTLED,

@@ -9,9 +9,9 @@ from dataclasses import field, replace
 from itertools import islice
 
 from readback.canon.frozen import dataclass
-from readback.ledger.frontier import HashTile
-from readback.ports.log import AnchorMark, SealedHead
-from readback.ports.store import Evidence, KeyRecord, StoredEvent, StoredProjection
+from readback.log.frontier import HashTile
+from readback.ports.storage.log import AnchorMark, SealedHead
+from readback.ports.storage.store import Evidence, KeyRecord, StoredEvent, StoredProjection
 
 
 @dataclass(slots=True)

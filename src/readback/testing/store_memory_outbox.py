@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import field, replace
 
 from readback.canon.frozen import dataclass
-from readback.ports.outbox import Cursor, DeadLetter
-from readback.ports.store_rules import lease_is_live
+from readback.ports.storage.outbox import Cursor, DeadLetter
+from readback.ports.storage.store_rules import lease_is_live
 
 
 @dataclass(slots=True)

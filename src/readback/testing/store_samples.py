@@ -10,7 +10,7 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
-from readback.ports.store import Append, Evidence, KeyRecord, Projection, SealedEvent
+from readback.ports.storage.store import Append, Evidence, KeyRecord, Projection, SealedEvent
 
 NOON_US = 1_767_268_800_000_000
 TENANT = "acme"

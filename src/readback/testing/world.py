@@ -15,7 +15,7 @@ from typing import Any
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.domain.reading import Lookup, Reading
+from readback.domain.verification.reading import Lookup, Reading
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -13,8 +13,8 @@ from typing import Final, assert_never
 from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.domain.kind import Kind
-from readback.domain.reading import Reading
 from readback.domain.side_effect import Consistency
+from readback.domain.verification.reading import Reading
 from readback.testing.driver_virtual import Hangs
 from readback.testing.world import Record, World
 from readback.testing.world_effects import OTHER_TENANT, Operation

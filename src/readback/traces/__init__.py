@@ -6,11 +6,11 @@ itself: every id and every hash is made again, and what cannot be checked fails.
 
 from __future__ import annotations
 
-from readback.citations.artifacts import Artifacts, ArtifactTrouble
-from readback.citations.fault import ArtifactError, TraceError, TraceInputError, TracePolicyError
-from readback.citations.policy import DEFAULT_POLICY, Policy, read_policy
-from readback.citations.report import CheckResult, Failure, Place, Report
-from readback.citations.verify import verify_trace
+from readback.traces.artifacts import Artifacts, ArtifactTrouble
+from readback.traces.format.fault import ArtifactError, TraceError, TraceInputError, TracePolicyError
+from readback.traces.format.policy import DEFAULT_POLICY, Policy, read_policy
+from readback.traces.format.report import CheckResult, Failure, Place, Report
+from readback.traces.verify import verify_trace
 
 __all__ = [
     "DEFAULT_POLICY",

@@ -12,12 +12,12 @@ from typing import Final
 
 from readback.canon import sha256_bytes
 from readback.canon.frozen import dataclass
-from readback.citations import recipes
-from readback.citations.digest_rows import DIGEST_BYTES
-from readback.citations.forms import PLAN
-from readback.citations.report import Findings, Place, shown
-from readback.citations.shapes import faults_of
-from readback.citations.strict_json import Value, canonical
+from readback.traces.digest_rows import DIGEST_BYTES
+from readback.traces.format import ids as recipes
+from readback.traces.format.forms import PLAN
+from readback.traces.format.report import Findings, Place, shown
+from readback.traces.format.shapes import faults_of
+from readback.traces.format.strict_json import Value, canonical
 
 FILE: Final = "plan.json"
 

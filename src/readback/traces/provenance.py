@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from readback.canon import sha256_hex
-from readback.citations import recipes
-from readback.citations.artifacts import Artifacts, is_plain_path
-from readback.citations.fault import ArtifactError, TraceInputError
-from readback.citations.forms import CHUNK, document
-from readback.citations.limits import LINE_MAX_BYTES, PROVENANCE_MAX_BYTES
-from readback.citations.report import Findings, Place, shown
-from readback.citations.shapes import Shape, faults_of
-from readback.citations.strict_json import Value, canonical, strict_json
+from readback.traces.artifacts import Artifacts, is_plain_path
+from readback.traces.format import ids
+from readback.traces.format.fault import ArtifactError, TraceInputError
+from readback.traces.format.forms import CHUNK, document
+from readback.traces.format.limits import LINE_MAX_BYTES, PROVENANCE_MAX_BYTES
+from readback.traces.format.report import Findings, Place, shown
+from readback.traces.format.shapes import Shape, faults_of
+from readback.traces.format.strict_json import Value, canonical, strict_json
 
 SETTINGS_FILE: Final = "provenance/retrieval_provenance.json"
 _INDEX_KEYS: Final = ("corpus_sha256", "chunk_chars", "overlap_chars", "max_chunks", "max_docs", "schema_version")
@@ -101,7 +101,7 @@ def read_provenance(metadata: dict[str, Value], artifacts: Artifacts | None, fin
     if artifacts is None:
         return made
     if declared is not None:
-        if recipes.config_hash(declared) != declared["config_sha256"]:
+        if ids.config_hash(declared) != declared["config_sha256"]:
             findings.fail("id.config", Place("trace.jsonl", 1, "/metadata/retrieval_provenance/config_sha256"))
         _read_settings(declared, artifacts, findings)
         corpus = _file(declared["corpus_path"], declared["corpus_sha256"], artifacts, findings)

@@ -6,15 +6,15 @@ The one entrance of this room. It raises for bytes that are no plan and no trace
 from __future__ import annotations
 
 from readback.canon import sha256_hex
-from readback.citations.artifacts import Artifacts
-from readback.citations.fold import Fold, lines_of, read_header
-from readback.citations.limits import PLAN_MAX_BYTES, TRACE_MAX_BYTES
-from readback.citations.plan import Plan, read_plan
-from readback.citations.policy import DEFAULT_POLICY, Policy
-from readback.citations.provenance import read_provenance
-from readback.citations.report import Findings, Place, Report
-from readback.citations.run_files import check_files, check_fingerprint, check_manifest
-from readback.citations.strict_json import Value, refused, strict_json
+from readback.traces.artifacts import Artifacts
+from readback.traces.fold.fold import Fold, lines_of, read_header
+from readback.traces.format.limits import PLAN_MAX_BYTES, TRACE_MAX_BYTES
+from readback.traces.format.policy import DEFAULT_POLICY, Policy
+from readback.traces.format.report import Findings, Place, Report
+from readback.traces.format.strict_json import Value, refused, strict_json
+from readback.traces.plan import Plan, read_plan
+from readback.traces.provenance import read_provenance
+from readback.traces.run_files import check_files, check_fingerprint, check_manifest
 
 
 def verify_trace(

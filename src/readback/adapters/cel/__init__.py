@@ -18,6 +18,6 @@ Where it differs from the language's own definition, on purpose:
 
 from __future__ import annotations
 
-from readback.adapters.predicates_cel.engine import CelBinding, CelPredicate, CelPredicates
+from readback.adapters.cel.engine import CelBinding, CelPredicate, CelPredicates
 
 __all__ = ["CelBinding", "CelPredicate", "CelPredicates"]

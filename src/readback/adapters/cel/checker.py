@@ -8,13 +8,13 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Final
 
-from readback.adapters.predicates_cel.faults import refused
-from readback.adapters.predicates_cel.functions import FUNCTIONS, Kinds
-from readback.adapters.predicates_cel.kinds import LIST, NUMBER, OBJECT, kind_of
-from readback.adapters.predicates_cel.moments import ACCESSORS, is_zone
-from readback.adapters.predicates_cel.texts import unfit_pattern
-from readback.adapters.predicates_cel.tree import Form, Node
-from readback.adapters.predicates_cel.words import unknown_function
+from readback.adapters.cel.faults import refused
+from readback.adapters.cel.functions import FUNCTIONS, Kinds
+from readback.adapters.cel.syntax.tree import Form, Node
+from readback.adapters.cel.syntax.words import unknown_function
+from readback.adapters.cel.values.kinds import LIST, NUMBER, OBJECT, kind_of
+from readback.adapters.cel.values.moments import ACCESSORS, is_zone
+from readback.adapters.cel.values.texts import unfit_pattern
 from readback.domain.errors import ExpressionError
 
 BOOLEAN: Final = "a boolean"

@@ -10,14 +10,14 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final
 
-from readback.adapters.predicates_cel.alike import before, differ, same, within
-from readback.adapters.predicates_cel.exact import exact, is_number, minus, modulo, negated, over, plus, times
-from readback.adapters.predicates_cel.faults import FAULT, MESSAGE_MAX_CHARS, METER, VISIT, Fault, Frame, spend, wrong
-from readback.adapters.predicates_cel.functions import FUNCTIONS
-from readback.adapters.predicates_cel.kinds import NUMBER, kind_of
-from readback.adapters.predicates_cel.moments import Duration, Timestamp, moment, span
-from readback.adapters.predicates_cel.texts import joined
-from readback.adapters.predicates_cel.tree import Form, Node, path_of, walk
+from readback.adapters.cel.faults import FAULT, MESSAGE_MAX_CHARS, METER, VISIT, Fault, Frame, spend, wrong
+from readback.adapters.cel.functions import FUNCTIONS
+from readback.adapters.cel.syntax.tree import Form, Node, path_of, walk
+from readback.adapters.cel.values.alike import before, differ, same, within
+from readback.adapters.cel.values.exact import exact, is_number, minus, modulo, negated, over, plus, times
+from readback.adapters.cel.values.kinds import NUMBER, kind_of
+from readback.adapters.cel.values.moments import Duration, Timestamp, moment, span
+from readback.adapters.cel.values.texts import joined
 from readback.canon.limits import VALUE_MAX_NODES
 from readback.ports.predicates import ROOTS
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from readback.adapters.predicates_cel.kinds import NUMBER
-from readback.adapters.predicates_cel.tree import Form, Node, walk
+from readback.adapters.cel.syntax.tree import Form, Node, walk
+from readback.adapters.cel.values.kinds import NUMBER
 
 UNNAMED: Final = ""
 _ARITHMETIC: Final = frozenset({"+", "-", "*", "/", "%"})

@@ -10,8 +10,8 @@ from __future__ import annotations
 from operator import methodcaller
 from typing import Any, Final
 
-from readback.adapters.predicates_cel.faults import Fault, Frame, spend, wrong
-from readback.adapters.predicates_cel.kinds import kind_of
+from readback.adapters.cel.faults import Fault, Frame, spend, wrong
+from readback.adapters.cel.values.kinds import kind_of
 from readback.canon.limits import EXPRESSION_EDITS_MAX, STRING_MAX_BYTES
 
 _WHITE: Final = " \t\n\v\f\r\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029"

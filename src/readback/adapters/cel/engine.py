@@ -7,15 +7,15 @@ from decimal import Decimal
 from threading import Lock
 from typing import Any, Final
 
-from readback.adapters.predicates_cel.checker import BOOLEAN, check
-from readback.adapters.predicates_cel.compiler import VARIABLES, Run, compiled
-from readback.adapters.predicates_cel.differences import UNNAMED, otherwise
-from readback.adapters.predicates_cel.faults import MESSAGE_MAX_CHARS, METER, Fault, Frame, refused, wrong
-from readback.adapters.predicates_cel.kinds import TypeName, kind_of
-from readback.adapters.predicates_cel.lexer import end_of
-from readback.adapters.predicates_cel.moments import Duration, Timestamp
-from readback.adapters.predicates_cel.parser import parse
-from readback.adapters.predicates_cel.tree import Node, calls, is_presence, mentions, path_of, paths
+from readback.adapters.cel.checker import BOOLEAN, check
+from readback.adapters.cel.compiler import VARIABLES, Run, compiled
+from readback.adapters.cel.differences import UNNAMED, otherwise
+from readback.adapters.cel.faults import MESSAGE_MAX_CHARS, METER, Fault, Frame, refused, wrong
+from readback.adapters.cel.syntax.lexer import end_of
+from readback.adapters.cel.syntax.parser import parse
+from readback.adapters.cel.syntax.tree import Node, calls, is_presence, mentions, path_of, paths
+from readback.adapters.cel.values.kinds import TypeName, kind_of
+from readback.adapters.cel.values.moments import Duration, Timestamp
 from readback.canon import CanonError, Json, json_value, number
 from readback.canon.limits import (
     EXPRESSION_NESTED_LOOPS_MAX,

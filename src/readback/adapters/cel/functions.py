@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
-from readback.adapters.predicates_cel import alike, texts
-from readback.adapters.predicates_cel.editing import edited, replaced
-from readback.adapters.predicates_cel.exact import decimal_of, digits_of, exact, whole_of, written
-from readback.adapters.predicates_cel.faults import VISIT, Fault, Frame, spend, wrong
-from readback.adapters.predicates_cel.kinds import LIST, NUMBER, OBJECT, kind_of, type_of
-from readback.adapters.predicates_cel.moments import (
+from readback.adapters.cel.editing import edited, replaced
+from readback.adapters.cel.faults import VISIT, Fault, Frame, spend, wrong
+from readback.adapters.cel.values import alike, texts
+from readback.adapters.cel.values.exact import decimal_of, digits_of, exact, whole_of, written
+from readback.adapters.cel.values.kinds import LIST, NUMBER, OBJECT, kind_of, type_of
+from readback.adapters.cel.values.moments import (
     ACCESSORS,
     NS,
     Duration,

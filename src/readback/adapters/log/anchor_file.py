@@ -12,11 +12,11 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from readback.adapters.holding import held_folder
-from readback.contracts.own_files import keep
+from readback.adapters.log.file_locks import held_folder
+from readback.contracts.documents.own_files import keep
 from readback.domain.errors import SettingsError
 from readback.domain.errors.anchor import AnchorError, AnchorRefusedError
-from readback.ledger.note import NOTE_MAX_BYTES
+from readback.log.note import NOTE_MAX_BYTES
 from readback.ports.anchor import Proof
 
 

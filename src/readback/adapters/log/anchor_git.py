@@ -18,8 +18,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from readback.domain.errors import SettingsError
 from readback.domain.errors.anchor import AnchorError
-from readback.domain.observation_signs import one_line
-from readback.ledger.note import NOTE_MAX_BYTES
+from readback.domain.verification.observation_signs import one_line
+from readback.log.note import NOTE_MAX_BYTES
 from readback.ports.anchor import Proof
 
 FILE_DEFAULT: Final = "checkpoint"

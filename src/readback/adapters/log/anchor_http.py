@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from readback.adapters.anchor_asking import Answer, ask
+from readback.adapters.log.anchor_http_client import Answer, ask
 from readback.domain.errors import SettingsError
 from readback.domain.errors.anchor import AnchorError, AnchorRefusedError
-from readback.ledger.note import NOTE_MAX_BYTES
+from readback.log.note import NOTE_MAX_BYTES
 from readback.ports.anchor import Proof
 
 

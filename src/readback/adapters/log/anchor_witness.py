@@ -10,13 +10,13 @@ from ipaddress import ip_address
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from readback.adapters.anchor_asking import ask
+from readback.adapters.log.anchor_http_client import ask
 from readback.domain.errors import SettingsError
 from readback.domain.errors.anchor import AnchorRefusedError
-from readback.ledger.coding import base64_text, number
-from readback.ledger.cosignature import WitnessKey, check_cosignature, parse_witness_key
-from readback.ledger.fault import LogCutError, LogForkError, LogFormatError, LogRewrittenError, LogSignatureError
-from readback.ledger.note import Check, Signature, parse_note
+from readback.log.coding import base64_text, number
+from readback.log.cosignature import WitnessKey, check_cosignature, parse_witness_key
+from readback.log.fault import LogCutError, LogForkError, LogFormatError, LogRewrittenError, LogSignatureError
+from readback.log.note import Check, Signature, parse_note
 from readback.ports.anchor import Proof
 
 ANSWER_MAX_BYTES: Final = 65_536

@@ -15,11 +15,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from readback.adapters.holding import held_file
-from readback.contracts.own_files import keep
+from readback.adapters.log.file_locks import held_file
+from readback.contracts.documents.own_files import keep
 from readback.domain.errors import SettingsError
-from readback.ledger.fault import LogFormatError
-from readback.ledger.note import VerifierKey, parse_private, private_text
+from readback.log.fault import LogFormatError
+from readback.log.note import VerifierKey, parse_private, private_text
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

@@ -13,10 +13,10 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from readback.adapters.holding import held_folder
-from readback.contracts.own_files import keep_folder
+from readback.adapters.log.file_locks import held_folder
+from readback.contracts.documents.own_files import keep_folder
 from readback.domain.errors import StoreError, StoreFullError, StoreLockedError, UsageError
-from readback.ledger.fault import LogFormatError
+from readback.log.fault import LogFormatError
 
 BEING_WRITTEN: Final = ".being-written"
 OWNER_ALONE: Final = 0o600

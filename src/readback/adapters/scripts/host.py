@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from readback.canon import Json, ReadbackError, json_value, payload_bytes, sha256_hex
-from readback.domain.delegation.allowance import Allowance, ScriptLimits
+from readback.domain.contract.script_permissions import Allowance, ScriptLimits
 from readback.ports.scripts import Functions, HostCall
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ class WorldHost:
         path = self._allow.sql.get(name)
         if path is None:
             raise PermissionError(f"{name!r:.40} is no database that `allow.sql` names")
-        from readback.adapters.apart import query
+        from readback.systems.isolated import query
 
         try:
             rows = query(

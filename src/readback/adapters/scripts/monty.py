@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from readback.canon import Json, ReadbackError, holds_exact, json_value, sha256_hex
 from readback.canon.frozen import dataclass
-from readback.domain.delegation.allowance import Allowance, ScriptLimits
+from readback.domain.contract.script_permissions import Allowance, ScriptLimits
 from readback.domain.errors.delegation import (
     ScriptCompileError,
     ScriptError,

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from readback.domain.errors import SinkError
-from readback.domain.message import Message
+from readback.domain.records.message import Message
 
 
 class CallableSink:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from readback.canon import envelope_bytes
 from readback.domain.errors import SettingsError, SinkError
-from readback.domain.message import Message
+from readback.domain.records.message import Message
 
 
 class CommandSink:

@@ -15,7 +15,7 @@ from typing import Final
 
 from readback.canon import envelope_bytes
 from readback.domain.errors import SinkError
-from readback.domain.message import Message
+from readback.domain.records.message import Message
 
 OPERATOR_SUFFIX: Final = ".operator.jsonl"
 """What follows the ledger's own name in that of the file beside it."""

@@ -32,7 +32,7 @@ from urllib.parse import urlsplit
 
 from readback.canon import envelope_bytes
 from readback.domain.errors import SettingsError, SinkError
-from readback.domain.message import MEDIA, Message
+from readback.domain.records.message import MEDIA, Message
 
 ID_HEADER: Final = "webhook-id"
 TIME_HEADER: Final = "webhook-timestamp"

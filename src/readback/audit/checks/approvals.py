@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from readback.canon import Json, ReadbackError
-from readback.domain.action import Action
-from readback.domain.approval.binding import ApprovalToken, Approved, check_approvals, token_of
-from readback.domain.approval.record import Asked, asked, signed
+from readback.domain.action.action import Action
+from readback.domain.action.approval_record import Asked, asked, signed
+from readback.domain.contract.approval import ApprovalToken, Approved, check_approvals, token_of
 from readback.domain.events import Event, EventKind, Opened
 from readback.domain.side_effect import SideEffect
-from readback.lifecycle.approve import Approvals, bound_of
-from readback.ports.store import LedgerStore
+from readback.engine.stages.approve import Approvals, bound_of
+from readback.ports.storage.store import LedgerStore
 
 _TOLD_BY: Final = frozenset({EventKind.APPROVAL_REQUESTED, EventKind.APPROVED, EventKind.DENIED, EventKind.ATTEMPTED})
 """The kinds of entries that tell of approvals: most others are passed over."""

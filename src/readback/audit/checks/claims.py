@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from readback.canon import ReadbackError
-from readback.domain.action import Action
+from readback.domain.action.action import Action
 from readback.domain.events import EventKind, open_envelope
-from readback.lifecycle.claims.rely import upon, upon_in
-from readback.ports.store import LedgerStore
+from readback.engine.claims.dependencies import upon, upon_in
+from readback.ports.storage.store import LedgerStore
 
 
 def not_kept(store: LedgerStore, action: Action) -> Iterator[str]:

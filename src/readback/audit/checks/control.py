@@ -14,8 +14,8 @@ from typing import Final
 from readback.canon import ReadbackError
 from readback.canon.frozen import dataclass
 from readback.domain.events import Opened, open_envelope
-from readback.lifecycle.control import Control
-from readback.ports.store import Freeze, Incident, LedgerStore, StoredEvent
+from readback.engine.entries.side_records import Control
+from readback.ports.storage.store import Freeze, Incident, LedgerStore, StoredEvent
 
 LOOKS_MAX: Final = 5
 UNPLACED_MAX: Final = 10_000

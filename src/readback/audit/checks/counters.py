@@ -14,8 +14,8 @@ from typing import Final
 from readback.canon import ReadbackError
 from readback.canon.frozen import dataclass
 from readback.domain.events import EventKind, Opened, open_envelope
-from readback.ports.store import LedgerStore
-from readback.ports.store_rules import PACE
+from readback.ports.storage.store import LedgerStore
+from readback.ports.storage.store_rules import PACE
 
 UNPLACED_MAX: Final = 10_000
 _JUDGED, _READ, _PROPOSED = EventKind.JUDGED, EventKind.READ, EventKind.PROPOSED

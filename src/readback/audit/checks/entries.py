@@ -13,9 +13,9 @@ from typing import Final
 from readback.canon import ReadbackError, is_envelope, parse_json
 from readback.canon.frozen import dataclass
 from readback.domain.events import Opened, opened_of, opened_together
-from readback.ledger.leaf import leaf_hash, leaf_hashes
-from readback.ledger.tree import SIZE_MAX
-from readback.ports.store import LedgerStore, StoredEvent
+from readback.log.leaf import leaf_hash, leaf_hashes
+from readback.log.tree import SIZE_MAX
+from readback.ports.storage.store import LedgerStore, StoredEvent
 
 ENTRIES_A_PIECE: Final = 2_000
 """Read together: about 1.5 MB of entries, whose hashes are compared at once."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from readback.domain.erasure import let_go_by, payloads
+from readback.domain.action.erasure import let_go_by, payloads
 from readback.domain.errors import StoreCorruptError
 from readback.domain.events import EventKind, Opened
-from readback.ports.store import Kept, LedgerStore
+from readback.ports.storage.store import Kept, LedgerStore
 
 
 def erasure_faults(store: LedgerStore, tenant: str, opened: list[Opened]) -> Iterator[tuple[str, str]]:

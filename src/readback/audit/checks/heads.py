@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from readback.ledger.checkpoint import Checkpoint
-from readback.ledger.tree import GrowingTree
+from readback.log.checkpoint import Checkpoint
+from readback.log.tree import GrowingTree
 
 
 class Heads:

@@ -21,25 +21,13 @@ from itertools import islice
 from operator import attrgetter, itemgetter
 from typing import Final, TypeAlias
 
-from readback.canon import ReadbackError
-from readback.canon.frozen import dataclass
-from readback.domain.action import Action
-from readback.domain.erasure import let_go_by
-from readback.domain.errors import StoreCorruptError
-from readback.domain.events import EventKind, Opened
-from readback.domain.idempotency import KeyStatus, expires_us, key_status
-from readback.domain.saga.fold import Saga
-from readback.domain.side_effect import SideEffect
-from readback.domain.state import TERMINAL
-from readback.ledger.tree import SIZE_MAX
-from readback.lifecycle.approve import Approvals
-from readback.lifecycle.audit import claims as audit_claims
-from readback.lifecycle.audit import saga as audit_saga
-from readback.lifecycle.audit.approvals import approval_faults
-from readback.lifecycle.audit.control import Controls
-from readback.lifecycle.audit.counters import Counters
-from readback.lifecycle.audit.entries import Fault as Fault
-from readback.lifecycle.audit.entries import (
+from readback.audit.checks import claims as audit_claims
+from readback.audit.checks import saga as audit_saga
+from readback.audit.checks.approvals import approval_faults
+from readback.audit.checks.control import Controls
+from readback.audit.checks.counters import Counters
+from readback.audit.checks.entries import Fault as Fault
+from readback.audit.checks.entries import (
     fault_at,
     opened_entries,
     opened_entry,
@@ -47,19 +35,31 @@ from readback.lifecycle.audit.entries import (
     piece_faults,
     placed,
 )
-from readback.lifecycle.audit.erasure import erasure_faults, is_gone
-from readback.lifecycle.audit.heads import Heads
-from readback.lifecycle.audit.outbox import Positions
-from readback.lifecycle.audit.request import request_faults
-from readback.lifecycle.audit.sealed import SealedAudit
-from readback.lifecycle.audit.shelf import MEDIA, Shelf
-from readback.lifecycle.audit.signed import Signatures
-from readback.lifecycle.execute import STAMP_PREFIX
-from readback.lifecycle.projection import projection_of
-from readback.lifecycle.resume import fold_opened
-from readback.lifecycle.saga_run import fold_saga, projection_of_saga
-from readback.lifecycle.sealing.authority import Authority
-from readback.ports.store import Kept, KeyRecord, LedgerStore, Projection, StoredEvent, StoredProjection
+from readback.audit.checks.erasure import erasure_faults, is_gone
+from readback.audit.checks.heads import Heads
+from readback.audit.checks.outbox import Positions
+from readback.audit.checks.prefetch import MEDIA, Shelf
+from readback.audit.checks.request import request_faults
+from readback.audit.checks.sealed import SealedAudit
+from readback.audit.checks.signed import Signatures
+from readback.audit.sealing.authority import Authority
+from readback.canon import ReadbackError
+from readback.canon.frozen import dataclass
+from readback.domain.action.action import Action
+from readback.domain.action.erasure import let_go_by
+from readback.domain.errors import StoreCorruptError
+from readback.domain.events import EventKind, Opened
+from readback.domain.idempotency import KeyStatus, expires_us, key_status
+from readback.domain.saga.fold import Saga
+from readback.domain.side_effect import SideEffect
+from readback.domain.state import TERMINAL
+from readback.engine.entries.projection import projection_of
+from readback.engine.resume import fold_opened
+from readback.engine.saga_run import fold_saga, projection_of_saga
+from readback.engine.stages.approve import Approvals
+from readback.engine.stages.execute import STAMP_PREFIX
+from readback.log.tree import SIZE_MAX
+from readback.ports.storage.store import Kept, KeyRecord, LedgerStore, Projection, StoredEvent, StoredProjection
 
 FAULTS_KEPT_MAX: Final = 100
 ACTIONS_AT_ONCE: Final = 64

@@ -13,9 +13,9 @@ from typing import Final
 from readback.canon import ReadbackError
 from readback.canon.frozen import dataclass
 from readback.domain.events import open_envelope
-from readback.lifecycle.outbox import messages_at
-from readback.ports.outbox import Cursor, DeadLetter
-from readback.ports.store import LedgerStore, StoredEvent
+from readback.engine.outbox import messages_at
+from readback.ports.storage.outbox import Cursor, DeadLetter
+from readback.ports.storage.store import LedgerStore, StoredEvent
 
 LETTERS_READ_MAX: Final = 100_000
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from readback.canon import Json, ReadbackError, parse_json
 from readback.domain.errors import StoreCorruptError, StoreError
-from readback.ports.store import Evidence, Kept, KeyRecord, LedgerStore
+from readback.ports.storage.store import Evidence, Kept, KeyRecord, LedgerStore
 
 MEDIA: Final = "application/json"
 DIGESTS_KEPT_MAX: Final = 4096

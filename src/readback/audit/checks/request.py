@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from readback.canon import Json
-from readback.domain.action import Action
+from readback.domain.action.action import Action
 from readback.domain.idempotency import asked_hash, key_hash, request_hash
 from readback.domain.kind import Kind
 from readback.domain.normal_form import NormalForm, form_of, in_normal_form
-from readback.lifecycle.run import REDACTED
+from readback.engine.run import REDACTED
 
 
 def request_faults(action: Action, contract: Mapping[str, Json], request: Mapping[str, Json]) -> Iterator[str]:

@@ -10,15 +10,15 @@ from dataclasses import fields
 from typing import Final
 
 from readback.canon import Json, ReadbackError
-from readback.domain.action import Action
+from readback.domain.action.action import Action
 from readback.domain.events import EventKind, Opened
 from readback.domain.idempotency import key_hash
 from readback.domain.saga.fold import CLOSED, KIND, Saga, request_hash
-from readback.lifecycle.execute import STAMP_PREFIX
-from readback.lifecycle.resume import fold
-from readback.lifecycle.saga.begin import asked_of
-from readback.lifecycle.saga_run import fold_saga, settled_key
-from readback.ports.store import KeyRecord, LedgerStore
+from readback.engine.resume import fold
+from readback.engine.saga.begin import asked_of
+from readback.engine.saga_run import fold_saga, settled_key
+from readback.engine.stages.execute import STAMP_PREFIX
+from readback.ports.storage.store import KeyRecord, LedgerStore
 
 _BEGUN: Final = EventKind.SAGA_BEGUN
 Said = Iterator[tuple[str, str]]

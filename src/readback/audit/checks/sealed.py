@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from readback.ledger.checkpoint import Checkpoint, open_checkpoint, parse_checkpoint
-from readback.ledger.fault import LogError
-from readback.ledger.frontier import Frontier, HashTile
-from readback.ledger.note import parse_note
-from readback.ledger.tiles import HEIGHT, WIDTH
-from readback.ledger.tree import HASH_BYTES
-from readback.lifecycle.sealing.authority import Authority
-from readback.ports.log import SealedHead, SealedLog
+from readback.audit.sealing.authority import Authority
+from readback.log.checkpoint import Checkpoint, open_checkpoint, parse_checkpoint
+from readback.log.fault import LogError
+from readback.log.frontier import Frontier, HashTile
+from readback.log.note import parse_note
+from readback.log.tiles import HEIGHT, WIDTH
+from readback.log.tree import HASH_BYTES
+from readback.ports.storage.log import SealedHead, SealedLog
 
 FAULTS_MAX: Final = 100
 LOOKS_MAX: Final = 5

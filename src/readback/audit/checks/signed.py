@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from readback.audit.checks.prefetch import Shelf
 from readback.canon import ReadbackError
 from readback.canon.frozen import dataclass
-from readback.domain.claim import ClaimKind, Reason, claim_bytes, claim_id
+from readback.domain.action.claim import ClaimKind, Reason, claim_bytes, claim_id
 from readback.domain.errors import StoreCorruptError, StoreError
 from readback.domain.events import Event, EventKind, Opened
-from readback.domain.review import lifts, resolution_bytes
-from readback.domain.signed_word import TOKEN, SignedWord, signed_word_of, why_not_signed
-from readback.lifecycle.approve import Approvals
-from readback.lifecycle.audit.shelf import Shelf
-from readback.lifecycle.control import texts
+from readback.domain.people.review import lifts, resolution_bytes
+from readback.domain.people.signed_statement import TOKEN, SignedWord, signed_word_of, why_not_signed
+from readback.engine.entries.side_records import texts
+from readback.engine.stages.approve import Approvals
 
 _SIGNED_BY: Final = "signed_by"
 _STATUS: Final = {

@@ -9,22 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 
+from readback.audit.checks.ledger import nobody
+from readback.audit.sealing.authority import Authority as Authority
+from readback.audit.sealing.seal import sealed
 from readback.domain.errors import StoreCorruptError
-from readback.ledger.checkpoint import Checkpoint, SignedCheckpoint, sign_checkpoint
-from readback.ledger.fault import LogForkError, LogProofError, LogUnplacedError
-from readback.ledger.frontier import StoredTiles
-from readback.ledger.leaf import leaf_hash
-from readback.ledger.note import VerifierKey
-from readback.ledger.proof import check_consistency, consistency_proof, inclusion_proof
-from readback.ledger.tiles import CHECKPOINT, TileReader, TileWriter
-from readback.ledger.tlog_proof import EntryProof
-from readback.ledger.tree import GrowingTree, Node, Read, path_nodes
-from readback.lifecycle.audit.ledger import nobody
-from readback.lifecycle.sealing.authority import Authority as Authority
-from readback.lifecycle.sealing.seal import sealed
-from readback.ports.export import Tiles
+from readback.log.checkpoint import Checkpoint, SignedCheckpoint, sign_checkpoint
+from readback.log.fault import LogForkError, LogProofError, LogUnplacedError
+from readback.log.frontier import StoredTiles
+from readback.log.leaf import leaf_hash
+from readback.log.note import VerifierKey
+from readback.log.proof import check_consistency, consistency_proof, inclusion_proof
+from readback.log.tiles import CHECKPOINT, TileReader, TileWriter
+from readback.log.tlog_proof import EntryProof
+from readback.log.tree import GrowingTree, Node, Read, path_nodes
 from readback.ports.signer import LogSigner
-from readback.ports.store import LedgerStore, StoredEvent
+from readback.ports.storage.export import Tiles
+from readback.ports.storage.store import LedgerStore, StoredEvent
 
 Progress = Callable[[int], None]
 

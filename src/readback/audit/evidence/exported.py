@@ -13,14 +13,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
 
+from readback.audit.checks.ledger import FAULTS_KEPT_MAX, Fault, nobody
+from readback.audit.evidence.attest import Progress
 from readback.canon import ReadbackError, envelope_bytes, parse_json
 from readback.canon.frozen import dataclass
 from readback.domain.events import Opened, open_envelope
-from readback.ledger.checkpoint import Checkpoint, open_checkpoint, parse_checkpoint
-from readback.ledger.fault import LogFormatError, LogSignatureError
-from readback.ledger.leaf import leaf_hash
-from readback.ledger.note import NOTE_MAX_BYTES, Check, VerifierKey, parse_note
-from readback.ledger.tiles import (
+from readback.log.checkpoint import Checkpoint, open_checkpoint, parse_checkpoint
+from readback.log.fault import LogFormatError, LogSignatureError
+from readback.log.leaf import leaf_hash
+from readback.log.note import NOTE_MAX_BYTES, Check, VerifierKey, parse_note
+from readback.log.tiles import (
     BUNDLE_MAX_BYTES,
     CHECKPOINT,
     TILE_BYTES,
@@ -32,9 +34,7 @@ from readback.ledger.tiles import (
     parse_tile,
     tile_path,
 )
-from readback.lifecycle.audit.ledger import FAULTS_KEPT_MAX, Fault, nobody
-from readback.lifecycle.evidence.attest import Progress
-from readback.ports.export import Links, Tiles
+from readback.ports.storage.export import Links, Tiles
 
 
 @dataclass(slots=True)

@@ -6,11 +6,15 @@ and each entry that is exported has to have the hash that stands in its tile.
 
 from __future__ import annotations
 
+from readback.audit.checks.ledger import nobody
+from readback.audit.evidence.attest import Progress, index_of, prove
+from readback.audit.sealing.authority import Authority
+from readback.audit.sealing.seal import goes_on_from, opened
 from readback.domain.errors import StoreCorruptError
-from readback.ledger.checkpoint import Checkpoint, SignedCheckpoint
-from readback.ledger.frontier import StoredTiles, wide_enough
-from readback.ledger.leaf import leaf_hash
-from readback.ledger.tiles import (
+from readback.log.checkpoint import Checkpoint, SignedCheckpoint
+from readback.log.frontier import StoredTiles, wide_enough
+from readback.log.leaf import leaf_hash
+from readback.log.tiles import (
     CHECKPOINT,
     HEIGHT,
     WIDTH,
@@ -18,15 +22,11 @@ from readback.ledger.tiles import (
     bundle_path,
     tile_path,
 )
-from readback.ledger.tlog_proof import EntryProof
-from readback.ledger.tree import HASH_BYTES
-from readback.lifecycle.audit.ledger import nobody
-from readback.lifecycle.evidence.attest import Progress, index_of, prove
-from readback.lifecycle.sealing.authority import Authority
-from readback.lifecycle.sealing.seal import goes_on_from, opened
-from readback.ports.export import Tiles
-from readback.ports.log import SealedLog
-from readback.ports.store import LedgerStore, StoredEvent
+from readback.log.tlog_proof import EntryProof
+from readback.log.tree import HASH_BYTES
+from readback.ports.storage.export import Tiles
+from readback.ports.storage.log import SealedLog
+from readback.ports.storage.store import LedgerStore, StoredEvent
 
 
 def prove_sealed(log: SealedLog, entry: StoredEvent, authority: Authority) -> EntryProof | None:

@@ -11,24 +11,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from readback.audit.evidence.attest import covering, index_of, key_of
+from readback.audit.evidence.sealed import prove_at
+from readback.audit.sealing.authority import Authority
+from readback.audit.sealing.seal import goes_on_from, opened
 from readback.canon.frozen import dataclass
 from readback.domain.errors import StoreCorruptError
-from readback.ledger.checkpoint import Checkpoint, SignedCheckpoint, open_checkpoint, parse_checkpoint, sign_checkpoint
-from readback.ledger.fault import LogFormatError, LogOriginError, LogProofError, LogRewrittenError
-from readback.ledger.leaf import leaf_hash
-from readback.ledger.note import NOTE_MAX_BYTES, parse_note
-from readback.ledger.proof import inclusion_proof
-from readback.ledger.tiles import BUNDLE_MAX_BYTES, CHECKPOINT, TileWriter, bundle_path, bundles_of, parse_bundle
-from readback.ledger.tlog_proof import PROOF_MAX_BYTES, EntryProof, parse_proof
-from readback.ledger.tree import GrowingTree, path_nodes
-from readback.lifecycle.evidence.attest import covering, index_of, key_of
-from readback.lifecycle.evidence.sealed import prove_at
-from readback.lifecycle.sealing.authority import Authority
-from readback.lifecycle.sealing.seal import goes_on_from, opened
-from readback.ports.export import Tiles
-from readback.ports.log import SealedLog
+from readback.log.checkpoint import Checkpoint, SignedCheckpoint, open_checkpoint, parse_checkpoint, sign_checkpoint
+from readback.log.fault import LogFormatError, LogOriginError, LogProofError, LogRewrittenError
+from readback.log.leaf import leaf_hash
+from readback.log.note import NOTE_MAX_BYTES, parse_note
+from readback.log.proof import inclusion_proof
+from readback.log.tiles import BUNDLE_MAX_BYTES, CHECKPOINT, TileWriter, bundle_path, bundles_of, parse_bundle
+from readback.log.tlog_proof import PROOF_MAX_BYTES, EntryProof, parse_proof
+from readback.log.tree import GrowingTree, path_nodes
 from readback.ports.signer import LogSigner
-from readback.ports.store import StoredEvent
+from readback.ports.storage.export import Tiles
+from readback.ports.storage.log import SealedLog
+from readback.ports.storage.store import StoredEvent
 
 SHARD_PROOF: Final = b"readback.dev/shard-proof@v1\n"
 SHARD_PROOF_MAX_BYTES: Final = 2 * PROOF_MAX_BYTES + 64

@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
+from readback.audit.feedback.spread import Spread
+from readback.audit.feedback.tally import LOST, ContractFeedback, Feedback, SourceFeedback, ToolFeedback
 from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.domain.discrepancy import Discrepancy
-from readback.domain.observation_signs import ObservationStatus
-from readback.lifecycle.feedback.spread import Spread
-from readback.lifecycle.feedback.tally import LOST, ContractFeedback, Feedback, SourceFeedback, ToolFeedback
+from readback.domain.verification.observation_signs import ObservationStatus
 
 SEEN_MIN: Final = 20
 """Fewer actions, answers or readings than this are not judged."""

@@ -14,16 +14,16 @@ from collections.abc import Iterable
 from dataclasses import field
 from typing import Final
 
+from readback.audit.feedback.spread import Spread
 from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.domain.events import EventKind, open_envelope
 from readback.domain.kind import Kind
-from readback.domain.observation_signs import ObservationStatus
-from readback.domain.reading import Fault, Presence, Role
 from readback.domain.state import TERMINAL, State
 from readback.domain.verdict import Verdict, Why
-from readback.lifecycle.feedback.spread import Spread
-from readback.ports.store import StoredEvent
+from readback.domain.verification.observation_signs import ObservationStatus
+from readback.domain.verification.reading import Fault, Presence, Role
+from readback.ports.storage.store import StoredEvent
 
 CLAIMS: Final = frozenset({ObservationStatus.SUCCESS})
 ACKNOWLEDGED: Final = frozenset({ObservationStatus.ACCEPTED, ObservationStatus.PENDING})

@@ -17,20 +17,28 @@ from collections.abc import Callable, Iterator
 from itertools import zip_longest
 from typing import Final
 
+from readback.audit.checks.ledger import nobody
 from readback.canon import Json, ReadbackError
 from readback.canon.frozen import dataclass
-from readback.domain.action import Action
-from readback.domain.erasure import DIGESTS_AN_ENTRY_MAX, Erased, Erasing, payloads
+from readback.domain.action.action import Action
+from readback.domain.action.erasure import DIGESTS_AN_ENTRY_MAX, Erased, Erasing, payloads
 from readback.domain.errors import NotFoundError, StoreCorruptError, StoreError
 from readback.domain.errors.erasure import ErasureError
 from readback.domain.events import Event, EventKind, open_envelope, seal
 from readback.domain.saga.fold import Saga
-from readback.lifecycle.audit.ledger import nobody
-from readback.lifecycle.projection import projection_of
-from readback.lifecycle.resume import fold_opened
-from readback.lifecycle.saga_run import fold_saga, projection_of_saga
-from readback.ports.store import Append, Appended, Erasure, LedgerStore, Projection, SealedEvent, StoredProjection
-from readback.ports.store_rules import lease_is_live
+from readback.engine.entries.projection import projection_of
+from readback.engine.resume import fold_opened
+from readback.engine.saga_run import fold_saga, projection_of_saga
+from readback.ports.storage.store import (
+    Append,
+    Appended,
+    Erasure,
+    LedgerStore,
+    Projection,
+    SealedEvent,
+    StoredProjection,
+)
+from readback.ports.storage.store_rules import lease_is_live
 
 APPENDS_AT_ONCE_MAX: Final = 64
 

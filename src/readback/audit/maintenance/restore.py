@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from readback.audit.checks.ledger import AuditReport, nobody
 from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.domain.errors import StoreCorruptError
@@ -19,16 +20,15 @@ from readback.domain.errors.erasure import RestoreError
 from readback.domain.events import EventKind
 from readback.domain.idempotency import KEY_KEPT_US
 from readback.domain.kind import Kind
-from readback.domain.review import RESTORED
+from readback.domain.people.review import RESTORED
 from readback.domain.saga.fold import CLOSED, KIND
 from readback.domain.state import TERMINAL, State
-from readback.lifecycle.audit.ledger import AuditReport, nobody
-from readback.lifecycle.entries import Entries
-from readback.lifecycle.escalate import TO_REVIEW
-from readback.lifecycle.plan import Scope
-from readback.lifecycle.resume import fold
-from readback.lifecycle.saga_run import SagaRun, fold_saga
-from readback.ports.store import Append, Appended, KeyRecord, LedgerStore, Projection, StoredProjection
+from readback.engine.compiled_contract import Scope
+from readback.engine.entries.recorder import Entries
+from readback.engine.resume import fold
+from readback.engine.saga_run import SagaRun, fold_saga
+from readback.engine.stages.escalate import TO_REVIEW
+from readback.ports.storage.store import Append, Appended, KeyRecord, LedgerStore, Projection, StoredProjection
 
 _RETRIED: Final = frozenset({State.FAILED, State.ROLLED_BACK})
 _WAY: Final = {**TO_REVIEW, State.FAILED: (State.VALIDATED, State.REVIEW_REQUIRED), State.ROLLED_BACK: ()}

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from readback.ledger.note import Check, VerifierKey
-from readback.ledger.rotation import Rotation, parse_rotations, sign_rotation, spans, within
-from readback.lifecycle.audit.ledger import nobody
-from readback.lifecycle.evidence.attest import Authority, Progress, head, key_of
-from readback.lifecycle.sealing.seal import seal_all
+from readback.audit.checks.ledger import nobody
+from readback.audit.evidence.attest import Authority, Progress, head, key_of
+from readback.audit.sealing.seal import seal_all
+from readback.log.note import Check, VerifierKey
+from readback.log.rotation import Rotation, parse_rotations, sign_rotation, spans, within
 from readback.ports.signer import LogSigner
-from readback.ports.store import LedgerStore
+from readback.ports.storage.store import LedgerStore
 
 
 def state(

@@ -13,19 +13,19 @@ from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from readback.audit.record.manifest import bundle_id
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.domain.action import Action
+from readback.domain.action.action import Action
+from readback.domain.action.record_status import KEY, execution_status, reconciliation_status, verification_status
 from readback.domain.errors import StoreCorruptError
 from readback.domain.events import EventKind, Opened, open_envelope
 from readback.domain.idempotency import KeyStatus, aged
-from readback.domain.pointer import EntryPointer, EvidencePointer
-from readback.domain.record_status import KEY, execution_status, reconciliation_status, verification_status
+from readback.domain.records.pointer import EntryPointer, EvidencePointer
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import TERMINAL, VerificationStatus
-from readback.lifecycle.projection import settled_key
-from readback.lifecycle.record.manifest import bundle_id
-from readback.ports.store import StoredEvent
+from readback.engine.entries.projection import settled_key
+from readback.ports.storage.store import StoredEvent
 
 NOT_GIVEN: Final = "none"
 """In place of a name or version that nobody gave: the schema has no null there."""

@@ -11,7 +11,7 @@ from typing import Final
 
 from readback.canon import Json, sha256_hex, stored_bytes
 from readback.domain.events import EventKind, Opened, open_envelope
-from readback.ports.store import StoredEvent
+from readback.ports.storage.store import StoredEvent
 
 FORMAT: Final = "readback/replay-bundle/1"
 _TABLES: Final = ("table", "recovery_table")

@@ -15,19 +15,19 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Final
 
+from readback.audit.record.bundle import Bundle
+from readback.audit.replay.decisions import Decided, decide_again
+from readback.audit.replay.round import Round, Standing
 from readback.canon import Json, ReadbackError
 from readback.canon.frozen import dataclass
-from readback.domain.action import Action
+from readback.domain.action.action import Action
 from readback.domain.errors import StoreCorruptError
 from readback.domain.errors.record import BundleError
 from readback.domain.events import Event, EventKind, Opened
+from readback.domain.records.replayed import Comparison, Difference, JudgedAgain, Replayed
 from readback.domain.recovery.rule import table_of
 from readback.domain.recovery.table import RecoveryTable
-from readback.domain.replayed import Comparison, Difference, JudgedAgain, Replayed
-from readback.lifecycle.plan import Plan
-from readback.lifecycle.record.bundle import Bundle
-from readback.lifecycle.replay.decisions import Decided, decide_again
-from readback.lifecycle.replay.round import Round, Standing
+from readback.engine.compiled_contract import Plan
 
 FIELDS: Final = (
     "code",

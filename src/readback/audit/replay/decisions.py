@@ -10,23 +10,23 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Final
 
+from readback.audit.replay.round import Standing
 from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.events import EventKind
 from readback.domain.finding import Finding
-from readback.domain.reading import UNREADABLE
-from readback.domain.reconciliation import Reconciliation
 from readback.domain.recovery.table import RecoveryTable
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Level, Verdict, Why
-from readback.lifecycle import execute, recover, reverse, validate, verify, watch
-from readback.lifecycle.consequence import consequence, only_watched
-from readback.lifecycle.recover import Decision
-from readback.lifecycle.replay.round import Standing
-from readback.lifecycle.route import walk
-from readback.lifecycle.run import Run
-from readback.lifecycle.schedule import Timing, timing
+from readback.domain.verification.reading import UNREADABLE
+from readback.domain.verification.reconciliation import Reconciliation
+from readback.engine.recovery.transition_paths import walk
+from readback.engine.run import Run
+from readback.engine.schedule import Timing, timing
+from readback.engine.stages import compensate, execute, recover, validate, verify, watch
+from readback.engine.stages.consequence import consequence, only_watched
+from readback.engine.stages.recover import Decision
 
 S = State
 BY_THE_WORLD: Final = frozenset(
@@ -107,7 +107,7 @@ def _dropped(standing: Standing, run: Run) -> Reconciliation | None:
     event, action = standing.event, standing.action
     if S.ROLLED_BACK not in event.path or not action.rollback_done:
         return None
-    if not run.checks or not reverse.same_as_before(run, run.checks[0]) or not _nothing_found(standing):
+    if not run.checks or not compensate.same_as_before(run, run.checks[0]) or not _nothing_found(standing):
         return None
     standing.given.append("what was read inside the transaction that was left open: it was never kept")
     named = str(event.data["discrepancy"])
@@ -175,11 +175,11 @@ def _reversal(standing: Standing, table: RecoveryTable) -> Decided:
         run = standing.run()
         if standing.missing:
             return Decided()
-        undone = bool(run.checks) and reverse.same_as_before(run, run.checks[0]) and _nothing_found(standing)
+        undone = bool(run.checks) and compensate.same_as_before(run, run.checks[0]) and _nothing_found(standing)
         return Decided({}, (S.ROLLED_BACK if undone else S.REVIEW_REQUIRED,))
     if event.data.get("state") == S.RECONCILED_SUCCESS.value:
         return Decided({}, (S.COMPENSATED,))
-    row = table.decide(Finding.COMPENSATION_FAILED, reverse.uncompensated(standing.plan.contract.side_effect))
+    row = table.decide(Finding.COMPENSATION_FAILED, compensate.uncompensated(standing.plan.contract.side_effect))
     return Decided({"row": row.id}, (S.COMPENSATION_FAILED, S.REVIEW_REQUIRED))
 
 

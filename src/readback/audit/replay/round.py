@@ -10,23 +10,23 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import Final
 
+from readback.audit.record.bundle import Bundle
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.domain.action import Action
-from readback.domain.attribution import has_changed
-from readback.domain.case import SCOPE_KEYS, IdentityMatch, Judged
-from readback.domain.change import dotted, outside, withheld
+from readback.domain.action.action import Action
 from readback.domain.events import Event, EventKind
 from readback.domain.finding import Finding
-from readback.domain.observation import Observation
 from readback.domain.predicate import Evaluation, Path, Truth
-from readback.domain.reading import Lookup, Presence, Reading, TakenReading
-from readback.lifecycle.evaluate import identify_reading, judge_reading
-from readback.lifecycle.plan import Check, IdentityCheck, Plan, Scope
-from readback.lifecycle.record.bundle import Bundle
-from readback.lifecycle.record.reading import taken_as_recorded
-from readback.lifecycle.resume import marks
-from readback.lifecycle.run import Run
+from readback.domain.verification.attribution import has_changed
+from readback.domain.verification.case import SCOPE_KEYS, IdentityMatch, Judged
+from readback.domain.verification.change import dotted, outside, withheld
+from readback.domain.verification.observation import Observation
+from readback.domain.verification.reading import Lookup, Presence, Reading, TakenReading
+from readback.engine.compiled_contract import Check, IdentityCheck, Plan, Scope
+from readback.engine.entries.reading import taken_as_recorded
+from readback.engine.resume import marks
+from readback.engine.run import Run
+from readback.engine.stages.evaluate import identify_reading, judge_reading
 
 REDACTED: Final = "redacted"
 ERASED: Final = "erased"

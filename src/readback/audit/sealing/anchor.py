@@ -6,16 +6,16 @@ holds another history is never overwritten: that is the error by which a rewritt
 
 from __future__ import annotations
 
+from readback.audit.sealing.authority import Authority
+from readback.audit.sealing.seal import goes_on_from, opened
 from readback.canon.frozen import dataclass
 from readback.domain.errors.anchor import AnchorRefusedError
-from readback.ledger.checkpoint import Checkpoint, open_checkpoint
-from readback.ledger.frontier import StoredTiles
-from readback.ledger.note import parse_note
-from readback.ledger.proof import consistency_proof
-from readback.lifecycle.sealing.authority import Authority
-from readback.lifecycle.sealing.seal import goes_on_from, opened
+from readback.log.checkpoint import Checkpoint, open_checkpoint
+from readback.log.frontier import StoredTiles
+from readback.log.note import parse_note
+from readback.log.proof import consistency_proof
 from readback.ports.anchor import Anchor, Proof
-from readback.ports.log import AnchorMark, SealedLog
+from readback.ports.storage.log import AnchorMark, SealedLog
 
 
 @dataclass(frozen=True, slots=True)

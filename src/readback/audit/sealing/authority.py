@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from readback.canon.frozen import dataclass
-from readback.ledger.checkpoint import Checkpoint
-from readback.ledger.note import Check, VerifierKey
+from readback.log.checkpoint import Checkpoint
+from readback.log.note import Check, VerifierKey
 
 
 @dataclass(frozen=True, slots=True)

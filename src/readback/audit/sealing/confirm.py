@@ -10,21 +10,21 @@ from __future__ import annotations
 
 from functools import cache
 
+from readback.audit.sealing.authority import Authority
+from readback.audit.sealing.seal import goes_on_from, opened
 from readback.canon.fault import CanonError
-from readback.domain.action import Action
+from readback.domain.action.action import Action
 from readback.domain.errors import StoreCorruptError
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
-from readback.ledger.checkpoint import Checkpoint
-from readback.ledger.fault import LogError
-from readback.ledger.frontier import StoredTiles
-from readback.ledger.leaf import leaf_hash
-from readback.ledger.proof import check_inclusion, inclusion_proof
-from readback.ledger.tree import Read
-from readback.lifecycle.resume import fold
-from readback.lifecycle.sealing.authority import Authority
-from readback.lifecycle.sealing.seal import goes_on_from, opened
-from readback.ports.store import LedgerStore, StoredEvent
+from readback.engine.resume import fold
+from readback.log.checkpoint import Checkpoint
+from readback.log.fault import LogError
+from readback.log.frontier import StoredTiles
+from readback.log.leaf import leaf_hash
+from readback.log.proof import check_inclusion, inclusion_proof
+from readback.log.tree import Read
+from readback.ports.storage.store import LedgerStore, StoredEvent
 
 
 def is_confirmed(store: LedgerStore, action_id: str, authority: Authority) -> bool:

@@ -14,10 +14,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from readback.audit.sealing.authority import Authority
 from readback.canon.frozen import dataclass
 from readback.domain.errors import StoreCorruptError
-from readback.ledger.checkpoint import Checkpoint, SignedCheckpoint, open_checkpoint, sign_checkpoint
-from readback.ledger.fault import (
+from readback.log.checkpoint import Checkpoint, SignedCheckpoint, open_checkpoint, sign_checkpoint
+from readback.log.fault import (
     LogCutError,
     LogForkError,
     LogFormatError,
@@ -25,14 +26,13 @@ from readback.ledger.fault import (
     LogProofError,
     LogRewrittenError,
 )
-from readback.ledger.frontier import FetchTile, Frontier, HashTile, StoredTiles
-from readback.ledger.leaf import leaf_hash
-from readback.ledger.proof import check_consistency, consistency_proof
-from readback.ledger.tiles import WIDTH
-from readback.ledger.tree import HASH_BYTES, Read
-from readback.lifecycle.sealing.authority import Authority
-from readback.ports.log import SealedHead, SealedLog
+from readback.log.frontier import FetchTile, Frontier, HashTile, StoredTiles
+from readback.log.leaf import leaf_hash
+from readback.log.proof import check_consistency, consistency_proof
+from readback.log.tiles import WIDTH
+from readback.log.tree import HASH_BYTES, Read
 from readback.ports.signer import LogSigner
+from readback.ports.storage.log import SealedHead, SealedLog
 
 ENTRIES_A_CHECKPOINT_MAX: Final = 16_384
 """What one sealing holds in memory at most; a longer backlog is sealed by several checkpoints."""

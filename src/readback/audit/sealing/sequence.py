@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from readback.ports.store import LedgerStore
+from readback.ports.storage.store import LedgerStore
 
 PLACES_AT_ONCE_MAX: Final = 4_096
 

@@ -8,23 +8,23 @@ from __future__ import annotations
 from typing import Final
 
 from readback.canon import Json, parse_json
-from readback.commands import saga
-from readback.commands.terminal import moment
-from readback.domain.action import Action
+from readback.cli.actions import saga
+from readback.cli.terminal import moment
+from readback.client.session import Session
+from readback.domain.action.action import Action
+from readback.domain.action.erasure import ERASED
+from readback.domain.action.record_status import execution_status, reconciliation_status, verification_status
 from readback.domain.discrepancy import DISCREPANCIES, Discrepancy
-from readback.domain.erasure import ERASED
 from readback.domain.errors import NotFoundError, UsageError
 from readback.domain.events import EventKind, Opened, open_envelope
 from readback.domain.idempotency import key_text
-from readback.domain.outcome import Outcome
-from readback.domain.record_status import execution_status, reconciliation_status, verification_status
+from readback.domain.outcome.outcome import Outcome
 from readback.domain.recovery.table import RecoveryTable
 from readback.domain.saga.outcome import SagaOutcome
 from readback.domain.verdict import Level
-from readback.ports.store import LedgerStore, StoredEvent
-from readback.sdk.driver_steps import Parked
-from readback.sdk.driver_sync import SyncDriver
-from readback.sdk.session import Session
+from readback.drivers.driver_sync import SyncDriver
+from readback.drivers.interpreter import Parked
+from readback.ports.storage.store import LedgerStore, StoredEvent
 
 LEVELS: Final = {
     Level.RAW: "raw tool output",

@@ -6,13 +6,13 @@ from typing import Final
 
 import click
 
-from readback.commands import options
-from readback.commands.opening import reading, settings_of
-from readback.commands.terminal import note, print_json, safe
+from readback.cli import options
+from readback.cli.sessions import reading, settings_of
+from readback.cli.terminal import note, print_json, safe
+from readback.client.session import Session
 from readback.domain.belief.text import MODEL_BYTES_DEFAULT, MODEL_BYTES_MIN
 from readback.domain.errors import NotFoundError
-from readback.ports.store import ActionFilter
-from readback.sdk.session import Session
+from readback.ports.storage.store import ActionFilter
 
 LOOKED_AT_MAX: Final = 1_000
 """So many of the newest actions are looked through for the newest run."""
@@ -44,7 +44,7 @@ def belief(
 
     Only reconciled outcomes are in it; what tools answered is not. It needs no contracts.
     """
-    from readback.sdk.client import Readback
+    from readback.client.client import Readback
 
     settings = settings_of(url, tenant, principal)
     with reading(settings) as session:

@@ -10,24 +10,25 @@ from typing import Any
 import click
 
 from readback.canon import Json
-from readback.commands import options, saga
-from readback.commands.labels import ATTRIBUTION
-from readback.commands.meanings import CODES, DRIFTED, MEANINGS, WHY_OPEN
-from readback.commands.opening import again_with, reading, settings_of
-from readback.commands.telling import headline, mark_of, plain, verdict_text
-from readback.commands.terminal import console, mark, moment, print_json, quoted_name, safe, value
+from readback.cli import options
+from readback.cli.actions import saga
+from readback.cli.actions.labels import ATTRIBUTION
+from readback.cli.actions.outcome_text import headline, mark_of, plain, verdict_text
+from readback.cli.actions.state_help import CODES, DRIFTED, MEANINGS, WHY_OPEN
+from readback.cli.sessions import again_with, reading, settings_of
+from readback.cli.terminal import console, mark, moment, print_json, quoted_name, safe, value
 from readback.config import Settings
-from readback.domain.approval.binding import HOLD
-from readback.domain.claim_words import of_claim
-from readback.domain.freezing import CODE as FROZEN
-from readback.domain.observation import ObservationStatus
-from readback.domain.outcome import Outcome
+from readback.domain.contract.approval import HOLD
+from readback.domain.contract.freezing import CODE as FROZEN
+from readback.domain.outcome.claim_words import of_claim
+from readback.domain.outcome.outcome import Outcome
+from readback.domain.outcome.reporting import told_text
+from readback.domain.outcome.tool_words import quoted_line
 from readback.domain.predicate import Truth
-from readback.domain.reporting import told_text
 from readback.domain.saga.outcome import SagaOutcome
 from readback.domain.state import State
-from readback.domain.tool_words import quoted_line
 from readback.domain.verdict import Attribution, Verdict
+from readback.domain.verification.observation import ObservationStatus
 
 Picture = dict[str, Any]
 VALUES_SHOWN_MAX = 8
@@ -45,7 +46,7 @@ def explain(action: str, url: str | None, tenant: str | None, principal: str | N
 
     ID is an id, a stamp, the first letters of an id (4 or more), or `last` for the newest action.
     """
-    from readback.commands.gathering import outcome_and_picture
+    from readback.cli.actions.action_view import outcome_and_picture
 
     settings = settings_of(url, tenant, principal)
     with reading(settings) as session:

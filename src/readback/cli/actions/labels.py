@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from readback.domain.outcome import Outcome
+from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import State
 from readback.domain.verdict import Attribution
 

@@ -7,16 +7,16 @@ from typing import Final
 import click
 
 from readback.canon import Json
-from readback.commands import options
-from readback.commands.labels import state_label
-from readback.commands.opening import reading, settings_of
-from readback.commands.telling import exit_of, plain, shown_verdict, verdict_of
-from readback.commands.terminal import BAD, OK, OPEN, console, mark, moment, note, print_json, safe
+from readback.cli import options
+from readback.cli.actions.labels import state_label
+from readback.cli.actions.outcome_text import exit_of, plain, shown_verdict, verdict_of
+from readback.cli.sessions import reading, settings_of
+from readback.cli.terminal import BAD, OK, OPEN, console, mark, moment, note, print_json, safe
+from readback.client.session import Session
 from readback.config import Settings, shown
 from readback.domain.events import EventKind
 from readback.domain.state import EXIT_FAILED, EXIT_VERIFIED, State
-from readback.ports.store import ActionFilter, Projection, StoredProjection
-from readback.sdk.session import Session
+from readback.ports.storage.store import ActionFilter, Projection, StoredProjection
 
 LIMIT_MAX: Final = 10_000
 WORD_WIDTH: Final = len("undetermined")

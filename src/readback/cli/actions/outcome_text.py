@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from readback.commands.labels import ATTRIBUTION, outcome_label
-from readback.commands.terminal import BAD, NONE, OK, OPEN, quoted_name, safe
+from readback.cli.actions.labels import ATTRIBUTION, outcome_label
+from readback.cli.terminal import BAD, NONE, OK, OPEN, quoted_name, safe
 from readback.domain.discrepancy import DISCREPANCIES
-from readback.domain.outcome import Outcome
+from readback.domain.outcome.outcome import Outcome
 from readback.domain.predicate import Truth
 from readback.domain.state import EXIT_FAILED, EXIT_UNDETERMINED, EXIT_VERIFIED, State, exit_code
 from readback.domain.verdict import Verdict
-from readback.ports.store import Projection
+from readback.ports.storage.store import Projection
 
 MARK_OF_TRUTH: Final = {Truth.HOLDS: OK, Truth.VIOLATED: BAD, Truth.UNDETERMINED: OPEN}
 MARK_OF_EXIT: Final = {EXIT_VERIFIED: OK, EXIT_FAILED: BAD}
@@ -84,7 +84,7 @@ def plain(word: str) -> str:
 
 
 def _value(found: object) -> str:
-    from readback.commands.failures import plain as as_json
-    from readback.commands.terminal import value
+    from readback.cli.failures import plain as as_json
+    from readback.cli.terminal import value
 
     return value(as_json(found))

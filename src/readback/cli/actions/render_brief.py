@@ -11,11 +11,11 @@ from typing import Any, Final
 from rich.console import Console
 from rich.text import Text
 
-from readback.commands.drawing import safe_lines, sign_of, watched_text
-from readback.commands.labels import ATTRIBUTION, outcome_label
-from readback.commands.telling import headline, mark_of, plain, verdict_text
-from readback.commands.terminal import NONE, mark, moment, safe, value
-from readback.domain.outcome import Outcome
+from readback.cli.actions.labels import ATTRIBUTION, outcome_label
+from readback.cli.actions.outcome_text import headline, mark_of, plain, verdict_text
+from readback.cli.actions.render import safe_lines, sign_of, watched_text
+from readback.cli.terminal import NONE, mark, moment, safe, value
+from readback.domain.outcome.outcome import Outcome
 
 LINES_MAX: Final = 40
 POSTCONDITIONS_MAX: Final = 8

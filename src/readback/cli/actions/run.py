@@ -14,19 +14,19 @@ from types import FrameType
 import click
 
 from readback.canon import Json
-from readback.commands import options
-from readback.commands.arguments import read_arguments, read_object
-from readback.commands.opening import action_named, again_with, load_contracts, settings_of, working
-from readback.commands.telling import lines
-from readback.commands.terminal import note, print_json
+from readback.cli import options
+from readback.cli.actions.arguments import read_arguments, read_object
+from readback.cli.actions.outcome_text import lines
+from readback.cli.sessions import action_named, again_with, load_contracts, settings_of, working
+from readback.cli.terminal import note, print_json
+from readback.client.proposal import Proposal
+from readback.client.session import Session
 from readback.config import Settings
 from readback.domain.errors import NotFoundError, UnknownOutcomeError
-from readback.domain.outcome import Outcome
-from readback.lifecycle import attend
-from readback.sdk.driver_steps import Parked
-from readback.sdk.driver_sync import SyncDriver
-from readback.sdk.proposal import Proposal
-from readback.sdk.session import Session
+from readback.domain.outcome.outcome import Outcome
+from readback.drivers.driver_sync import SyncDriver
+from readback.drivers.interpreter import Parked
+from readback.engine import coordinator
 
 EXIT_NOTHING_DONE = 1
 EXIT_OPEN = 3
@@ -87,12 +87,12 @@ def _run(
     as_json: bool,
 ) -> int:
     operation, wait, goal, step = how
-    ticket = attend.Ticket()
+    ticket = coordinator.Ticket()
     driver = SyncDriver(session.store, session.runtime, session.courier)
     try:
         until_us = session.give_up_us(wait)
         request = session.request(proposal, operation, goal, step)
-        work = attend.begin(session.engine, request, session.scope, session.plan_of, ticket)
+        work = coordinator.begin(session.engine, request, session.scope, session.plan_of, ticket)
         told = driver.drive(work, until_us)
     except UnknownOutcomeError as error:
         session.raise_alarm(error)
@@ -128,7 +128,7 @@ def tell(outcome: Outcome, settings: Settings, *, as_json: bool) -> int:
 
 
 def interrupted(
-    session: Session, driver: SyncDriver, ticket: attend.Ticket, settings: Settings, *, as_json: bool
+    session: Session, driver: SyncDriver, ticket: coordinator.Ticket, settings: Settings, *, as_json: bool
 ) -> int:
     """Ctrl-C: what is in the ledger stands, and a worker goes on with it."""
     try:

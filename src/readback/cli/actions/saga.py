@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 from readback.canon import Json
-from readback.commands.meanings import MEANINGS
-from readback.commands.opening import again_with
-from readback.commands.telling import headline, mark_of, plain
-from readback.commands.terminal import BAD, NONE, OK, OPEN, mark, moment, safe
+from readback.cli.actions.outcome_text import headline, mark_of, plain
+from readback.cli.actions.state_help import MEANINGS
+from readback.cli.sessions import again_with
+from readback.cli.terminal import BAD, NONE, OK, OPEN, mark, moment, safe
+from readback.client.session import Session
 from readback.config import Settings
 from readback.domain.events import open_envelope
 from readback.domain.idempotency import key_text
@@ -20,8 +21,7 @@ from readback.domain.saga.fold import Heading, Saga
 from readback.domain.saga.outcome import SagaOutcome, StepOutcome
 from readback.domain.saga.reporting import STEP_TEXT, StepWord
 from readback.domain.state import status
-from readback.lifecycle.saga_run import fold_saga
-from readback.sdk.session import Session
+from readback.engine.saga_run import fold_saga
 
 Picture = dict[str, Any]
 MARKS: Final = {
@@ -120,7 +120,7 @@ def draw(outcome: SagaOutcome, shown: Picture, console: Any) -> None:
     from rich.text import Text
     from rich.tree import Tree
 
-    from readback.commands.drawing import facts, safe_lines, section
+    from readback.cli.actions.render import facts, safe_lines, section
 
     tree = Tree(Text.assemble(mark(mark_of(outcome)), " ", (headline(outcome), "bold")))
     for step in outcome.steps.values():

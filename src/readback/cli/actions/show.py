@@ -5,25 +5,25 @@ from __future__ import annotations
 import click
 
 from readback.canon import Json
-from readback.commands import options
-from readback.commands.opening import reading, settings_of
-from readback.commands.terminal import console, print_json
-from readback.domain.outcome import Outcome
+from readback.cli import options
+from readback.cli.sessions import reading, settings_of
+from readback.cli.terminal import console, print_json
+from readback.domain.outcome.outcome import Outcome
 from readback.domain.saga.outcome import SagaOutcome
 
 
 def draw_any(outcome: Outcome, picture: dict[str, Json], *, whole: bool) -> None:
     """An action by itself, on one screen or whole; a saga as a tree of its steps."""
-    from readback.commands import saga
+    from readback.cli.actions import saga
 
     if isinstance(outcome, SagaOutcome):
         saga.draw(outcome, picture, console())
     elif whole:
-        from readback.commands.drawing import draw
+        from readback.cli.actions.render import draw
 
         draw(outcome, picture, console())
     else:
-        from readback.commands.drawing_brief import draw_brief
+        from readback.cli.actions.render_brief import draw_brief
 
         draw_brief(outcome, picture, console())
 
@@ -39,7 +39,7 @@ def show(action: str, verbose: bool, url: str | None, tenant: str | None, princi
     ID is an id, a stamp, the first letters of an id (4 or more), or `last` for the newest action. A saga is shown as a
     tree of its steps. No contract is needed: everything comes from the ledger. --json has values whole.
     """
-    from readback.commands.gathering import outcome_and_picture
+    from readback.cli.actions.action_view import outcome_and_picture
 
     settings = settings_of(url, tenant, principal)
     with reading(settings) as session:

@@ -10,20 +10,20 @@ from typing import Final
 import click
 
 from readback.canon import Json
-from readback.commands import options
-from readback.commands.arguments import read_arguments, read_object
-from readback.commands.opening import action_named, again_with, load_contracts, settings_of, working
-from readback.commands.run import interrupted, look, sigterm_interrupts, tell
-from readback.commands.terminal import note, print_json
+from readback.cli import options
+from readback.cli.actions.arguments import read_arguments, read_object
+from readback.cli.actions.run import interrupted, look, sigterm_interrupts, tell
+from readback.cli.sessions import action_named, again_with, load_contracts, settings_of, working
+from readback.cli.terminal import note, print_json
+from readback.client.operations import submitting
+from readback.client.proposal import Proposal
+from readback.client.session import Session
 from readback.config import Settings
 from readback.contracts.registry import Registry
-from readback.lifecycle import attend
-from readback.lifecycle.plan import Plan
-from readback.sdk import submitting
-from readback.sdk.driver_steps import Parked
-from readback.sdk.driver_sync import SyncDriver
-from readback.sdk.proposal import Proposal
-from readback.sdk.session import Session
+from readback.drivers.driver_sync import SyncDriver
+from readback.drivers.interpreter import Parked
+from readback.engine import coordinator
+from readback.engine.compiled_contract import Plan
 
 EXIT_SUBMITTED: Final = 0
 
@@ -73,7 +73,7 @@ def submit(
         goal = read_object("--intended", intended)
         with working(settings, registry, run=run_id, trace=trace) as session, sigterm_interrupts():
             until_us = session.give_up_us(wait)
-            ticket = attend.Ticket()
+            ticket = coordinator.Ticket()
             driver = SyncDriver(session.store, session.runtime, session.courier)
             try:
                 work = submitting.submit(session, asked, arguments, operation, goal, step, ())
@@ -117,7 +117,7 @@ def _waited(
     session: Session, settings: Settings, driver: SyncDriver, action_id: str, until_us: int | None, *, as_json: bool
 ) -> int:
     """As others make it: it is only looked at."""
-    told = driver.drive(attend.stay(session.engine, action_id, session.scope.tenant, _nobody), until_us)
+    told = driver.drive(coordinator.stay(session.engine, action_id, session.scope.tenant, _nobody), until_us)
     outcome = look(session, driver, action_id) if isinstance(told, Parked) else told
     return tell(outcome, settings, as_json=as_json)
 

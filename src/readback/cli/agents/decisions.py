@@ -9,22 +9,22 @@ import click
 
 from readback import bootstrap
 from readback.canon import Json, json_text
-from readback.commands import options
-from readback.commands.decisions_run import run
-from readback.commands.import_files import content_of, tell
-from readback.commands.opening import load_contracts, settings_of
-from readback.commands.terminal import note, print_json, safe
-from readback.contracts.decisions.binding import bound
-from readback.contracts.decisions.document import read_text
-from readback.contracts.decisions.formats import UNSEALED
-from readback.domain.decision.moments import written_moment
-from readback.domain.decision.seals import sealed
+from readback.cli import options
+from readback.cli.agents.decisions_run import run
+from readback.cli.checks.import_files import content_of, tell
+from readback.cli.sessions import load_contracts, settings_of
+from readback.cli.terminal import note, print_json, safe
+from readback.decisions.api import DecisionType
+from readback.decisions.contracts.binding import bound
+from readback.decisions.contracts.document import read_text
+from readback.decisions.contracts.formats import UNSEALED
+from readback.decisions.interop.decision_files import import_drift, import_envelope, import_episode, shaped
+from readback.decisions.model.moments import written_moment
+from readback.decisions.model.seals import sealed
 from readback.domain.errors import UsageError
 from readback.domain.errors.decision import BindingError, EnvelopeError
 from readback.domain.state import EXIT_FAILED, EXIT_VERIFIER
-from readback.interop.decision_files import import_drift, import_envelope, import_episode, shaped
-from readback.lifecycle.plan import Plan
-from readback.sdk.deciding import DecisionType
+from readback.engine.compiled_contract import Plan
 
 LINE_MAX_CHARACTERS: Final = 900
 

@@ -8,17 +8,17 @@ from typing import Final
 import click
 
 from readback.canon import Json, json_text
-from readback.commands import options
-from readback.commands.arguments import read_arguments
-from readback.commands.opening import action_named, load_contracts, settings_of, working
-from readback.commands.run import sigterm_interrupts
-from readback.commands.terminal import BAD, OK, OPEN, console, mark, note, print_json, safe
-from readback.domain.decision.envelope import Counts, Snapshot
-from readback.domain.decision.words import Said, Severity, Stage
+from readback.cli import options
+from readback.cli.actions.arguments import read_arguments
+from readback.cli.actions.run import sigterm_interrupts
+from readback.cli.sessions import action_named, load_contracts, settings_of, working
+from readback.cli.terminal import BAD, OK, OPEN, console, mark, note, print_json, safe
+from readback.client.client import Readback
+from readback.decisions.api import ACTORS, PLANNERS, Decided, DecisionType
+from readback.decisions.flow.record import Actor
+from readback.decisions.model.envelope import Counts, Snapshot
+from readback.decisions.model.words import Said, Severity, Stage
 from readback.domain.errors import UnknownOutcomeError, UsageError
-from readback.lifecycle.deciding.record import Actor
-from readback.sdk.client import Readback
-from readback.sdk.deciding import ACTORS, PLANNERS, Decided, DecisionType
 
 TIERS: Final = ("tiny", "small", "medium", "large")
 LINE_MAX_CHARACTERS: Final = 600

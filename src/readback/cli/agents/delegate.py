@@ -9,20 +9,20 @@ from typing import Final
 import click
 
 from readback.canon import Json, ReadbackError
-from readback.commands import options
-from readback.commands.arguments import read_object
-from readback.commands.opening import settings_of, working
-from readback.commands.run import sigterm_interrupts
-from readback.commands.terminal import BAD, OK, OPEN, console, mark, note, print_json, safe
-from readback.contracts.own_files import keep
-from readback.domain.delegation.record import Delegated
-from readback.domain.delegation.turn import NOTHING_ANSWERED
-from readback.domain.delegation.words import RETRIES_DEFAULT, RETRIES_MAX, TASK_MAX_CHARACTERS, VerifyOutcome
+from readback.cli import options
+from readback.cli.actions.arguments import read_object
+from readback.cli.actions.run import sigterm_interrupts
+from readback.cli.sessions import settings_of, working
+from readback.cli.terminal import BAD, OK, OPEN, console, mark, note, print_json, safe
+from readback.client.client import Readback
+from readback.contracts.documents.own_files import keep
+from readback.delegations.api import Delegation, delegation
+from readback.delegations.command import OUTPUTS, TIMEOUT_DEFAULT_S, CommandDelegate
+from readback.delegations.model.record import Delegated
+from readback.delegations.model.turn import NOTHING_ANSWERED
+from readback.delegations.model.words import RETRIES_DEFAULT, RETRIES_MAX, TASK_MAX_CHARACTERS, VerifyOutcome
 from readback.domain.errors import UnknownOutcomeError, UsageError
 from readback.domain.errors.delegation import DelegationFailedError, ScriptError
-from readback.sdk.client import Readback
-from readback.sdk.delegated_command import OUTPUTS, TIMEOUT_DEFAULT_S, CommandDelegate
-from readback.sdk.delegating import Delegation, delegation
 
 LINE_MAX_CHARACTERS: Final = 600
 FILE_MAX_BYTES: Final = 131_072

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import click
 
-from readback.commands import hooking, options
+from readback.cli import options
+from readback.cli.agents import hook_command
 
 _file = click.option(
-    "--hooks", "hook_file", metavar="FILE", help=f"The hook file; {hooking.FILE} of the project where it is not named."
+    "--hooks",
+    "hook_file",
+    metavar="FILE",
+    help=f"The hook file; {hook_command.FILE} of the project where it is not named.",
 )
 
 
@@ -30,7 +34,7 @@ def hook() -> None:
 @options.ledger
 def pre(hook_file: str | None, url: str | None, tenant: str | None, principal: str | None) -> int:
     """Before a tool: makes the attempt durable, or denies it (PreToolUse)."""
-    return hooking.pre(hook_file, url, tenant, principal)
+    return hook_command.pre(hook_file, url, tenant, principal)
 
 
 @hook.command("post")
@@ -38,7 +42,7 @@ def pre(hook_file: str | None, url: str | None, tenant: str | None, principal: s
 @options.ledger
 def post(hook_file: str | None, url: str | None, tenant: str | None, principal: str | None) -> int:
     """After a tool: reads back what it did, and tells the model (PostToolUse, PostToolUseFailure)."""
-    return hooking.post(hook_file, url, tenant, principal)
+    return hook_command.post(hook_file, url, tenant, principal)
 
 
 @hook.command("stop")
@@ -46,4 +50,4 @@ def post(hook_file: str | None, url: str | None, tenant: str | None, principal: 
 @options.ledger
 def stop(hook_file: str | None, url: str | None, tenant: str | None, principal: str | None) -> int:
     """At the end of a turn: keeps it on once while something is not verified (Stop, SubagentStop)."""
-    return hooking.stop(hook_file, url, tenant, principal)
+    return hook_command.stop(hook_file, url, tenant, principal)

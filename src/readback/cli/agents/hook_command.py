@@ -17,13 +17,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from readback.surfaces.hooks import protocol
+from readback.hooks import protocol
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from readback.surfaces.hooks.desk import Desk
-    from readback.surfaces.hooks.hook_file import HookFile
+    from readback.hooks.hook_file import HookFile
+    from readback.hooks.session import Desk
 
 HELD_BACK: Final = 2
 """The exit code by which a hook blocks; the agent shows the model what stands on stderr."""
@@ -51,7 +51,7 @@ def pre(hook_file: str | None, url: str | None, tenant: str | None, principal: s
     """Before a tool: makes the attempt durable, or denies it."""
 
     def answer() -> protocol.Answer:
-        from readback.surfaces.hooks.calls import before
+        from readback.hooks.calls import before
 
         call = protocol.read_call(_said(), "pre")
         return before(call, _hook_file(hook_file), _opening(url, tenant, principal))
@@ -63,7 +63,7 @@ def post(hook_file: str | None, url: str | None, tenant: str | None, principal: 
     """After a tool: reads back what it did, and tells the model."""
 
     def answer() -> protocol.Answer:
-        from readback.surfaces.hooks.calls import after
+        from readback.hooks.calls import after
 
         call = protocol.read_call(_said(), "post")
         return after(call, _hook_file(hook_file), _opening(url, tenant, principal))
@@ -80,7 +80,7 @@ def stop(hook_file: str | None, url: str | None, tenant: str | None, principal: 
         content = _said()
         again = protocol.kept_on_before(content)
         said = protocol.read_stop(content)
-        from readback.surfaces.hooks.stopping import ending
+        from readback.hooks.stopping import ending
 
         return ending(said, _hook_file(hook_file), _opening(url, tenant, principal))
 
@@ -111,7 +111,7 @@ def _answered(work: Callable[[], protocol.Answer]) -> int:
 
 def _words(error: BaseException) -> str:
     from readback.canon import ReadbackError
-    from readback.commands.terminal import safe
+    from readback.cli.terminal import safe
 
     most = protocol.TEXT_MAX_CHARACTERS
     if isinstance(error, ReadbackError):
@@ -127,7 +127,7 @@ def _said() -> bytes:
 
 
 def _hook_file(named: str | None) -> HookFile:
-    from readback.surfaces.hooks.hook_file import read_hook_file
+    from readback.hooks.hook_file import read_hook_file
 
     return read_hook_file(named if named is not None else Path(os.environ.get(PROJECT) or ".", FILE))
 
@@ -136,7 +136,7 @@ def _opening(
     url: str | None, tenant: str | None, principal: str | None
 ) -> Callable[[HookFile, str], AbstractContextManager[Desk]]:
     def opening(file: HookFile, run: str) -> AbstractContextManager[Desk]:
-        from readback.surfaces.hooks.desk import Where, opened
+        from readback.hooks.session import Where, opened
 
         return partial(opened, where=Where(url, tenant, principal))(file, run)
 

@@ -12,19 +12,19 @@ from urllib.parse import urlsplit
 
 import click
 
-from readback.commands import options
-from readback.commands.extras import of_extra, without_answers
-from readback.commands.garbage import SERVING, undisturbed
-from readback.commands.opening import settings_of
-from readback.commands.server_headers import server_headers
-from readback.commands.terminal import note, print_json, safe
+from readback.cli import options
+from readback.cli.agents.server_headers import server_headers
+from readback.cli.gc_tuning import SERVING, undisturbed
+from readback.cli.optional_deps import of_extra, without_answers
+from readback.cli.sessions import settings_of
+from readback.cli.terminal import note, print_json, safe
 from readback.config import Settings, is_contract_file
 from readback.domain.errors import SettingsError, UsageError
 from readback.domain.errors.gateway import UpstreamLostError
 
 if TYPE_CHECKING:
-    from readback.surfaces.mcp.gateway import Gateway
-    from readback.surfaces.mcp.upstream import Upstream
+    from readback.gateway.gateway import Gateway
+    from readback.gateway.upstream.upstream import Upstream
 
 LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 HOLD_MAX_S: Final = 3600.0
@@ -146,8 +146,8 @@ def mcp(
     settings = settings_of(ledger_url, tenant, principal, files)
     contracts = _contracts(settings, command)
     with of_extra("mcp", "The gateway"):
-        from readback.surfaces.mcp.gateway import Gateway
-        from readback.surfaces.mcp.http_guard import names
+        from readback.gateway.gateway import Gateway
+        from readback.gateway.serving.http_guard import names
     without_answers()
     if serve == "http":
         names(host, allow_hosts)  # before any server is started for an address that cannot be guarded
@@ -201,7 +201,7 @@ def _upstreams(
     headers: Sequence[str] = (),
 ) -> list[Upstream]:
     """The servers that are named: on the command line, else in the contract files. Raises UsageError."""
-    from readback.surfaces.mcp.upstream import Upstream
+    from readback.gateway.upstream.upstream import Upstream
 
     if command and urls:
         raise UsageError(
@@ -230,8 +230,8 @@ def _upstreams(
 
 def _endpoint(key: str, url: str, headers: Mapping[str, str]) -> Upstream:
     """A server of --url, with the headers that it is given."""
-    from readback.sdk.credentials import Credentials
-    from readback.surfaces.mcp.upstream import Endpoint, Upstream
+    from readback.gateway.upstream.upstream import Endpoint, Upstream
+    from readback.systems.configured.credentials import Credentials
 
     address = urlsplit(url)
     if headers and address.scheme == "http" and address.hostname not in LOOPBACK:
@@ -262,8 +262,8 @@ def _of_files(contracts: Sequence[str], settings: Settings) -> list[Upstream]:
     """The servers of the files' own `server` sections; the file's name is the key where there are several."""
     from pathlib import Path
 
-    from readback.sdk.files import loaded_files
-    from readback.surfaces.mcp.gateway import upstream_of
+    from readback.client.files import loaded_files
+    from readback.gateway.gateway import upstream_of
 
     if not contracts:
         return []

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from readback.commands.terminal import safe
+from readback.cli.terminal import safe
 from readback.config import secret_at
 from readback.domain.errors import SettingsError, UsageError
 

@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from readback import bootstrap
+from readback.audit.feedback.findings import Poor, feedback_json, poor_in
+from readback.audit.feedback.tally import Feedback, feedback_of
 from readback.canon import Json
-from readback.commands.checkup import Finding, file_of
-from readback.commands.terminal import safe
+from readback.cli.checks.doctor_checks import Finding, file_of
+from readback.cli.terminal import safe
 from readback.config import Settings
 from readback.domain.errors import SettingsError, StoreError
-from readback.lifecycle.feedback.findings import Poor, feedback_json, poor_in
-from readback.lifecycle.feedback.tally import Feedback, feedback_of
-from readback.ports.store import LedgerStore
+from readback.ports.storage.store import LedgerStore
 
 ENTRIES_MAX: Final = 200_000
 """The newest entries of the log that are read."""

@@ -7,12 +7,12 @@ from typing import Final
 import click
 
 from readback.canon import Json, ReadbackError
-from readback.commands import options
-from readback.commands.checkup import EXAMINATIONS, Examination, Finding
-from readback.commands.failures import headline, problem_lines
-from readback.commands.opening import settings_of
-from readback.commands.quality import quality
-from readback.commands.terminal import BAD, OK, OPEN, console, mark, print_json, safe
+from readback.cli import options
+from readback.cli.checks.contract_quality import quality
+from readback.cli.checks.doctor_checks import EXAMINATIONS, Examination, Finding
+from readback.cli.failures import headline, problem_lines
+from readback.cli.sessions import settings_of
+from readback.cli.terminal import BAD, OK, OPEN, console, mark, print_json, safe
 from readback.config import Settings
 from readback.domain.state import EXIT_FAILED, worst_exit
 

@@ -19,16 +19,16 @@ from urllib.parse import quote, unquote
 from readback import bootstrap
 from readback.canon import Json, sha256_hex
 from readback.canon.frozen import dataclass
-from readback.commands.distribution import NAME, unrelated
-from readback.commands.opening import load_contracts
-from readback.commands.terminal import moment, safe, span
-from readback.commands.version import versions
+from readback.cli.checks.distribution import NAME, unrelated
+from readback.cli.sessions import load_contracts
+from readback.cli.terminal import moment, safe, span
+from readback.cli.version import versions
+from readback.client.recovery_table import table_in_force
 from readback.config import Settings, shown
 from readback.domain.errors import StoreError
 from readback.domain.side_effect import SideEffect, depth
-from readback.ledger.leaf import leaf_hash
-from readback.ports.store import ActionFilter, Append, Appended, LedgerStore, Projection, SealedEvent
-from readback.sdk.tables import table_in_force
+from readback.log.leaf import leaf_hash
+from readback.ports.storage.store import ActionFilter, Append, Appended, LedgerStore, Projection, SealedEvent
 
 PYTHON_MIN: Final = (3, 11)
 COMMITS_TIMED: Final = 20

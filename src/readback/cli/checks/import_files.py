@@ -8,19 +8,19 @@ from typing import Final
 
 import click
 
-from readback.citations import TraceError
-from readback.commands import options
-from readback.commands.terminal import BAD, NONE, OK, OPEN, console, mark, print_json, safe, value
-from readback.contracts.decisions.document import FILE_MAX_BYTES
+from readback.cli import options
+from readback.cli.terminal import BAD, NONE, OK, OPEN, console, mark, print_json, safe, value
+from readback.decisions.contracts.document import FILE_MAX_BYTES
+from readback.decisions.interop.claim_lines import LEDGER_MAX_BYTES, import_claims
+from readback.decisions.interop.decision_files import import_drift, import_envelope, import_episode
+from readback.decisions.interop.delegation_files import import_hook, import_tool
+from readback.decisions.interop.imported import Imported
+from readback.decisions.interop.run_folder import read_given
+from readback.decisions.interop.trace_runs import import_trace
 from readback.domain.errors import UsageError
 from readback.domain.state import EXIT_FAILED
 from readback.domain.verdict import Verdict
-from readback.interop.claim_lines import LEDGER_MAX_BYTES, import_claims
-from readback.interop.decision_files import import_drift, import_envelope, import_episode
-from readback.interop.delegation_files import import_hook, import_tool
-from readback.interop.imported import Imported
-from readback.interop.run_folder import read_given
-from readback.interop.trace_runs import import_trace
+from readback.traces import TraceError
 
 KINDS: Final[Mapping[str, Callable[[bytes, str], Imported]]] = {
     "episode": import_episode,

@@ -8,9 +8,9 @@ from typing import Final
 
 import click
 
-from readback.commands import options
-from readback.commands.opening import reading, settings_of
-from readback.commands.terminal import BAD, OK, console, mark, note, print_json, safe
+from readback.cli import options
+from readback.cli.sessions import reading, settings_of
+from readback.cli.terminal import BAD, OK, console, mark, note, print_json, safe
 from readback.domain.errors import OversizeError, UsageError
 from readback.domain.grounding.report import REPORT_MAX_BYTES, ReportCheck, ReportFault
 
@@ -51,7 +51,7 @@ def check(
     Exit code 0: it passed; 1: it did not; 3: nothing is wrong with it but what cannot be told: an action is pending or
     undetermined, or its evidence is gone; 2: the report cannot be read, or is too large.
     """
-    from readback.sdk.client import Readback
+    from readback.client.client import Readback
 
     text = _text(file)
     with reading(settings_of(url, tenant, principal)) as session:
@@ -72,7 +72,7 @@ def guard(file: str, run_id: str, url: str | None, tenant: str | None, principal
     """Print the report (a file, or - for stdin) if everything in it cites that is not under `## Open` and each citation
     resolves; else what is known of the run, in the words of the reporting vocabulary, and end with exit code 1.
     """
-    from readback.sdk.client import Readback
+    from readback.client.client import Readback
 
     text = _text(file)
     with reading(settings_of(url, tenant, principal)) as session:
@@ -96,7 +96,7 @@ def cite(action: str, place: str, url: str | None, tenant: str | None, principal
     """Print a citation of an action: of a field of its authoritative state (a JSON pointer, as /status), of a span of
     bytes (0-120), or of the whole. What is not verified, or does not stand any more, cannot be cited.
     """
-    from readback.sdk.client import Readback
+    from readback.client.client import Readback
 
     with reading(settings_of(url, tenant, principal)) as session:
         cited = Readback(session).get(action).cite(place)

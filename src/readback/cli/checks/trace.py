@@ -8,7 +8,11 @@ from typing import Final
 
 import click
 
-from readback.citations import (
+from readback.cli import options
+from readback.cli.terminal import BAD, NONE, OK, console, mark, note, print_json, safe
+from readback.decisions.interop.run_folder import RunFolder, read_given
+from readback.domain.state import EXIT_FAILED
+from readback.traces import (
     DEFAULT_POLICY,
     Failure,
     Policy,
@@ -18,11 +22,7 @@ from readback.citations import (
     read_policy,
     verify_trace,
 )
-from readback.citations.limits import PLAN_MAX_BYTES, RUN_FILE_MAX_BYTES, TRACE_MAX_BYTES
-from readback.commands import options
-from readback.commands.terminal import BAD, NONE, OK, console, mark, note, print_json, safe
-from readback.domain.state import EXIT_FAILED
-from readback.interop.run_folder import RunFolder, read_given
+from readback.traces.format.limits import PLAN_MAX_BYTES, RUN_FILE_MAX_BYTES, TRACE_MAX_BYTES
 
 FAILURES_SHOWN_MAX: Final = 40
 LINE_MAX_CHARACTERS: Final = 600

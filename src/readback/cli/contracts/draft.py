@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import click
 
 from readback.canon import Json
-from readback.commands.contracts_servers import header_option, references, upstream_at
-from readback.commands.opening import settings_of
-from readback.commands.terminal import note, safe
+from readback.cli.contracts.servers import header_option, references, upstream_at
+from readback.cli.sessions import settings_of
+from readback.cli.terminal import note, safe
 from readback.contracts.durations import microseconds
 from readback.domain.errors import ContractFieldError, UsageError
 from readback.domain.errors.gateway import UpstreamLostError
-from readback.ports.fittings import ServerTerms
+from readback.ports.system_factory import ServerTerms
 
 if TYPE_CHECKING:
-    from readback.surfaces.mcp.upstream import Upstream
+    from readback.gateway.upstream.upstream import Upstream
 
 US: Final = 1_000_000
 _ALONE: Final = "Nothing was called or written. See whether the server starts by itself; --timeout gives it more time."

@@ -8,10 +8,10 @@ from __future__ import annotations
 import click
 
 from readback import bootstrap
-from readback.commands import options
-from readback.commands.arguments import read_arguments
-from readback.commands.opening import action_named, load_contracts, settings_of
-from readback.commands.terminal import note, print_json, quoted_name, safe
+from readback.cli import options
+from readback.cli.actions.arguments import read_arguments
+from readback.cli.sessions import action_named, load_contracts, settings_of
+from readback.cli.terminal import note, print_json, quoted_name, safe
 from readback.testing.driver_drill import drill_key
 
 

@@ -10,22 +10,22 @@ from dataclasses import replace
 import click
 
 from readback.canon import Json
-from readback.commands import options
-from readback.commands.contracts_draft import draft
-from readback.commands.contracts_packs import list_packs
-from readback.commands.contracts_servers import COMMAND, WithServer, header_option, pins_broken, toolbox_of
-from readback.commands.contracts_servers import told as servers_told
-from readback.commands.opening import load_contracts, settings_of
-from readback.commands.terminal import note, print_json, safe
+from readback.cli import options
+from readback.cli.contracts.draft import draft
+from readback.cli.contracts.packs import list_packs
+from readback.cli.contracts.servers import COMMAND, WithServer, header_option, pins_broken, toolbox_of
+from readback.cli.contracts.servers import told as servers_told
+from readback.cli.sessions import load_contracts, settings_of
+from readback.cli.terminal import note, print_json, safe
+from readback.client.files import loaded_files
+from readback.client.operations.probing import Probe, probed
 from readback.config import Settings, is_contract_file
 from readback.contracts.files.assembly import Loaded, described, line_of
 from readback.contracts.files.contract import GATEWAY, FileContract
-from readback.contracts.files.tools import Toolbox
+from readback.contracts.files.tools.listing import Toolbox
 from readback.contracts.packs import completed, is_pack, pack_named
-from readback.domain.contract import describe
+from readback.domain.contract.contract import describe
 from readback.domain.errors import NotFoundError, UsageError
-from readback.sdk.files import loaded_files
-from readback.sdk.probing import Probe, probed
 
 EXIT_REFUSED = 5
 EXIT_FAULT = 1

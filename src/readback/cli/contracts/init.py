@@ -16,8 +16,8 @@ from typing import Final
 import click
 
 from readback.canon import Json
-from readback.commands import options
-from readback.commands.terminal import note, print_json, safe
+from readback.cli import options
+from readback.cli.terminal import note, print_json, safe
 from readback.domain.errors import UsageError
 
 CONTRACTS: Final = "contracts.yaml"
@@ -78,7 +78,7 @@ def init(folder: Path, claude_code: bool, as_json: bool) -> int:
 
 
 def _claude_code(folder: Path, *, as_json: bool) -> int:
-    from readback.commands.init_claude_code import set_up
+    from readback.cli.contracts.init_claude_code import set_up
 
     done = set_up(folder)
     if as_json:

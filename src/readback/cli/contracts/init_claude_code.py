@@ -16,8 +16,8 @@ from typing import Any, Final
 from readback.canon.frozen import dataclass
 from readback.canon.numbers import is_kept
 from readback.domain.errors import UsageError
-from readback.surfaces.hooks.hook_file import OWN_TOOLS
-from readback.surfaces.hooks.protocol import FAILURE, POST, PRE, STOP, SUBAGENT_STOP
+from readback.hooks.hook_file import OWN_TOOLS
+from readback.hooks.protocol import FAILURE, POST, PRE, STOP, SUBAGENT_STOP
 
 FOLDER: Final = ".claude"
 SETTINGS: Final = "settings.json"
@@ -75,7 +75,7 @@ def set_up(folder: Path) -> Done:
             if path.exists() or path.is_symlink():
                 kept.append(str(path))
                 continue
-            text = (files("readback.surfaces.hooks") / source).read_text(encoding="utf-8")
+            text = (files("readback.hooks") / source).read_text(encoding="utf-8")
             with open(path, "x", encoding="utf-8") as file:
                 file.write(text)
             written.append(str(path))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from readback.canon import Json
-from readback.commands.terminal import note, print_json
+from readback.cli.terminal import note, print_json
 from readback.contracts.packs import PACKS, PREFIX, Pack, Parameter
 
 

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import click
 
 from readback.canon import Json
-from readback.commands.extras import of_extra, without_answers
-from readback.commands.terminal import safe
+from readback.cli.optional_deps import of_extra, without_answers
+from readback.cli.terminal import safe
 from readback.contracts.files.assembly import Loaded
 from readback.contracts.files.contract import FileContract
 from readback.contracts.files.document import Fault
-from readback.contracts.files.embed import sound_header
-from readback.contracts.files.tools import Toolbox, fingerprint
+from readback.contracts.files.templates.injection_checks import sound_header
+from readback.contracts.files.tools.listing import Toolbox, fingerprint
 from readback.domain.errors import ContractFieldError, SettingsError, UsageError
 from readback.domain.errors.gateway import UpstreamLostError
-from readback.ports.fittings import Reference, ServerTerms
+from readback.ports.system_factory import Reference, ServerTerms
 
 if TYPE_CHECKING:
-    from readback.surfaces.mcp.upstream import Upstream
+    from readback.gateway.upstream.upstream import Upstream
 
 TIMEOUT_S: Final = 60.0
 Listing: TypeAlias = dict[str, Mapping[str, Json]]
@@ -139,7 +139,7 @@ def told(toolbox: Toolbox) -> list[str]:
 
 def upstream_at(name: str, terms: ServerTerms) -> Upstream:
     with of_extra("mcp", "Reading a server's tools"):
-        from readback.surfaces.mcp.gateway import upstream_of
+        from readback.gateway.gateway import upstream_of
     without_answers()
     return upstream_of(name, terms)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import click
 
 from readback.canon import Json
-from readback.commands import options
-from readback.commands.opening import settings_of
-from readback.commands.terminal import note, print_json, safe
-from readback.contracts.recovery_tables import TableFault, parsed, read_table, table_json, table_yaml
-from readback.sdk.tables import table_in_force
+from readback.cli import options
+from readback.cli.sessions import settings_of
+from readback.cli.terminal import note, print_json, safe
+from readback.client.recovery_table import table_in_force
+from readback.contracts.documents.recovery_tables import TableFault, parsed, read_table, table_json, table_yaml
 
 EXIT_REFUSED = 5
 FAULT_MAX_CHARACTERS = 600

@@ -8,18 +8,18 @@ from dataclasses import asdict
 import click
 
 from readback import bootstrap
+from readback.audit.checks.ledger import Fault
+from readback.audit.sealing.anchor import Compared, compare, hand_over
+from readback.audit.sealing.authority import Authority
 from readback.canon import Json, ReadbackError
-from readback.commands import options
-from readback.commands.ledger_keys import KEY_FILE, authority_of, signer
-from readback.commands.ledger_log import URL
-from readback.commands.opening import settings_of
-from readback.commands.terminal import BAD, OK, console, mark, moment, note, print_json, safe
-from readback.ledger.fault import LogError
-from readback.lifecycle.audit.ledger import Fault
-from readback.lifecycle.sealing.anchor import Compared, compare, hand_over
-from readback.lifecycle.sealing.authority import Authority
-from readback.ports.log import AnchorMark
-from readback.ports.store import LedgerStore
+from readback.cli import options
+from readback.cli.ledger.keys import KEY_FILE, authority_of, signer
+from readback.cli.ledger.log import URL
+from readback.cli.sessions import settings_of
+from readback.cli.terminal import BAD, OK, console, mark, moment, note, print_json, safe
+from readback.log.fault import LogError
+from readback.ports.storage.log import AnchorMark
+from readback.ports.storage.store import LedgerStore
 
 
 @click.command("anchors", short_help="Where checkpoints are kept elsewhere, and how far.")

@@ -9,23 +9,23 @@ from urllib.parse import quote
 import click
 
 from readback import bootstrap
+from readback.audit.checks.heads import Heads
+from readback.audit.checks.ledger import AuditReport, Fault, audit
+from readback.audit.maintenance.restore import Held, hold_in_flight, judge
+from readback.audit.sealing.authority import Authority
 from readback.canon import Json
-from readback.commands import options
-from readback.commands.counting import counted, measured
-from readback.commands.garbage import READING, undisturbed
-from readback.commands.ledger_anchors import compared
-from readback.commands.ledger_keys import trusted, verifier
-from readback.commands.ledger_log import URL, kept_checkpoint
-from readback.commands.opening import settings_of
-from readback.commands.operator import signing
-from readback.commands.terminal import note, print_json, safe
+from readback.cli import options
+from readback.cli.gc_tuning import READING, undisturbed
+from readback.cli.ledger.anchors import compared
+from readback.cli.ledger.keys import trusted, verifier
+from readback.cli.ledger.log import URL, kept_checkpoint
+from readback.cli.operator_identity import signing
+from readback.cli.progress import counted, measured
+from readback.cli.sessions import settings_of
+from readback.cli.terminal import note, print_json, safe
 from readback.domain.errors import StoreError, UsageError
 from readback.domain.errors.erasure import BackupError, RestoreError
-from readback.ledger.checkpoint import Checkpoint
-from readback.lifecycle.audit.heads import Heads
-from readback.lifecycle.audit.ledger import AuditReport, Fault, audit
-from readback.lifecycle.keeping.restore import Held, hold_in_flight, judge
-from readback.lifecycle.sealing.authority import Authority
+from readback.log.checkpoint import Checkpoint
 
 
 @click.command("backup", short_help="A copy of the ledger, while it is written.")

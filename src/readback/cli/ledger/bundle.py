@@ -6,20 +6,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from readback import bootstrap
-from readback.commands.counting import counted
-from readback.commands.ledger_log import proof_now
-from readback.commands.ledger_records import STDOUT, entries_of
-from readback.commands.opening import settings_of
-from readback.commands.terminal import note, print_json, safe
+from readback.audit.record.action import is_action
+from readback.audit.record.bundle import make_bundle
+from readback.audit.record.manifest import bundle_id
+from readback.cli.ledger.log import proof_now
+from readback.cli.ledger.records import STDOUT, entries_of
+from readback.cli.progress import counted
+from readback.cli.sessions import settings_of
+from readback.cli.terminal import note, print_json, safe
+from readback.client.recovery_table import table_in_force
 from readback.domain.errors import NotFoundError, StoreCorruptError, UsageError
 from readback.domain.recovery.table import DEFAULT_TABLE
-from readback.lifecycle.record.action import is_action
-from readback.lifecycle.record.bundle import make_bundle
-from readback.lifecycle.record.manifest import bundle_id
-from readback.sdk.tables import table_in_force
 
 if TYPE_CHECKING:
-    from readback.ports.store import LedgerStore, StoredEvent
+    from readback.ports.storage.store import LedgerStore, StoredEvent
 
 
 def write_bundle(

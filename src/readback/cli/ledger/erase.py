@@ -7,15 +7,15 @@ from datetime import UTC, datetime, timedelta
 import click
 
 from readback import bootstrap
-from readback.commands import options
-from readback.commands.counting import counted
-from readback.commands.opening import settings_of, working
-from readback.commands.operator import signing
-from readback.commands.terminal import note, print_json, safe
+from readback.cli import options
+from readback.cli.operator_identity import signing
+from readback.cli.progress import counted
+from readback.cli.sessions import settings_of, working
+from readback.cli.terminal import note, print_json, safe
+from readback.client.operations import erasing
 from readback.contracts.durations import microseconds
-from readback.domain.erasure import Erased
+from readback.domain.action.erasure import Erased
 from readback.domain.errors import ContractFieldError, UsageError
-from readback.sdk import erasing
 
 EXIT_LEFT = 3
 US = 1_000_000

@@ -8,24 +8,24 @@ from pathlib import Path
 import click
 
 from readback import bootstrap
+from readback.audit.evidence import attest
+from readback.audit.evidence import sealed as attest_sealed
+from readback.audit.evidence.exported import ExportReport, audit_export
+from readback.audit.sealing.seal import seal_all
+from readback.audit.sealing.sequence import place_all
 from readback.canon import Json
-from readback.commands import options
-from readback.commands.counting import counted
-from readback.commands.garbage import READING, undisturbed
-from readback.commands.ledger_bundle import write_bundle
-from readback.commands.ledger_keys import KEY_FILE, authority_of, signer, signing_with, trusted, verifier
-from readback.commands.ledger_log import URL, existing, kept_checkpoint
-from readback.commands.ledger_records import STDOUT, Wanted, moment_us, write_records
-from readback.commands.terminal import BAD, OK, console, mark, note, print_json, safe
+from readback.cli import options
+from readback.cli.gc_tuning import READING, undisturbed
+from readback.cli.ledger.bundle import write_bundle
+from readback.cli.ledger.keys import KEY_FILE, authority_of, signer, signing_with, trusted, verifier
+from readback.cli.ledger.log import URL, existing, kept_checkpoint
+from readback.cli.ledger.records import STDOUT, Wanted, moment_us, write_records
+from readback.cli.progress import counted
+from readback.cli.terminal import BAD, OK, console, mark, note, print_json, safe
+from readback.client.session import check_id
 from readback.domain.errors import UnknownTenantError, UsageError
-from readback.ledger.checkpoint import Checkpoint
-from readback.ledger.tiles import CHECKPOINT
-from readback.lifecycle.evidence import attest
-from readback.lifecycle.evidence import sealed as attest_sealed
-from readback.lifecycle.evidence.exported import ExportReport, audit_export
-from readback.lifecycle.sealing.place import place_all
-from readback.lifecycle.sealing.seal import seal_all
-from readback.sdk.session import check_id
+from readback.log.checkpoint import Checkpoint
+from readback.log.tiles import CHECKPOINT
 
 EXIT_FAULT = 1
 

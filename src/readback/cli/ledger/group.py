@@ -8,26 +8,26 @@ from dataclasses import asdict
 import click
 
 from readback import bootstrap
+from readback.audit.checks.heads import Heads
+from readback.audit.checks.ledger import AuditReport, Fault, audit
 from readback.canon import Json
-from readback.commands import options
-from readback.commands.counting import measured
-from readback.commands.garbage import READING, undisturbed
-from readback.commands.ledger_anchors import anchors, compared
-from readback.commands.ledger_backup import backup, restore
-from readback.commands.ledger_erase import erase
-from readback.commands.ledger_export import export, verify_export
-from readback.commands.ledger_hold import hold
-from readback.commands.ledger_keys import log_keys, trusted, verifier
-from readback.commands.ledger_log import checkpoint, kept_checkpoint, prove, verify_proof
-from readback.commands.ledger_records import evidence, schema
-from readback.commands.ledger_shards import shards
-from readback.commands.opening import settings_of
-from readback.commands.terminal import BAD, OK, console, mark, note, print_json, safe
+from readback.cli import options
+from readback.cli.gc_tuning import READING, undisturbed
+from readback.cli.ledger.anchors import anchors, compared
+from readback.cli.ledger.backup import backup, restore
+from readback.cli.ledger.erase import erase
+from readback.cli.ledger.export import export, verify_export
+from readback.cli.ledger.hold import hold
+from readback.cli.ledger.keys import log_keys, trusted, verifier
+from readback.cli.ledger.log import checkpoint, kept_checkpoint, prove, verify_proof
+from readback.cli.ledger.records import evidence, schema
+from readback.cli.ledger.shards import shards
+from readback.cli.progress import measured
+from readback.cli.sessions import settings_of
+from readback.cli.terminal import BAD, OK, console, mark, note, print_json, safe
+from readback.client.approving import approvals_of
 from readback.config import shown
 from readback.domain.errors import UsageError
-from readback.lifecycle.audit.heads import Heads
-from readback.lifecycle.audit.ledger import AuditReport, Fault, audit
-from readback.sdk.approving import approvals_of
 
 EXIT_FAULT = 1
 _LEAF = re.compile("[0-9a-f]{64}")

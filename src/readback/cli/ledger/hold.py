@@ -5,13 +5,13 @@ from __future__ import annotations
 import click
 
 from readback import bootstrap
-from readback.commands import options
-from readback.commands.counting import counted
-from readback.commands.ledger_log import URL, existing
-from readback.commands.operator import signing
-from readback.commands.terminal import note, print_json
-from readback.lifecycle.keeping.restore import hold_in_flight
-from readback.sdk.ledger_time import in_ledger_time
+from readback.audit.maintenance.restore import hold_in_flight
+from readback.cli import options
+from readback.cli.ledger.log import URL, existing
+from readback.cli.operator_identity import signing
+from readback.cli.progress import counted
+from readback.cli.terminal import note, print_json
+from readback.drivers.ledger_time import in_ledger_time
 
 
 @click.command("hold", short_help="Hold what was in flight, where a ledger lost its end.")

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from readback import bootstrap
+from readback.audit.evidence.attest import Authority, key_of
+from readback.audit.maintenance.rotate import following, state
 from readback.canon import Json
-from readback.commands import options
-from readback.commands.counting import counted
-from readback.commands.opening import settings_of
-from readback.commands.terminal import moment, note, print_json, safe
+from readback.cli import options
+from readback.cli.progress import counted
+from readback.cli.sessions import settings_of
+from readback.cli.terminal import moment, note, print_json, safe
 from readback.domain.errors import SettingsError, UsageError
-from readback.ledger.note import VerifierKey, parse_key
-from readback.ledger.rotation import ROTATIONS_MAX_BYTES, Span, parse_rotations, spans
-from readback.lifecycle.evidence.attest import Authority, key_of
-from readback.lifecycle.keeping.rotate import following, state
+from readback.log.note import VerifierKey, parse_key
+from readback.log.rotation import ROTATIONS_MAX_BYTES, Span, parse_rotations, spans
 
 if TYPE_CHECKING:
     from readback.ports.signer import LogSigner

@@ -11,28 +11,28 @@ from typing import TYPE_CHECKING
 import click
 
 from readback import bootstrap
+from readback.audit.evidence import attest
+from readback.audit.evidence import sealed as attest_sealed
+from readback.audit.evidence.attest import Authority
+from readback.audit.sealing.seal import seal_all
+from readback.audit.sealing.sequence import place_all
 from readback.canon import Json, parse_json
-from readback.commands import options
-from readback.commands.counting import counted
-from readback.commands.ledger_keys import KEY_FILE, authority_of, signer, signing_with, trusted, verifier
-from readback.commands.opening import settings_of
-from readback.commands.terminal import moment, note, print_json, safe, value
+from readback.cli import options
+from readback.cli.ledger.keys import KEY_FILE, authority_of, signer, signing_with, trusted, verifier
+from readback.cli.progress import counted
+from readback.cli.sessions import settings_of
+from readback.cli.terminal import moment, note, print_json, safe, value
 from readback.domain.errors import NotFoundError, UsageError
 from readback.domain.events import Opened, open_envelope
-from readback.ledger.checkpoint import SignedCheckpoint, open_checkpoint
-from readback.ledger.fault import LogFormatError
-from readback.ledger.note import NOTE_MAX_BYTES
-from readback.ledger.tiles import CHECKPOINT, TILE_BYTES
-from readback.ledger.tlog_proof import PROOF_MAX_BYTES, EntryProof, parse_proof
-from readback.lifecycle.evidence import attest
-from readback.lifecycle.evidence import sealed as attest_sealed
-from readback.lifecycle.evidence.attest import Authority
-from readback.lifecycle.sealing.place import place_all
-from readback.lifecycle.sealing.seal import seal_all
+from readback.log.checkpoint import SignedCheckpoint, open_checkpoint
+from readback.log.fault import LogFormatError
+from readback.log.note import NOTE_MAX_BYTES
+from readback.log.tiles import CHECKPOINT, TILE_BYTES
+from readback.log.tlog_proof import PROOF_MAX_BYTES, EntryProof, parse_proof
 
 if TYPE_CHECKING:
     from readback.ports.anchor import Anchor
-    from readback.ports.store import LedgerStore, StoredEvent
+    from readback.ports.storage.store import LedgerStore, StoredEvent
 
 URL = click.option("--url", metavar="URL", help="The ledger (READBACK_URL; else sqlite:///readback.db).")
 OUT = click.option("--out", metavar="FILE", help="Write it to this file, in place of what is there.")

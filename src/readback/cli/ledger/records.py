@@ -17,23 +17,23 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from readback import bootstrap
+from readback.audit.checks.entries import named
+from readback.audit.record.action import is_action, record_of
 from readback.canon import Json, parse_json, stored_bytes
 from readback.canon.frozen import dataclass
-from readback.commands import options
-from readback.commands.counting import counted
-from readback.commands.ledger_log import OUT, URL
-from readback.commands.opening import settings_of
-from readback.commands.terminal import note, print_json, safe
+from readback.cli import options
+from readback.cli.ledger.log import OUT, URL
+from readback.cli.progress import counted
+from readback.cli.sessions import settings_of
+from readback.cli.terminal import note, print_json, safe
 from readback.domain.errors import NotFoundError, StoreCorruptError, UsageError
 from readback.domain.errors.record import ErasedEvidenceError
-from readback.domain.pointer import EvidencePointer, parse_pointer
-from readback.ledger.leaf import leaf_hash
-from readback.lifecycle.audit.entries import named
-from readback.lifecycle.record.action import is_action, record_of
-from readback.ports.store_rules import INT64_MAX
+from readback.domain.records.pointer import EvidencePointer, parse_pointer
+from readback.log.leaf import leaf_hash
+from readback.ports.storage.store_rules import INT64_MAX
 
 if TYPE_CHECKING:
-    from readback.ports.store import LedgerStore, StoredEvent, StoredProjection
+    from readback.ports.storage.store import LedgerStore, StoredEvent, StoredProjection
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 CONTRACTS_KEPT_MAX: Final = 256
@@ -241,7 +241,7 @@ def schema() -> int:
 
     It is the action ledger entry of the action verification specification; only its $id is ours.
     """
-    from readback.sdk.schemas import schema_text
+    from readback.client.schemas import schema_text
 
     sys.stdout.write(schema_text())
     return 0

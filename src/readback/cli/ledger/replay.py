@@ -8,21 +8,21 @@ from typing import Final
 import click
 
 from readback import bootstrap
+from readback.audit.evidence.attest import covering
+from readback.audit.record.bundle import BUNDLE_MAX_BYTES, open_bundle
 from readback.canon import Json
-from readback.commands import options
-from readback.commands.ledger_keys import ROTATIONS, ROTATIONS_FILE, trusted
-from readback.commands.opening import load_contracts, settings_of
-from readback.commands.terminal import BAD, OK, OPEN, console, mark, moment, note, print_json, safe, value
-from readback.contracts.recovery_tables import load_table
+from readback.cli import options
+from readback.cli.ledger.keys import ROTATIONS, ROTATIONS_FILE, trusted
+from readback.cli.sessions import load_contracts, settings_of
+from readback.cli.terminal import BAD, OK, OPEN, console, mark, moment, note, print_json, safe, value
+from readback.client.operations.replaying import replay_bundle
+from readback.contracts.documents.recovery_tables import load_table
 from readback.domain.errors import UsageError
 from readback.domain.errors.record import BundleError
-from readback.domain.replayed import Comparison, JudgedAgain, Replayed
+from readback.domain.records.replayed import Comparison, JudgedAgain, Replayed
 from readback.domain.state import worst_exit
-from readback.ledger.tlog_proof import parse_proof
-from readback.lifecycle.evidence.attest import covering
-from readback.lifecycle.plan import Plan
-from readback.lifecycle.record.bundle import BUNDLE_MAX_BYTES, open_bundle
-from readback.sdk.replaying import replay_bundle
+from readback.engine.compiled_contract import Plan
+from readback.log.tlog_proof import parse_proof
 
 EXIT_OF: Final = {Comparison.SAME: 0, Comparison.DIFFERS: 1, Comparison.NOT_EVALUATED: 5}
 _SIGNS: Final = {Comparison.SAME: OK, Comparison.DIFFERS: BAD, Comparison.NOT_EVALUATED: OPEN}

@@ -10,23 +10,23 @@ from typing import Final
 import click
 
 from readback import bootstrap
+from readback.audit.evidence import shards as evidence
+from readback.audit.evidence.attest import key_of
+from readback.audit.evidence.shards import NEW, SHARD_PROOF_MAX_BYTES, Shard, parse_shard_proof
+from readback.audit.maintenance.rotate import following
+from readback.audit.sealing.authority import Authority
 from readback.canon import Json, parse_json
-from readback.commands import options
-from readback.commands.ledger_keys import rotations_at
-from readback.commands.ledger_log import OUT
-from readback.commands.opening import settings_of
-from readback.commands.terminal import note, print_json, safe
+from readback.cli import options
+from readback.cli.ledger.keys import rotations_at
+from readback.cli.ledger.log import OUT
+from readback.cli.sessions import settings_of
+from readback.cli.terminal import note, print_json, safe
 from readback.domain.errors import NotFoundError, UsageError
-from readback.ledger.checkpoint import parse_checkpoint
-from readback.ledger.note import VerifierKey, parse_key, parse_note
-from readback.ledger.rotation import parse_rotations
-from readback.ledger.tiles import CHECKPOINT
-from readback.lifecycle.evidence import shards as evidence
-from readback.lifecycle.evidence.attest import key_of
-from readback.lifecycle.evidence.shards import NEW, SHARD_PROOF_MAX_BYTES, Shard, parse_shard_proof
-from readback.lifecycle.keeping.rotate import following
-from readback.lifecycle.sealing.authority import Authority
-from readback.ports.store import LedgerStore, StoredEvent
+from readback.log.checkpoint import parse_checkpoint
+from readback.log.note import VerifierKey, parse_key, parse_note
+from readback.log.rotation import parse_rotations
+from readback.log.tiles import CHECKPOINT
+from readback.ports.storage.store import LedgerStore, StoredEvent
 
 KEYS: Final = click.option(
     "--key", "keys", metavar="VKEY", multiple=True, required=True, help="A shard's verifier key; once for each."

@@ -14,22 +14,22 @@ from typing import Final
 import click
 
 from readback.canon import Json
-from readback.commands import options
-from readback.commands.asking import Terminal, facts, terminal
-from readback.commands.opening import again_with, settings_of, working
-from readback.commands.telling import lines
-from readback.commands.terminal import moment, note, print_json, safe
+from readback.cli import options
+from readback.cli.actions.outcome_text import lines
+from readback.cli.prompt import Terminal, facts, terminal
+from readback.cli.sessions import again_with, settings_of, working
+from readback.cli.terminal import moment, note, print_json, safe
+from readback.client import approving
+from readback.client.approving import ApproverKey
+from readback.client.session import Session
 from readback.config import Settings
-from readback.domain.approval.binding import TOKEN_MAX_BYTES, ApprovalToken, Approver, Bound, Decision
+from readback.domain.contract.approval import TOKEN_MAX_BYTES, ApprovalToken, Approver, Bound, Decision
 from readback.domain.errors import ApprovalError, UsageError
-from readback.domain.outcome import Outcome
-from readback.lifecycle import attend
-from readback.lifecycle.people.countersign import ApprovalRequest, signed_token
-from readback.sdk import approving
-from readback.sdk.approving import ApproverKey
-from readback.sdk.driver_steps import Parked
-from readback.sdk.driver_sync import SyncDriver
-from readback.sdk.session import Session
+from readback.domain.outcome.outcome import Outcome
+from readback.drivers.driver_sync import SyncDriver
+from readback.drivers.interpreter import Parked
+from readback.engine import coordinator
+from readback.engine.people.approvals import ApprovalRequest, signed_token
 
 KEY_FILE_VARIABLE: Final = "READBACK_APPROVER_KEY_FILE"
 YES: Final = "yes"
@@ -119,7 +119,7 @@ def _decide(
                     return 1
                 given = signed
             driver.drive(approving.decide(session.engine, action_id, session.scope.tenant, given, decision))
-            outcome = driver.drive(attend.look(action_id, session.scope.tenant))
+            outcome = driver.drive(coordinator.look(action_id, session.scope.tenant))
             assert not isinstance(outcome, Parked)
         finally:
             driver.close()

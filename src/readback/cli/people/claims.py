@@ -7,20 +7,20 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from readback.commands import options
-from readback.commands.opening import again_with, reading, settings_of, working
-from readback.commands.operator import operator, signed, signing
-from readback.commands.telling import plain
-from readback.commands.terminal import console, moment, note, print_json, safe
-from readback.domain.claim import Claim, ClaimStatus, claim_bytes
-from readback.domain.claim_words import of_claim
+from readback.cli import options
+from readback.cli.actions.outcome_text import plain
+from readback.cli.operator_identity import operator, signed, signing
+from readback.cli.sessions import again_with, reading, settings_of, working
+from readback.cli.terminal import console, moment, note, print_json, safe
+from readback.client.operations import claiming
+from readback.client.session import Session
+from readback.domain.action.claim import Claim, ClaimStatus, claim_bytes
+from readback.domain.outcome.claim_words import of_claim
 from readback.domain.state import EXIT_FAILED, EXIT_UNDETERMINED, EXIT_VERIFIED
-from readback.lifecycle.claims import rely
-from readback.lifecycle.people import claims as claim_person
-from readback.lifecycle.resume import fold
-from readback.sdk import claiming
-from readback.sdk.driver_sync import SyncDriver
-from readback.sdk.session import Session
+from readback.drivers.driver_sync import SyncDriver
+from readback.engine.claims import dependencies
+from readback.engine.people import claims as claim_person
+from readback.engine.resume import fold
 
 F = TypeVar("F", bound=Callable[..., Any])
 LISTED: Final = 50
@@ -93,7 +93,7 @@ def _fallen(session: Session, found: Claim) -> tuple[str, ...]:
     assert action is not None
     driver = SyncDriver(session.store, session.runtime)
     try:
-        answer = driver.drive(rely.fallen(action.tenant, rely.upon(action)))
+        answer = driver.drive(dependencies.fallen(action.tenant, dependencies.upon(action)))
         assert isinstance(answer, tuple)  # nothing of it waits
         return answer
     finally:

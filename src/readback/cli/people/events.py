@@ -9,13 +9,13 @@ import click
 
 from readback.bootstrap import Settings
 from readback.canon import Json, envelope_bytes
-from readback.commands import options
-from readback.commands.opening import again_with, reading, settings_of, working
-from readback.commands.terminal import console, moment, note, print_json, safe
+from readback.cli import options
+from readback.cli.sessions import again_with, reading, settings_of, working
+from readback.cli.terminal import console, moment, note, print_json, safe
+from readback.client.operations import delivery_admin
+from readback.client.operations.delivery_admin import Dead, Position
 from readback.domain.errors import NotFoundError, UsageError
-from readback.domain.message import EventName, Message, Naming
-from readback.sdk import outgoing
-from readback.sdk.outgoing import Dead, Position
+from readback.domain.records.message import EventName, Message, Naming
 
 EXIT_LEFT: Final = 3
 FOLLOW_SECONDS: Final = 1.0
@@ -40,7 +40,7 @@ def list_subscribers(url: str | None, tenant: str | None, principal: str | None,
     """List every subscriber: how far it was told, what it refuses, and how many dead letters there are."""
     settings, unread = settings_of(url, tenant, principal), set[int]()
     with reading(settings) as session:
-        found = outgoing.positions(session, settings, unread)
+        found = delivery_admin.positions(session, settings, unread)
     if as_json:
         print_json([_position(one) for one in found])
     elif not found:
@@ -61,7 +61,7 @@ def list_dead(subscriber: str, url: str | None, tenant: str | None, principal: s
     """List the tenant's dead letters in the order of the log. The fallback was told each of them."""
     settings, unread = settings_of(url, tenant, principal), set[int]()
     with reading(settings) as session:
-        found = outgoing.dead_letters(session, unread, subscriber)
+        found = delivery_admin.dead_letters(session, unread, subscriber)
     if as_json:
         print_json([_dead(one) for one in found])
     elif not found:
@@ -97,11 +97,11 @@ def resend(
         raise UsageError("Which dead letters is not said.", remedy="Name the ids of their messages, or pass --all.")
     settings, unread = settings_of(url, tenant, principal), set[int]()
     with working(settings, None, new=False) as session:
-        found = outgoing.dead_letters(session, unread, subscriber)
+        found = delivery_admin.dead_letters(session, unread, subscriber)
         odd = set(ids) - {one.message.id for one in found}
         if odd:
             raise NotFoundError(f"There is no dead letter {min(odd)!r}.", remedy="Look at `readback events dead`.")
-        taken, left = outgoing.resend(session, [one for one in found if everything or one.message.id in ids])
+        taken, left = delivery_admin.resend(session, [one for one in found if everything or one.message.id in ids])
     if as_json:
         print_json({"taken": [one.message.id for one in taken], "left": [one.message.id for one in left]})
     else:
@@ -135,7 +135,7 @@ def begin(
     settings = settings_of(url, tenant, principal)
     with working(settings, None, new=False) as session:
         place = 0 if from_start else session.store.last_seq() if from_now else after
-        moved = outgoing.begin(session, name, place or 0)
+        moved = delivery_admin.begin(session, name, place or 0)
     if as_json:
         print_json({"name": moved.name, "after_seq": moved.after_seq})
     else:
@@ -176,7 +176,7 @@ def tail(
     with reading(settings) as session:
         whole = from_start or after is not None
         seq = session.store.last_seq()
-        found = list(outgoing.told(session, after or 0, wanted, unread))
+        found = list(delivery_admin.told(session, after or 0, wanted, unread))
         for message in found[:limit] if whole else found[-limit:]:
             _show(message, naming, as_json=as_json)
         _tell_unread(unread, settings)
@@ -185,7 +185,7 @@ def tail(
                 session.runtime.sleep(FOLLOW_SECONDS)
                 last_seq = session.store.last_seq()
                 unread.clear()
-                for message in outgoing.told(session, seq, wanted, unread):
+                for message in delivery_admin.told(session, seq, wanted, unread):
                     _show(message, naming, as_json=as_json)
                 _tell_unread(unread, settings)
                 seq = last_seq
@@ -257,7 +257,9 @@ def _draw_positions(found: list[Position]) -> None:
         cursor, row = one.cursor, _position(one)
         place = "not told yet" if cursor is None else f"entry {cursor.after_seq}"
         later = moment(cursor.next_us)[:SECONDS] if cursor is not None and cursor.tried else "-"
-        waiting = "?" if one.waiting is None else f"{one.waiting}{'+' if one.waiting == outgoing.WAITING_MAX else ''}"
+        waiting = (
+            "?" if one.waiting is None else f"{one.waiting}{'+' if one.waiting == delivery_admin.WAITING_MAX else ''}"
+        )
         told = (place, waiting, str(row["tried"]), later, str(one.letters))
         table.add_row(Text(safe(one.name)), Text(safe(one.where, 60)), *told, Text(safe(row["said"], 80)))
     console().print(table)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import click
 
 from readback.canon import Json
-from readback.commands import options
-from readback.commands.opening import again_with, reading, settings_of, working
-from readback.commands.operator import operator, signed, signing
-from readback.commands.telling import plain
-from readback.commands.terminal import console, moment, note, print_json, safe
-from readback.domain.review import lift_bytes
-from readback.lifecycle.people import review as reviewing
-from readback.ports.store import Freeze
-from readback.sdk import reviewing as reviews
-from readback.sdk.driver_sync import SyncDriver
+from readback.cli import options
+from readback.cli.actions.outcome_text import plain
+from readback.cli.operator_identity import operator, signed, signing
+from readback.cli.sessions import again_with, reading, settings_of, working
+from readback.cli.terminal import console, moment, note, print_json, safe
+from readback.client.operations import reviewing as reviews
+from readback.domain.people.review import lift_bytes
+from readback.drivers.driver_sync import SyncDriver
+from readback.engine.people import review as reviewing
+from readback.ports.storage.store import Freeze
 
 
 @click.group("freezes")

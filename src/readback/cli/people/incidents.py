@@ -7,11 +7,11 @@ from typing import Final
 import click
 
 from readback.canon import Json
-from readback.commands import options
-from readback.commands.opening import again_with, reading, settings_of
-from readback.commands.terminal import console, moment, note, print_json, safe
-from readback.ports.store import Incident
-from readback.sdk import reviewing as reviews
+from readback.cli import options
+from readback.cli.sessions import again_with, reading, settings_of
+from readback.cli.terminal import console, moment, note, print_json, safe
+from readback.client.operations import reviewing as reviews
+from readback.ports.storage.store import Incident
 
 SECONDS: Final = len("2026-01-01 00:00:00")
 

@@ -12,15 +12,15 @@ import click
 
 from readback import bootstrap
 from readback.canon import Json, parse_json
-from readback.commands import options
-from readback.commands.approve import KEY_FILE_VARIABLE, key_file, show, sign
-from readback.commands.asking import terminal
-from readback.commands.opening import settings_of
-from readback.commands.terminal import note, print_json, safe
+from readback.cli import options
+from readback.cli.people.approve import KEY_FILE_VARIABLE, key_file, show, sign
+from readback.cli.prompt import terminal
+from readback.cli.sessions import settings_of
+from readback.cli.terminal import note, print_json, safe
+from readback.client.approving import ApproverKey
 from readback.config import USER_FILE, user_folder
-from readback.domain.approval.binding import BOUND_MAX_BYTES, Bound, Decision, Policy, bound_from, key_id
+from readback.domain.contract.approval import BOUND_MAX_BYTES, Bound, Decision, Policy, bound_from, key_id
 from readback.domain.errors import ApprovalError, UsageError
-from readback.sdk.approving import ApproverKey
 
 KEY_OPTION: Final = click.option("--key", metavar="FILE", help=f"The key file ({KEY_FILE_VARIABLE}).")
 

@@ -10,17 +10,17 @@ from typing import Final
 import click
 
 from readback.canon import Json
-from readback.commands import options
-from readback.commands.opening import again_with, load_contracts, reading, settings_of, working
-from readback.commands.operator import operator, signed, signing
-from readback.commands.telling import lines, plain
-from readback.commands.terminal import console, moment, note, print_json, safe
-from readback.domain.review import Decision, resolution_bytes
+from readback.cli import options
+from readback.cli.actions.outcome_text import lines, plain
+from readback.cli.operator_identity import operator, signed, signing
+from readback.cli.sessions import again_with, load_contracts, reading, settings_of, working
+from readback.cli.terminal import console, moment, note, print_json, safe
+from readback.client.operations import reviewing as reviews
+from readback.domain.people.review import Decision, resolution_bytes
 from readback.domain.state import State
-from readback.ports.store import StoredProjection
-from readback.sdk import reviewing as reviews
-from readback.sdk.driver_steps import Parked
-from readback.sdk.driver_sync import SyncDriver
+from readback.drivers.driver_sync import SyncDriver
+from readback.drivers.interpreter import Parked
+from readback.ports.storage.store import StoredProjection
 
 LIMIT_MAX: Final = 10_000
 SECONDS: Final = len("2026-01-01 00:00:00")
@@ -73,7 +73,7 @@ def show(action: str, url: str | None, tenant: str | None, principal: str | None
     if as_json:
         print_json(packet.as_json())
         return 0
-    from readback.commands.review_drawing import draw
+    from readback.cli.people.review_view import draw
 
     draw(packet, console(), again_with(settings))
     return 0

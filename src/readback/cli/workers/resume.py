@@ -12,19 +12,20 @@ import click
 
 from readback.canon import Json, ReadbackError
 from readback.canon.frozen import dataclass
-from readback.commands import options, serving
-from readback.commands.failures import described
-from readback.commands.opening import again_with, load_contracts, settings_of, working
-from readback.commands.run import look, sigterm_interrupts
-from readback.commands.serving import Served
-from readback.commands.telling import lines
-from readback.commands.terminal import note, print_json, safe
+from readback.cli import options
+from readback.cli.actions.outcome_text import lines
+from readback.cli.actions.run import look, sigterm_interrupts
+from readback.cli.failures import described
+from readback.cli.sessions import again_with, load_contracts, settings_of, working
+from readback.cli.terminal import note, print_json, safe
+from readback.cli.workers import tenant_options
+from readback.cli.workers.tenant_options import Served
+from readback.client.operations.worker import OF_ONE_ACTION
+from readback.client.session import Session
 from readback.domain.errors import InputError, StoreError, UnknownOutcomeError
-from readback.domain.outcome import Outcome
+from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import EXIT_VERIFIER, worst_exit
-from readback.sdk.driver_sync import SyncDriver
-from readback.sdk.session import Session
-from readback.sdk.worker import OF_ONE_ACTION
+from readback.drivers.driver_sync import SyncDriver
 
 PAGE: Final = 256
 ERRORS_TOLD_MAX: Final = 20
@@ -56,7 +57,7 @@ class Resumed:
 
 @click.command("resume")
 @options.contracts
-@serving.tenants
+@tenant_options.tenants
 @options.table
 @options.as_json
 def resume(
@@ -75,7 +76,7 @@ def resume(
     and left as it is. Nothing is executed twice: what was attempted is read back.
     """
     settings = settings_of(url, named[0] if named else None, principal, modules, table)
-    served = serving.Served.of(named, settings.tenant, everybody=all_tenants)
+    served = tenant_options.Served.of(named, settings.tenant, everybody=all_tenants)
     registry = load_contracts(settings, needed=False)
     with working(settings, registry, new=False) as session, sigterm_interrupts():
         resumed = go_on_with_all(session, served, quiet=as_json)

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from readback.sdk.serving import Served as Served
+from readback.client.operations.tenants import Served as Served
 
 F = TypeVar("F", bound=Callable[..., Any])
 

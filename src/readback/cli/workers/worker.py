@@ -8,15 +8,16 @@ from typing import Final
 import click
 
 from readback.canon import Json
-from readback.commands import options, serving
-from readback.commands.failures import described
-from readback.commands.opening import load_contracts, settings_of, working
-from readback.commands.telling import exit_of
-from readback.commands.terminal import note, print_json, safe
+from readback.cli import options
+from readback.cli.actions.outcome_text import exit_of
+from readback.cli.failures import described
+from readback.cli.sessions import load_contracts, settings_of, working
+from readback.cli.terminal import note, print_json, safe
+from readback.cli.workers import tenant_options
+from readback.client.operations.worker import CONCURRENCY_DEFAULT, CONCURRENCY_MAX, HANDOVER_US, Tally, Worker
 from readback.config import shown
 from readback.domain.errors import InputError
 from readback.domain.state import EXIT_VERIFIER, worst_exit
-from readback.sdk.worker import CONCURRENCY_DEFAULT, CONCURRENCY_MAX, HANDOVER_US, Tally, Worker
 
 POLL_SECONDS_MAX: Final = 3_600
 HANDOVER_SECONDS_MAX: Final = 86_400
@@ -48,7 +49,7 @@ US: Final = 1_000_000
 )
 @click.option("--until-idle", is_flag=True, help="End when every action has ended, is held, or stays unknown.")
 @options.contracts
-@serving.tenants
+@tenant_options.tenants
 @options.table
 @options.as_json
 def worker(
@@ -72,11 +73,11 @@ def worker(
     read back by whoever goes on.
     With --json the answer is one object at the end.
     """
-    from readback.commands.garbage import SERVING, undisturbed
-    from readback.commands.staying import stay, watching
+    from readback.cli.gc_tuning import SERVING, undisturbed
+    from readback.cli.workers.worker_loop import stay, watching
 
     settings = settings_of(url, named[0] if named else None, principal, modules, table)
-    served = serving.Served.of(named, settings.tenant, everybody=all_tenants)
+    served = tenant_options.Served.of(named, settings.tenant, everybody=all_tenants)
     registry = load_contracts(settings, needed=True)
     left_us = (0 if until_idle else HANDOVER_US) if handover is None else int(handover * US)
     with working(settings, registry) as session:

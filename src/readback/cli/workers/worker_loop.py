@@ -7,11 +7,11 @@ import signal
 from typing import Final
 
 from readback.canon import ReadbackError
-from readback.commands.resume import name_error
-from readback.commands.telling import plain, shown_verdict
-from readback.commands.terminal import note, quoted_name, safe
-from readback.ports.store import Projection
-from readback.sdk.worker import Tally, Watching, Worker
+from readback.cli.actions.outcome_text import plain, shown_verdict
+from readback.cli.terminal import note, quoted_name, safe
+from readback.cli.workers.resume import name_error
+from readback.client.operations.worker import Tally, Watching, Worker
+from readback.ports.storage.store import Projection
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 SAID_MAX_CHARACTERS: Final = 1_000

@@ -23,27 +23,7 @@ from typing import (
 )
 
 from readback.canon import Json
-from readback.contracts.arguments import ArgumentSchema
-from readback.contracts.assumed import Assumed, named_target, with_defaults
-from readback.contracts.hands import (
-    Parts,
-    Reader,
-    argument_names,
-    argument_schema,
-    hand,
-    reader_of,
-)
-from readback.contracts.problems import Problems
-from readback.contracts.reach import why_keyless
-from readback.contracts.templates import Template, compile_template
-from readback.contracts.twins import Twin
-from readback.domain.context import Context
-from readback.domain.contract import Contract
-from readback.domain.errors import ContractError, ContractFieldError, TemplateError, UsageError
-from readback.domain.reading import Lookup, Reading
-from readback.domain.side_effect import Consistency, Independence
-from readback.lifecycle.plan import Plan
-from readback.sdk.contract_keys import (
+from readback.client.authoring.contract_keys import (
     ActionOptions,
     CompensationOptions,
     ConsistencyName,
@@ -52,7 +32,7 @@ from readback.sdk.contract_keys import (
     signature_of_action,
     ungrouped,
 )
-from readback.sdk.decorating import (
+from readback.client.authoring.decorating import (
     built_hand,
     place_of,
     refuse_any_but,
@@ -61,11 +41,31 @@ from readback.sdk.decorating import (
     refuse_unknown_terms,
     target_of,
 )
-from readback.sdk.proposal import Proposal
-from readback.sdk.raised import watched_reader, watched_tool
+from readback.client.proposal import Proposal
+from readback.client.raised import watched_reader, watched_tool
+from readback.contracts.assumed import Assumed, named_target, with_defaults
+from readback.contracts.functions.arguments import ArgumentSchema
+from readback.contracts.functions.callables import (
+    Parts,
+    Reader,
+    argument_names,
+    argument_schema,
+    hand,
+    reader_of,
+)
+from readback.contracts.functions.key_use import why_keyless
+from readback.contracts.problems import Problems
+from readback.contracts.sandbox_actions import Twin
+from readback.contracts.templates import Template, compile_template
+from readback.domain.context import Context
+from readback.domain.contract.contract import Contract
+from readback.domain.errors import ContractError, ContractFieldError, TemplateError, UsageError
+from readback.domain.side_effect import Consistency, Independence
+from readback.domain.verification.reading import Lookup, Reading
+from readback.engine.compiled_contract import Plan
 
 if TYPE_CHECKING:
-    from readback.sdk.evaluation import Evaluated
+    from readback.client.authoring.evaluation import Evaluated
 
 _LOADING = RLock()
 """One for all: loading an action loads its compensation, and two locks taken in two orders would block for ever."""
@@ -175,7 +175,7 @@ class ActionDefinition(Generic[P]):
         scope: Mapping[str, object] | None = None,
     ) -> Evaluated:
         """Judges given states, as a unit test has them. A state is JSON, or a Reading; null is an absent object."""
-        from readback.sdk.evaluation import judge
+        from readback.client.authoring.evaluation import judge
 
         states = {
             "requested": requested,

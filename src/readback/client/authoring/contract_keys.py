@@ -12,13 +12,13 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal, Required, TypeAlias, TypedDict
 
 from readback.canon.frozen import dataclass
-from readback.contracts.hands import Reader
+from readback.contracts.functions.callables import Reader
 from readback.domain.errors import ContractFieldError
 from readback.domain.kind import Kind
 from readback.domain.side_effect import SideEffect
 
 if TYPE_CHECKING:
-    from readback.contracts.verifiers import Invariant
+    from readback.contracts.functions.verifiers import Invariant
 
 Duration: TypeAlias = str | timedelta
 Condition: TypeAlias = "str | Callable[..., object] | Invariant"
@@ -58,7 +58,7 @@ class ApprovalOptions(TypedDict, total=False):
 WatchOptions = TypedDict(
     "WatchOptions", {"after": Duration, "every": Duration, "for": Duration, "ensure": Sequence[str]}, total=False
 )
-"""When to look again after success; see `readback.domain.watch.WatchTerms`."""
+"""When to look again after success; see `readback.domain.contract.watch.WatchTerms`."""
 
 
 class ContractOptions(TypedDict, total=False):

@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from types import CodeType
 from typing import Final
 
-from readback.contracts.arguments import ArgumentSchema
-from readback.contracts.hands import Reader, accepts, argument_names, hand, search_hand
+from readback.contracts.functions.arguments import ArgumentSchema
+from readback.contracts.functions.callables import Reader, accepts, argument_names, hand, search_hand
+from readback.contracts.functions.key_use import searches_by_its_own_stamp
 from readback.contracts.problems import Problems, did_you_mean
-from readback.contracts.reach import searches_by_its_own_stamp
 from readback.domain.errors import ContractFieldError, UsageError
-from readback.ports.acting import Hand
+from readback.ports.handlers import Hand
 
 _READING_VERBS: Final = re.compile(r"^(?:get|read|fetch|load|find|look_up|lookup|select|show)_(?=\w)")
 

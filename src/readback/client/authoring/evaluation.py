@@ -9,10 +9,10 @@ from readback.canon import Json, json_value
 from readback.canon.frozen import dataclass
 from readback.domain.errors import HonestyError
 from readback.domain.predicate import Evaluation, Truth, conjoin
-from readback.domain.reading import Presence, Reading
 from readback.domain.verdict import Verdict
-from readback.lifecycle.evaluate import evaluate
-from readback.lifecycle.plan import Plan
+from readback.domain.verification.reading import Presence, Reading
+from readback.engine.compiled_contract import Plan
+from readback.engine.stages.evaluate import evaluate
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,13 +15,13 @@ from typing import Any, Concatenate, Final, overload
 
 from readback.canon import Json, json_value
 from readback.canon.frozen import dataclass
-from readback.contracts.hands import Reader
+from readback.client.authoring.action import ActionDecorator, ActionDefinition, P
+from readback.client.authoring.contract_keys import Condition, Duration, KindName, SideEffectName
+from readback.contracts.functions.callables import Reader
 from readback.domain.context import Context
 from readback.domain.errors import CanonError, ContractFieldError
 from readback.domain.kind import Kind
 from readback.domain.side_effect import SideEffect
-from readback.sdk.action import ActionDecorator, ActionDefinition, P
-from readback.sdk.contract_keys import Condition, Duration, KindName, SideEffectName
 
 _NAME: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 

@@ -12,17 +12,17 @@ from itertools import chain, islice
 from typing import Final
 
 from readback.canon.frozen import dataclass
+from readback.client import validation
+from readback.client.session import Session
 from readback.domain.belief.entry import FrozenSubject, Group
+from readback.domain.contract.freezing import resource_names
 from readback.domain.errors import UsageError
-from readback.domain.freezing import resource_names
-from readback.domain.outcome import Outcome
-from readback.domain.planning import PlanningCase, plan_next
+from readback.domain.outcome.outcome import Outcome
+from readback.domain.outcome.planning import PlanningCase, plan_next
 from readback.domain.state import TERMINAL, State
 from readback.domain.verdict import Verdict
-from readback.lifecycle.saga_run import fold_saga
-from readback.ports.store import ActionFilter, Projection
-from readback.sdk import handed
-from readback.sdk.session import Session
+from readback.engine.saga_run import fold_saga
+from readback.ports.storage.store import ActionFilter, Projection
 
 SETTLED_LOADED_MAX: Final = 256
 """Settled actions whose outcomes are loaded; older ones are counted."""
@@ -68,7 +68,7 @@ def choose(session: Session, run: str | None, *, settled_max: int | None = None)
     It reads what is open, the newest of what is settled, and their sagas: a run may have any length.
     """
     session.check_open()
-    named = session.scope.run if run is None else handed.sought("run", run)
+    named = session.scope.run if run is None else validation.sought("run", run)
     if not named:
         raise UsageError(
             "No run is named, and a belief is of one run.", remedy="Pass run='...' to Readback.open, or to belief."

@@ -10,7 +10,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from readback.domain.claim import (
+from readback.client.operations.reviewing import check_words, signed_word
+from readback.client.session import Session
+from readback.client.validation import count, named
+from readback.domain.action.claim import (
     UPON_MAX,
     Claim,
     ClaimKind,
@@ -21,14 +24,11 @@ from readback.domain.claim import (
     parse_claim_id,
 )
 from readback.domain.errors import NotFoundError, OversizeError, ReviewError, StoreCorruptError, UsageError
-from readback.domain.outcome import Outcome
-from readback.lifecycle.claims.report import claim_of, claims_of
-from readback.lifecycle.people.claims import ClaimOrder, unsigned
+from readback.domain.outcome.outcome import Outcome
+from readback.engine.people.claim_report import claim_of, claims_of
+from readback.engine.people.claims import ClaimOrder, unsigned
 from readback.ports.signer import Signer
-from readback.ports.store import ActionFilter
-from readback.sdk.handed import count, named
-from readback.sdk.reviewing import check_words, signed_word
-from readback.sdk.session import Session
+from readback.ports.storage.store import ActionFilter
 
 Upon = Outcome | Claim | str
 """What an action can be planned upon: an outcome, a claim, or the id of either. An action stands for what it left."""

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from readback.domain.erasure import Erased, Erasing
+from readback.audit.checks.ledger import nobody
+from readback.audit.maintenance import erase as eraser
+from readback.client.operations.reviewing import check_words
+from readback.client.session import Session
+from readback.domain.action.erasure import Erased, Erasing
 from readback.domain.errors import UsageError
-from readback.lifecycle.audit.ledger import nobody
-from readback.lifecycle.keeping import erase as eraser
-from readback.sdk.reviewing import check_words
-from readback.sdk.session import Session
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 

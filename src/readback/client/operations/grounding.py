@@ -10,19 +10,19 @@ from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from readback.canon import sha256_hex
+from readback.client import validation
+from readback.client.session import Session
+from readback.domain.action.claim import ClaimStatus, worst
 from readback.domain.belief.run import entry_of, touches
-from readback.domain.claim import ClaimStatus, worst
 from readback.domain.errors import OversizeError, StoreCorruptError, UsageError
 from readback.domain.grounding.citation import Citation, Evidence
 from readback.domain.grounding.report import Fault, Ground, ReadReport, read_report, resolve
 from readback.domain.normal_form import widest
-from readback.domain.outcome import Outcome
-from readback.domain.reporting import USER_STATUS
+from readback.domain.outcome.outcome import Outcome
+from readback.domain.outcome.reporting import USER_STATUS
 from readback.domain.state import ReportKey, State
 from readback.domain.verdict import Verdict
-from readback.ports.store import ActionFilter
-from readback.sdk import handed
-from readback.sdk.session import Session
+from readback.ports.storage.store import ActionFilter
 
 LATER_PAGE: Final = 500
 LATER_MAX: Final = 20_000
@@ -44,7 +44,7 @@ def run_of(session: Session, run: str | None, *, needed: bool = False) -> str:
     and none is named.
     """
     session.check_open()
-    named = session.scope.run if run is None else handed.sought("run", run)
+    named = session.scope.run if run is None else validation.sought("run", run)
     if needed and not named:
         raise UsageError("No run is named, and what is told in place of a report is what is known of one run.",
                          remedy="Pass run='...' to Readback.open, or to guard_report.")  # fmt: skip

@@ -13,13 +13,13 @@ from typing import Final
 from readback.canon import Json, ReadbackError
 from readback.canon.frozen import dataclass
 from readback.contracts.files.contract import FileContract, FittedReader, values_of
-from readback.contracts.files.fill import ASKS_OBSERVED, Values
-from readback.contracts.files.made_up import MADE_UP, made_up
-from readback.contracts.files.spec import Spec
+from readback.contracts.files.schemas.sample_values import MADE_UP, made_up
+from readback.contracts.files.system_options import Spec
+from readback.contracts.files.templates.template import ASKS_OBSERVED, Values
 from readback.domain.context import Context
 from readback.domain.errors import SandboxEscapeError
-from readback.domain.reading import Lookup, Presence
-from readback.ports.fittings import SourceFitting
+from readback.domain.verification.reading import Lookup, Presence
+from readback.ports.system_factory import SourceFitting
 
 _OF_A_SERVER: Final = "It is a tool of a server: it is looked for where a server is given, and is not called."
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from readback.audit.record.bundle import Bundle, open_bundle
+from readback.audit.replay.action import replay
 from readback.canon import Json
 from readback.contracts.recorded import recorded_plan
 from readback.domain.errors.record import BundleError
+from readback.domain.records.replayed import Replayed
 from readback.domain.recovery.table import RecoveryTable
-from readback.domain.replayed import Replayed
-from readback.lifecycle.plan import Plan
-from readback.lifecycle.record.bundle import Bundle, open_bundle
-from readback.lifecycle.replay.action import replay
+from readback.engine.compiled_contract import Plan
 from readback.ports.predicates import PredicateEngine
 
 PlanOf = Callable[[str], Plan | None]

@@ -9,20 +9,20 @@ from collections.abc import Generator, Sequence
 from dataclasses import replace
 
 from readback.canon.limits import MESSAGE_MAX_BYTES
-from readback.domain.approval.binding import is_principal
+from readback.client.session import Session, check_id
+from readback.domain.contract.approval import is_principal
 from readback.domain.errors import NotFoundError, OversizeError, ReviewError, UsageError
-from readback.domain.packet import ReviewPacket
-from readback.domain.review import Decision, lift_bytes, resolution_bytes
-from readback.domain.signed_word import SignedWord, why_not_signed
-from readback.lifecycle.people import review
-from readback.lifecycle.people.packet import packet
-from readback.lifecycle.people.review import Order, needs_signature
-from readback.lifecycle.saga import review as saga_review
-from readback.lifecycle.saga.review import saga_packet
-from readback.lifecycle.steps import Answer, Step
+from readback.domain.people.review import Decision, lift_bytes, resolution_bytes
+from readback.domain.people.review_case import ReviewPacket
+from readback.domain.people.signed_statement import SignedWord, why_not_signed
+from readback.engine.effects import Answer, Step
+from readback.engine.people import review
+from readback.engine.people.review import Order, needs_signature
+from readback.engine.people.review_case import packet
+from readback.engine.saga import review as saga_review
+from readback.engine.saga.review import saga_packet
 from readback.ports.signer import Signer
-from readback.ports.store import ActionFilter, Freeze, Incident, StoredProjection
-from readback.sdk.session import Session, check_id
+from readback.ports.storage.store import ActionFilter, Freeze, Incident, StoredProjection
 
 PAGE_MAX = 10_000
 

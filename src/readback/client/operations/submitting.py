@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Mapping
 
 from readback.canon import Json, UnsupportedValueError, ValueTooLargeError, json_value
+from readback.client.operations import claiming
+from readback.client.operations.claiming import Upon
+from readback.client.proposal import Proposal
+from readback.client.session import Session, check_id, check_step
 from readback.domain.errors import ArgumentError, OversizeError, ProposalError
-from readback.lifecycle.ending import Finished
-from readback.lifecycle.plan import Request
-from readback.lifecycle.steps import Answer, Step
-from readback.lifecycle.submit import Submission, submit_named
-from readback.sdk import claiming
-from readback.sdk.claiming import Upon
-from readback.sdk.proposal import Proposal
-from readback.sdk.session import Session, check_id, check_step
+from readback.engine.compiled_contract import Request
+from readback.engine.effects import Answer, Step
+from readback.engine.run_result import Finished
+from readback.engine.stages.submit import Submission, submit_named
 
 
 def submit(

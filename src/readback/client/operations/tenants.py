@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from typing import Final
 
 from readback.canon.frozen import dataclass
+from readback.client.session import check_id
 from readback.domain.errors import UnknownTenantError, UsageError
-from readback.ports.known import Known
-from readback.ports.store import LedgerStore
-from readback.ports.wakeups import due_in_turn
-from readback.sdk.session import check_id
+from readback.ports.storage.contract_filter import Known
+from readback.ports.storage.store import LedgerStore
+from readback.ports.storage.wakeups import due_in_turn
 
 TENANTS_MAX: Final = 256
 ROOM_FOR_OTHERS: Final = 4

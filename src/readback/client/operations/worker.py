@@ -18,6 +18,8 @@ from typing import Final
 from readback.bootstrap import wakeups as wakeups_of
 from readback.canon import ReadbackError
 from readback.canon.frozen import dataclass
+from readback.client.operations.tenants import Served
+from readback.client.session import Session
 from readback.domain.errors import (
     ContractChangedError,
     InvariantError,
@@ -29,14 +31,12 @@ from readback.domain.errors import (
 )
 from readback.domain.saga.fold import KIND
 from readback.domain.state import TERMINAL, State
-from readback.ports.known import Known
-from readback.ports.store import ActionFilter, Projection, StoredProjection
-from readback.ports.wakeups import Wakeup, Wakeups
-from readback.sdk.driver_async import AsyncDriver
-from readback.sdk.group_commit import call_back
-from readback.sdk.looking import projections_of
-from readback.sdk.serving import Served
-from readback.sdk.session import Session
+from readback.drivers.driver_async import AsyncDriver
+from readback.drivers.group_commit import call_back
+from readback.drivers.read_batching import projections_of
+from readback.ports.storage.contract_filter import Known
+from readback.ports.storage.store import ActionFilter, Projection, StoredProjection
+from readback.ports.storage.wakeups import Wakeup, Wakeups
 
 US: Final = 1_000_000
 CONCURRENCY_DEFAULT: Final = 16

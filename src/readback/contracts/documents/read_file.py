@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from readback.contracts.own_files import keep
+from readback.contracts.documents.own_files import keep
 
 
 def content_of(path: str | Path, bytes_max: int, *, pipes: bool = False) -> bytes:

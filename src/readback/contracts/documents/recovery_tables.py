@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from readback.canon import Json, sha256_hex
 from readback.canon.frozen import dataclass
-from readback.contracts.content import content_of
+from readback.contracts.documents.read_file import content_of
+from readback.contracts.documents.yaml_nodes import YamlFault, composed, pairs
 from readback.contracts.problems import did_you_mean
-from readback.contracts.yaml_nodes import YamlFault, composed, pairs
 from readback.domain.errors import SettingsError
 from readback.domain.finding import Finding
 from readback.domain.recovery.check import below_demand

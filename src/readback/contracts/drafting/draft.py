@@ -19,15 +19,15 @@ from readback.contracts.drafting.tools import Tool, tool_of
 from readback.contracts.drafting.writing import Line, rendered, shown
 from readback.contracts.files.assembly import CONTRACTS_MAX, NAME
 from readback.contracts.files.document import FILE_MAX_BYTES
-from readback.contracts.files.embed import holds_credential
-from readback.contracts.files.marks import MARK, marked, proposed
-from readback.contracts.files.words import API_VERSION, KIND
+from readback.contracts.files.templates.injection_checks import holds_credential
+from readback.contracts.files.undecided import MARK, marked, proposed
+from readback.contracts.files.vocabulary import API_VERSION, KIND
 from readback.contracts.problems import did_you_mean
-from readback.domain.contract import NOT_OFFERED
+from readback.domain.contract.contract import NOT_OFFERED
 from readback.domain.errors import UsageError
 from readback.domain.kind import Kind
 from readback.domain.side_effect import SideEffect, depth
-from readback.ports.fittings import Reference
+from readback.ports.system_factory import Reference
 
 TOLD_MAX: Final = 200
 """Of tools that get no contract, how many are named."""

@@ -12,8 +12,8 @@ from readback.canon.frozen import dataclass
 from readback.contracts.drafting.guesses import nouns, words_of
 from readback.contracts.drafting.tools import NAME_MAX_CHARS, Argument, Tool
 from readback.contracts.drafting.writing import Line, shown
-from readback.contracts.files.marks import marked
-from readback.contracts.files.words import SOURCE
+from readback.contracts.files.undecided import marked
+from readback.contracts.files.vocabulary import SOURCE
 from readback.domain.side_effect import Consistency, Independence
 
 IDENTIFIERS: Final = words_of(

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from readback.canon import CanonError, Json
 from readback.canon.frozen import dataclass
-from readback.contracts.files.tools import fingerprint
+from readback.contracts.files.tools.listing import fingerprint
 
 NAME_MAX_CHARS: Final = 128
 ARGUMENTS_MAX: Final = 64

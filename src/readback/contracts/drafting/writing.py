@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
 from readback.canon.frozen import dataclass
-from readback.contracts.files.marks import MARK
+from readback.contracts.files.undecided import MARK
 
 COLUMNS: Final = 116
 COMMENT_MAX_CHARS: Final = 400

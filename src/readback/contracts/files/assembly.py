@@ -15,22 +15,22 @@ from typing import Final
 
 from readback.canon import Json, sha256_hex
 from readback.canon.frozen import dataclass
-from readback.contracts.content import content_of
+from readback.contracts.documents.read_file import content_of
 from readback.contracts.files.build import CONTRACT_KEYS, Builder
+from readback.contracts.files.checks.places import places_of
 from readback.contracts.files.contract import Entry, FileContract, Home
 from readback.contracts.files.document import FAULTS_TOLD_MAX, FILE_MAX_BYTES, Fault, Written, read_document
-from readback.contracts.files.marks import tell_undecided
-from readback.contracts.files.places import places_of
 from readback.contracts.files.servers import ServerReader
-from readback.contracts.files.spec import Findings, joined
-from readback.contracts.files.tools import Toolbox
-from readback.contracts.files.words import API_VERSION, DOCUMENT_KEYS, KIND
+from readback.contracts.files.system_options import Findings, joined
+from readback.contracts.files.tools.listing import Toolbox
+from readback.contracts.files.undecided import tell_undecided
+from readback.contracts.files.vocabulary import API_VERSION, DOCUMENT_KEYS, KIND
 from readback.contracts.packs import is_pack, pack_content
 from readback.contracts.problems import did_you_mean
 from readback.domain.errors import SettingsError
 from readback.domain.errors.files import ContractFileError
-from readback.ports.fittings import Fittings
 from readback.ports.predicates import PredicateEngine
+from readback.ports.system_factory import Fittings
 
 FILES_MAX: Final = 64
 CONTRACTS_MAX: Final = 1_000

@@ -10,10 +10,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Final
 
-from readback.contracts.arguments import ArgumentSchema
-from readback.contracts.clauses import fields_of
 from readback.contracts.compile import compile_contract
-from readback.contracts.depths import covered, hidden_under
+from readback.contracts.conditions_compiler import fields_of
+from readback.contracts.files.checks.missing_reader import never_later
+from readback.contracts.files.checks.tool_check import ToolCheck, paths_of
 from readback.contracts.files.contract import (
     GATEWAY,
     Entry,
@@ -23,27 +23,27 @@ from readback.contracts.files.contract import (
     uncalled,
 )
 from readback.contracts.files.document import Fault, Place, Written
-from readback.contracts.files.fill import Fill, compile_fill
-from readback.contracts.files.later import never_later
 from readback.contracts.files.readers import NOTHING, TOOL, ReaderMaker, Search, server_known, span, tool_fitting
 from readback.contracts.files.reversal import REVERSAL_ROOTS, reversal_of
-from readback.contracts.files.shapes import arguments_named, arguments_of
-from readback.contracts.files.spec import Spec, SpecReader, joined
-from readback.contracts.files.tool_arguments import ToolArguments
-from readback.contracts.files.tool_check import ToolCheck, paths_of
-from readback.contracts.files.tool_hands import tool_hand
-from readback.contracts.files.tools import Toolbox, drops_key, raised_class
-from readback.contracts.files.words import EXECUTOR, OWN_KEYS
-from readback.contracts.hands import Parts
+from readback.contracts.files.schemas.json_schema import arguments_named, arguments_of
+from readback.contracts.files.system_options import Spec, SpecReader, joined
+from readback.contracts.files.templates.template import Fill, compile_fill
+from readback.contracts.files.tool_handlers import tool_hand
+from readback.contracts.files.tools.listing import Toolbox, drops_key, raised_class
+from readback.contracts.files.tools.tool_arguments import ToolArguments
+from readback.contracts.files.vocabulary import EXECUTOR, OWN_KEYS
+from readback.contracts.functions.arguments import ArgumentSchema
+from readback.contracts.functions.callables import Parts
 from readback.contracts.options import EXECUTE_KEYS, OPTION_KEYS
 from readback.contracts.problems import Problems, did_you_mean
 from readback.contracts.templates import compile_template
+from readback.contracts.verification_levels import covered, hidden_under
 from readback.domain.errors import ContractError, ContractFieldError, ExpressionError, TemplateError
 from readback.domain.predicate import Path
 from readback.domain.side_effect import SideEffect, depth
-from readback.ports.acting import Hand
-from readback.ports.fittings import ExecutorFitting, Fittings
+from readback.ports.handlers import Hand
 from readback.ports.predicates import PredicateEngine
+from readback.ports.system_factory import ExecutorFitting, Fittings
 
 CONTRACT_KEYS: Final = (*(key for key in OPTION_KEYS if key != "name"), *OWN_KEYS)
 DESCRIPTION_MAX_CHARS: Final = 2_000

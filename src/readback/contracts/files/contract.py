@@ -12,20 +12,20 @@ from typing import Any, Final, Protocol
 
 from readback.canon import Json, json_value
 from readback.canon.frozen import dataclass
-from readback.contracts.arguments import ArgumentSchema
-from readback.contracts.calling import Look
 from readback.contracts.files.document import Place, Written
-from readback.contracts.files.fill import ASKS_OBSERVED, Fill, Values
-from readback.contracts.files.spec import Findings, Spec, json_of
-from readback.contracts.files.tool_arguments import ToolArguments
-from readback.contracts.hands import Reader
+from readback.contracts.files.system_options import Findings, Spec, json_of
+from readback.contracts.files.templates.template import ASKS_OBSERVED, Fill, Values
+from readback.contracts.files.tools.tool_arguments import ToolArguments
+from readback.contracts.functions.arguments import ArgumentSchema
+from readback.contracts.functions.callables import Reader
+from readback.contracts.functions.calling import Look
 from readback.domain.context import Context
 from readback.domain.errors import NotDispatchedError, TemplateError
-from readback.domain.reading import Reading
-from readback.lifecycle.plan import Plan
-from readback.ports.acting import Glance, Hand
-from readback.ports.fittings import ExecutorFitting, ServerTerms, SourceFitting
+from readback.domain.verification.reading import Reading
+from readback.engine.compiled_contract import Plan
+from readback.ports.handlers import Glance, Hand
 from readback.ports.predicates import PredicateEngine
+from readback.ports.system_factory import ExecutorFitting, ServerTerms, SourceFitting
 
 GATEWAY: Final = "it is a tool of a server, and is called through a gateway in front of that server"
 

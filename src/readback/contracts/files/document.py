@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from readback.canon.frozen import dataclass
 from readback.canon.limits import INTEGER_SAFE_MAX
-from readback.contracts.yaml_nodes import YamlFault, composed
+from readback.contracts.documents.yaml_nodes import YamlFault, composed
 
 FILE_MAX_BYTES: Final = 1_048_576
 FAULTS_TOLD_MAX: Final = 200

@@ -12,22 +12,22 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from readback.canon.frozen import dataclass
-from readback.contracts.calling import Look
 from readback.contracts.compile import READER_TIMEOUT_US
 from readback.contracts.durations import microseconds
 from readback.contracts.files.contract import Entry, FittedReader, glancing, looking
 from readback.contracts.files.document import Written
-from readback.contracts.files.spec import Findings, Spec, SpecReader, joined
-from readback.contracts.files.tool_hands import ToolSource, tool_look
-from readback.contracts.files.words import COMPLETE, READER_KEYS, SEARCH_KEYS, SOURCE, SourceKind
-from readback.contracts.hands import Reader
+from readback.contracts.files.system_options import Findings, Spec, SpecReader, joined
+from readback.contracts.files.tool_handlers import ToolSource, tool_look
+from readback.contracts.files.vocabulary import COMPLETE, READER_KEYS, SEARCH_KEYS, SOURCE, SourceKind
+from readback.contracts.functions.callables import Reader
+from readback.contracts.functions.calling import Look
 from readback.contracts.problems import did_you_mean
 from readback.domain.errors import ContractError, ContractFieldError, WeakReaderError
 from readback.domain.errors.files import FittingError
 from readback.domain.side_effect import Consistency, Independence
-from readback.ports.acting import Hand
-from readback.ports.fittings import Fittings, Reference, SourceFitting, ToolFitting
+from readback.ports.handlers import Hand
 from readback.ports.predicates import PredicateEngine
+from readback.ports.system_factory import Fittings, Reference, SourceFitting, ToolFitting
 
 TOOL: Final = "tool"
 NOTHING: Final = "Nothing stands behind it: write a value, or leave the key away."

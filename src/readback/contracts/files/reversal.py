@@ -11,8 +11,8 @@ from typing import Final
 from readback.canon import CanonError, Json, json_value
 from readback.contracts.files.contract import FileContract
 from readback.contracts.files.document import Written
-from readback.contracts.files.fill import Values
-from readback.contracts.files.spec import SpecReader, joined
+from readback.contracts.files.system_options import SpecReader, joined
+from readback.contracts.files.templates.template import Values
 from readback.contracts.problems import did_you_mean
 from readback.domain.errors import ArgumentError, ContractError, TemplateError
 

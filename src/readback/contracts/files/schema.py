@@ -11,12 +11,12 @@ from enum import StrEnum
 from typing import Any, Final
 
 from readback.canon.limits import ID_MAX_BYTES
-from readback.contracts.files.argument_schema import ARGUMENT, argument_schema, arguments_schema
 from readback.contracts.files.build import CONTRACT_KEYS
-from readback.contracts.files.embed import HEADER, SELECTS, VARIABLE
-from readback.contracts.files.spec import ENTRIES_MAX as ENTRIES_OF_SPEC_MAX
-from readback.contracts.files.spec import TEXT_MAX_CHARS
-from readback.contracts.files.words import (
+from readback.contracts.files.schemas.argument_schema import ARGUMENT, argument_schema, arguments_schema
+from readback.contracts.files.system_options import ENTRIES_MAX as ENTRIES_OF_SPEC_MAX
+from readback.contracts.files.system_options import TEXT_MAX_CHARS
+from readback.contracts.files.templates.injection_checks import HEADER, SELECTS, VARIABLE
+from readback.contracts.files.vocabulary import (
     API_VERSION,
     COMPLETE,
     EXECUTORS,
@@ -42,8 +42,8 @@ from readback.contracts.options import (
     UNCHANGED,
 )
 from readback.contracts.templates import TEMPLATE_MAX_CHARS
-from readback.domain.contract import IDENTITY_KEYS, Noop
-from readback.domain.freezing import FreezeScope
+from readback.domain.contract.contract import IDENTITY_KEYS, Noop
+from readback.domain.contract.freezing import FreezeScope
 from readback.domain.kind import Kind
 from readback.domain.normal_form import NormalForm
 from readback.domain.side_effect import Consistency, Independence, SideEffect

@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import Final
 
 from readback.canon.frozen import dataclass
-from readback.contracts.files import embed
 from readback.contracts.files.document import Written
-from readback.contracts.files.marks import tell_undecided
-from readback.contracts.files.spec import Findings, joined, reference_in
-from readback.contracts.files.words import SERVER_KEYS
+from readback.contracts.files.system_options import Findings, joined, reference_in
+from readback.contracts.files.templates import injection_checks
+from readback.contracts.files.undecided import tell_undecided
+from readback.contracts.files.vocabulary import SERVER_KEYS
 from readback.domain.errors import ContractError, ContractFieldError
-from readback.ports.fittings import Reference, ServerTerms
+from readback.ports.system_factory import Reference, ServerTerms
 
 SERVERS_MAX: Final = 64
 
@@ -33,7 +33,7 @@ class ServerReader:
             return {}
         found: dict[str, ServerTerms] = {}
         for name, each in node.mapping.items():
-            if embed.SERVER_NAME.fullmatch(name) is None:
+            if injection_checks.SERVER_NAME.fullmatch(name) is None:
                 said = f"{name!r:.60} is no name for a server: letters, digits, '-' and '_', and no digit first."
                 self.findings.add(node.keys[name], "servers", said)
                 continue
@@ -69,7 +69,7 @@ class ServerReader:
                 self.findings.add(each, path, "It is a text.")
                 continue
             try:
-                embed.sound_text(each.value)
+                injection_checks.sound_text(each.value)
             except ContractError as error:
                 self.findings.add(each, path, error)
         if not node.listed:
@@ -91,16 +91,16 @@ class ServerReader:
     def _value(self, kind: str, name: str, node: Written) -> str | Reference:
         reference = reference_in(node)
         if kind == "env":
-            embed.sound_variable(name, reference is None)
+            injection_checks.sound_variable(name, reference is None)
         else:
-            embed.sound_header(name, None)
-            if reference is None and embed.is_secret_header(name):
+            injection_checks.sound_header(name, None)
+            if reference is None and injection_checks.is_secret_header(name):
                 raise ContractFieldError("It is a credential: give it by reference, as {env: NAME} or {file: PATH}.")
         if reference is not None:
             return reference
-        if not isinstance(node.value, str) or not embed.is_line(node.value):
+        if not isinstance(node.value, str) or not injection_checks.is_line(node.value):
             raise ContractFieldError("It is a text on one line, or a reference.")
-        embed.sound_text(node.value)
+        injection_checks.sound_text(node.value)
         return node.value
 
     def _located(self, name: str, node: Written, path: str) -> str | Reference:
@@ -108,10 +108,10 @@ class ServerReader:
             reference = reference_in(node)
             if reference is not None:
                 return reference
-            if not isinstance(node.value, str) or not node.value.strip() or not embed.is_line(node.value):
+            if not isinstance(node.value, str) or not node.value.strip() or not injection_checks.is_line(node.value):
                 raise ContractFieldError("It is a text on one line.")
             if name == "url":
-                embed.sound_url(node.value)
+                injection_checks.sound_url(node.value)
         except ContractError as error:
             self.findings.add(node, path, error)
             return ""

@@ -12,12 +12,12 @@ from typing import Final, TypeAlias, assert_never
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.contracts.clauses import fields_of
-from readback.contracts.files import embed, programs
-from readback.contracts.files.absence import Absence, error_text, sound_error
+from readback.contracts.conditions_compiler import fields_of
 from readback.contracts.files.document import Fault, Place, Written
-from readback.contracts.files.fill import ROOTS, Fill, Values, compile_fill
-from readback.contracts.files.words import (
+from readback.contracts.files.templates import command_arguments, injection_checks
+from readback.contracts.files.templates.template import ROOTS, Fill, Values, compile_fill
+from readback.contracts.files.tools.not_found_rules import Absence, error_text, sound_error
+from readback.contracts.files.vocabulary import (
     ABSENCE_KEYS,
     EXECUTOR,
     NEEDS,
@@ -33,8 +33,8 @@ from readback.contracts.files.words import (
 )
 from readback.contracts.problems import did_you_mean
 from readback.domain.errors import ContractError, ContractFieldError, ExpressionError
-from readback.ports.fittings import TAKES_VALUES, Reference
 from readback.ports.predicates import PredicateEngine
+from readback.ports.system_factory import TAKES_VALUES, Reference
 
 ENTRIES_MAX: Final = 100
 TEXT_MAX_CHARS: Final = 4_096
@@ -154,7 +154,7 @@ class SpecReader:
         if len(self.findings.faults) == before and {"argv", "stdin"} <= found.keys():
             try:
                 stdin = self._argument(found["stdin"])
-                programs.sound_input(self._arguments(found["argv"], path), stdin)
+                command_arguments.sound_input(self._arguments(found["argv"], path), stdin)
                 fixed[TAKES_VALUES] = bool(fixed[TAKES_VALUES]) or stdin.data
             except ContractError as error:
                 self.findings.add(found["stdin"], joined(path, "stdin"), error)
@@ -196,7 +196,7 @@ class SpecReader:
                 fixed[key.name], asked[key.name] = self._headers(node, path, mail=row.name == "smtp")
             case Shape.TEXT:
                 fill = self._fill(node)
-                safe = embed.safe_path if key.name in ("path", "to") else Fill.text
+                safe = injection_checks.safe_path if key.name in ("path", "to") else Fill.text
                 asked[key.name] = lambda values: safe(fill, values)
                 if key.name in ("path", "to"):
                     named_by = [fields_of(hole.predicate, "requested") for hole in fill.holes]
@@ -217,20 +217,20 @@ class SpecReader:
                 asked[key.name] = self._absence(node, path)
             case Shape.STATEMENT:
                 statement = self._fill(node)
-                embed.sound_statement(statement, reads=isinstance(row, SourceKind) or key.name == "look")
+                injection_checks.sound_statement(statement, reads=isinstance(row, SourceKind) or key.name == "look")
                 asked[key.name] = statement.pieces
             case Shape.ADDRESS:
                 address = self._fill(node)
-                embed.sound_address(address)
-                asked[key.name] = lambda values: embed.safe_address(address, values)
+                injection_checks.sound_address(address)
+                asked[key.name] = lambda values: injection_checks.safe_address(address, values)
             case Shape.ARGV:
                 elements = self._arguments(node, path)
-                programs.sound_arguments(elements)
+                command_arguments.sound_arguments(elements)
                 for each in elements:
-                    embed.sound_text(each.fill.fixed or "")
+                    injection_checks.sound_text(each.fill.fixed or "")
                 fixed[key.name] = [elements[0].fill.fixed]
                 fixed[TAKES_VALUES] = any(each.data for each in elements)
-                asked[key.name] = lambda values: programs.safe_arguments(elements, values)
+                asked[key.name] = lambda values: command_arguments.safe_arguments(elements, values)
             case Shape.INPUT:
                 given = self._argument(node)
                 asked[key.name] = lambda values: given.fill.text(values)
@@ -260,12 +260,12 @@ class SpecReader:
     def _fills(self, node: Written, path: str) -> list[Fill]:
         return [self._fill_at(each, f"{path}[{number}]") for number, each in enumerate(_entries(node))]
 
-    def _argument(self, node: Written) -> programs.Argument:
+    def _argument(self, node: Written) -> command_arguments.Argument:
         """Raises ContractError."""
-        written, data = programs.written_value(node)
-        return programs.Argument(self._fill(written), data)
+        written, data = command_arguments.written_value(node)
+        return command_arguments.Argument(self._fill(written), data)
 
-    def _arguments(self, node: Written, path: str) -> list[programs.Argument]:
+    def _arguments(self, node: Written, path: str) -> list[command_arguments.Argument]:
         """With the fault of each where it stands; then an empty one goes on."""
         found = []
         for number, each in enumerate(_entries(node)):
@@ -273,7 +273,7 @@ class SpecReader:
                 found.append(self._argument(each))
             except ContractError as error:
                 self.findings.add(each, f"{path}[{number}]", error)
-                found.append(programs.Argument(Fill("", ())))
+                found.append(command_arguments.Argument(Fill("", ())))
         return found
 
     def _value(self, node: Written, path: str) -> Render:
@@ -315,7 +315,7 @@ class SpecReader:
             try:
                 reference = reference_in(each)
                 fill = None if reference is not None else self._fill(each)
-                embed.sound_header(name, fill)
+                injection_checks.sound_header(name, fill)
             except ContractError as error:
                 self.findings.add(each, at, error)
                 continue
@@ -323,7 +323,7 @@ class SpecReader:
                 kept[name] = reference
             else:
                 fills[name] = fill
-        safe = embed.safe_line if mail else embed.safe_ascii
+        safe = injection_checks.safe_line if mail else injection_checks.safe_ascii
         return kept, lambda values: {name: safe(fill, values) for name, fill in fills.items()}
 
     def _environment(self, node: Written, path: str) -> dict[str, object]:
@@ -331,9 +331,9 @@ class SpecReader:
         for name, each in _named(node).items():
             try:
                 reference = reference_in(each)
-                embed.sound_variable(name, reference is None)
+                injection_checks.sound_variable(name, reference is None)
                 found[name] = _plain_text(each) if reference is None else reference
-                embed.sound_text(str(each.value))
+                injection_checks.sound_text(str(each.value))
             except ContractError as error:
                 self.findings.add(each, joined(path, name), error)
         return found
@@ -348,7 +348,7 @@ def reference_in(node: Written) -> Reference | None:
     name = found[kinds[0]].value if len(found) == 1 and kinds else None
     if not isinstance(name, str) or not name.strip() or not name.isprintable():
         raise ContractFieldError("A reference is {env: NAME} or {file: PATH}.")
-    if kinds[0] == "env" and embed.VARIABLE.fullmatch(name) is None:
+    if kinds[0] == "env" and injection_checks.VARIABLE.fullmatch(name) is None:
         raise ContractFieldError(f"{name!r:.60} cannot be the name of a variable.")
     return Reference(kinds[0], name)
 
@@ -373,9 +373,9 @@ def _setting(key: Key, node: Written) -> object:
         return ""  # the whole answer is the list
     text = _plain_text(node)
     if key.name == "url":
-        embed.sound_url(text)
+        injection_checks.sound_url(text)
     else:
-        embed.sound_text(text)
+        injection_checks.sound_text(text)
     return text
 
 

@@ -12,20 +12,20 @@ from typing import Final, TypeAlias
 
 from readback.canon import CanonError, Json, json_value, parse_json, why_not_json
 from readback.canon.frozen import dataclass
-from readback.contracts.calling import Look
-from readback.contracts.files.absence import Absence
 from readback.contracts.files.contract import GATEWAY, values_of
-from readback.contracts.files.fill import Values
-from readback.contracts.files.spec import Spec
+from readback.contracts.files.system_options import Spec
+from readback.contracts.files.templates.template import Values
+from readback.contracts.files.tools.not_found_rules import Absence
+from readback.contracts.functions.calling import Look
 from readback.domain.context import Context
 from readback.domain.errors import NotDispatchedError, ReaderFailedError, ReaderTypeError, TemplateError
 from readback.domain.json_pointer import pointed
-from readback.domain.observation_signs import one_line
 from readback.domain.paging import has_another_page
-from readback.domain.reading import Lookup, Reading
-from readback.ports.acting import Hand
-from readback.ports.fittings import ToolFitting
+from readback.domain.verification.observation_signs import one_line
+from readback.domain.verification.reading import Lookup, Reading
+from readback.ports.handlers import Hand
 from readback.ports.predicates import PredicateEngine
+from readback.ports.system_factory import ToolFitting
 
 ANSWER_MAX_CHARS: Final = 8 * 1024 * 1024
 SAID_MAX_CHARS: Final = 300

@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 
 from readback.contracts.files.document import Written
 from readback.contracts.files.schema import OPTIONS
-from readback.contracts.files.spec import Findings, joined
-from readback.contracts.files.words import SOURCE
+from readback.contracts.files.system_options import Findings, joined
+from readback.contracts.files.vocabulary import SOURCE
 from readback.domain.errors.files import UndecidedError
 
 MARK: Final = "DECIDE"

@@ -11,15 +11,15 @@ from dataclasses import replace
 from typing import Any, Concatenate, TypeVar, cast, get_type_hints
 
 from readback.canon.frozen import dataclass
-from readback.contracts.arguments import ArgumentSchema, Parameter, parameter_of
-from readback.contracts.calling import Calling, Look, calling_of, reading_from, readings_from
+from readback.contracts.functions.arguments import ArgumentSchema, Parameter, parameter_of
+from readback.contracts.functions.calling import Calling, Look, calling_of, reading_from, readings_from
 from readback.contracts.problems import Problems
 from readback.domain.context import Context
 from readback.domain.errors import ContractFieldError
-from readback.domain.reading import Reading
 from readback.domain.side_effect import Consistency, Independence
-from readback.lifecycle.plan import Plan
-from readback.ports.acting import Glance, Hand, Place
+from readback.domain.verification.reading import Reading
+from readback.engine.compiled_contract import Plan
+from readback.ports.handlers import Glance, Hand, Place
 
 ReadResult = TypeVar("ReadResult", bound="Reading | Awaitable[Reading]")
 

@@ -15,7 +15,7 @@ from typing import Any, Final, get_args, get_type_hints
 from readback.canon.frozen import dataclass
 from readback.domain.context import Context
 from readback.domain.errors import ReaderTypeError
-from readback.domain.reading import Reading
+from readback.domain.verification.reading import Reading
 
 Look = Callable[[Context, Mapping[str, object]], object]
 

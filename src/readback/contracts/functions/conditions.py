@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from readback.canon.frozen import dataclass
-from readback.contracts.callables import source_digest
-from readback.contracts.hands import is_async
+from readback.contracts.functions.callable_digest import source_digest
+from readback.contracts.functions.callables import is_async
 from readback.contracts.problems import did_you_mean
 from readback.domain.errors import ContractFieldError, ExpressionError
 from readback.ports.predicates import ROOTS

@@ -12,7 +12,7 @@ from itertools import pairwise
 from types import CodeType
 from typing import Final
 
-from readback.contracts.calling import calling_of
+from readback.contracts.functions.calling import calling_of
 
 KEY: Final = "idempotency_key"
 _ATTRIBUTES: Final = frozenset({"LOAD_ATTR", "LOAD_METHOD"})

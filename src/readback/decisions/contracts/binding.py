@@ -21,23 +21,23 @@ from typing import Final
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.contracts.clauses import NOT_SYSTEM, mentioned
-from readback.contracts.decisions.load import LoadedEnvelope
-from readback.contracts.decisions.verifiers import Verifier
-from readback.contracts.verifiers import INVARIANTS_KEY
+from readback.contracts.conditions_compiler import NOT_SYSTEM, mentioned
+from readback.contracts.functions.verifiers import INVARIANTS_KEY
+from readback.decisions.contracts.load import LoadedEnvelope
+from readback.decisions.contracts.verifiers import Verifier
+from readback.decisions.model.envelope import Envelope
+from readback.decisions.model.verification import DETAIL_MAX_CHARS, VerificationResult, fault_of
+from readback.decisions.model.words import MS_US, TIER_OF, Said
 from readback.domain.context import Context
-from readback.domain.contract import Contract, ReaderTerms
-from readback.domain.decision.envelope import Envelope
-from readback.domain.decision.verification import DETAIL_MAX_CHARS, VerificationResult, fault_of
-from readback.domain.decision.words import MS_US, TIER_OF, Said
+from readback.domain.contract.contract import Contract, ReaderTerms
 from readback.domain.errors import ReaderTypeError
 from readback.domain.errors.decision import BindingError
 from readback.domain.kind import Kind
 from readback.domain.predicate import Postcondition
-from readback.domain.reading import Presence, Reading
 from readback.domain.side_effect import Consistency, Independence, depth
-from readback.lifecycle.plan import Check, Plan
-from readback.ports.acting import Hand
+from readback.domain.verification.reading import Presence, Reading
+from readback.engine.compiled_contract import Check, Plan
+from readback.ports.handlers import Hand
 
 VERIFIERS_KEY: Final = "$verifiers"
 READ_AFTER_WRITE, INVARIANT_CHECK = "read_after_write", "invariant_check"

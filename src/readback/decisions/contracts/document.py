@@ -12,9 +12,9 @@ from typing import Final
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.citations import TraceError
-from readback.citations.strict_json import strict_json
 from readback.contracts.files.document import Place, Written, read_document
+from readback.traces import TraceError
+from readback.traces.format.strict_json import strict_json
 
 FILE_MAX_BYTES: Final = 1_048_576
 

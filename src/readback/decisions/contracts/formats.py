@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from readback.contracts.decisions.shapes import Fields, Flag, Listed, Mapped, Shape, Text, Whole
-from readback.domain.decision.words import ALIASES, DriftType, Ended, Patch, Rung, Said, Severity, Stage, Tier
+from readback.decisions.contracts.shapes import Fields, Flag, Listed, Mapped, Shape, Text, Whole
+from readback.decisions.model.words import ALIASES, DriftType, Ended, Patch, Rung, Said, Severity, Stage, Tier
 
 _NAME: Final = Text(least=1)
 _MOMENT: Final = Text(moment=True)

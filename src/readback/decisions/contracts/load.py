@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from readback.canon import Json, sha256_hex
 from readback.canon.frozen import dataclass
-from readback.contracts.decisions.document import Document, Finding, read_text
-from readback.contracts.decisions.formats import ENVELOPE
-from readback.contracts.decisions.verifiers import Verifier, methods_found, shadows
-from readback.domain.decision.envelope import (
+from readback.decisions.contracts.document import Document, Finding, read_text
+from readback.decisions.contracts.formats import ENVELOPE
+from readback.decisions.contracts.verifiers import Verifier, methods_found, shadows
+from readback.decisions.model.envelope import (
     Counts,
     Envelope,
     Freshness,
@@ -22,7 +22,7 @@ from readback.domain.decision.envelope import (
     SafeAction,
     VerificationTerms,
 )
-from readback.domain.decision.words import Rung, Stage, Tier
+from readback.decisions.model.words import Rung, Stage, Tier
 from readback.domain.errors.decision import EnvelopeError
 
 FINDINGS_MAX: Final = 100

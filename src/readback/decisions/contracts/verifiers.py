@@ -16,7 +16,7 @@ from typing import Final
 
 from readback.canon import sha256_hex
 from readback.canon.frozen import dataclass
-from readback.contracts.own_files import keep
+from readback.contracts.documents.own_files import keep
 from readback.contracts.problems import did_you_mean
 from readback.domain.errors.decision import VerifierLoadError
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from readback.domain.decision.drift import Drift, told_once
-from readback.domain.decision.violation import Violation
-from readback.domain.decision.words import FALLBACKS, DriftType, Gate, Rung, Said, Severity
+from readback.decisions.flow.judge import Judged
+from readback.decisions.flow.ladder import Degraded
+from readback.decisions.model.drift import Drift, told_once
+from readback.decisions.model.violation import Violation
+from readback.decisions.model.words import FALLBACKS, DriftType, Gate, Rung, Said, Severity
 from readback.domain.discrepancy import Discrepancy
-from readback.domain.outcome import Outcome
+from readback.domain.outcome.outcome import Outcome
 from readback.domain.verdict import Attribution
-from readback.lifecycle.deciding.judge import Judged
-from readback.lifecycle.deciding.ladder import Degraded
 
 _KIND_OF = {
     Gate.DEADLINE: DriftType.TIME,

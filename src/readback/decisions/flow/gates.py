@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from readback.canon.frozen import dataclass
-from readback.domain.contract import Contract
-from readback.domain.decision.envelope import Counts, Envelope
-from readback.domain.decision.violation import Violation
-from readback.domain.decision.words import CLASS_OF, MS_US, TIER_OF, Gate, Rung, Stage, Tier
+from readback.decisions.model.envelope import Counts, Envelope
+from readback.decisions.model.violation import Violation
+from readback.decisions.model.words import CLASS_OF, MS_US, TIER_OF, Gate, Rung, Stage, Tier
+from readback.domain.contract.contract import Contract
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from readback.domain.decision.envelope import Counts, Snapshot
-from readback.domain.decision.words import Stage
+from readback.decisions.model.envelope import Counts, Snapshot
+from readback.decisions.model.words import Stage
 from readback.domain.errors import ArgumentError
 
 _MOST: Final = 2**53 - 1

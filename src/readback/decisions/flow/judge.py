@@ -9,11 +9,11 @@ from dataclasses import field
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.domain.contract import Contract
-from readback.domain.decision.envelope import Envelope
-from readback.domain.decision.words import MS_US, Ended, Said
+from readback.decisions.model.envelope import Envelope
+from readback.decisions.model.words import MS_US, Ended, Said
+from readback.domain.contract.contract import Contract
 from readback.domain.discrepancy import Discrepancy
-from readback.domain.outcome import JudgedPostcondition, Outcome
+from readback.domain.outcome.outcome import JudgedPostcondition, Outcome
 from readback.domain.predicate import Truth
 from readback.domain.verdict import Verdict, Why
 

@@ -10,9 +10,9 @@ from enum import StrEnum
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.domain.decision.envelope import Envelope
-from readback.domain.decision.violation import Violation
-from readback.domain.decision.words import FALLBACKS, MS_US, Gate, Rung, Said, Stage
+from readback.decisions.model.envelope import Envelope
+from readback.decisions.model.violation import Violation
+from readback.decisions.model.words import FALLBACKS, MS_US, Gate, Rung, Said, Stage
 
 
 class Reason(StrEnum):

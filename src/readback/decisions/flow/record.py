@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.domain.contract import Contract
-from readback.domain.decision.envelope import Counts, Envelope, Snapshot
-from readback.domain.decision.moments import written_moment
-from readback.domain.decision.violation import Violation
-from readback.domain.decision.words import FALLBACKS, MS_US, TIER_OF, Ended, Gate, Said, Stage
-from readback.domain.outcome import Outcome
-from readback.lifecycle.deciding.judge import Judged
-from readback.lifecycle.deciding.ladder import Degraded
+from readback.decisions.flow.judge import Judged
+from readback.decisions.flow.ladder import Degraded
+from readback.decisions.model.envelope import Counts, Envelope, Snapshot
+from readback.decisions.model.moments import written_moment
+from readback.decisions.model.violation import Violation
+from readback.decisions.model.words import FALLBACKS, MS_US, TIER_OF, Ended, Gate, Said, Stage
+from readback.domain.contract.contract import Contract
+from readback.domain.outcome.outcome import Outcome
 
 
 @dataclass(frozen=True, slots=True)

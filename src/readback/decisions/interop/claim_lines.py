@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from readback.canon import Json, sha256_hex
-from readback.citations import TraceError
-from readback.citations.strict_json import strict_json
-from readback.contracts.decisions.document import Finding
-from readback.contracts.decisions.shapes import Fields, Flag, Shape, Text, Whole
-from readback.interop.imported import Imported, Statement, backed, refuse_any
+from readback.decisions.contracts.document import Finding
+from readback.decisions.contracts.shapes import Fields, Flag, Shape, Text, Whole
+from readback.decisions.interop.imported import Imported, Statement, backed, refuse_any
+from readback.traces import TraceError
+from readback.traces.format.strict_json import strict_json
 
 LINES_MAX: Final = 100_000
 LINE_MAX_BYTES: Final = 65_536

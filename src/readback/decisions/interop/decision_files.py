@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from readback.canon import Json, sha256_hex
-from readback.contracts.decisions.document import Finding, read_text
-from readback.contracts.decisions.formats import DRIFT, ENVELOPE, EPISODE
-from readback.contracts.decisions.load import envelope_of
-from readback.contracts.decisions.shapes import Shape
-from readback.contracts.decisions.verifiers import BUILT_IN
-from readback.domain.decision.moments import read_moment
-from readback.domain.decision.seals import BINDING, RULE, matching_rule
-from readback.domain.decision.words import Ended, Said
-from readback.interop.imported import Imported, Statement, backed, refuse_any
+from readback.decisions.contracts.document import Finding, read_text
+from readback.decisions.contracts.formats import DRIFT, ENVELOPE, EPISODE
+from readback.decisions.contracts.load import envelope_of
+from readback.decisions.contracts.shapes import Shape
+from readback.decisions.contracts.verifiers import BUILT_IN
+from readback.decisions.interop.imported import Imported, Statement, backed, refuse_any
+from readback.decisions.model.moments import read_moment
+from readback.decisions.model.seals import BINDING, RULE, matching_rule
+from readback.decisions.model.words import Ended, Said
 
 ENTRIES_MAX: Final = 100
 """Of a list where an object belongs: whose faults are told too."""

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from readback.canon import Json, sha256_hex
-from readback.contracts.decisions.document import Finding, read_text
-from readback.contracts.decisions.shapes import Fault, Fields, Flag, Mapped, Shape, Text, Whole
 from readback.contracts.problems import did_you_mean
-from readback.interop.imported import Imported, Statement, refuse_any
+from readback.decisions.contracts.document import Finding, read_text
+from readback.decisions.contracts.shapes import Fault, Fields, Flag, Mapped, Shape, Text, Whole
+from readback.decisions.interop.imported import Imported, Statement, refuse_any
 
 EVENTS: Final = (
     "session.start",

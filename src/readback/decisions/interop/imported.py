@@ -12,7 +12,7 @@ from typing import Final
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.contracts.decisions.document import Finding
+from readback.decisions.contracts.document import Finding
 from readback.domain.errors.decision import ForeignFileError
 from readback.domain.verdict import Verdict, Why
 

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Final
 
 from readback.canon import Json, sha256_hex
-from readback.citations import DEFAULT_POLICY, ArtifactError, TraceError, verify_trace
-from readback.citations.artifacts import ArtifactTrouble
-from readback.citations.limits import PLAN_MAX_BYTES, RUN_FILE_MAX_BYTES, TRACE_MAX_BYTES
-from readback.citations.strict_json import strict_json
-from readback.contracts.decisions.document import Finding
-from readback.interop.imported import Imported, Statement, backed, refuse_any
-from readback.interop.run_folder import RunFolder
+from readback.decisions.contracts.document import Finding
+from readback.decisions.interop.imported import Imported, Statement, backed, refuse_any
+from readback.decisions.interop.run_folder import RunFolder
+from readback.traces import DEFAULT_POLICY, ArtifactError, TraceError, verify_trace
+from readback.traces.artifacts import ArtifactTrouble
+from readback.traces.format.limits import PLAN_MAX_BYTES, RUN_FILE_MAX_BYTES, TRACE_MAX_BYTES
+from readback.traces.format.strict_json import strict_json
 
 TRACE, PLAN, REPORT = "trace.jsonl", "plan.json", "verify.json"
 _KEYS: Final = ("checks", "failures")

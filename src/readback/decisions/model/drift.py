@@ -13,8 +13,8 @@ from typing import Final
 
 from readback.canon import Json, sha256_hex
 from readback.canon.frozen import dataclass
-from readback.domain.decision.moments import written_moment
-from readback.domain.decision.words import PATCH_OF, DriftType, Severity
+from readback.decisions.model.moments import written_moment
+from readback.decisions.model.words import PATCH_OF, DriftType, Severity
 
 NOTES_MAX_CHARS: Final = 500
 _WORST: Final = (Severity.RED, Severity.YELLOW, Severity.GREEN)

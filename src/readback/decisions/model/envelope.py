@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from readback.canon.frozen import dataclass
-from readback.domain.decision.words import Rung, Stage, Tier
+from readback.decisions.model.words import Rung, Stage, Tier
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from readback.canon.frozen import dataclass
-from readback.domain.decision.words import Said
+from readback.decisions.model.words import Said
 
 ANSWERS: Final = frozenset({Said.PASS.value, Said.FAIL.value, Said.INCONCLUSIVE.value})
 DETAIL_MAX_CHARS: Final = 500

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.domain.decision.words import Gate
+from readback.decisions.model.words import Gate
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ from enum import StrEnum
 from typing import Final
 
 from readback.canon import Json, json_text
-from readback.domain.delegation.words import NO_REASON, bounded
+from readback.delegations.model.words import NO_REASON, bounded
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.idempotency import Resolution
-from readback.domain.outcome import Outcome
+from readback.domain.outcome.outcome import Outcome
 from readback.domain.predicate import Truth
 from readback.domain.state import State
 from readback.domain.verdict import Verdict, Why

@@ -11,10 +11,10 @@ from typing import NoReturn
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.domain.delegation import words
-from readback.domain.delegation.words import VerifyOutcome
+from readback.delegations.model import words
+from readback.delegations.model.words import VerifyOutcome
 from readback.domain.errors import HonestyError
-from readback.domain.outcome import Outcome
+from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import EXIT_FAILED, EXIT_UNDETERMINED
 
 

@@ -10,8 +10,8 @@ from typing import Final
 
 from readback.canon import Json, json_text, json_value, payload_bytes
 from readback.canon.frozen import dataclass
+from readback.delegations.model.words import RESPONSE_MAX_BYTES
 from readback.domain.context import Context
-from readback.domain.delegation.words import RESPONSE_MAX_BYTES
 from readback.domain.errors import ToolError
 
 LISTS: Final = ("tool_calls", "tool_results")

@@ -12,9 +12,9 @@ from typing import Final
 
 from readback.canon import Json, ReadbackError, json_value
 from readback.canon.frozen import dataclass
-from readback.citations.strict_json import strict_json
-from readback.domain.delegation.words import BARE_FALSE, NO_REASON, bounded
+from readback.delegations.model.words import BARE_FALSE, NO_REASON, bounded
 from readback.domain.errors.delegation import ScriptError
+from readback.traces.format.strict_json import strict_json
 
 VERDICT_MAX_BYTES: Final = 65_536
 

@@ -13,13 +13,13 @@ from typing import Final, cast
 
 from readback import AsyncReadback, Context, Delegated, Reading, Turn, delegation, reader
 from readback.canon.frozen import dataclass
-from readback.commands.demo.desk import AGENT, TENANT, desk
-from readback.commands.demo.facts import Fact, order_has
-from readback.commands.demo.overheard import overheard
-from readback.commands.demo.progress import Progress
-from readback.commands.demo.systems.launch import Systems
+from readback.delegations.api import Delegation
+from readback.demo.desk import AGENT, TENANT, desk
+from readback.demo.facts import Fact, order_has
+from readback.demo.naive.overheard import overheard
+from readback.demo.progress import Progress
+from readback.demo.systems.launch import Systems
 from readback.domain.errors.delegation import DelegationFailedError
-from readback.sdk.delegating import Delegation
 
 ORDER, ADDRESS = "o-26", "26 Birch Lane"
 TASK: Final = f"Send order {ORDER} to {ADDRESS}, and mark it as packed."

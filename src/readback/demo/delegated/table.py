@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from readback.commands.demo.delegated_tally import AttemptRow, AttemptTotals
-from readback.commands.demo.table import SAID_MAX, WORDS, counted
-from readback.commands.terminal import console, safe, speaks_unicode
+from readback.cli.terminal import console, safe, speaks_unicode
+from readback.demo.delegated.tally import AttemptRow, AttemptTotals
+from readback.demo.table import SAID_MAX, WORDS, counted
 
 if TYPE_CHECKING:
     from rich.table import Table

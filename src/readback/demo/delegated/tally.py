@@ -11,12 +11,12 @@ from dataclasses import asdict
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.commands.demo import naive
-from readback.commands.demo.delegated import OPERATION, Sent
-from readback.commands.demo.facts import Fact
-from readback.commands.demo.naive import Claim, Told
-from readback.commands.demo.overheard import Heard
-from readback.commands.demo.tally import claim_of, said
+from readback.demo.delegated.chapter import OPERATION, Sent
+from readback.demo.facts import Fact
+from readback.demo.naive import naive
+from readback.demo.naive.naive import Claim, Told
+from readback.demo.naive.overheard import Heard
+from readback.demo.tally import claim_of, said
 
 NAIVE_FALSE_SUCCESSES_MIN = 2
 """With fewer the delegate did not lie as the script wants it, and the chapter would show nothing."""

@@ -17,7 +17,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from readback import Context
 from readback.canon.frozen import dataclass
-from readback.commands.demo.desk import desk
+from readback.demo.desk import desk
 
 P = ParamSpec("P")
 R = TypeVar("R")

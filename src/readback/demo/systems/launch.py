@@ -23,13 +23,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from readback.commands.demo.systems.trip_truth import TripBooks, books
-from readback.commands.demo.systems.truth import Truth
+from readback.demo.systems.trip_truth import TripBooks, books
+from readback.demo.systems.truth import Truth
 
 START_TIMEOUT_S = 20.0
 STOP_TIMEOUT_S = 2.0
 HOST = "127.0.0.1"
-PACKAGE = "readback.commands.demo.systems"
+PACKAGE = "readback.demo.systems"
 
 
 class SystemsError(RuntimeError):
@@ -213,7 +213,7 @@ class Systems:
 
     def _start(self, name: str, *arguments: str) -> None:
         log = self.root / f"{name}.log"
-        source = str(Path(__file__).resolve().parents[4])
+        source = str(Path(__file__).resolve().parents[3])
         paths = [source, *filter(None, [os.environ.get("PYTHONPATH")])]
         with log.open("wb") as stderr:
             process = subprocess.Popen(

@@ -28,7 +28,7 @@ from pymap.imap import IMAPServer
 from pymap.user import UserMetadata
 from pysasl.hashing import Cleartext
 
-from readback.commands.demo.systems.faults import (
+from readback.demo.systems.faults import (
     LOOPBACK,
     FaultBook,
     Rule,

@@ -1,4 +1,4 @@
-"""The order service's HTTP door: `python -m readback.commands.demo.systems.orders --db PATH`.
+"""The order service's HTTP door: `python -m readback.demo.systems.orders --db PATH`.
 
 Started by `launch` as a process of its own; prints one JSON line with its ports, and ends when its
 stdin closes.
@@ -21,7 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from readback.commands.demo.systems.faults import (
+from readback.demo.systems.faults import (
     FaultBook,
     QuietHandler,
     QuietServer,
@@ -30,9 +30,9 @@ from readback.commands.demo.systems.faults import (
     now_us,
     open_admin,
 )
-from readback.commands.demo.systems.orders_rules import ROUTES, Refusal, seed
-from readback.commands.demo.systems.orders_service import FAULTS, HOLD, READ_FAULTS, Reply, Service
-from readback.commands.demo.systems.orders_store import TABLES, TENANTS, Row, Store
+from readback.demo.systems.orders_rules import ROUTES, Refusal, seed
+from readback.demo.systems.orders_service import FAULTS, HOLD, READ_FAULTS, Reply, Service
+from readback.demo.systems.orders_store import TABLES, TENANTS, Row, Store
 
 HEADERS = ("X-Tenant", "X-Actor", "X-Stamp", "Idempotency-Key", "If-Match")
 NOT_FOUND = Refusal(404, "not_found", "no such thing here")

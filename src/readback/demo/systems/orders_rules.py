@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from readback.commands.demo.systems.faults import now_us
-from readback.commands.demo.systems.orders_store import TENANTS, Row, Store, Write
+from readback.demo.systems.faults import now_us
+from readback.demo.systems.orders_store import TENANTS, Row, Store, Write
 
 CARRIERS = frozenset({"dhl", "ups", "fedex"})
 CURRENCIES = frozenset({"EUR", "USD"})

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from readback.commands.demo.systems.faults import now_us
+from readback.demo.systems.faults import now_us
 
 Row = dict[str, Any]
 

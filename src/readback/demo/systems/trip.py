@@ -1,4 +1,4 @@
-"""The providers' HTTP doors: `python -m readback.commands.demo.systems.trip --folder PATH`.
+"""The providers' HTTP doors: `python -m readback.demo.systems.trip --folder PATH`.
 
 Started by `launch` as a process of its own; prints one JSON line with its ports, and ends when its stdin closes.
 All requests are scoped by the header `X-Tenant`. What changes a book and what only reads it have a port each:
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from readback.commands.demo.systems.faults import (
+from readback.demo.systems.faults import (
     FaultBook,
     QuietHandler,
     QuietServer,
@@ -29,8 +29,8 @@ from readback.commands.demo.systems.faults import (
     now_us,
     open_admin,
 )
-from readback.commands.demo.systems.trip_books import TRADES, Book, Row
-from readback.commands.demo.systems.trip_service import FAULTS, TENANTS, Refusal, Reply, Service
+from readback.demo.systems.trip_books import TRADES, Book, Row
+from readback.demo.systems.trip_service import FAULTS, TENANTS, Refusal, Reply, Service
 
 HEADERS = ("X-Tenant", "X-Actor", "X-Stamp", "Idempotency-Key")
 NOT_FOUND = Refusal(404, "not_found", "no such thing here")

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from readback.commands.demo.systems.faults import FaultBook, Rule
-from readback.commands.demo.systems.trip_books import TRADES, Asked, Book, Row
+from readback.demo.systems.faults import FaultBook, Rule
+from readback.demo.systems.trip_books import TRADES, Asked, Book, Row
 
 TENANTS: Final = ("acme", "globex")
 PRICES: Final = {"flights": 24_000, "hotel": 31_500, "car": 9_900}

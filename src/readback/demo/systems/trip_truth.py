@@ -13,7 +13,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from readback.commands.demo.systems.trip_books import TRADES, Row, path_of
+from readback.demo.systems.trip_books import TRADES, Row, path_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,12 @@ import asyncio
 
 from readback import AsyncReadback, SagaOutcome
 from readback.canon.frozen import dataclass
-from readback.commands.demo.naive import Told
-from readback.commands.demo.progress import Progress
-from readback.commands.demo.systems.launch import Systems
-from readback.commands.demo.trip_cases import CASES, Case
-from readback.commands.demo.trip_naive import NaiveAgent, naive_client
-from readback.commands.demo.trip_plan import SAGA, operation, steps
+from readback.demo.naive.naive import Told
+from readback.demo.progress import Progress
+from readback.demo.systems.launch import Systems
+from readback.demo.trip.naive import NaiveAgent, naive_client
+from readback.demo.trip.plan import SAGA, operation, steps
+from readback.demo.trip_cases import CASES, Case
 
 NAIVE = "naive-"
 """Before the name of a trip that the naive agent books."""

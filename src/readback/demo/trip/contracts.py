@@ -13,10 +13,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from readback import Context, Lookup, Reading, action
-from readback.commands.demo.overheard import overheard
-from readback.commands.demo.trip_desk import trip_desk
-from readback.sdk.action import ActionDefinition
-from readback.sdk.contract_keys import ExecuteOptions
+from readback.client.authoring.action import ActionDefinition
+from readback.client.authoring.contract_keys import ExecuteOptions
+from readback.demo.naive.overheard import overheard
+from readback.demo.trip.desk import trip_desk
 
 # What a reading of an entry is of. The stamp of whoever made it stays on it.
 MADE: Final = {

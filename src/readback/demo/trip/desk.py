@@ -12,8 +12,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
-from readback.commands.demo.desk import AGENT, TENANT, TOOL_TIMEOUT_S
-from readback.sdk.systems import HttpExecutor, HttpSource, SqlSource
+from readback.demo.desk import AGENT, TENANT, TOOL_TIMEOUT_S
+from readback.systems import HttpExecutor, HttpSource, SqlSource
 
 BOOKS: Final = ("flights", "hotel", "car", "payments", "tickets")
 

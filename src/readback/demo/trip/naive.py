@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from readback.canon.frozen import dataclass
-from readback.commands.demo.desk import TENANT, TOOL_TIMEOUT_S
-from readback.commands.demo.naive import Claim, Told
-from readback.commands.demo.trip_cases import WANTED
+from readback.demo.desk import TENANT, TOOL_TIMEOUT_S
+from readback.demo.naive.naive import Claim, Told
+from readback.demo.trip_cases import WANTED
 
 if TYPE_CHECKING:
     import httpx

@@ -6,8 +6,8 @@ Used by the chapter, and by the crash tests in processes of their own. Nothing i
 from __future__ import annotations
 
 from readback import SagaStep, from_step
-from readback.commands.demo import trip_contracts as contracts
-from readback.commands.demo.trip_cases import WANTED
+from readback.demo.trip import contracts as contracts
+from readback.demo.trip_cases import WANTED
 
 SAGA = "book_trip"
 

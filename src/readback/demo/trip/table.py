@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from readback.commands.demo.naive import Claim
-from readback.commands.demo.table import counted, short
-from readback.commands.demo.trip_tally import Ending, TripRow, TripTotals
-from readback.commands.terminal import console, safe, speaks_unicode
+from readback.cli.terminal import console, safe, speaks_unicode
+from readback.demo.naive.naive import Claim
+from readback.demo.table import counted, short
+from readback.demo.trip.tally import Ending, TripRow, TripTotals
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -12,13 +12,13 @@ from dataclasses import asdict
 from readback import SagaOutcome, State
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.commands.demo.naive import Claim, Told
-from readback.commands.demo.overheard import Heard
-from readback.commands.demo.systems.trip_truth import TripBooks
-from readback.commands.demo.tally import said
-from readback.commands.demo.trip import NAIVE, Booked
-from readback.commands.demo.trip_cases import WANTED
-from readback.commands.demo.trip_plan import operation
+from readback.demo.naive.naive import Claim, Told
+from readback.demo.naive.overheard import Heard
+from readback.demo.systems.trip_truth import TripBooks
+from readback.demo.tally import said
+from readback.demo.trip.chapter import NAIVE, Booked
+from readback.demo.trip.plan import operation
+from readback.demo.trip_cases import WANTED
 
 NAIVE_WRONG_MIN = 6
 """With fewer the trips were not spoiled as the cases want it, and the comparison would show nothing."""

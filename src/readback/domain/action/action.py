@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from readback.domain import state as states
-from readback.domain.erasure import let_go
+from readback.domain.action.action_state import Facts
+from readback.domain.action.erasure import let_go
+from readback.domain.action.event_handlers import FOLD
 from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind
-from readback.domain.facts import Facts
-from readback.domain.fold import FOLD
 from readback.domain.state import State
 
 _ERASED, _BEGUN = EventKind.ERASED, State.PROPOSED

@@ -8,14 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from readback.canon import Json
-from readback.domain import claim as claims
 from readback.domain import state as states
-from readback.domain import watch as watching
-from readback.domain.approval.binding import NEVER_AGAIN
-from readback.domain.approval.record import Asked
+from readback.domain.action import claim as claims
+from readback.domain.action.approval_record import Asked
+from readback.domain.action.judgement import Judgement
+from readback.domain.action.key_release import KeyRelease
+from readback.domain.contract import watch as watching
+from readback.domain.contract.approval import NEVER_AGAIN
 from readback.domain.idempotency import KEY_KEPT_US, Resolution
-from readback.domain.judgement import Judgement
-from readback.domain.key_release import KeyRelease
 from readback.domain.state import State
 
 _FAILED, _ROLLED_BACK, _UNKNOWN = State.FAILED, State.ROLLED_BACK, State.UNKNOWN

@@ -21,7 +21,7 @@ from readback.canon.frozen import dataclass
 from readback.domain.errors import StoreCorruptError
 from readback.domain.errors.claim import MalformedClaimError
 from readback.domain.events import Event, EventKind
-from readback.domain.signed_word import SignedWord
+from readback.domain.people.signed_statement import SignedWord
 
 DEPENDANTS_NAMED_MAX: Final = 32
 """So many of the actions that were planned upon a claim are named in an entry; of the others there is a number."""

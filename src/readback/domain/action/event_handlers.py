@@ -9,21 +9,21 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from readback.canon import Json
-from readback.domain import claim as claims
 from readback.domain import state as states
-from readback.domain import watch as watching
-from readback.domain.approval.binding import HOLD
-from readback.domain.approval.record import asked, signed
-from readback.domain.erasure import let_go
+from readback.domain.action import claim as claims
+from readback.domain.action.action_state import Facts
+from readback.domain.action.approval_record import asked, signed
+from readback.domain.action.erasure import let_go
+from readback.domain.action.judgement import Judgement
+from readback.domain.action.key_release import KeyRelease
+from readback.domain.contract import watch as watching
+from readback.domain.contract.approval import HOLD
+from readback.domain.contract.freezing import places_among
 from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind
-from readback.domain.facts import Facts
-from readback.domain.freezing import places_among
 from readback.domain.idempotency import KEY_KEPT_US
-from readback.domain.incident import incident_id
-from readback.domain.judgement import Judgement
-from readback.domain.key_release import KeyRelease
-from readback.domain.review import ACTS, CONTESTED, RESTORED
+from readback.domain.people.incident import incident_id
+from readback.domain.people.review import ACTS, CONTESTED, RESTORED
 from readback.domain.state import State
 
 _FAILED, _SUCCESS = State.FAILED, State.RECONCILED_SUCCESS

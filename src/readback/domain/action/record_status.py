@@ -12,9 +12,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-from readback.domain.action import Action
+from readback.domain.action.action import Action
 from readback.domain.idempotency import KeyStatus
-from readback.domain.observation import ObservationStatus
 from readback.domain.state import (
     NOT_ATTEMPTED,
     STATUS,
@@ -24,6 +23,7 @@ from readback.domain.state import (
     VerificationStatus,
 )
 from readback.domain.verdict import Verdict, Why
+from readback.domain.verification.observation import ObservationStatus
 
 
 class Effect(StrEnum):

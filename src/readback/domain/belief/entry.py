@@ -14,8 +14,8 @@ from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.errors import InvariantError
-from readback.domain.outcome import Outcome
-from readback.domain.planning import GUIDANCE, Planning
+from readback.domain.outcome.outcome import Outcome
+from readback.domain.outcome.planning import GUIDANCE, Planning
 from readback.domain.state import State
 
 

@@ -21,8 +21,8 @@ from readback.domain.belief.text import MODEL_BYTES_DEFAULT, for_model, for_pers
 from readback.domain.errors import HonestyError
 from readback.domain.kind import Kind
 from readback.domain.normal_form import widest
-from readback.domain.outcome import Outcome
-from readback.domain.planning import Planning, PlanningCase, plan_next
+from readback.domain.outcome.outcome import Outcome
+from readback.domain.outcome.planning import Planning, PlanningCase, plan_next
 from readback.domain.state import State
 
 BELIEF_FORMAT: Final = 1

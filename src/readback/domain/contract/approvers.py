@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from readback.domain.approval.binding import Approver, Policy, check_key
+from readback.domain.contract.approval import Approver, Policy, check_key
 from readback.domain.errors import ApprovalError, SettingsError
 
 APPROVERS_MAX: Final = 256

@@ -13,14 +13,14 @@ from enum import StrEnum
 
 from readback.canon import Json, envelope_bytes, sha256_hex
 from readback.canon.frozen import dataclass
-from readback.domain.approval.binding import ApprovalTerms
-from readback.domain.freezing import DEFAULT_SCOPES, FreezeScope
+from readback.domain.contract.approval import ApprovalTerms
+from readback.domain.contract.freezing import DEFAULT_SCOPES, FreezeScope
+from readback.domain.contract.watch import WatchTerms
 from readback.domain.idempotency import KEY_KEPT_US
 from readback.domain.kind import Kind
 from readback.domain.normal_form import NormalForm
 from readback.domain.predicate import Postcondition
 from readback.domain.side_effect import Consistency, Depth, Independence, SideEffect, depth
-from readback.domain.watch import WatchTerms
 
 IDENTITY_KEYS = ("target", "tenant", "actor", "region", "account", "permission_scope", "stamp", "version")
 NOT_OFFERED = "not_offered"

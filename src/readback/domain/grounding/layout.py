@@ -20,7 +20,7 @@ from html import unescape
 from typing import Final
 
 from readback.canon.frozen import dataclass
-from readback.domain.grounding.lookalikes import folded
+from readback.domain.grounding.confusables import folded
 from readback.domain.grounding.outline import Heading, Outline, outline_of
 
 _OPEN: Final = frozenset({"Open", "Not done"})

@@ -9,7 +9,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
-from readback.domain.claim import (
+from readback.domain.action.claim import (
     ADVICE,
     REASONS,
     Claim,

@@ -12,7 +12,7 @@ from typing import Final, NoReturn
 
 from readback.canon import Json, stored_bytes
 from readback.canon.frozen import dataclass
-from readback.domain.claim import (
+from readback.domain.action.claim import (
     Claim,
     ClaimKind,
     ClaimStatus,
@@ -30,9 +30,7 @@ from readback.domain.errors.citation import CitationError
 from readback.domain.errors.record import ErasedEvidenceError
 from readback.domain.grounding.citation import cite
 from readback.domain.idempotency import Resolution
-from readback.domain.observation import Observation, ObservationStatus
-from readback.domain.predicate import Truth
-from readback.domain.reporting import (
+from readback.domain.outcome.reporting import (
     ReportInput,
     Wording,
     model_status,
@@ -41,9 +39,11 @@ from readback.domain.reporting import (
     user_text,
     worded,
 )
+from readback.domain.outcome.tool_words import words_of
+from readback.domain.predicate import Truth
 from readback.domain.state import EXIT_FAILED, EXIT_UNDETERMINED, TERMINAL, State, exit_code
-from readback.domain.tool_words import words_of
 from readback.domain.verdict import Attribution, Level, Verdict, Why
+from readback.domain.verification.observation import Observation, ObservationStatus
 
 OUTCOME_FORMAT: Final = 1
 # What an enum is asked for by its name costs as much as a call.

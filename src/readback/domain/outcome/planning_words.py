@@ -10,8 +10,8 @@ from typing import Final
 
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.idempotency import Resolution
-from readback.domain.reading import UNREADABLE
 from readback.domain.state import ReportKey
+from readback.domain.verification.reading import UNREADABLE
 
 _K = ReportKey
 

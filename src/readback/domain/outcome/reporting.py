@@ -17,18 +17,18 @@ from typing import Final
 
 from readback.canon import Json, json_text
 from readback.canon.frozen import dataclass
-from readback.domain import claim_words, planning_words
-from readback.domain.claim import ClaimStatus, Said, holds, worst
+from readback.domain.action.claim import ClaimStatus, Said, holds, worst
+from readback.domain.contract.freezing import CODE as FROZEN
 from readback.domain.discrepancy import DISCREPANCIES, Discrepancy
 from readback.domain.errors import InvariantError
 from readback.domain.errors.claim import NOT_STANDING
-from readback.domain.freezing import CODE as FROZEN
 from readback.domain.idempotency import Resolution
-from readback.domain.observation_signs import one_line
-from readback.domain.open_words import BESIDE, BESIDE_WORDS, reason_lines, undeclared_words, weak_words
-from readback.domain.reading import UNREADABLE
+from readback.domain.outcome import claim_words, planning_words
 from readback.domain.state import TERMINAL, ReportKey, State, status
 from readback.domain.verdict import Attribution, Verdict, Why
+from readback.domain.verification.observation_signs import one_line
+from readback.domain.verification.open_words import BESIDE, BESIDE_WORDS, reason_lines, undeclared_words, weak_words
+from readback.domain.verification.reading import UNREADABLE
 
 TOLD_FIELDS_MAX: Final = 32
 TOLD_VALUE_MAX_CHARACTERS: Final = 512

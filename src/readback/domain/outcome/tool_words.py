@@ -11,8 +11,8 @@ from json.encoder import encode_basestring_ascii
 from typing import Final
 
 from readback.canon import Json
-from readback.domain.observation import Observation, ObservationStatus
-from readback.domain.observation_signs import one_line
+from readback.domain.verification.observation import Observation, ObservationStatus
+from readback.domain.verification.observation_signs import one_line
 
 WORDS_MAX_CHARACTERS: Final = 1_000
 BLOCKS_MAX: Final = 20

@@ -13,7 +13,7 @@ from typing import Final
 from readback.canon import Json, payload_bytes, sha256_hex
 from readback.canon.frozen import dataclass
 from readback.domain.errors import OversizeError
-from readback.domain.review import Choice
+from readback.domain.people.review import Choice
 
 PACKET_FORMAT: Final = 1
 PACKET_MAX_BYTES: Final = 262_144

@@ -13,7 +13,7 @@ from typing import Final
 
 from readback.canon import Json, ReadbackError, parse_json, sha256_hex, stored_bytes
 from readback.canon.frozen import dataclass
-from readback.domain.approval.binding import SIGNATURE_BYTES, Policy, Verify
+from readback.domain.contract.approval import SIGNATURE_BYTES, Policy, Verify
 
 WORD_FORMAT: Final = "readback-signed-word/1"
 TOKEN: Final = "token"

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from readback.canon.frozen import dataclass, settle
 from readback.domain.errors import SettingsError
-from readback.domain.message import EventName, Message, Naming
+from readback.domain.records.message import EventName, Message, Naming
 
 SUBSCRIBERS_MAX: Final = 64
 ATTEMPTS_MAX: Final = 10_000

@@ -15,7 +15,7 @@ from typing import Final
 
 from readback.canon.frozen import dataclass
 from readback.canon.limits import ID_MAX_BYTES
-from readback.domain.contract import Contract
+from readback.domain.contract.contract import Contract
 from readback.domain.saga.fold import STEPS_MAX, Reference, Region
 from readback.domain.side_effect import Consistency
 

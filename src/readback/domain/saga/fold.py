@@ -15,11 +15,11 @@ from typing import Final
 from readback.canon import Json, payload_bytes, sha256_hex
 from readback.canon.frozen import dataclass
 from readback.domain import state as states
-from readback.domain.erasure import let_go
+from readback.domain.action.erasure import let_go
 from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind
-from readback.domain.incident import incident_id
-from readback.domain.review import RESTORED
+from readback.domain.people.incident import incident_id
+from readback.domain.people.review import RESTORED
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
 

@@ -12,8 +12,8 @@ from dataclasses import field
 from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.domain.errors.citation import CitationError
-from readback.domain.outcome import Outcome
-from readback.domain.reporting import Wording
+from readback.domain.outcome.outcome import Outcome
+from readback.domain.outcome.reporting import Wording
 from readback.domain.saga.reporting import StepWord, saga_model_text, saga_user_text
 from readback.domain.state import TERMINAL, State
 

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Final, assert_never
 
 from readback.canon.frozen import dataclass
-from readback.domain.action import Action
+from readback.domain.action.action import Action
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.idempotency import Resolution
 from readback.domain.saga.fold import CLOSED, Heading, Region, Saga, StepTerms

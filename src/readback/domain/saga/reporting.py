@@ -12,9 +12,9 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-from readback.domain.observation_signs import one_line
-from readback.domain.reporting import PARTS_MAX, USER_STATUS, ReportInput, model_text, quoted, user_text
+from readback.domain.outcome.reporting import PARTS_MAX, USER_STATUS, ReportInput, model_text, quoted, user_text
 from readback.domain.state import ReportKey, State
+from readback.domain.verification.observation_signs import one_line
 
 Words = tuple[tuple[str, "StepWord"], ...]
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from readback.domain.case import Case, Judged
-from readback.domain.change import differences, outside, withheld
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.finding import Finding
 from readback.domain.kind import Kind
-from readback.domain.open_words import BESIDE
-from readback.domain.reading import Presence
-from readback.domain.reconciliation import Reconciliation, refuted, undetermined
 from readback.domain.verdict import Attribution, Why
+from readback.domain.verification.case import Case, Judged
+from readback.domain.verification.change import differences, outside, withheld
+from readback.domain.verification.open_words import BESIDE
+from readback.domain.verification.reading import Presence
+from readback.domain.verification.reconciliation import Reconciliation, refuted, undetermined
 
 NAMED_MAX: Final = 10
 _NOT_WHOLE: Final = "Whether anything beside it changed cannot be told: a reading did not show all of it."

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from readback.domain.case import Case, Judged
-from readback.domain.change import changed
-from readback.domain.contract import Contract
+from readback.domain.contract.contract import Contract
 from readback.domain.kind import Kind
-from readback.domain.observation import Observation, ObservationStatus
 from readback.domain.predicate import Truth, conjoin
-from readback.domain.reading import Lookup, Presence
 from readback.domain.verdict import Attribution
+from readback.domain.verification.case import Case, Judged
+from readback.domain.verification.change import changed
+from readback.domain.verification.observation import Observation, ObservationStatus
+from readback.domain.verification.reading import Lookup, Presence
 
 _UNKNOWN: Final = Attribution.UNKNOWN
 _ERROR: Final = ObservationStatus.ERROR

@@ -10,10 +10,10 @@ from typing import Final
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.domain.contract import Contract
-from readback.domain.observation import Observation
+from readback.domain.contract.contract import Contract
 from readback.domain.predicate import Evaluation, Truth
-from readback.domain.reading import Lookup, Presence, TakenReading
+from readback.domain.verification.observation import Observation
+from readback.domain.verification.reading import Lookup, Presence, TakenReading
 
 _HOLDS: Final = Truth.HOLDS
 _VIOLATED: Final = Truth.VIOLATED

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from readback.canon import Json
-from readback.domain.case import Case, Judged
 from readback.domain.predicate import Evaluation, Path, Truth, conjoin, look
-from readback.domain.reading import Presence
+from readback.domain.verification.case import Case, Judged
+from readback.domain.verification.reading import Presence
 
 _ROOT: Final = "authoritative"
 _NOTHING: Final = (None, "", False)

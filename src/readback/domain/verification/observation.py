@@ -17,7 +17,8 @@ from readback.canon.frozen import dataclass
 from readback.canon.limits import EVIDENCE_MAX_BYTES, ID_MAX_BYTES
 from readback.domain.errors import NotDispatchedError
 from readback.domain.errors.gateway import UpstreamLostError
-from readback.domain.observation_signs import (
+from readback.domain.verdict import Level
+from readback.domain.verification.observation_signs import (
     DETAIL_MAX_CHARACTERS,
     ERROR_TEXT_CODE,
     ObservationStatus,
@@ -28,7 +29,6 @@ from readback.domain.observation_signs import (
     text_sign,
     worst,
 )
-from readback.domain.verdict import Level
 
 __all__ = ["Observation", "ObservationStatus", "guarded", "normalise", "normalise_exception", "one_line"]
 

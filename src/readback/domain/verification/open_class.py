@@ -10,15 +10,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from readback.domain.attribution import bears_stamp, effect_known, is_effect, stamp_matches
-from readback.domain.case import Case, Judged
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.finding import Finding
-from readback.domain.open_words import WEAK
 from readback.domain.predicate import Truth
-from readback.domain.reconciliation import Reconciliation, undetermined
 from readback.domain.side_effect import Consistency, Independence
 from readback.domain.verdict import Attribution, Verdict, Why
+from readback.domain.verification.attribution import bears_stamp, effect_known, is_effect, stamp_matches
+from readback.domain.verification.case import Case, Judged
+from readback.domain.verification.open_words import WEAK
+from readback.domain.verification.reconciliation import Reconciliation, undetermined
 
 _DELAY: Final = Discrepancy.PROPAGATION_DELAY
 _UNSEEN: Final = frozenset({Why.UNREACHABLE, Why.TIMEOUT, Why.STALE})

@@ -21,7 +21,15 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Final, assert_never
 
-from readback.domain.attribution import (
+from readback.domain.contract.contract import Noop
+from readback.domain.discrepancy import Discrepancy
+from readback.domain.finding import Finding
+from readback.domain.kind import Kind
+from readback.domain.predicate import Truth, conjoin
+from readback.domain.side_effect import Consistency, SideEffect
+from readback.domain.verdict import Attribution, Level, Verdict, Why
+from readback.domain.verification.allowed_changes import changed_beside
+from readback.domain.verification.attribution import (
     attribute,
     bears_stamp,
     effect_known,
@@ -35,22 +43,14 @@ from readback.domain.attribution import (
     looked_elsewhere,
     may_have_held,
 )
-from readback.domain.case import Case, IdentityMatch, Judged
-from readback.domain.contract import Noop
-from readback.domain.discrepancy import Discrepancy
-from readback.domain.finding import Finding
-from readback.domain.frame import changed_beside
-from readback.domain.kind import Kind
-from readback.domain.observation_signs import ERROR_TEXT_CODE, ObservationStatus
-from readback.domain.open_class import classed, informed, seen_weakly
-from readback.domain.parts import parts_of, wrong_values
-from readback.domain.predicate import Truth, conjoin
-from readback.domain.reading import Fault, Presence, TakenReading
-from readback.domain.reconciliation import Reconciliation, no_op, refuted, success, undetermined
-from readback.domain.several import together
-from readback.domain.side_effect import Consistency, SideEffect
-from readback.domain.undeclared import inform
-from readback.domain.verdict import Attribution, Level, Verdict, Why
+from readback.domain.verification.case import Case, IdentityMatch, Judged
+from readback.domain.verification.effect_groups import parts_of, wrong_values
+from readback.domain.verification.observation_signs import ERROR_TEXT_CODE, ObservationStatus
+from readback.domain.verification.open_class import classed, informed, seen_weakly
+from readback.domain.verification.reading import Fault, Presence, TakenReading
+from readback.domain.verification.reconciliation import Reconciliation, no_op, refuted, success, undetermined
+from readback.domain.verification.several_readers import together
+from readback.domain.verification.undeclared import inform
 
 _NO_REASON: Final = Why.NONE
 _NOT_VISIBLE: Final = Presence.NOT_VISIBLE

@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import Final
 
 from readback.canon.frozen import dataclass
-from readback.domain.case import IdentityMatch
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.finding import Finding
-from readback.domain.observation import Observation, ObservationStatus
 from readback.domain.predicate import Evaluation
 from readback.domain.verdict import Attribution, Level, Verdict, Why
+from readback.domain.verification.case import IdentityMatch
+from readback.domain.verification.observation import Observation, ObservationStatus
 
 _NO_REASON: Final = Why.NONE
 _ALREADY_SO: Final = Attribution.ALREADY_SO

@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from readback.domain.case import Case
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.finding import Finding
-from readback.domain.observation_signs import ObservationStatus
 from readback.domain.predicate import Truth
-from readback.domain.reconciliation import Reconciliation, refuted, undetermined
 from readback.domain.verdict import Attribution, Verdict, Why
+from readback.domain.verification.case import Case
+from readback.domain.verification.observation_signs import ObservationStatus
+from readback.domain.verification.reconciliation import Reconciliation, refuted, undetermined
 
 _VERIFIED: Final = Verdict.VERIFIED
 

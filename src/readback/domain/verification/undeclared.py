@@ -9,14 +9,14 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import Final
 
-from readback.domain.case import Case, Judged
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.finding import Finding
-from readback.domain.open_words import UNDECLARED
 from readback.domain.predicate import Truth, conjoin
-from readback.domain.reading import Presence
-from readback.domain.reconciliation import Reconciliation, undetermined
 from readback.domain.verdict import Why
+from readback.domain.verification.case import Case, Judged
+from readback.domain.verification.open_words import UNDECLARED
+from readback.domain.verification.reading import Presence
+from readback.domain.verification.reconciliation import Reconciliation, undetermined
 
 _TRUTH: Final = attrgetter("truth")
 

@@ -10,10 +10,10 @@ from collections.abc import Generator, Mapping
 from typing import Final
 
 from readback.canon import Json
-from readback.domain.action import Action
-from readback.domain.claim import ClaimStatus, parse_claim_id, status_of
+from readback.domain.action.action import Action
+from readback.domain.action.claim import ClaimStatus, parse_claim_id, status_of
 from readback.domain.errors.claim import NOT_STANDING, MalformedClaimError
-from readback.lifecycle.steps import Answer, Folded, LoadAction, Step
+from readback.engine.effects import Answer, Folded, LoadAction, Step
 
 LOOKED_AT_MAX: Final = 256
 """So many claims are looked at, the nearest first; beyond them nothing is said."""

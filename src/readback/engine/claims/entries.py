@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable
 from typing import Final
 
-from readback.domain.action import Action
-from readback.domain.claim import (
+from readback.domain.action.action import Action
+from readback.domain.action.claim import (
     DEPENDANTS_NAMED_MAX,
     DEPENDANTS_SEEN_MAX,
     EVENT_OF,
@@ -30,14 +30,14 @@ from readback.domain.claim import (
 )
 from readback.domain.idempotency import Resolution
 from readback.domain.kind import Kind
-from readback.domain.observation import ObservationStatus
-from readback.domain.reconciliation import Reconciliation
-from readback.domain.review import Decision
+from readback.domain.people.review import Decision
 from readback.domain.state import State
 from readback.domain.verdict import Verdict, Why
-from readback.lifecycle.entries import Entries
-from readback.lifecycle.run import Run
-from readback.lifecycle.steps import Answer, DependantsFound, LoadDependants, Step
+from readback.domain.verification.observation import ObservationStatus
+from readback.domain.verification.reconciliation import Reconciliation
+from readback.engine.effects import Answer, DependantsFound, LoadDependants, Step
+from readback.engine.entries.recorder import Entries
+from readback.engine.run import Run
 
 Steps = Generator[Step, Answer, None]
 _K, _C, _S = ClaimKind, ClaimStatus, State

@@ -6,9 +6,9 @@ run derives its own with the contract at hand; that both agree is what the audit
 
 from __future__ import annotations
 
-from readback.domain.action import Action
+from readback.domain.action.action import Action
 from readback.domain.idempotency import expires_us, key_status
-from readback.ports.store import Projection
+from readback.ports.storage.store import Projection
 
 
 def projection_of(action: Action, *, lease_owner: str = "", lease_until_us: int = 0) -> Projection:

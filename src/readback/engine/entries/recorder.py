@@ -11,13 +11,13 @@ from typing import Final
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.domain.action import Action
+from readback.domain.action.action import Action
 from readback.domain.events import Event, EventKind, seal
-from readback.domain.signed_word import TOKEN, SignedWord
+from readback.domain.people.signed_statement import TOKEN, SignedWord
 from readback.domain.state import State
-from readback.lifecycle.control import Control
-from readback.lifecycle.projection import projection_of, settled_key
-from readback.ports.store import Append, Evidence, KeyRecord, SealedEvent
+from readback.engine.entries.projection import projection_of, settled_key
+from readback.engine.entries.side_records import Control
+from readback.ports.storage.store import Append, Evidence, KeyRecord, SealedEvent
 
 MEDIA: Final = "application/json"
 

@@ -14,14 +14,14 @@ from dataclasses import field
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.domain.action import Action
-from readback.domain.contract import Contract
+from readback.domain.action.action import Action
+from readback.domain.contract.contract import Contract
+from readback.domain.contract.freezing import FreezeScope, freezes, places_among, subjects
 from readback.domain.finding import Finding
-from readback.domain.freezing import FreezeScope, freezes, places_among, subjects
-from readback.domain.incident import cause_of, incident_id, severity_of
+from readback.domain.people.incident import cause_of, incident_id, severity_of
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
-from readback.ports.store import Freeze, Incident, LedgerStore
+from readback.ports.storage.store import Freeze, Incident, LedgerStore
 
 
 @dataclass(slots=True)

@@ -13,8 +13,9 @@ from typing import Final
 
 from readback.canon import Json, sha256_hex
 from readback.canon.frozen import dataclass
-from readback.domain.action import Action
-from readback.domain.approval.binding import (
+from readback.domain.action.action import Action
+from readback.domain.action.approval_record import Asked
+from readback.domain.contract.approval import (
     ApprovalCode,
     ApprovalToken,
     Bound,
@@ -23,17 +24,13 @@ from readback.domain.approval.binding import (
     key_id,
     token_of,
 )
-from readback.domain.approval.record import Asked
 from readback.domain.errors import ApprovalError, NotFoundError
 from readback.domain.events import Event, EventKind, seal
 from readback.domain.finding import Finding
 from readback.domain.recovery.table import RecoveryAction, RecoveryTable
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
-from readback.lifecycle.approve import Approvals, bound_of, load, load_kept, new_request, request_data, waits
-from readback.lifecycle.projection import projection_of, settled_key
-from readback.lifecycle.resume import marks
-from readback.lifecycle.steps import (
+from readback.engine.effects import (
     Answer,
     Begin,
     Begun,
@@ -46,9 +43,12 @@ from readback.lifecycle.steps import (
     Step,
     Wait,
 )
-from readback.lifecycle.validate import unexecuted
+from readback.engine.entries.projection import projection_of, settled_key
+from readback.engine.resume import marks
+from readback.engine.stages.approve import Approvals, bound_of, load, load_kept, new_request, request_data, waits
+from readback.engine.stages.validate import unexecuted
 from readback.ports.signer import Signer
-from readback.ports.store import Append, Appended, Evidence, SealedEvent
+from readback.ports.storage.store import Append, Appended, Evidence, SealedEvent
 
 MEDIA: Final = "application/json"
 LEASE_US: Final = 15_000_000

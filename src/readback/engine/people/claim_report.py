@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from readback.domain.action import Action
-from readback.domain.claim import Claim, ClaimKind, Ground, claim_id, said_of, status_of
+from readback.domain.action.action import Action
+from readback.domain.action.claim import Claim, ClaimKind, Ground, claim_id, said_of, status_of
 from readback.domain.events import EventKind, Opened, open_envelope
 from readback.domain.state import State
-from readback.lifecycle.resume import fold_opened
-from readback.ports.store import StoredEvent
+from readback.engine.resume import fold_opened
+from readback.ports.storage.store import StoredEvent
 
 _PARTS: Final = (EventKind.ATTEMPTED, EventKind.OBSERVED, EventKind.READ, EventKind.JUDGED)
 """What a claim stands on: the attempt, what the tool answered, what was read, and how that was judged."""

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Generator
 
 from readback.canon.frozen import dataclass
-from readback.domain.action import Action
-from readback.domain.approval.binding import is_principal
-from readback.domain.claim import (
+from readback.domain.action.action import Action
+from readback.domain.action.claim import (
     FALLEN,
     Change,
     ClaimKind,
@@ -22,14 +21,15 @@ from readback.domain.claim import (
     own_status,
     said_of,
 )
+from readback.domain.contract.approval import is_principal
 from readback.domain.errors.claim import ClaimError
 from readback.domain.side_effect import SideEffect
-from readback.lifecycle import attend
-from readback.lifecycle.claims.entries import enter_claims
-from readback.lifecycle.entries import Entries
-from readback.lifecycle.people.review import leased
-from readback.lifecycle.steps import Answer, Commit, Committed, Step
-from readback.ports.store import Appended
+from readback.engine import coordinator
+from readback.engine.claims.entries import enter_claims
+from readback.engine.effects import Answer, Commit, Committed, Step
+from readback.engine.entries.recorder import Entries
+from readback.engine.people.review import leased
+from readback.ports.storage.store import Appended
 
 Steps = Generator[Step, Answer, None]
 _K, _C = ClaimKind, ClaimStatus
@@ -60,7 +60,7 @@ def decide(order: ClaimOrder, tenant: str) -> Steps:
     the action is at another version; NotFoundError.
     """
     while True:
-        action = yield from attend.find(order.action_id, tenant)
+        action = yield from coordinator.find(order.action_id, tenant)
         check(action, order)
         lease = yield from leased(action.id, 0)
         if lease.version != action.version:

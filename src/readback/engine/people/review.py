@@ -13,26 +13,21 @@ from typing import Final
 
 from readback.canon import Json, parse_json
 from readback.canon.frozen import dataclass
-from readback.domain.action import Action
-from readback.domain.approval.binding import is_principal
-from readback.domain.claim import Word
+from readback.domain.action.action import Action
+from readback.domain.action.claim import Word
+from readback.domain.contract.approval import is_principal
+from readback.domain.contract.freezing import lifted_with
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.errors import NotFoundError, ReviewError
 from readback.domain.events import EventKind
-from readback.domain.freezing import lifted_with
 from readback.domain.idempotency import KeyDecision, KeyStatus, Resolution, aged, on_key
-from readback.domain.review import ACTS, RESOLUTION_OF, Decision, Standing, choice, lifts, path_of
+from readback.domain.people.review import ACTS, RESOLUTION_OF, Decision, Standing, choice, lifts, path_of
+from readback.domain.people.signed_statement import SignedWord
 from readback.domain.side_effect import SideEffect
-from readback.domain.signed_word import SignedWord
 from readback.domain.state import State
-from readback.lifecycle import attend
-from readback.lifecycle.claims import entries as claim
-from readback.lifecycle.engine import Engine
-from readback.lifecycle.entries import Entries
-from readback.lifecycle.relay import Relay
-from readback.lifecycle.resume import PlanOf, marks
-from readback.lifecycle.saga_run import left_behind
-from readback.lifecycle.steps import (
+from readback.engine import coordinator
+from readback.engine.claims import entries as claim
+from readback.engine.effects import (
     Answer,
     Begin,
     Begun,
@@ -50,7 +45,12 @@ from readback.lifecycle.steps import (
     Stir,
     Wait,
 )
-from readback.ports.store import Appended, KeyRecord, KeyTaken
+from readback.engine.engine import Engine
+from readback.engine.entries.recorder import Entries
+from readback.engine.resume import PlanOf, marks
+from readback.engine.saga_run import left_behind
+from readback.engine.stop_at_wait import Relay
+from readback.ports.storage.store import Appended, KeyRecord, KeyTaken
 
 LEASE_US: Final = 5_000_000
 LOOK_AGAIN_US: Final = 500_000
@@ -110,7 +110,7 @@ def resolve(engine: Engine, order: Order, tenant: str, plans: PlanOf) -> Steps:
             raise stale(order, action.version)
     if order.decision in ACTS and plans(action.contract) is not None:
         # Durable and due: a crash from here on leaves it to whoever resumes it.
-        yield from Relay(attend.go_on(engine, order.action_id, tenant, plans), may_wait=False)
+        yield from Relay(coordinator.go_on(engine, order.action_id, tenant, plans), may_wait=False)
     if action.context.get("saga"):
         yield Stir(str(action.context["saga"]))  # it is looked at soon; it would be anyway, only later
 
@@ -118,7 +118,7 @@ def resolve(engine: Engine, order: Order, tenant: str, plans: PlanOf) -> Steps:
 def lift(action_id: str, subject: str, order: Order, tenant: str) -> Steps:
     """Ends what one action had frozen. `order.decision` and `expect_version` are not asked."""
     while True:
-        action = yield from attend.find(action_id, tenant)
+        action = yield from coordinator.find(action_id, tenant)
         if subject not in action.frozen:
             raise NotFoundError(f"Action {action_id} does not freeze {subject!r} (any more).")
         check_person(replace(order, action_id=action_id), action.principal, critical=needs_signature(action))
@@ -157,7 +157,7 @@ def _check_freeze(action: Action, subject: str, order: Order) -> Steps:
 
 
 def _of_version(order: Order, tenant: str) -> Generator[Step, Answer, Action]:
-    action = yield from attend.find(order.action_id, tenant)
+    action = yield from coordinator.find(order.action_id, tenant)
     # After somebody attested that it was not done, it may still be reopened; everything else is decided once.
     again = order.decision is Decision.REOPEN and action.attested is Resolution.ATTESTED_NOT_DONE
     if not action.review and not again:

@@ -9,20 +9,20 @@ from collections.abc import Sequence
 from typing import Final
 
 from readback.canon import Json, parse_json
-from readback.domain.action import Action
-from readback.domain.change import differences, dotted
+from readback.domain.action.action import Action
+from readback.domain.action.erasure import ERASED
 from readback.domain.discrepancy import DISCREPANCIES, Discrepancy
-from readback.domain.erasure import ERASED
 from readback.domain.errors import NotFoundError
 from readback.domain.events import EventKind, Opened, open_envelope
 from readback.domain.idempotency import key_text
-from readback.domain.packet import ReviewPacket, packet_of
+from readback.domain.people.review import choices
+from readback.domain.people.review_case import ReviewPacket, packet_of
 from readback.domain.predicate import Truth
 from readback.domain.recovery.table import RecoveryTable
-from readback.domain.review import choices
-from readback.lifecycle.people.review import needs_signature, standing_of
-from readback.lifecycle.resume import PlanOf, fold
-from readback.ports.store import LedgerStore
+from readback.domain.verification.change import differences, dotted
+from readback.engine.people.review import needs_signature, standing_of
+from readback.engine.resume import PlanOf, fold
+from readback.ports.storage.store import LedgerStore
 
 WITHHELD: Final = {"$withheld": True}
 _DECIDED: Final = frozenset({EventKind.RESOLVED, EventKind.LIFTED})

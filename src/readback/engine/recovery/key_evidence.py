@@ -5,11 +5,11 @@ Called by recovery with each decision. It reads nothing and decides nothing.
 
 from __future__ import annotations
 
-from readback.domain.attribution import effects_known, is_unchanged, looked_elsewhere, unchanged_throughout
+from readback.domain.action.key_release import KeyEvidence, KeyRelease, release_of
 from readback.domain.discrepancy import Discrepancy
-from readback.domain.key_release import KeyEvidence, KeyRelease, release_of
-from readback.domain.reconciliation import Reconciliation
-from readback.lifecycle.run import Run
+from readback.domain.verification.attribution import effects_known, is_unchanged, looked_elsewhere, unchanged_throughout
+from readback.domain.verification.reconciliation import Reconciliation
+from readback.engine.run import Run
 
 
 def release(run: Run, result: Reconciliation, *, dead: bool) -> KeyRelease:

@@ -14,7 +14,7 @@ from readback.canon.numbers import ExactNumber
 from readback.domain.finding import Finding
 from readback.domain.predicate import look
 from readback.domain.state import State
-from readback.lifecycle.run import Run
+from readback.engine.run import Run
 from readback.ports.predicates import Predicate
 
 _DOUBTED = frozenset({Finding.APPROVAL_MISMATCH.value, Finding.POLICY_VERSION_MISMATCH.value})

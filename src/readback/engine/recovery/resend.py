@@ -16,16 +16,16 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import Final
 
-from readback.domain.attribution import effects_known
-from readback.domain.contract import ATTEMPTS_MAX, SECOND_US
-from readback.domain.observation import Observation, ObservationStatus
-from readback.domain.reconciliation import Reconciliation
-from readback.domain.review import Decision
+from readback.domain.contract.contract import ATTEMPTS_MAX, SECOND_US
+from readback.domain.people.review import Decision
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
 from readback.domain.verdict import Verdict
-from readback.lifecycle.run import Run
-from readback.lifecycle.schedule import jittered
+from readback.domain.verification.attribution import effects_known
+from readback.domain.verification.observation import Observation, ObservationStatus
+from readback.domain.verification.reconciliation import Reconciliation
+from readback.engine.run import Run
+from readback.engine.schedule import jittered
 
 BACKOFF_FIRST_US: Final = SECOND_US
 """How long the first repetition waits after the end of the attempt; each one after it twice as long."""

@@ -11,27 +11,27 @@ from readback.canon import Json
 from readback.domain.errors import NotFoundError
 from readback.domain.events import EventKind
 from readback.domain.saga.fold import CLOSED, Saga
-from readback.domain.saga.moves import End, next_moves
 from readback.domain.saga.outcome import SagaOutcome
+from readback.domain.saga.planner import End, next_moves
 from readback.domain.state import TERMINAL, State
-from readback.lifecycle import attend
-from readback.lifecycle.engine import Engine
-from readback.lifecycle.escalate import CONTRACT_CHANGED, TO_REVIEW
-from readback.lifecycle.plan import Scope
-from readback.lifecycle.resume import PlanOf
-from readback.lifecycle.saga import engine as saga
-from readback.lifecycle.saga.begin import SagaRequest
-from readback.lifecycle.saga.record import FORWARD_HELD
-from readback.lifecycle.saga.report import outcome_of_saga
-from readback.lifecycle.saga_run import LEASE_US, SagaRun, load_family, load_json, load_saga
-from readback.lifecycle.steps import Answer, Begin, Begun, Commit, Committed, Lease, Leased, Step, Stir, Wait
-from readback.ports.store import Appended
+from readback.engine import coordinator
+from readback.engine.compiled_contract import Scope
+from readback.engine.effects import Answer, Begin, Begun, Commit, Committed, Lease, Leased, Step, Stir, Wait
+from readback.engine.engine import Engine
+from readback.engine.resume import PlanOf
+from readback.engine.saga import engine as saga
+from readback.engine.saga.begin import SagaRequest
+from readback.engine.saga.record import FORWARD_HELD
+from readback.engine.saga.report import outcome_of_saga
+from readback.engine.saga_run import LEASE_US, SagaRun, load_family, load_json, load_saga
+from readback.engine.stages.escalate import CONTRACT_CHANGED, TO_REVIEW
+from readback.ports.storage.store import Appended
 
 Telling = Generator[Step, Answer, SagaOutcome]
-LOOK_AGAIN_US = attend.LOOK_AGAIN_US
+LOOK_AGAIN_US = coordinator.LOOK_AGAIN_US
 
 
-def begin(engine: Engine, request: SagaRequest, scope: Scope, plans: PlanOf, ticket: attend.Ticket) -> Telling:
+def begin(engine: Engine, request: SagaRequest, scope: Scope, plans: PlanOf, ticket: coordinator.Ticket) -> Telling:
     """Begins a saga, or joins the one that its operation already has, and stays until it is settled."""
     yield from saga.begin(engine, request, scope, plans, ticket)
     return (yield from stay(engine, ticket.action_id, scope.tenant, plans, replayed=ticket.replayed))
@@ -104,9 +104,9 @@ def advance_step(
     engine: Engine, action_id: str, saga_id: str, tenant: str, plans: PlanOf
 ) -> Generator[Step, Answer, None]:
     """Goes on with a due action of a saga, and has the saga looked at if it is settled; nothing depends on that."""
-    yield from attend.advance(engine, action_id, tenant, plans)
-    action = yield from attend.find(action_id, tenant)
-    if attend.settled(action):
+    yield from coordinator.advance(engine, action_id, tenant, plans)
+    action = yield from coordinator.find(action_id, tenant)
+    if coordinator.settled(action):
         yield Stir(saga_id)
 
 

@@ -18,13 +18,13 @@ from readback.domain.idempotency import key_hash
 from readback.domain.saga.check import Problem, StepDraft, faults, regions_of
 from readback.domain.saga.fold import KIND, Reference, Region, Saga, StepTerms, request_hash
 from readback.domain.state import State
-from readback.lifecycle.execute import STAMP_PREFIX
-from readback.lifecycle.plan import Plan, Scope
-from readback.lifecycle.saga_run import SagaRun
-from readback.lifecycle.secrecy import Secrecy
-from readback.lifecycle.steps import Begun
-from readback.lifecycle.validate import check_scopes
-from readback.ports.store import KeyRecord
+from readback.engine.compiled_contract import Plan, Scope
+from readback.engine.effects import Begun
+from readback.engine.saga_run import SagaRun
+from readback.engine.stages.execute import STAMP_PREFIX
+from readback.engine.stages.validate import check_scopes
+from readback.engine.values.redaction import Secrecy
+from readback.ports.storage.store import KeyRecord
 
 FORMAT: Final = 1
 TERMS_MAX_BYTES: Final = ENVELOPE_MAX_BYTES - 4 * ID_MAX_BYTES - 4_096

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Mapping
 from typing import Final
 
-from readback.domain.action import Action
-from readback.domain.claim import ClaimKind, ClaimStatus, own_status
+from readback.domain.action.action import Action
+from readback.domain.action.claim import ClaimKind, ClaimStatus, own_status
 from readback.domain.saga.fold import Saga
 from readback.domain.state import State
-from readback.lifecycle.claims.entries import REVERSED, enter_claims, is_reversed
-from readback.lifecycle.entries import Entries
-from readback.lifecycle.steps import Answer, Begin, Begun, Commit, Committed, Lease, Leased, Step
-from readback.ports.store import Appended
+from readback.engine.claims.entries import REVERSED, enter_claims, is_reversed
+from readback.engine.effects import Answer, Begin, Begun, Commit, Committed, Lease, Leased, Step
+from readback.engine.entries.recorder import Entries
+from readback.ports.storage.store import Appended
 
 LEASE_US: Final = 5_000_000
 

@@ -11,26 +11,15 @@ from collections.abc import Generator
 from enum import StrEnum
 
 from readback.canon.frozen import dataclass
-from readback.domain.action import Action
+from readback.domain.action.action import Action
 from readback.domain.errors import InputError, InvariantError, PayloadConflictError
 from readback.domain.idempotency import KeyDecision, KeyStatus, aged, former_operation, key_hash, on_key
 from readback.domain.saga.fold import KIND, Heading
-from readback.domain.saga.moves import LOOK_AGAIN_US, Moves, next_moves
+from readback.domain.saga.planner import LOOK_AGAIN_US, Moves, next_moves
 from readback.domain.state import State
-from readback.lifecycle import attend, limit
-from readback.lifecycle.ending import Existing, Work
-from readback.lifecycle.engine import Engine
-from readback.lifecycle.plan import Plan, Scope
-from readback.lifecycle.relay import Relay
-from readback.lifecycle.resume import PlanOf
-from readback.lifecycle.saga import claims as saga_claims
-from readback.lifecycle.saga import record as saga_record
-from readback.lifecycle.saga import steps as saga_steps
-from readback.lifecycle.saga.begin import SagaRequest, begin_run, check
-from readback.lifecycle.saga.steps import Definition
-from readback.lifecycle.saga_run import LEASE_MAX_US, LEASE_US, SagaRun, load_family, load_json
-from readback.lifecycle.schedule import lease_until
-from readback.lifecycle.steps import (
+from readback.engine import coordinator, tenant_limits
+from readback.engine.compiled_contract import Plan, Scope
+from readback.engine.effects import (
     Answer,
     Begin,
     Begun,
@@ -42,7 +31,18 @@ from readback.lifecycle.steps import (
     Step,
     Together,
 )
-from readback.ports.store import Appended, Crowded, KeyRecord, KeyTaken
+from readback.engine.engine import Engine
+from readback.engine.resume import PlanOf
+from readback.engine.run_result import Existing, Work
+from readback.engine.saga import claims as saga_claims
+from readback.engine.saga import record as saga_record
+from readback.engine.saga import steps as saga_steps
+from readback.engine.saga.begin import SagaRequest, begin_run, check
+from readback.engine.saga.steps import Definition
+from readback.engine.saga_run import LEASE_MAX_US, LEASE_US, SagaRun, load_family, load_json
+from readback.engine.schedule import lease_until
+from readback.engine.stop_at_wait import Relay
+from readback.ports.storage.store import Appended, Crowded, KeyRecord, KeyTaken
 
 
 class Left(StrEnum):
@@ -59,7 +59,7 @@ Steps = Generator[Step, Answer, None]
 
 
 def begin(
-    engine: Engine, request: SagaRequest, scope: Scope, plans: PlanOf, ticket: attend.Ticket
+    engine: Engine, request: SagaRequest, scope: Scope, plans: PlanOf, ticket: coordinator.Ticket
 ) -> Generator[Step, Answer, None]:
     """Begins a saga, or finds the one that its operation already has, which the ticket then names.
 
@@ -73,7 +73,7 @@ def begin(
     taken = yield from _key_holder(run)
     if taken is None and engine.limits is not None:  # its steps are admitted with it
         own = engine.limits.of(scope.tenant)
-        yield from limit.weigh(scope.tenant, own)
+        yield from tenant_limits.weigh(scope.tenant, own)
         run.in_flight_max = own.in_flight
     if taken is None:
         ticket.action_id = run.saga.id
@@ -191,7 +191,7 @@ class _Desk:
         for name in (moves.reverse, moves.reversing):
             if name:
                 works += yield from self._reverse(name, family)
-        works += [("", attend.go_on(self.engine, each, run.saga.tenant, plans)) for each in moves.go_on]
+        works += [("", coordinator.go_on(self.engine, each, run.saga.tenant, plans)) for each in moves.go_on]
         run.lease_us = self._lease_us(len(works))
         return works
 
@@ -314,7 +314,7 @@ class _Desk:
             case KeyTaken(record):
                 return _existing(run, record) or Left.ELSEWHERE
             case Crowded(in_flight):
-                raise limit.crowded(run.saga.tenant, in_flight)
+                raise tenant_limits.crowded(run.saga.tenant, in_flight)
             case _:
                 return Left.ELSEWHERE
 

@@ -10,14 +10,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from readback.canon import Json
-from readback.domain.action import Action
+from readback.domain.action.action import Action
 from readback.domain.errors import ReadbackError
 from readback.domain.events import EventKind
 from readback.domain.finding import Finding
-from readback.domain.observation_signs import one_line
 from readback.domain.recovery.table import RecoveryAction, RecoveryTable, Reversal, Row, Situation
 from readback.domain.saga.fold import Heading, Saga
-from readback.domain.saga.moves import (
+from readback.domain.saga.planner import (
     REVIEW_FIRST_US,
     REVIEW_MAX_US,
     End,
@@ -29,10 +28,11 @@ from readback.domain.saga.moves import (
 )
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
-from readback.lifecycle.control import incident_data
-from readback.lifecycle.recover import REVERSALS
-from readback.lifecycle.route import walk
-from readback.lifecycle.saga_run import SagaRun
+from readback.domain.verification.observation_signs import one_line
+from readback.engine.entries.side_records import incident_data
+from readback.engine.recovery.transition_paths import walk
+from readback.engine.saga_run import SagaRun
+from readback.engine.stages.recover import REVERSALS
 
 S = State
 DETAIL_MAX = 500

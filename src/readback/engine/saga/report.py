@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 
-from readback.domain.action import Action
-from readback.domain.outcome import Outcome
+from readback.domain.action.action import Action
+from readback.domain.outcome.outcome import Outcome
 from readback.domain.recovery.table import DEFAULT_TABLE
 from readback.domain.saga.fold import Heading, Saga, StepTerms
-from readback.domain.saga.moves import Standing, has_effect, over, standing_of
 from readback.domain.saga.outcome import SagaOutcome, StepOutcome
+from readback.domain.saga.planner import Standing, has_effect, over, standing_of
 from readback.domain.saga.reporting import StepWord
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Level, Why
-from readback.lifecycle.report import outcome_of
-from readback.lifecycle.saga_run import load_family, verdict_of
-from readback.lifecycle.steps import Answer, Step
+from readback.engine.effects import Answer, Step
+from readback.engine.saga_run import load_family, verdict_of
+from readback.engine.stages.report import outcome_of
 
 Family = Mapping[str, Action]
 

@@ -9,21 +9,21 @@ from __future__ import annotations
 from readback.canon import Json
 from readback.domain.errors import NotFoundError
 from readback.domain.events import EventKind, open_envelope
-from readback.domain.packet import ReviewPacket, packet_of
-from readback.domain.review import ACTS, Standing, choices, path_of
+from readback.domain.people.review import ACTS, Standing, choices, path_of
+from readback.domain.people.review_case import ReviewPacket, packet_of
+from readback.domain.people.signed_statement import TOKEN
 from readback.domain.saga.fold import Heading, Saga
 from readback.domain.side_effect import SideEffect
-from readback.domain.signed_word import TOKEN
 from readback.domain.state import State
-from readback.lifecycle.engine import Engine
-from readback.lifecycle.people.packet import history, incidents_of
-from readback.lifecycle.people.review import Order, Steps, check_person, leased, refuse, stale, undecided
-from readback.lifecycle.plan import Scope
-from readback.lifecycle.resume import PlanOf
-from readback.lifecycle.saga import attend as saga_attend
-from readback.lifecycle.saga_run import SagaRun, fold_saga, verdict_of
-from readback.lifecycle.steps import Commit, Committed
-from readback.ports.store import Appended, LedgerStore
+from readback.engine.compiled_contract import Scope
+from readback.engine.effects import Commit, Committed
+from readback.engine.engine import Engine
+from readback.engine.people.review import Order, Steps, check_person, leased, refuse, stale, undecided
+from readback.engine.people.review_case import history, incidents_of
+from readback.engine.resume import PlanOf
+from readback.engine.saga import attend as saga_attend
+from readback.engine.saga_run import SagaRun, fold_saga, verdict_of
+from readback.ports.storage.store import Appended, LedgerStore
 
 
 def resolve(engine: Engine, order: Order, tenant: str, plans: PlanOf) -> Steps:

@@ -11,23 +11,23 @@ from typing import Final
 
 from readback.canon import Json, ReadbackError, json_value
 from readback.canon.frozen import dataclass
-from readback.domain.action import Action
-from readback.domain.change import is_withheld
-from readback.domain.claim import ClaimKind, claim_id
+from readback.domain.action.action import Action
+from readback.domain.action.claim import ClaimKind, claim_id
 from readback.domain.errors import InputError, StoreCorruptError
 from readback.domain.events import EventKind
 from readback.domain.predicate import Path, look
 from readback.domain.saga.fold import Saga, StepTerms
-from readback.domain.saga.moves import Standing, standing_of
+from readback.domain.saga.planner import Standing, standing_of
 from readback.domain.state import State
-from readback.lifecycle import execute, reverse
-from readback.lifecycle.ending import Elsewhere, Ended, Finished, Work
-from readback.lifecycle.engine import Engine
-from readback.lifecycle.plan import Plan, Request, Scope
-from readback.lifecycle.resume import PlanOf, revive
-from readback.lifecycle.saga_run import load_json
-from readback.lifecycle.steps import Answer, Begin, Begun, Commit, Committed, Lease, Leased, Step
-from readback.ports.store import Appended
+from readback.domain.verification.change import is_withheld
+from readback.engine.compiled_contract import Plan, Request, Scope
+from readback.engine.effects import Answer, Begin, Begun, Commit, Committed, Lease, Leased, Step
+from readback.engine.engine import Engine
+from readback.engine.resume import PlanOf, revive
+from readback.engine.run_result import Elsewhere, Ended, Finished, Work
+from readback.engine.saga_run import load_json
+from readback.engine.stages import compensate, execute
+from readback.ports.storage.store import Appended
 
 WITHDRAWN: Final = "saga.turned"
 REFERENCE: Final = "saga.reference"
@@ -158,7 +158,7 @@ def withdraw(engine: Engine, action: Action, plans: PlanOf) -> Work:
 def reversal_of(saga: Saga, effect: Action, action_id: str, plans: PlanOf) -> Generator[Step, Answer, Request]:
     """The compensating action of a step's effect, under the key that every compensation of it has."""
     run = yield from revive(effect, plans, "", 0)
-    request = yield from reverse.compensation_of(run)
+    request = yield from compensate.compensation_of(run)
     return Request(
         request.plan,
         request.arguments,

@@ -12,8 +12,9 @@ from dataclasses import replace
 
 from readback.canon import Json, parse_json
 from readback.canon.frozen import dataclass
-from readback.domain.action import Action
-from readback.domain.approval.binding import (
+from readback.domain.action.action import Action
+from readback.domain.action.approval_record import Asked
+from readback.domain.contract.approval import (
     HOLD,
     NOBODY,
     ApprovalCode,
@@ -26,7 +27,6 @@ from readback.domain.approval.binding import (
     check_approvals,
     token_of,
 )
-from readback.domain.approval.record import Asked
 from readback.domain.errors import ApprovalError, StoreCorruptError
 from readback.domain.events import EventKind
 from readback.domain.finding import Finding
@@ -34,10 +34,10 @@ from readback.domain.idempotency import request_hash
 from readback.domain.predicate import Truth
 from readback.domain.recovery.table import RecoveryAction, RecoveryTable, Row
 from readback.domain.state import State
-from readback.lifecycle import execute, validate
-from readback.lifecycle.evaluate import evaluate
-from readback.lifecycle.run import Run
-from readback.lifecycle.steps import Answer, Begin, Begun, Load, Loaded, Step
+from readback.engine.effects import Answer, Begin, Begun, Load, Loaded, Step
+from readback.engine.run import Run
+from readback.engine.stages import execute, validate
+from readback.engine.stages.evaluate import evaluate
 
 _DOUBTS = frozenset({Finding.APPROVAL_MISMATCH.value, Finding.POLICY_VERSION_MISMATCH.value})
 

@@ -10,33 +10,26 @@ from collections.abc import Callable, Generator
 from functools import partial
 
 from readback.canon import Json
-from readback.domain.action import Action
-from readback.domain.case import Judged
-from readback.domain.change import alike, differences, outside
+from readback.domain.action.action import Action
+from readback.domain.action.key_release import KeyRelease
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.errors import NotDispatchedError
 from readback.domain.events import EventKind
 from readback.domain.finding import Finding
 from readback.domain.idempotency import key_hash
-from readback.domain.key_release import KeyRelease
-from readback.domain.observation_signs import one_line
+from readback.domain.people.review import COMPENSATION_FAILED, Decision
 from readback.domain.predicate import Truth, conjoin
-from readback.domain.reading import Presence, Role
-from readback.domain.reconciliation import Reconciliation
 from readback.domain.recovery.table import RecoveryTable, Reversal, Situation
-from readback.domain.review import COMPENSATION_FAILED, Decision
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import TERMINAL, State
 from readback.domain.verdict import Attribution, Level, Verdict, Why
-from readback.lifecycle.control import freeze_data, incident_data
-from readback.lifecycle.ending import Ended, Finished
-from readback.lifecycle.evaluate import judge_reading
-from readback.lifecycle.handed import ERROR_TEXT_MAX
-from readback.lifecycle.plan import Request
-from readback.lifecycle.reversing import given_to_reversal
-from readback.lifecycle.run import Run
-from readback.lifecycle.schedule import LEASE_MARGIN_US, lease_until
-from readback.lifecycle.steps import (
+from readback.domain.verification.case import Judged
+from readback.domain.verification.change import alike, differences, outside
+from readback.domain.verification.observation_signs import one_line
+from readback.domain.verification.reading import Presence, Role
+from readback.domain.verification.reconciliation import Reconciliation
+from readback.engine.compiled_contract import Request
+from readback.engine.effects import (
     Answer,
     Called,
     Ending,
@@ -49,7 +42,13 @@ from readback.lifecycle.steps import (
     Step,
     Take,
 )
-from readback.lifecycle.verify import (
+from readback.engine.entries.side_records import freeze_data, incident_data
+from readback.engine.run import Run
+from readback.engine.run_result import Ended, Finished
+from readback.engine.schedule import LEASE_MARGIN_US, lease_until
+from readback.engine.stages.compensation_arguments import given_to_reversal
+from readback.engine.stages.evaluate import judge_reading
+from readback.engine.stages.verify import (
     describe_error,
     record_reading,
     search,
@@ -57,6 +56,7 @@ from readback.lifecycle.verify import (
     take_strongest,
     taken_of,
 )
+from readback.engine.values.reader_results import ERROR_TEXT_MAX
 
 CHILD_LOOK_AGAIN_US = 1_000_000
 

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import replace
 
-from readback.domain.action import Action
-from readback.domain.claim import holds
-from readback.domain.outcome import Outcome
+from readback.domain.action.action import Action
+from readback.domain.action.claim import holds
+from readback.domain.outcome.outcome import Outcome
 from readback.domain.saga.fold import StepRecord
-from readback.domain.saga.moves import over
+from readback.domain.saga.planner import over
 from readback.domain.state import State
 from readback.domain.verdict import Verdict
-from readback.lifecycle.report import outcome_of
-from readback.lifecycle.saga_run import load_saga
-from readback.lifecycle.steps import Answer, Folded, LoadAction, Step
+from readback.engine.effects import Answer, Folded, LoadAction, Step
+from readback.engine.saga_run import load_saga
+from readback.engine.stages.report import outcome_of
 
 
 def outcome_now(action: Action, *, replayed: bool = False) -> Generator[Step, Answer, Outcome]:

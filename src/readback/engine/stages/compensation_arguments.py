@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 
 from readback.canon import Json, parse_json
-from readback.domain.change import is_withheld
 from readback.domain.errors import ArgumentError
-from readback.lifecycle.run import Run
-from readback.lifecycle.steps import Answer, Load, Loaded, Step
+from readback.domain.verification.change import is_withheld
+from readback.engine.effects import Answer, Load, Loaded, Step
+from readback.engine.run import Run
 
 Given = tuple[Mapping[str, object], Mapping[str, Json]]
 

@@ -9,17 +9,17 @@ from __future__ import annotations
 from typing import Final
 
 from readback.canon.frozen import dataclass
-from readback.domain.action import Action
-from readback.domain.observation import ObservationStatus
-from readback.domain.reconciliation import Reconciliation
+from readback.domain.action.action import Action
 from readback.domain.recovery.table import RecoveryAction
 from readback.domain.state import State
 from readback.domain.verdict import Verdict, Why
-from readback.lifecycle import recover
-from readback.lifecycle.recover import Decision
-from readback.lifecycle.route import walk
-from readback.lifecycle.run import Run
-from readback.lifecycle.schedule import Timing, late_due, late_open, poll_due, settle_due, watch_due
+from readback.domain.verification.observation import ObservationStatus
+from readback.domain.verification.reconciliation import Reconciliation
+from readback.engine.recovery.transition_paths import walk
+from readback.engine.run import Run
+from readback.engine.schedule import Timing, late_due, late_open, poll_due, settle_due, watch_due
+from readback.engine.stages import recover
+from readback.engine.stages.recover import Decision
 
 S, R = State, RecoveryAction
 _REVIEW_REQUIRED: Final = S.REVIEW_REQUIRED

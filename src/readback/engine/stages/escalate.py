@@ -11,16 +11,16 @@ from types import MappingProxyType
 from typing import Final
 
 from readback.canon import Json
-from readback.domain.action import Action
+from readback.domain.action.action import Action
+from readback.domain.contract.freezing import freezes
 from readback.domain.errors import InvariantError
 from readback.domain.events import EventKind
-from readback.domain.freezing import freezes
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
-from readback.lifecycle.control import freezing, resource_of
-from readback.lifecycle.entries import Entries
-from readback.lifecycle.steps import Answer, Commit, Committed, Lease, Leased, Step
-from readback.ports.store import Appended
+from readback.engine.effects import Answer, Commit, Committed, Lease, Leased, Step
+from readback.engine.entries.recorder import Entries
+from readback.engine.entries.side_records import freezing, resource_of
+from readback.ports.storage.store import Appended
 
 CONTRACT_CHANGED: Final = "contract.changed"
 LEASE_US: Final = 15_000_000

@@ -11,15 +11,15 @@ from functools import lru_cache
 from typing import Final
 
 from readback.canon import Json, ReadbackError, json_value
-from readback.domain.case import IdentityMatch, Judged
 from readback.domain.normal_form import NormalForm, alike
-from readback.domain.observation_signs import one_line
 from readback.domain.predicate import Evaluation, Path, Truth, along, look, shown_values
-from readback.domain.reading import Presence, Role, TakenReading
-from readback.lifecycle.given import own_value
-from readback.lifecycle.handed import ERROR_TEXT_MAX, text_of
-from readback.lifecycle.plan import Check, IdentityCheck, Plan, Variables
-from readback.lifecycle.run import REDACTED
+from readback.domain.verification.case import IdentityMatch, Judged
+from readback.domain.verification.observation_signs import one_line
+from readback.domain.verification.reading import Presence, Role, TakenReading
+from readback.engine.compiled_contract import Check, IdentityCheck, Plan, Variables
+from readback.engine.run import REDACTED
+from readback.engine.values.argument_copies import own_value
+from readback.engine.values.reader_results import ERROR_TEXT_MAX, text_of
 from readback.ports.predicates import Binding, Evaluated, Predicate
 
 _HOLDS: Final = Truth.HOLDS

@@ -14,14 +14,17 @@ from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.canon.limits import ID_MAX_BYTES
 from readback.canon.values import Copied
-from readback.domain.action import Action
+from readback.domain.action.action import Action
+from readback.domain.contract.freezing import touched
 from readback.domain.errors import InvariantError
 from readback.domain.events import EventKind
 from readback.domain.finding import Finding
-from readback.domain.freezing import touched
 from readback.domain.idempotency import former_operation, key_hash, request_hash
 from readback.domain.normal_form import in_normal_form
-from readback.domain.observation import (
+from readback.domain.side_effect import DEPTHS_VERSION
+from readback.domain.state import State
+from readback.domain.verdict import Attribution, Verdict, Why
+from readback.domain.verification.observation import (
     Observation,
     ObservationStatus,
     guarded,
@@ -29,17 +32,14 @@ from readback.domain.observation import (
     normalise_exception,
     one_line,
 )
-from readback.domain.reconciliation import Reconciliation
-from readback.domain.side_effect import DEPTHS_VERSION
-from readback.domain.state import State
-from readback.domain.verdict import Attribution, Verdict, Why
-from readback.lifecycle import resend
-from readback.lifecycle.plan import Request, Scope
-from readback.lifecycle.route import walk
-from readback.lifecycle.run import Run
-from readback.lifecycle.schedule import first_look_due
-from readback.lifecycle.steps import Answer, Begun, Called, Dispatch, Ending, Proved, ProveEnded, Step
-from readback.ports.store import KeyRecord
+from readback.domain.verification.reconciliation import Reconciliation
+from readback.engine.compiled_contract import Request, Scope
+from readback.engine.effects import Answer, Begun, Called, Dispatch, Ending, Proved, ProveEnded, Step
+from readback.engine.recovery import resend
+from readback.engine.recovery.transition_paths import walk
+from readback.engine.run import Run
+from readback.engine.schedule import first_look_due
+from readback.ports.storage.store import KeyRecord
 
 _PROPOSED_ENTRY: Final = EventKind.PROPOSED
 _ATTEMPTED: Final = EventKind.ATTEMPTED

@@ -11,31 +11,31 @@ from typing import Final
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.domain.action import Action
-from readback.domain.attribution import bears_other_mark, is_effect, stamp_matches
-from readback.domain.case import Judged
-from readback.domain.contract import ATTEMPTS_MAX, Noop
+from readback.domain.action.action import Action
+from readback.domain.action.key_release import KeyRelease
+from readback.domain.contract.contract import ATTEMPTS_MAX, Noop
+from readback.domain.contract.watch import begun_data
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.events import EventKind
 from readback.domain.finding import Finding
 from readback.domain.idempotency import Resolution
-from readback.domain.key_release import KeyRelease
-from readback.domain.observation import ObservationStatus
+from readback.domain.people.review import Ending, in_queue
 from readback.domain.predicate import Truth, conjoin
-from readback.domain.reconciliation import Reconciliation
 from readback.domain.recovery.table import RecoveryAction, RecoveryTable, Reversal, Row, Situation, review_trigger
-from readback.domain.review import Ending, in_queue
 from readback.domain.side_effect import ReviewTrigger
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Verdict, Why
-from readback.domain.watch import begun_data
-from readback.lifecycle import resend
-from readback.lifecycle.control import freeze_data, incident_data
-from readback.lifecycle.evaluate import as_json
-from readback.lifecycle.key_evidence import release, searched
-from readback.lifecycle.run import REDACTED, Run
-from readback.lifecycle.schedule import Timing, late_open
-from readback.lifecycle.verify import is_dead, judge
+from readback.domain.verification.attribution import bears_other_mark, is_effect, stamp_matches
+from readback.domain.verification.case import Judged
+from readback.domain.verification.observation import ObservationStatus
+from readback.domain.verification.reconciliation import Reconciliation
+from readback.engine.entries.side_records import freeze_data, incident_data
+from readback.engine.recovery import resend
+from readback.engine.recovery.key_evidence import release, searched
+from readback.engine.run import REDACTED, Run
+from readback.engine.schedule import Timing, late_open
+from readback.engine.stages.evaluate import as_json
+from readback.engine.stages.verify import is_dead, judge
 
 _COMPENSATION_REQUIRED: Final = Finding.COMPENSATION_REQUIRED
 _DUPLICATE_SIDE_EFFECT: Final = Finding.DUPLICATE_SIDE_EFFECT

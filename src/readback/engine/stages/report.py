@@ -10,18 +10,18 @@ from collections.abc import Generator, Mapping
 from dataclasses import replace
 
 from readback.canon import Json, parse_json
-from readback.domain.action import Action
+from readback.domain.action.action import Action
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.errors import StoreCorruptError
-from readback.domain.observation import Observation
-from readback.domain.outcome import JudgedPostcondition, Outcome
+from readback.domain.outcome.outcome import JudgedPostcondition, Outcome
 from readback.domain.predicate import Path, Truth, look
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Level, Verdict, Why
-from readback.lifecycle.claims.rely import fallen, upon
-from readback.lifecycle.evaluate import as_json
-from readback.lifecycle.run import Run
-from readback.lifecycle.steps import Answer, Load, Loaded, Step
+from readback.domain.verification.observation import Observation
+from readback.engine.claims.dependencies import fallen, upon
+from readback.engine.effects import Answer, Load, Loaded, Step
+from readback.engine.run import Run
+from readback.engine.stages.evaluate import as_json
 
 # What an enum is asked for by its value costs a call of Python's own for each.
 _UNKNOWN, _SUCCESS, _UNDETERMINED, _VERIFIED = (

@@ -13,8 +13,9 @@ from typing import Final
 
 from readback.canon import Json, payload_bytes, sha256_hex
 from readback.canon.frozen import dataclass
-from readback.domain.action import Action
-from readback.domain.contract import Contract
+from readback.domain.action.action import Action
+from readback.domain.contract.contract import Contract
+from readback.domain.contract.limits import Limits
 from readback.domain.errors import InputError, InvariantError, PayloadConflictError, StoreCorruptError
 from readback.domain.errors.submission import SubmissionError
 from readback.domain.events import Event, EventKind, seal
@@ -29,18 +30,12 @@ from readback.domain.idempotency import (
     request_hash,
 )
 from readback.domain.kind import Kind
-from readback.domain.limits import Limits
 from readback.domain.normal_form import NormalForm, in_normal_form
-from readback.domain.observation_signs import one_line
 from readback.domain.state import State
-from readback.lifecycle import execute, limit, validate
-from readback.lifecycle.approve import load_kept
-from readback.lifecycle.ending import Elsewhere
-from readback.lifecycle.entries import Entries
-from readback.lifecycle.plan import Plan, Request, Scope
-from readback.lifecycle.projection import projection_of
-from readback.lifecycle.run import Run
-from readback.lifecycle.steps import (
+from readback.domain.verification.observation_signs import one_line
+from readback.engine import tenant_limits
+from readback.engine.compiled_contract import Plan, Request, Scope
+from readback.engine.effects import (
     Answer,
     Begin,
     Begun,
@@ -52,7 +47,13 @@ from readback.lifecycle.steps import (
     LoadKey,
     Step,
 )
-from readback.ports.store import Append, Appended, Crowded, Evidence, KeyRecord, KeyTaken, SealedEvent
+from readback.engine.entries.projection import projection_of
+from readback.engine.entries.recorder import Entries
+from readback.engine.run import Run
+from readback.engine.run_result import Elsewhere
+from readback.engine.stages import execute, validate
+from readback.engine.stages.approve import load_kept
+from readback.ports.storage.store import Append, Appended, Crowded, Evidence, KeyRecord, KeyTaken, SealedEvent
 
 REFUSAL_MAX_BYTES: Final = 1_000
 COMPOSING: Final = frozenset({"", "1"})
@@ -114,7 +115,7 @@ def submit_named(asked: Submission, scope: Scope, limits: Limits | None) -> Gene
         replaces = found.record.action_id
     own = limits.of(scope.tenant) if limits is not None else None
     if own is not None:
-        yield from limit.weigh(scope.tenant, own)
+        yield from tenant_limits.weigh(scope.tenant, own)
     committed = yield Commit(_append(asked, scope, begun, replaces, own.in_flight if own is not None else 0))
     assert isinstance(committed, Committed)
     match committed.result:
@@ -123,7 +124,7 @@ def submit_named(asked: Submission, scope: Scope, limits: Limits | None) -> Gene
         case KeyTaken(record):
             return (yield from _existing(asked, record, committed.now_us)) or record.action_id
         case Crowded(in_flight):
-            raise limit.crowded(scope.tenant, in_flight)
+            raise tenant_limits.crowded(scope.tenant, in_flight)
         case other:
             raise InvariantError(f"A new action was not kept: {other}.")
 

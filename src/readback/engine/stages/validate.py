@@ -12,27 +12,27 @@ from typing import Final
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.domain.case import Judged
-from readback.domain.contract import Contract
+from readback.domain.contract.contract import Contract
+from readback.domain.contract.freezing import CODE
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.errors import MissingScopeError, ProposalError, UnknownPrincipalError
 from readback.domain.errors.claim import NOT_STANDING
 from readback.domain.events import EventKind
 from readback.domain.finding import Finding
-from readback.domain.freezing import CODE
 from readback.domain.predicate import Truth
-from readback.domain.reading import UNREADABLE, Fault, Presence
 from readback.domain.recovery.table import RecoveryTable, Reversal, Situation
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
-from readback.lifecycle.claims import rely
-from readback.lifecycle.evaluate import PAST, WHOLE, evaluate, not_whole
-from readback.lifecycle.execute import touches
-from readback.lifecycle.plan import Request, Scope
-from readback.lifecycle.run import Run
-from readback.lifecycle.steps import Answer, FreezeFound, LoadFreeze, Step
-from readback.lifecycle.verify import record_reading, take_before
-from readback.ports.store import Freeze, Opened
+from readback.domain.verification.case import Judged
+from readback.domain.verification.reading import UNREADABLE, Fault, Presence
+from readback.engine.claims import dependencies
+from readback.engine.compiled_contract import Request, Scope
+from readback.engine.effects import Answer, FreezeFound, LoadFreeze, Step
+from readback.engine.run import Run
+from readback.engine.stages.evaluate import PAST, WHOLE, evaluate, not_whole
+from readback.engine.stages.execute import touches
+from readback.engine.stages.verify import record_reading, take_before
+from readback.ports.storage.store import Freeze, Opened
 
 _PRESENT: Final = Presence.PRESENT
 _VIOLATED: Final = Truth.VIOLATED
@@ -113,7 +113,7 @@ def relying(run: Run) -> Generator[Step, Answer, Refusal | None]:
     """Refused where something that it was planned upon does not stand."""
     if "upon" not in run.action.context:
         return None
-    detail = yield from rely.why_not(run.action)
+    detail = yield from dependencies.why_not(run.action)
     return Refusal(NOT_STANDING, detail, Finding.STALE_STATE) if detail else None
 
 

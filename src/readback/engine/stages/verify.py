@@ -13,27 +13,27 @@ from typing import Final
 
 from readback.canon import Json, ReadbackError
 from readback.canon.limits import INTEGER_SAFE_MAX
-from readback.domain.attribution import has_changed, is_effect, stamp_matches
-from readback.domain.case import Case, Judged
-from readback.domain.contract import Contract, ReaderTerms
+from readback.domain.contract.contract import Contract, ReaderTerms
 from readback.domain.errors import SandboxEscapeError, SettingsError, UsageError
 from readback.domain.events import EventKind
 from readback.domain.idempotency import Resolution
-from readback.domain.observation import ObservationStatus
-from readback.domain.observation_signs import one_line
-from readback.domain.open_class import seen_weakly
 from readback.domain.predicate import Truth
-from readback.domain.reading import Fault, Presence, Reading, Role, TakenReading
-from readback.domain.reconcile import reconcile
-from readback.domain.reconciliation import Reconciliation
 from readback.domain.side_effect import Consistency
 from readback.domain.state import State
 from readback.domain.verdict import Verdict
-from readback.lifecycle.evaluate import as_json, identify_reading, judge_reading
-from readback.lifecycle.handed import ERROR_TEXT_MAX, fits, lookup_of, reading_of, text_of
-from readback.lifecycle.run import Run
-from readback.lifecycle.schedule import Timing
-from readback.lifecycle.steps import Answer, Called, Ending, Look, Step, Take
+from readback.domain.verification.attribution import has_changed, is_effect, stamp_matches
+from readback.domain.verification.case import Case, Judged
+from readback.domain.verification.observation import ObservationStatus
+from readback.domain.verification.observation_signs import one_line
+from readback.domain.verification.open_class import seen_weakly
+from readback.domain.verification.reading import Fault, Presence, Reading, Role, TakenReading
+from readback.domain.verification.reconcile import reconcile
+from readback.domain.verification.reconciliation import Reconciliation
+from readback.engine.effects import Answer, Called, Ending, Look, Step, Take
+from readback.engine.run import Run
+from readback.engine.schedule import Timing
+from readback.engine.stages.evaluate import as_json, identify_reading, judge_reading
+from readback.engine.values.reader_results import ERROR_TEXT_MAX, fits, lookup_of, reading_of, text_of
 
 _BEFORE: Final = Role.BEFORE
 _CHECK: Final = Role.CHECK

@@ -17,38 +17,39 @@ from dataclasses import replace
 
 from readback.canon import Json, parse_json, sha256_hex, stored_bytes
 from readback.canon.frozen import dataclass
-from readback.domain.action import Action
-from readback.domain.attribution import has_changed
-from readback.domain.case import Case, Judged
-from readback.domain.claim import Change, ClaimKind, ClaimStatus, Reason, said_of
-from readback.domain.contract import LATE_POLLS_MAX, Contract, Noop
+from readback.domain.action.action import Action
+from readback.domain.action.claim import Change, ClaimKind, ClaimStatus, Reason, said_of
+from readback.domain.contract.contract import LATE_POLLS_MAX, Contract, Noop
+from readback.domain.contract.limits import Limits
+from readback.domain.contract.watch import CHANGES_MAX, NO_LOOK, UNTOLD, Over, Watched
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.events import EventKind
 from readback.domain.finding import Finding
 from readback.domain.kind import Kind
-from readback.domain.limits import Limits
-from readback.domain.reconcile import reconcile
-from readback.domain.reconciliation import Reconciliation
+from readback.domain.people.review import DRIFT
+from readback.domain.people.review import Decision as Decided
 from readback.domain.recovery.table import RecoveryTable, Reversal, Situation
-from readback.domain.review import DRIFT
-from readback.domain.review import Decision as Decided
 from readback.domain.side_effect import Consistency
 from readback.domain.verdict import Verdict, Why
-from readback.domain.watch import CHANGES_MAX, NO_LOOK, UNTOLD, Over, Watched
-from readback.lifecycle import limit, recover, verify
-from readback.lifecycle.claims import entries as claim
-from readback.lifecycle.control import incident_data
-from readback.lifecycle.ending import Ended, Finished, Work
-from readback.lifecycle.entries import Entries
-from readback.lifecycle.escalate import CONTRACT_CHANGED, LEASE_US
-from readback.lifecycle.evaluate import judge_reading
-from readback.lifecycle.handed import ERROR_TEXT_MAX
-from readback.lifecycle.record.reading import taken_as_recorded
-from readback.lifecycle.recover import Decision
-from readback.lifecycle.run import Run
-from readback.lifecycle.saga_run import load_saga
-from readback.lifecycle.schedule import LATE_POLL_MAX_US, Timing, late_due, watch_next_due
-from readback.lifecycle.steps import Answer, Commit, Committed, Lease, Leased, Load, Loaded, Step
+from readback.domain.verification.attribution import has_changed
+from readback.domain.verification.case import Case, Judged
+from readback.domain.verification.reconcile import reconcile
+from readback.domain.verification.reconciliation import Reconciliation
+from readback.engine import tenant_limits
+from readback.engine.claims import entries as claim
+from readback.engine.effects import Answer, Commit, Committed, Lease, Leased, Load, Loaded, Step
+from readback.engine.entries.reading import taken_as_recorded
+from readback.engine.entries.recorder import Entries
+from readback.engine.entries.side_records import incident_data
+from readback.engine.run import Run
+from readback.engine.run_result import Ended, Finished, Work
+from readback.engine.saga_run import load_saga
+from readback.engine.schedule import LATE_POLL_MAX_US, Timing, late_due, watch_next_due
+from readback.engine.stages import recover, verify
+from readback.engine.stages.escalate import CONTRACT_CHANGED, LEASE_US
+from readback.engine.stages.evaluate import judge_reading
+from readback.engine.stages.recover import Decision
+from readback.engine.values.reader_results import ERROR_TEXT_MAX
 
 Steps = Generator[Step, Answer, None]
 FALLEN = frozenset({ClaimStatus.CONTESTED, ClaimStatus.RETRACTED})
@@ -104,7 +105,7 @@ def _look(run: Run, watched: Watched, desk: Desk, asked: bool) -> Steps:
     told = result.verdict is not Verdict.UNDETERMINED  # 5
     due = watch_next_due(run.action, watched, run.now_us, told=told)
     if desk.limits is not None and due is not None:
-        due = yield from limit.next_look(run, desk.limits, (), due)
+        due = yield from tenant_limits.next_look(run, desk.limits, (), due)
     faults = _faults(run, watched, result, desk.table)
     known = _as_known(watched, result) and not (watched.drifted and (asked or _falls_otherwise(run, watched, result)))
     if not told or known:
@@ -331,7 +332,7 @@ def late(run: Run, decision: Decision, when: Timing, desk: Desk, now_us: int) ->
     action, news = run.action, recover.contradicts(run.action, decision)
     due = late_due(action, when, now_us) if decision.late and not decision.result.effect_shown else None
     if desk.limits is not None and due is not None:
-        due = yield from limit.next_look(run, desk.limits, (), due)
+        due = yield from tenant_limits.next_look(run, desk.limits, (), due)
     recover.count_sources(run, decision.result)
     if news:
         for judged in (*run.missed, *run.checks):
@@ -349,7 +350,7 @@ def aside(run: Run, decision: Decision, when: Timing, desk: Desk, now_us: int) -
     shown, news = decision.result.effect_shown, recover.contradicts(run.action, decision)
     due = late_due(run.action, when, now_us) if decision.late and not shown else None
     if desk.limits is not None and due is not None:
-        due = yield from limit.next_look(run, desk.limits, (), due)
+        due = yield from tenant_limits.next_look(run, desk.limits, (), due)
     recover.record_judgement(run, decision, (), now_us, due_us=due, held_since_us=0, news=news)
     yield from claim.after_judgement(run, decision.result, (), news=news, now_us=now_us)
     return (yield from desk.commit(run))

@@ -13,7 +13,7 @@ from typing import Final
 
 from readback.canon import Json, json_value
 from readback.canon.values import short_copy
-from readback.domain.observation import guarded
+from readback.domain.verification.observation import guarded
 
 _UNCHANGING: Final = frozenset({str, int, float, bool, bytes, type(None)})
 

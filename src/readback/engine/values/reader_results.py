@@ -12,9 +12,9 @@ from operator import attrgetter
 from readback.canon import Json, ReadbackError, json_value, stored_bytes
 from readback.canon.limits import ID_MAX_BYTES, INTEGER_SAFE_MAX, INTEGER_WIRE_MAX, INTEGER_WIRE_MIN, PAYLOAD_MAX_BYTES
 from readback.domain.normal_form import NormalForm
-from readback.domain.observation import guarded, one_line
-from readback.domain.reading import Lookup, Presence, Reading
 from readback.domain.side_effect import Consistency
+from readback.domain.verification.observation import guarded, one_line
+from readback.domain.verification.reading import Lookup, Presence, Reading
 
 ERROR_TEXT_MAX = 300
 FORMS_MAX = 64

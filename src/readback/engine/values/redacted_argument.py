@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import NoReturn
 
 from readback.canon import Json, UnsupportedValueError
-from readback.domain.change import is_withheld
+from readback.domain.verification.change import is_withheld
 
 
 class Withheld:

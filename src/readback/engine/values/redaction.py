@@ -15,9 +15,9 @@ from typing import Final
 
 from readback.canon import ExactNumber, Json, JsonNumber, number_text
 from readback.canon.values import BYTES_KEY
-from readback.domain.change import REDACTED
-from readback.domain.observation_signs import one_line
-from readback.lifecycle.decoding import TEXT_MAX_CHARACTERS, Sought
+from readback.domain.verification.change import REDACTED
+from readback.domain.verification.observation_signs import one_line
+from readback.engine.values.decoding import TEXT_MAX_CHARACTERS, Sought
 
 SECRET_MIN_CHARACTERS: Final = 4
 SECRET_LINE_MAX_CHARACTERS: Final = 65_536

@@ -13,18 +13,18 @@ from typing import Any, Final
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
+from readback.client.files import ContractFiles, FileAction, loaded_files
+from readback.client.proposal import Proposal
 from readback.contracts.files.assembly import Loaded
 from readback.contracts.problems import did_you_mean
 from readback.domain.errors import ArgumentError, SettingsError
 from readback.domain.errors.gateway import NoSuchToolError
-from readback.lifecycle.plan import Plan
-from readback.ports.fittings import ServerTerms
-from readback.sdk.files import ContractFiles, FileAction, loaded_files
-from readback.sdk.proposal import Proposal
-from readback.surfaces.mcp.catalogue import Catalogue, ToolKey
-from readback.surfaces.mcp.servers import GatewayFittings, Servers
-from readback.surfaces.mcp.upstream import Upstream
-from readback.surfaces.mcp.verdict import UNGOVERNED
+from readback.engine.compiled_contract import Plan
+from readback.gateway.policy.catalogue import Catalogue, ToolKey
+from readback.gateway.policy.results import UNGOVERNED
+from readback.gateway.policy.servers import GatewayFittings, Servers
+from readback.gateway.upstream.upstream import Upstream
+from readback.ports.system_factory import ServerTerms
 
 Path = str | PathLike[str]
 ARGUMENTS_GIVEN_MAX: Final = 256

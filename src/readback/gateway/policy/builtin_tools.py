@@ -12,16 +12,16 @@ from typing import Final
 from readback.canon import Json, ReadbackError
 from readback.domain.discrepancy import DISCREPANCIES
 from readback.domain.errors import ArgumentError, NotFoundError
-from readback.domain.observation import ObservationStatus
-from readback.domain.observation_signs import name_in_text, one_line
-from readback.domain.outcome import Outcome
+from readback.domain.outcome.outcome import Outcome
+from readback.domain.outcome.reporting import quoted
 from readback.domain.predicate import Truth
-from readback.domain.reporting import quoted
 from readback.domain.verdict import Why
-from readback.surfaces.mcp import verdict
-from readback.surfaces.mcp.attending import Attending
-from readback.surfaces.mcp.call import Call
-from readback.surfaces.mcp.recorded import content_of
+from readback.domain.verification.observation import ObservationStatus
+from readback.domain.verification.observation_signs import name_in_text, one_line
+from readback.gateway.call import Call
+from readback.gateway.policy import results
+from readback.gateway.policy.ledger_client import Attending
+from readback.gateway.policy.replayed_result import content_of
 
 STATUS: Final = "readback_status"
 WAIT: Final = "readback_wait"
@@ -83,17 +83,17 @@ class OwnTools:
             action_id = _action_id(call.arguments)
             match call.name:
                 case "readback_status":
-                    return verdict.reported(await self._ledger.get(action_id))
+                    return results.reported(await self._ledger.get(action_id))
                 case "readback_wait":
                     outcome = await self._ledger.wait(action_id, self._seconds(call.arguments))
-                    return verdict.governed(outcome, content_of(outcome))
+                    return results.governed(outcome, content_of(outcome))
                 case "readback_explain":
                     outcome = await self._ledger.get(action_id)
-                    return verdict.reported(outcome, "\n".join(explained(outcome)))
+                    return results.reported(outcome, "\n".join(explained(outcome)))
                 case _:
                     raise NotFoundError(f"The gateway has no tool {call.name!r:.200} of its own.")
         except ReadbackError as error:
-            return verdict.unanswerable(error)
+            return results.unanswerable(error)
 
     def _seconds(self, arguments: Mapping[str, Json]) -> float:
         given = arguments.get("seconds", self._hold_s)

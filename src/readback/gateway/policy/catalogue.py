@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from readback.canon import CanonError, Json, json_text, sha256_hex
 from readback.canon.frozen import dataclass
-from readback.contracts.files.tools import fingerprint
+from readback.contracts.files.tools.listing import fingerprint
 from readback.domain.errors.gateway import ToolChangedError
 
 Tool: TypeAlias = Mapping[str, Json]

@@ -14,8 +14,8 @@ from typing import Final
 
 from readback.canon import ReadbackError
 from readback.domain.errors import StoreError
-from readback.sdk.driver_steps import slices
-from readback.surfaces.mcp.attending import Attending
+from readback.drivers.interpreter import slices
+from readback.gateway.policy.ledger_client import Attending
 
 US: Final = 1_000_000
 AT_ONCE_MAX: Final = 16

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from readback.canon import Json, ReadbackError
+from readback.client.proposal import Proposal
+from readback.client.session import check_id
 from readback.domain.errors import ArgumentError, NotFoundError, UnknownOutcomeError
 from readback.domain.errors.gateway import (
     GatewayBusyError,
@@ -21,23 +23,21 @@ from readback.domain.errors.gateway import (
     ToolRefusedError,
     UpstreamLostError,
 )
-from readback.domain.outcome import Outcome
+from readback.domain.outcome.outcome import Outcome
+from readback.gateway.call import OPERATION_KEY, OUTCOME_KEY, Call, Toolserver
+from readback.gateway.policy import results, ungoverned
+from readback.gateway.policy.active_contracts import Governed, propose
+from readback.gateway.policy.builtin_tools import OWN_NAMES, OwnTools
+from readback.gateway.policy.catalogue import Catalogue, ToolKey
+from readback.gateway.policy.ledger_client import Attending
+from readback.gateway.policy.operations import Operations
+from readback.gateway.policy.reload import Reloading
+from readback.gateway.policy.replayed_result import content_of
+from readback.gateway.policy.servers import IN_HAND, Flight, Servers
+from readback.gateway.policy.ungoverned import Policy
+from readback.gateway.policy.unverified_calls import Recording
+from readback.gateway.wire.verbatim import check_exact
 from readback.ports.runtime import WallClock
-from readback.sdk.proposal import Proposal
-from readback.sdk.session import check_id
-from readback.surfaces.mcp import ungoverned, verdict
-from readback.surfaces.mcp.attending import Attending
-from readback.surfaces.mcp.call import OPERATION_KEY, OUTCOME_KEY, Call, Toolserver
-from readback.surfaces.mcp.catalogue import Catalogue, ToolKey
-from readback.surfaces.mcp.governed import Governed, propose
-from readback.surfaces.mcp.operations import Operations
-from readback.surfaces.mcp.own_tools import OWN_NAMES, OwnTools
-from readback.surfaces.mcp.recorded import content_of
-from readback.surfaces.mcp.recording import Recording
-from readback.surfaces.mcp.reload import Reloading
-from readback.surfaces.mcp.servers import IN_HAND, Flight, Servers
-from readback.surfaces.mcp.ungoverned import Policy
-from readback.surfaces.mcp.verbatim import check_exact
 
 HOLD_S: Final = 45.0
 """How long a client is kept waiting before it is told that its call is pending."""
@@ -125,7 +125,7 @@ class Gate:
 
     def of_task(self, result: Mapping[str, Json]) -> dict[str, Json]:
         """What a call came to that was answered with a task, without an outcome that its tool made up."""
-        return verdict.unforged(result)
+        return results.unforged(result)
 
     async def own_call(self, call: Call) -> dict[str, Json]:
         """An answer about an action."""
@@ -146,7 +146,7 @@ class Gate:
             like = self._like(contracts, key)
             if like:
                 said = f"There is no tool {call.tool!r:.200}; {like!r:.200} is governed by a contract."
-                return verdict.refused(ToolDeniedError(said, remedy="Call it by its exact name."))
+                return results.refused(ToolDeniedError(said, remedy="Call it by its exact name."))
             if self._policy is _UNVERIFIED:
                 return await self._recorded(Flight(call, server))
             return await self._unrecorded(call, server)
@@ -165,7 +165,7 @@ class Gate:
                 proposal = propose(action, call.arguments)
                 leave = self._operations.enter(key, proposal, operation)
         except ReadbackError as error:
-            return verdict.refused(error)
+            return results.refused(error)
         if proposal is None or leave is None:  # others are in force by now, and the tool would be held against those
             return await self.call(call, server)
         return await self._governed(Flight(call, server, agreed), proposal, operation, leave)
@@ -222,7 +222,7 @@ class Gate:
         except ReadbackError as error:
             return await self._failed(flight, error)
         raw = flight.raw if flight.raw is not None and not outcome.replayed else content_of(outcome)
-        return verdict.governed(outcome, raw)
+        return results.governed(outcome, raw)
 
     async def _fly(self, flight: Flight, proposal: Proposal, operation: str | None) -> Outcome:
         """To its end, or until the hold is over and nothing is being called: then `tending` goes on with it."""
@@ -278,54 +278,54 @@ class Gate:
     async def _failed(self, flight: Flight, error: ReadbackError) -> dict[str, Json]:
         """What ended in an error was not sent, unless the record says otherwise: then that is told."""
         if isinstance(error, UnknownOutcomeError) or not flight.ticket.action_id:
-            return verdict.refused(error)
+            return results.refused(error)
         try:
             outcome = await self._ledger.get(flight.ticket.action_id)
         except NotFoundError:
-            return verdict.refused(error)
-        return verdict.governed(outcome, None) if outcome.attempted else verdict.refused(error)
+            return results.refused(error)
+        return results.governed(outcome, None) if outcome.attempted else results.refused(error)
 
     async def _pending(self, flight: Flight, proposal: Proposal, task: asyncio.Task[Outcome]) -> dict[str, Json]:
         if self._ending and flight.ticket.action_id:
-            return verdict.unfinished(flight.ticket.action_id, proposal.definition.name)
+            return results.unfinished(flight.ticket.action_id, proposal.definition.name)
         if self._ending:  # nothing has begun
             task.cancel()
             proposal.mark_run()
-            return verdict.refused(GatewayBusyError("The gateway is ending.", remedy=AGAIN))
+            return results.refused(GatewayBusyError("The gateway is ending.", remedy=AGAIN))
         if self._hold_s and not flight.admitted:
             task.cancel()
             proposal.mark_run()  # it never will be
             said = f"The server of {flight.call.tool!r:.200} had no room for this call within {self._hold_s:g} s."
-            return verdict.refused(GatewayBusyError(said))
+            return results.refused(GatewayBusyError(said))
         if not flight.ticket.action_id:
             await asyncio.wait({task}, timeout=0)  # a hold of nothing: it has not even begun
         if not flight.ticket.action_id:
-            return verdict.governed(await asyncio.shield(task), None)
+            return results.governed(await asyncio.shield(task), None)
         try:
             outcome = await self._ledger.get(flight.ticket.action_id)
         except NotFoundError:
-            return verdict.begun(flight.ticket.action_id, proposal.definition.name)
-        return verdict.governed(outcome, None)
+            return results.begun(flight.ticket.action_id, proposal.definition.name)
+        return results.governed(outcome, None)
 
     # --- ungoverned ---
 
     async def _unrecorded(self, call: Call, server: Toolserver) -> dict[str, Json]:
         if self._policy is not Policy.PASS:
             said = f"No contract governs the tool {call.tool!r:.200}, and no such tool is let through here."
-            return verdict.in_meta(verdict.refused(ToolDeniedError(said)))
+            return results.in_meta(results.refused(ToolDeniedError(said)))
         flight = Flight(call, server)
         try:
             if self._operations.had(flight.key) and (operation := _operation(call)):
                 self._operations.check_others(flight.key, "", operation)
         except ReadbackError as error:
-            return verdict.in_meta(verdict.refused(error))
+            return results.in_meta(results.refused(error))
         waited = await flight.enter()
         try:
             if waited:
                 self._check_ungoverned(flight)
-            return verdict.unforged(await server.call(call.params, timeout_s=None, link=call.link))
+            return results.unforged(await server.call(call.params, timeout_s=None, link=call.link))
         except ToolDeniedError as error:
-            return verdict.in_meta(verdict.refused(error))
+            return results.in_meta(results.refused(error))
         finally:
             flight.leave()
 
@@ -339,7 +339,7 @@ class Gate:
         except ToolRefusedError:
             raise
         except ReadbackError as error:
-            return verdict.in_meta(verdict.refused(error))
+            return results.in_meta(results.refused(error))
 
     def _check_ungoverned(self, flight: Flight) -> None:
         """Contracts may have been loaded while a call waited. Raises ToolDeniedError."""

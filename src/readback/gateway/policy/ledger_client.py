@@ -9,17 +9,17 @@ from collections.abc import Coroutine, Iterator
 from typing import Any
 
 from readback.canon import ReadbackError
+from readback.client.async_client import AsyncReadback
+from readback.client.proposal import Proposal
+from readback.client.taken_keys import key_of
 from readback.domain.idempotency import KeyStatus, aged, may_replace
-from readback.domain.outcome import Outcome
-from readback.lifecycle import attend
-from readback.lifecycle.plan import Plan
+from readback.domain.outcome.outcome import Outcome
+from readback.engine import coordinator
+from readback.engine.compiled_contract import Plan
 from readback.ports.runtime import Runtime
-from readback.ports.store import Projection
-from readback.sdk.async_client import AsyncReadback
-from readback.sdk.proposal import Proposal
-from readback.sdk.taken_keys import key_of
+from readback.ports.storage.store import Projection
 
-Ticket = attend.Ticket
+Ticket = coordinator.Ticket
 
 
 class Attending(AsyncReadback):
@@ -38,7 +38,7 @@ class Attending(AsyncReadback):
         except ReadbackError:
             proposal.mark_run()
             raise
-        return self._told(attend.begin(s.engine, request, s.scope, s.plan_of, ticket), ticket, until_us)
+        return self._told(coordinator.begin(s.engine, request, s.scope, s.plan_of, ticket), ticket, until_us)
 
     @property
     def runtime(self) -> Runtime:

@@ -11,11 +11,11 @@ from dataclasses import field
 
 from readback.canon import ReadbackError
 from readback.canon.frozen import dataclass
+from readback.client.proposal import Proposal
 from readback.domain.errors import PayloadConflictError
-from readback.sdk.proposal import Proposal
-from readback.surfaces.mcp.attending import Attending
-from readback.surfaces.mcp.catalogue import ToolKey
-from readback.surfaces.mcp.verdict import UNGOVERNED
+from readback.gateway.policy.catalogue import ToolKey
+from readback.gateway.policy.ledger_client import Attending
+from readback.gateway.policy.results import UNGOVERNED
 
 
 @dataclass(slots=True)

@@ -15,13 +15,13 @@ from typing import Final
 
 from readback.canon import ReadbackError
 from readback.canon.frozen import dataclass
-from readback.contracts.content import content_of
+from readback.contracts.documents.read_file import content_of
 from readback.contracts.files.document import FILE_MAX_BYTES
 from readback.domain.errors.gateway import UpstreamLostError
+from readback.drivers.group_commit import holding
+from readback.gateway.policy.active_contracts import NOTHING, Governed, Path
+from readback.gateway.policy.catalogue import ToolKey
 from readback.ports.runtime import Runtime
-from readback.sdk.group_commit import holding
-from readback.surfaces.mcp.catalogue import ToolKey
-from readback.surfaces.mcp.governed import NOTHING, Governed, Path
 
 LOOK_US: Final = 1_000_000
 """Files are looked at so often at most."""

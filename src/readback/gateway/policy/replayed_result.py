@@ -7,8 +7,8 @@ when it was recorded would pass for the tool's own words.
 from __future__ import annotations
 
 from readback.canon import Json
-from readback.domain.change import is_withheld
-from readback.domain.outcome import Outcome
+from readback.domain.outcome.outcome import Outcome
+from readback.domain.verification.change import is_withheld
 
 
 def content_of(outcome: Outcome) -> dict[str, Json] | None:

@@ -13,18 +13,18 @@ from typing import Final
 import orjson
 
 from readback.canon import Json, ReadbackError, json_text
-from readback.domain.claim import ClaimKind, claim_id
+from readback.domain.action.claim import ClaimKind, claim_id
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.errors import UnknownOutcomeError
 from readback.domain.errors.gateway import GatewayEndedError
-from readback.domain.observation_signs import one_line, text_sign
-from readback.domain.outcome import Outcome
-from readback.domain.reporting import ReportInput, Wording, model_text, quoted, user_text
+from readback.domain.outcome.outcome import Outcome
+from readback.domain.outcome.reporting import ReportInput, Wording, model_text, quoted, user_text
+from readback.domain.outcome.tool_words import quoted_line
 from readback.domain.state import State
-from readback.domain.tool_words import quoted_line
 from readback.domain.verdict import Level, Verdict, Why
-from readback.surfaces.mcp.call import OUTCOME_KEY, RESULT_MAX_BYTES
-from readback.surfaces.mcp.verbatim import appended, has_fault, opened
+from readback.domain.verification.observation_signs import one_line, text_sign
+from readback.gateway.call import OUTCOME_KEY, RESULT_MAX_BYTES
+from readback.gateway.wire.verbatim import appended, has_fault, opened
 
 Result = dict[str, Json]
 _NOT_CHECKED, _HAPPENED = Verdict.NOT_CHECKED, ClaimKind.HAPPENED

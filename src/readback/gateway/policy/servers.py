@@ -20,15 +20,15 @@ from readback.canon.values import short_copied
 from readback.domain.context import Context
 from readback.domain.errors import NotDispatchedError
 from readback.domain.errors.gateway import NoSuchToolError
-from readback.ports.fittings import ExecutorFitting, Fixed, SourceFitting
+from readback.drivers.early_dispatch import Ahead
+from readback.drivers.group_commit import holding
+from readback.gateway.call import OPERATION_KEY, Call, Toolserver
+from readback.gateway.policy.catalogue import Catalogue, ToolKey
+from readback.gateway.policy.ledger_client import Ticket
+from readback.gateway.upstream.handshake import TASKS
 from readback.ports.runtime import Runtime
-from readback.sdk.ahead import Ahead
-from readback.sdk.fittings import BuiltInFittings
-from readback.sdk.group_commit import holding
-from readback.surfaces.mcp.attending import Ticket
-from readback.surfaces.mcp.call import OPERATION_KEY, Call, Toolserver
-from readback.surfaces.mcp.catalogue import Catalogue, ToolKey
-from readback.surfaces.mcp.greeting import TASKS
+from readback.ports.system_factory import ExecutorFitting, Fixed, SourceFitting
+from readback.systems.configured.factory import BuiltInFittings
 
 Answered = TypeVar("Answered")
 

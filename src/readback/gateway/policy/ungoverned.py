@@ -13,15 +13,15 @@ from typing import Any, Final
 
 from readback.canon import CanonError, Json, json_text, json_value, sha256_hex, stored_bytes
 from readback.canon.values import short_copied, short_copy
+from readback.client.authoring.action import ActionDefinition
+from readback.client.proposal import Proposal
 from readback.domain.context import Context
 from readback.domain.errors import NotDispatchedError
-from readback.sdk.action import ActionDefinition
-from readback.sdk.group_commit import MAY_WAIT_S
-from readback.sdk.proposal import Proposal
-from readback.surfaces.mcp.call import Call
-from readback.surfaces.mcp.servers import IN_HAND, Servers, cleared
-from readback.surfaces.mcp.verbatim import is_faithful, slowly
-from readback.surfaces.mcp.verdict import UNGOVERNED
+from readback.drivers.group_commit import MAY_WAIT_S
+from readback.gateway.call import Call
+from readback.gateway.policy.results import UNGOVERNED
+from readback.gateway.policy.servers import IN_HAND, Servers, cleared
+from readback.gateway.wire.verbatim import is_faithful, slowly
 
 KEPT_MAX_BYTES: Final = 65_536
 """Of what a call without a contract asked, and of what it was answered."""

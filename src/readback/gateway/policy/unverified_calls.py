@@ -12,15 +12,15 @@ import asyncio
 from collections.abc import Callable
 
 from readback.canon import Json
+from readback.client.proposal import Proposal
 from readback.domain.errors import StoreError, UnknownOutcomeError
 from readback.domain.errors.gateway import ToolRefusedError
-from readback.domain.outcome import Outcome
-from readback.sdk.ahead import AHEAD, Ahead
-from readback.sdk.proposal import Proposal
-from readback.surfaces.mcp import verdict
-from readback.surfaces.mcp.attending import Attending
-from readback.surfaces.mcp.recorded import content_of
-from readback.surfaces.mcp.servers import IN_HAND, Flight
+from readback.domain.outcome.outcome import Outcome
+from readback.drivers.early_dispatch import AHEAD, Ahead
+from readback.gateway.policy import results
+from readback.gateway.policy.ledger_client import Attending
+from readback.gateway.policy.replayed_result import content_of
+from readback.gateway.policy.servers import IN_HAND, Flight
 
 
 class Recording:
@@ -60,15 +60,15 @@ class Recording:
         finally:
             self._waiting.discard(answered)
         if self._ending and flight.raw is None and not task.done() and flight.ticket.action_id:
-            return verdict.in_meta(verdict.unfinished(flight.ticket.action_id, verdict.UNGOVERNED))
+            return results.in_meta(results.unfinished(flight.ticket.action_id, results.UNGOVERNED))
         if flight.raw is not None and not task.done():
             self._told.add(task)
-            return verdict.unchecked(flight.ticket.action_id, flight.raw)
+            return results.unchecked(flight.ticket.action_id, flight.raw)
         outcome = await task
         if isinstance(flight.raised, ToolRefusedError):
             raise flight.raised
         raw = flight.raw if flight.raw is not None else content_of(outcome)
-        return verdict.unanswered(outcome) if raw is None else verdict.marked(outcome, raw)
+        return results.unanswered(outcome) if raw is None else results.marked(outcome, raw)
 
     def answer_held(self) -> None:
         """The process ends soon: callers that are kept waiting are answered with what is known."""

@@ -22,8 +22,8 @@ from mcp.shared.inbound import (
 )
 
 from readback.canon.frozen import dataclass
-from readback.surfaces.mcp.lines import answer_line, plain_json
-from readback.surfaces.mcp.relay import Relay
+from readback.gateway.session.client_session import Relay
+from readback.gateway.wire.jsonl import answer_line, plain_json
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

@@ -15,8 +15,8 @@ from typing import Final
 from readback.canon import ReadbackError
 from readback.domain.errors import SettingsError
 from readback.domain.errors.gateway import ForeignRequestError
-from readback.surfaces.mcp.http_lane import App, Receive, Scope, Send
-from readback.surfaces.mcp.http_refusal import refuse
+from readback.gateway.serving.http_fast_path import App, Receive, Scope, Send
+from readback.gateway.serving.http_refusal import refuse
 
 LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 NAME_REMEDY: Final = "Write the name by which clients reach it, such as gateway.example, without scheme or port."

@@ -7,7 +7,7 @@ import json
 from mcp_types import INVALID_REQUEST
 
 from readback.canon import ReadbackError
-from readback.surfaces.mcp.http_lane import Send
+from readback.gateway.serving.http_fast_path import Send
 
 
 async def refuse(send: Send, status: int, error: ReadbackError) -> None:

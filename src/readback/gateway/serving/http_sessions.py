@@ -21,10 +21,10 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from readback.canon import ReadbackError
 from readback.canon.frozen import dataclass
 from readback.domain.errors.gateway import TooManySessionsError
-from readback.surfaces.mcp.http_lane import App, Receive, Scope, Send
-from readback.surfaces.mcp.http_refusal import refuse
-from readback.surfaces.mcp.lines import MESSAGE_MAX_BYTES
-from readback.surfaces.mcp.verdict import size_of
+from readback.gateway.policy.results import size_of
+from readback.gateway.serving.http_fast_path import App, Receive, Scope, Send
+from readback.gateway.serving.http_refusal import refuse
+from readback.gateway.wire.jsonl import MESSAGE_MAX_BYTES
 
 SESSIONS_MAX: Final = 256
 """Sessions that are open at the same time."""

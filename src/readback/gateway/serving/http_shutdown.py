@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-from readback.surfaces.mcp.http_lane import App, Receive, Scope, Send
+from readback.gateway.serving.http_fast_path import App, Receive, Scope, Send
 
 LISTENS: Final = (b"mcp-method", b"subscriptions/listen")
 _CUT_OFF: Final = b"The gateway ended before there was an answer. What was called may have been done.\n"

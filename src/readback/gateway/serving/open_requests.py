@@ -9,7 +9,7 @@ from mcp.shared.dispatcher import as_request_id, coerce_request_id
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
-from readback.surfaces.mcp.giving_up import CANCELLED
+from readback.gateway.wire.cancellation import CANCELLED
 
 NEVER_ANSWERED: Final = frozenset({"subscriptions/listen"})
 """Nobody waits for the end of what goes on as long as somebody listens."""

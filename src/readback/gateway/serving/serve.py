@@ -19,21 +19,21 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from readback.canon import ReadbackError
 from readback.domain.errors import SettingsError
-from readback.surfaces.mcp.attachment import Attachment
-from readback.surfaces.mcp.call import ToolGate
-from readback.surfaces.mcp.call_lane import CALL, Admitted, CallLane, envelope_of
-from readback.surfaces.mcp.exchange import Context
-from readback.surfaces.mcp.http_end import HttpEnd
-from readback.surfaces.mcp.http_guard import HttpGuard
-from readback.surfaces.mcp.http_lane import HttpLane
-from readback.surfaces.mcp.http_reader import http_reader
-from readback.surfaces.mcp.http_sessions import FAILED, SESSION_IDLE_S, SESSIONS_MAX, HttpSessions
-from readback.surfaces.mcp.names import Names
-from readback.surfaces.mcp.relay import Relay
-from readback.surfaces.mcp.stdio import PATIENCE_S, own_streams
-from readback.surfaces.mcp.text_marks import over_http, written_out
-from readback.surfaces.mcp.texts_from_clients import HttpTexts
-from readback.surfaces.mcp.upstream import Upstream
+from readback.gateway.call import ToolGate
+from readback.gateway.serving.http_fast_path import HttpLane
+from readback.gateway.serving.http_guard import HttpGuard
+from readback.gateway.serving.http_reader import http_reader
+from readback.gateway.serving.http_sessions import FAILED, SESSION_IDLE_S, SESSIONS_MAX, HttpSessions
+from readback.gateway.serving.http_shutdown import HttpEnd
+from readback.gateway.serving.stdio import PATIENCE_S, own_streams
+from readback.gateway.serving.stdio_fast_path import CALL, Admitted, CallLane, envelope_of
+from readback.gateway.serving.texts_from_clients import HttpTexts
+from readback.gateway.session.client_session import Relay
+from readback.gateway.session.names import Names
+from readback.gateway.upstream.attachment import Attachment
+from readback.gateway.upstream.request_context import Context
+from readback.gateway.upstream.upstream import Upstream
+from readback.gateway.wire.text_marks import over_http, written_out
 
 GRACE_S: Final = 2.0
 """How long calls over HTTP may take when the gateway ends; then they are answered with what is known."""

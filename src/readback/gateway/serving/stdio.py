@@ -21,10 +21,10 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 
 from readback.canon.frozen import dataclass
-from readback.surfaces.mcp.call_lane import CallLane
-from readback.surfaces.mcp.lines import Streams, TooLong, from_client, refusal, refusals, written
-from readback.surfaces.mcp.open_requests import OpenRequests
-from readback.surfaces.mcp.pipes import Incoming, Outgoing
+from readback.gateway.serving.open_requests import OpenRequests
+from readback.gateway.serving.stdio_fast_path import CallLane
+from readback.gateway.wire.jsonl import Streams, TooLong, from_client, refusal, refusals, written
+from readback.gateway.wire.pipes import Incoming, Outgoing
 
 CHUNK_BYTES: Final = 1 << 16
 GRACE_S: Final = 2.0

@@ -17,11 +17,11 @@ from mcp.shared.dispatcher import coerce_request_id
 from mcp_types import CONNECTION_CLOSED
 
 from readback.canon.frozen import dataclass
-from readback.surfaces.mcp.giving_up import CANCELLED
-from readback.surfaces.mcp.greeting import ENVELOPE
-from readback.surfaces.mcp.lines import answer_line, plain_json
-from readback.surfaces.mcp.pipes import Outgoing
-from readback.surfaces.mcp.relay import Relay
+from readback.gateway.session.client_session import Relay
+from readback.gateway.upstream.handshake import ENVELOPE
+from readback.gateway.wire.cancellation import CANCELLED
+from readback.gateway.wire.jsonl import answer_line, plain_json
+from readback.gateway.wire.pipes import Outgoing
 
 CALL: Final = "tools/call"
 

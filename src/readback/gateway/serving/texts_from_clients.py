@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import MutableMapping
 from typing import Any
 
-from readback.surfaces.mcp.http_lane import App, Receive, Scope, Send
-from readback.surfaces.mcp.lines import MESSAGE_MAX_BYTES
-from readback.surfaces.mcp.text_marks import marked, sent
+from readback.gateway.serving.http_fast_path import App, Receive, Scope, Send
+from readback.gateway.wire.jsonl import MESSAGE_MAX_BYTES
+from readback.gateway.wire.text_marks import marked, sent
 
 
 class HttpTexts:

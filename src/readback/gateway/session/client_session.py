@@ -18,19 +18,20 @@ from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, LOG_LEVEL_META_KEY, METHOD
 
 from readback.canon.fault import ReadbackError
 from readback.domain.errors.gateway import GovernedTaskError
-from readback.surfaces.mcp import eras, lists
-from readback.surfaces.mcp.attachment import Attachment
-from readback.surfaces.mcp.call import Call, ToolGate
-from readback.surfaces.mcp.client_roots import permitted_in
-from readback.surfaces.mcp.connection import PROGRESS, UNTOLD, OnProgress
-from readback.surfaces.mcp.exchange import Context, Exchange, ask, tell
-from readback.surfaces.mcp.giving_up import CANCELLED
-from readback.surfaces.mcp.greeting import Greeting, Hello
-from readback.surfaces.mcp.lines import is_json
-from readback.surfaces.mcp.listening import ACKNOWLEDGED, Listening
-from readback.surfaces.mcp.names import Names
-from readback.surfaces.mcp.text_marks import unmarked
-from readback.surfaces.mcp.waiting import Waiting
+from readback.gateway.call import Call, ToolGate
+from readback.gateway.session import lists
+from readback.gateway.session.listening import ACKNOWLEDGED, Listening
+from readback.gateway.session.names import Names
+from readback.gateway.session.suspended_requests import Waiting
+from readback.gateway.upstream import protocol_versions
+from readback.gateway.upstream.attachment import Attachment
+from readback.gateway.upstream.connection import PROGRESS, UNTOLD, OnProgress
+from readback.gateway.upstream.handshake import Greeting, Hello
+from readback.gateway.upstream.request_context import Context, Exchange, ask, tell
+from readback.gateway.wire.cancellation import CANCELLED
+from readback.gateway.wire.client_roots import permitted_in
+from readback.gateway.wire.jsonl import is_json
+from readback.gateway.wire.text_marks import unmarked
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +90,7 @@ class Relay:
             "tasks/update": self._task,
         }
         if modern:
-            self._routes.update(dict.fromkeys(eras.HANDSHAKE_ONLY, self._removed))
+            self._routes.update(dict.fromkeys(protocol_versions.HANDSHAKE_ONLY, self._removed))
 
     # --- from the client --------------------------------------------------------------------------------
 
@@ -101,7 +102,7 @@ class Relay:
         """
         if self._context is None or not self._modern:
             self._context = context
-        if not self._modern or context.method not in eras.INPUT_METHODS:
+        if not self._modern or context.method not in protocol_versions.INPUT_METHODS:
             return await self._shaped(Exchange(context, modern=self._modern))
         state = context.params.get("requestState") if context.params else None
         waiting = None if state is None else self._waiting.claimed(state)
@@ -169,7 +170,7 @@ class Relay:
         """The answer for now: what a server asks. From here on it waits until its client comes again."""
         self._exchanges.pop(id(exchange), None)
         asked = self._waiting.suspended(exchange)
-        return eras.stateless(exchange.context.method, asked, self._info())
+        return protocol_versions.stateless(exchange.context.method, asked, self._info())
 
     async def _shaped(self, exchange: Exchange) -> dict[str, Any]:
         context = exchange.context
@@ -187,8 +188,8 @@ class Relay:
         finally:
             self._exchanges.pop(id(exchange), None)
         if self._modern:
-            return eras.stateless(context.method, result, self._info())
-        return eras.handshake(result) if any(each.modern for each in self._attachments) else result
+            return protocol_versions.stateless(context.method, result, self._info())
+        return protocol_versions.handshake(result) if any(each.modern for each in self._attachments) else result
 
     def _introduce(self, exchange: Exchange) -> None:
         """The first request says who the client is."""
@@ -215,7 +216,7 @@ class Relay:
         attachments, (of, info) = self._attachments, self._told
         greeting = attachments[0].greeting if len(attachments) == 1 else None
         if greeting is None:
-            return eras.info(self._greetings)
+            return protocol_versions.info(self._greetings)
         if greeting is not of:
             info = greeting.info
             self._told = greeting, info
@@ -236,10 +237,12 @@ class Relay:
         for attachment in self._attachments:
             if attachment.modern:
                 self._listening.follow(attachment)
-        return eras.initialized(greetings, str(params.get("protocolVersion")), bool(self._gate.own_tools()))
+        return protocol_versions.initialized(
+            greetings, str(params.get("protocolVersion")), bool(self._gate.own_tools())
+        )
 
     async def _discover(self, exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
-        return eras.discovered(await self._reached(), bool(self._gate.own_tools()))
+        return protocol_versions.discovered(await self._reached(), bool(self._gate.own_tools()))
 
     async def _removed(self, exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
         """What the stateless era has no more, whatever the servers behind speak."""
@@ -414,8 +417,8 @@ class Relay:
     def _asked_within(self) -> Exchange | None:
         """The request in whose course a server most likely asks: the last that may take long."""
         if not self._private:
-            return self._only(eras.INPUT_METHODS)
-        found = [each for each in self._exchanges.values() if each.context.method in eras.INPUT_METHODS]
+            return self._only(protocol_versions.INPUT_METHODS)
+        found = [each for each in self._exchanges.values() if each.context.method in protocol_versions.INPUT_METHODS]
         found = found or self._waiting.exchanges
         return found[-1] if found else None
 
@@ -439,7 +442,7 @@ class Relay:
         elif self._modern and method == "notifications/message":
             level = (params or {}).get("level")
             hearing = self._exchanges.values() if self._private else [each for each in (self._only(),) if each]
-            takers = [each for each in hearing if eras.opted_in(each.meta, level)]
+            takers = [each for each in hearing if protocol_versions.opted_in(each.meta, level)]
             if takers:
                 await takers[-1].tell(method, params)
             return

@@ -18,8 +18,8 @@ from mcp.shared.subscriptions import LISTEN_STREAM_METHODS, SUBSCRIPTION_ID_META
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS
 
 from readback.canon.fault import ReadbackError
-from readback.surfaces.mcp.attachment import Attachment
-from readback.surfaces.mcp.exchange import Exchange
+from readback.gateway.upstream.attachment import Attachment
+from readback.gateway.upstream.request_context import Exchange
 
 log = logging.getLogger(__name__)
 

@@ -11,9 +11,9 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, METHOD_NOT_FOUND
 
 from readback.canon.fault import ReadbackError
-from readback.surfaces.mcp.attachment import Attachment
-from readback.surfaces.mcp.exchange import Exchange
-from readback.surfaces.mcp.names import Names
+from readback.gateway.session.names import Names
+from readback.gateway.upstream.attachment import Attachment
+from readback.gateway.upstream.request_context import Exchange
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 
-from readback.surfaces.mcp.exchange import Exchange
+from readback.gateway.upstream.request_context import Exchange
 
 WAITS_S: Final = 600.0
 WAITING_MAX: Final = 1000

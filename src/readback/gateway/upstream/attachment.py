@@ -24,14 +24,14 @@ from mcp_types import (
 from readback.canon import Json
 from readback.domain.errors import NotDispatchedError
 from readback.domain.errors.gateway import ToolRefusedError, UpstreamDeniedError, UpstreamLostError
-from readback.sdk.credentials import Credentials
-from readback.surfaces.mcp.call import ClientLink
-from readback.surfaces.mcp.connection import Connection, OnProgress, Peer, UnsentError
-from readback.surfaces.mcp.exchange import Exchange
-from readback.surfaces.mcp.giving_up import SENT_FOR
-from readback.surfaces.mcp.greeting import Greeting, Hello
-from readback.surfaces.mcp.posts import DENIED
-from readback.surfaces.mcp.target import Server
+from readback.gateway.call import ClientLink
+from readback.gateway.upstream.connection import Connection, OnProgress, Peer, UnsentError
+from readback.gateway.upstream.handshake import Greeting, Hello
+from readback.gateway.upstream.request_context import Exchange
+from readback.gateway.upstream.target import Server
+from readback.gateway.wire.cancellation import SENT_FOR
+from readback.gateway.wire.http_client import DENIED
+from readback.systems.configured.credentials import Credentials
 
 log = logging.getLogger(__name__)
 

@@ -34,12 +34,12 @@ from mcp_types import CONNECTION_CLOSED
 
 from readback.canon.fault import ReadbackError
 from readback.domain.errors import NotDispatchedError
-from readback.surfaces.mcp.giving_up import CANCELLED, Worded
-from readback.surfaces.mcp.greeting import Greeting, Hello, enveloped, greet
-from readback.surfaces.mcp.line_dispatch import AS_TEXT, LineDispatcher
-from readback.surfaces.mcp.lines import NO_JSON, is_json
-from readback.surfaces.mcp.posts import NotOursError, Posts
-from readback.surfaces.mcp.text_marks import HttpStreams, unmarked, written_out
+from readback.gateway.upstream.handshake import Greeting, Hello, enveloped, greet
+from readback.gateway.wire.cancellation import CANCELLED, Worded
+from readback.gateway.wire.http_client import NotOursError, Posts
+from readback.gateway.wire.jsonl import NO_JSON, is_json
+from readback.gateway.wire.line_dispatch import AS_TEXT, LineDispatcher
+from readback.gateway.wire.text_marks import HttpStreams, unmarked, written_out
 
 log = logging.getLogger(__name__)
 

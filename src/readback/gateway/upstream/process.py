@@ -18,9 +18,9 @@ from typing import Final
 
 import anyio
 
-from readback.surfaces.mcp.guard import Guard
-from readback.surfaces.mcp.line_dispatch import LineDispatcher
-from readback.surfaces.mcp.pipes import Incoming, Outgoing
+from readback.gateway.upstream.process_watchdog import Guard
+from readback.gateway.wire.line_dispatch import LineDispatcher
+from readback.gateway.wire.pipes import Incoming, Outgoing
 
 EXIT_S: Final = 2.0
 """How long a server may take to end by itself after its stdin closed, and again after SIGTERM."""

@@ -12,7 +12,7 @@ from typing import Any, Final
 from mcp_types import LOG_LEVEL_META_KEY, SERVER_INFO_META_KEY
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION, MODERN_PROTOCOL_VERSIONS
 
-from readback.surfaces.mcp.greeting import Greeting
+from readback.gateway.upstream.handshake import Greeting
 
 LEVELS: Final = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 CACHEABLE: Final = frozenset(

@@ -23,9 +23,9 @@ from mcp_types import (
 )
 from pydantic import Field, RootModel
 
-from readback.surfaces.mcp import client_roots
-from readback.surfaces.mcp.connection import PROGRESS
-from readback.surfaces.mcp.text_marks import over_http, unmarked, written_out
+from readback.gateway.upstream.connection import PROGRESS
+from readback.gateway.wire import client_roots
+from readback.gateway.wire.text_marks import over_http, unmarked, written_out
 
 CAPABILITY: Final = {
     "sampling/createMessage": "sampling",

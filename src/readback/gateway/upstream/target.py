@@ -15,12 +15,12 @@ from mcp.shared.inbound import find_invalid_x_mcp_header, x_mcp_header_map
 
 from readback.canon.frozen import dataclass
 from readback.domain.errors.gateway import TooManyServersError
-from readback.sdk.credentials import Credentials
-from readback.surfaces.mcp.lines import MESSAGE_MAX_BYTES
-from readback.surfaces.mcp.posts import DENIED, Posts
-from readback.surfaces.mcp.process import process_lines
-from readback.surfaces.mcp.text_marks import HttpStreams
-from readback.surfaces.mcp.texts_from_servers import from_server, to_server
+from readback.gateway.upstream.process import process_lines
+from readback.gateway.wire.http_client import DENIED, Posts
+from readback.gateway.wire.jsonl import MESSAGE_MAX_BYTES
+from readback.gateway.wire.text_marks import HttpStreams
+from readback.gateway.wire.texts_from_servers import from_server, to_server
+from readback.systems.configured.credentials import Credentials
 
 CALL_TIMEOUT_S: Final = 600.0
 """How long a request waits for its answer where nobody says a shorter time."""

@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from readback.canon import Json
-from readback.sdk import handed
-from readback.sdk.credentials import Credentials
-from readback.surfaces.mcp.attachment import Attachment
-from readback.surfaces.mcp.call import ClientLink
-from readback.surfaces.mcp.posts import CALLS_MAX
-from readback.surfaces.mcp.target import CALL_TIMEOUT_S, Command, Endpoint, Server
+from readback.client import validation
+from readback.gateway.call import ClientLink
+from readback.gateway.upstream.attachment import Attachment
+from readback.gateway.upstream.target import CALL_TIMEOUT_S, Command, Endpoint, Server
+from readback.gateway.wire.http_client import CALLS_MAX
+from readback.systems.configured.credentials import Credentials
 
 __all__ = ["CALL_TIMEOUT_S", "Command", "Endpoint", "Upstream"]
 
@@ -58,7 +58,9 @@ class Upstream:
         cls, argv: Sequence[str], *, key: str = "", env: Mapping[str, str] | None = None, cwd: str | None = None
     ) -> Upstream:
         """A server started as a process. Raises SettingsError where the command is no list of words."""
-        words = handed.several("argv", argv, str, "Pass the program and its arguments as a list: no shell reads them.")
+        words = validation.several(
+            "argv", argv, str, "Pass the program and its arguments as a list: no shell reads them."
+        )
         return cls(Command(words, env, cwd), key=key)
 
     @classmethod

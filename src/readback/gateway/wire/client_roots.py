@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
-from readback.contracts.own_files import held_below
+from readback.contracts.documents.own_files import held_below
 
 log = logging.getLogger(__name__)
 

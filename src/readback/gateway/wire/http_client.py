@@ -24,9 +24,9 @@ from mcp_types.jsonrpc import JSONRPCError, JSONRPCNotification, JSONRPCResponse
 
 from readback.domain.errors import NotDispatchedError
 from readback.domain.errors.gateway import UpstreamDeniedError
-from readback.surfaces.mcp.events import Events
-from readback.surfaces.mcp.line_dispatch import AS_TEXT
-from readback.surfaces.mcp.lines import MESSAGE_MAX_BYTES, NO_JSON, NotJsonError, is_json, json_line, plain_json
+from readback.gateway.wire.events import Events
+from readback.gateway.wire.jsonl import MESSAGE_MAX_BYTES, NO_JSON, NotJsonError, is_json, json_line, plain_json
+from readback.gateway.wire.line_dispatch import AS_TEXT
 
 CALLS_MAX: Final = 100
 """Calls of clients at a time, as with the SDK. More of them wait before they are begun: the time that a tool may take

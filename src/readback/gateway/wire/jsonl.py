@@ -23,7 +23,7 @@ from mcp_types import (
 from mcp_types.jsonrpc import JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
 from readback.canon.frozen import dataclass
-from readback.surfaces.mcp.verbatim import VERBATIM, fragment, message_of, slowly
+from readback.gateway.wire.verbatim import VERBATIM, fragment, message_of, slowly
 
 MESSAGE_MAX_BYTES: Final = 64 * 1024 * 1024
 """A longer message is not read: whoever waits for it is told so, and the connection goes on."""

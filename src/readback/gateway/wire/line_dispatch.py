@@ -26,9 +26,9 @@ from mcp_types.jsonrpc import (
 )
 
 from readback.domain.errors import NotDispatchedError
-from readback.surfaces.mcp.giving_up import CANCELLED, given_up, heard
-from readback.surfaces.mcp.lines import NotJsonError, TooLong, from_server, json_line, plain_json, unread, written
-from readback.surfaces.mcp.pipes import Outgoing, give_way
+from readback.gateway.wire.cancellation import CANCELLED, given_up, heard
+from readback.gateway.wire.jsonl import NotJsonError, TooLong, from_server, json_line, plain_json, unread, written
+from readback.gateway.wire.pipes import Outgoing, give_way
 
 log = logging.getLogger(__name__)
 

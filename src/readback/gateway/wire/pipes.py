@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from readback.surfaces.mcp.lines import HEAD_BYTES, MESSAGE_MAX_BYTES, TooLong
+from readback.gateway.wire.jsonl import HEAD_BYTES, MESSAGE_MAX_BYTES, TooLong
 
 _NOBODY: Final = "Nobody reads any more."
 _SCHED_YIELD: Final[Callable[[], None] | None] = getattr(os, "sched_yield", None)

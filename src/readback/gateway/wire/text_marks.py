@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from readback.canon import holds_exact, json_text
-from readback.surfaces.mcp.verbatim import VERBATIM, VerbatimObject, carried, fragment, message_of
+from readback.gateway.wire.verbatim import VERBATIM, VerbatimObject, carried, fragment, message_of
 
 MARK: Final = f"readback-text-{secrets.token_hex(16)}"
 """The name. Nobody outside can say it, so that nothing that is sent is taken for it."""

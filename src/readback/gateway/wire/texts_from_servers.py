@@ -7,8 +7,8 @@ from typing import Any
 
 import httpx2
 
-from readback.surfaces.mcp.lines import MESSAGE_MAX_BYTES
-from readback.surfaces.mcp.text_marks import MARK, marked, sent
+from readback.gateway.wire.jsonl import MESSAGE_MAX_BYTES
+from readback.gateway.wire.text_marks import MARK, marked, sent
 
 
 async def to_server(request: httpx2.Request) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 from readback.canon.frozen import dataclass
-from readback.ports.store import Evidence, Opened, StoredEvent, StoredProjection
+from readback.ports.storage.store import Evidence, Opened, StoredEvent, StoredProjection
 
 
 @dataclass(frozen=True, slots=True)

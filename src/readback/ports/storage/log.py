@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from readback.canon.frozen import dataclass
-from readback.ledger.frontier import HashTile
+from readback.log.frontier import HashTile
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from readback.canon.frozen import dataclass
-from readback.ports.known import Known
-from readback.ports.log import SealedLog
-from readback.ports.outbox import Outbox
+from readback.ports.storage.contract_filter import Known
+from readback.ports.storage.log import SealedLog
+from readback.ports.storage.outbox import Outbox
 
 
 @dataclass(frozen=True, slots=True)

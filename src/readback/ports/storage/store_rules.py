@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from readback.canon.digest import sha256_hex
 from readback.domain.errors import InvariantError, StoreError
 from readback.domain.state import TERMINAL, State
-from readback.ports.store import Append, KeyRecord, Projection
+from readback.ports.storage.store import Append, KeyRecord, Projection
 
 LEAF_BYTES = 32
 MINUTE_US = 60_000_000

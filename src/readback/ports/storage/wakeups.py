@@ -12,8 +12,8 @@ from typing import Final, Protocol
 
 from readback.canon.digest import sha256_hex
 from readback.canon.frozen import dataclass
-from readback.ports.known import Known
-from readback.ports.store import LedgerStore
+from readback.ports.storage.contract_filter import Known
+from readback.ports.storage.store import LedgerStore
 
 US: Final = 1_000_000
 QUEUE: Final = "rb-"

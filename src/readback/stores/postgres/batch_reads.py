@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, cast
 
-from readback.adapters.store_postgres import packing, rows
-from readback.adapters.store_postgres.reading import Queries, trusted
-from readback.ports.store import Evidence, Opened, StoredEvent, StoredProjection
-from readback.ports.store_rules import PACE
+from readback.ports.storage.store import Evidence, Opened, StoredEvent, StoredProjection
+from readback.ports.storage.store_rules import PACE
+from readback.stores.postgres.connection import row_encoding, rows
+from readback.stores.postgres.queries import Queries, trusted
 
 _OF: Final = "= ANY (string_to_array(%s, E'\\x1f'))"
 _PROJECTIONS_OF: Final = rows.statement("SELECT", rows.STORED_COLUMNS, "FROM action WHERE action_id", _OF)
@@ -38,9 +38,15 @@ class Looking(Queries):
     def openings(self, asked: Sequence[tuple[str, str, Sequence[str]]]) -> list[Opened]:
         """Two questions for all of them, and more only for tenants that have something counted or frozen."""
         tenants = sorted({tenant for tenant, _, _ in asked})
-        keys = [packing.texts([tenant for tenant, _, _ in asked]), packing.texts([key for _, key, _ in asked])]
+        keys = [
+            row_encoding.texts([tenant for tenant, _, _ in asked]),
+            row_encoding.texts([key for _, key, _ in asked]),
+        ]
         found, states = self._readers.together(
-            [(rows.SELECT_KEYS, (*keys, len(asked))), (rows.TENANTS_MET, (PACE, packing.texts(tenants), len(tenants)))]
+            [
+                (rows.SELECT_KEYS, (*keys, len(asked))),
+                (rows.TENANTS_MET, (PACE, row_encoding.texts(tenants), len(tenants))),
+            ]
         )
         records = {(one.tenant, one.key_hash): one for one in map(rows.key_record, found)}
         met = {tenant: (frozen, counted) for tenant, frozen, counted in map(rows.plain, states)}
@@ -58,11 +64,11 @@ class Looking(Queries):
         ]
 
     def projections_of(self, action_ids: Sequence[str]) -> dict[str, StoredProjection]:
-        found = map(rows.stored_projection, self._rows(_PROJECTIONS_OF, (packing.texts(action_ids),)))
+        found = map(rows.stored_projection, self._rows(_PROJECTIONS_OF, (row_encoding.texts(action_ids),)))
         return {stored.projection.action_id: stored for stored in found}
 
     def actions_of(self, action_ids: Sequence[str]) -> dict[str, tuple[StoredProjection, list[StoredEvent]]]:
-        ids = packing.texts(action_ids)
+        ids = row_encoding.texts(action_ids)
         projections, events = self._readers.together([(_PROJECTIONS_OF, (ids,)), (_EVENTS_OF, (ids,))])
         held = [rows.stored_projection(row) for row in projections]
         found = {stored.projection.action_id: (stored, cast("list[StoredEvent]", [])) for stored in held}
@@ -72,11 +78,11 @@ class Looking(Queries):
         return found
 
     def evidence_of(self, asked: Sequence[tuple[str, str, str]]) -> list[Evidence | None]:
-        named = [(place, *of, raw) for place, (*of, digest) in enumerate(asked) if (raw := packing.raw(digest))]
+        named = [(place, *of, raw) for place, (*of, digest) in enumerate(asked) if (raw := row_encoding.raw(digest))]
         if not named:
             return [None] * len(asked)
         _, tenants, actions, raws = zip(*named, strict=True)
-        values = (packing.texts(tenants), packing.texts(actions), packing.bodies(raws))
+        values = (row_encoding.texts(tenants), row_encoding.texts(actions), row_encoding.bodies(raws))
         found: list[Evidence | None] = [None] * len(asked)
         for turn, media, body, place in map(rows.plain, self._rows(_EVIDENCE_OF, values)):
             at = named[turn - 1][0]
@@ -85,7 +91,9 @@ class Looking(Queries):
 
     def counts_of(self, tenants: Sequence[str]) -> dict[str, list[tuple[str, str, int]]]:
         found: dict[str, list[tuple[str, str, int]]] = {tenant: [] for tenant in tenants}
-        for tenant, subject, name, value in map(rows.plain, self._rows(_COUNTS_OF, (packing.texts(tenants), PACE))):
+        for tenant, subject, name, value in map(
+            rows.plain, self._rows(_COUNTS_OF, (row_encoding.texts(tenants), PACE))
+        ):
             if tenant in found:
                 found[tenant].append((subject, name, value))
         return found

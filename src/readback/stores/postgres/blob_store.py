@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 from readback.canon.frozen import dataclass
 from readback.domain.errors import SettingsError, StoreError
-from readback.ports.store import Append
+from readback.ports.storage.store import Append
 
 Name = tuple[bytes, str]
 """Digest and tenant."""

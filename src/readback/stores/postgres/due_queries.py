@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from readback.adapters.store_postgres import packing
-from readback.adapters.store_postgres.rows import statement
 from readback.canon.frozen import dataclass
-from readback.ports.known import Known
-from readback.ports.store_rules import SUCCEEDED
+from readback.ports.storage.contract_filter import Known
+from readback.ports.storage.store_rules import SUCCEEDED
+from readback.stores.postgres.connection import row_encoding
+from readback.stores.postgres.connection.rows import statement
 
 LOOKED_BEYOND: Final = 256
 """So many more than are asked for are looked at by time, before the tenants are asked one by one."""
@@ -112,7 +112,7 @@ def values(known: Known | None) -> dict[str, Any]:
     left_us = known.left_us if known is not None else 0
     return {
         "all": known is None,
-        "hashes": packing.texts(hashes),
-        "names": packing.texts(names),
+        "hashes": row_encoding.texts(hashes),
+        "names": row_encoding.texts(names),
         "left": left_us,
     }

@@ -10,10 +10,10 @@ from dataclasses import fields
 from operator import attrgetter
 from typing import Any, Final
 
-from readback.adapters.store_postgres import rows
-from readback.adapters.store_postgres.beside import Beside
-from readback.adapters.store_postgres.opening import Connection
-from readback.ports.outbox import Cursor, DeadLetter
+from readback.ports.storage.outbox import Cursor, DeadLetter
+from readback.stores.postgres.connection import rows
+from readback.stores.postgres.connection.connect import Connection
+from readback.stores.postgres.connection.second_connection import Beside
 
 CURSOR_COLUMNS: Final = ", ".join(field.name for field in fields(Cursor))
 LETTER_COLUMNS: Final = ", ".join(field.name for field in fields(DeadLetter))

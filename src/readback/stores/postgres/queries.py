@@ -11,16 +11,10 @@ from typing import Any, Final, TypeVar, cast
 
 import psycopg
 
-from readback.adapters.store_postgres import packing, ready, rows, schema
-from readback.adapters.store_postgres.faults import was_crowded, was_cut
-from readback.adapters.store_postgres.objects import Objects
-from readback.adapters.store_postgres.opening import Connection, waited_for
-from readback.adapters.store_postgres.pipelining import together
-from readback.adapters.store_postgres.watched import Watched
 from readback.canon.digest import sha256_hex
 from readback.domain.errors import StoreCorruptError, StoreError
-from readback.ports.known import Known
-from readback.ports.store import (
+from readback.ports.storage.contract_filter import Known
+from readback.ports.storage.store import (
     ActionFilter,
     Evidence,
     Freeze,
@@ -30,7 +24,14 @@ from readback.ports.store import (
     StoredEvent,
     StoredProjection,
 )
-from readback.ports.store_rules import OPEN_STATES, PACE, fairly
+from readback.ports.storage.store_rules import OPEN_STATES, PACE, fairly
+from readback.stores.postgres import due_queries
+from readback.stores.postgres.blob_store import Objects
+from readback.stores.postgres.connection import row_encoding, rows, schema
+from readback.stores.postgres.connection.connect import Connection, waited_for
+from readback.stores.postgres.connection.faults import was_crowded, was_cut
+from readback.stores.postgres.connection.pipeline import together
+from readback.stores.postgres.connection.schema_guard import Watched
 
 T = TypeVar("T")
 Row = rows.Row
@@ -204,7 +205,7 @@ class Queries:
         return cast("str | None", rows.plain(self._rows(sql, (stamp, tenant))[0])[0])
 
     def evidence(self, tenant: str, action_id: str, digest: str) -> Evidence | None:
-        raw = packing.raw(digest)
+        raw = row_encoding.raw(digest)
         asked = {"id": action_id, "raw": raw, "tenant": tenant}
         found = [] if raw is None else self._rows(rows.SELECT_EVIDENCE, asked)
         if not found:
@@ -212,11 +213,11 @@ class Queries:
         return trusted(self._objects, digest, *rows.plain(found[0]))
 
     def erased(self, tenant: str, action_id: str, digest: str) -> bool:
-        raw = packing.raw(digest)
+        raw = row_encoding.raw(digest)
         return raw is not None and bool(self._rows(rows.IS_ERASED, (action_id, raw, tenant)))
 
     def keeper(self, tenant: str, digest: str) -> str | None:
-        raw = packing.raw(digest)
+        raw = row_encoding.raw(digest)
         found = [] if raw is None else self._rows(rows.KEEPER, (raw, tenant))
         return str(rows.plain(found[0])[0]) if found else None
 
@@ -254,7 +255,7 @@ class Queries:
         return [rows.freeze(row) for row in self._rows(rows.SELECT_FREEZES, (tenant,))]
 
     def frozen(self, tenant: str, subjects: Sequence[str]) -> Freeze | None:
-        found = self._rows(rows.SELECT_FROZEN, (tenant, packing.texts(subjects))) if subjects else []
+        found = self._rows(rows.SELECT_FROZEN, (tenant, row_encoding.texts(subjects))) if subjects else []
         return rows.freeze(found[0]) if found else None
 
     def opening(self, tenant: str, key_hash: str, subjects: Sequence[str]) -> Opened:
@@ -307,18 +308,18 @@ class Queries:
     # --- what is due ---------------------------------------------------------------------------------
 
     def due(self, now_us: int, limit: int, tenant: str = "", known: Known | None = None) -> list[str]:
-        asked = {"own": self._own_clock, "now": now_us, "tenant": tenant, **ready.values(known)}
+        asked = {"own": self._own_clock, "now": now_us, "tenant": tenant, **due_queries.values(known)}
         wanted = max(limit, 0)
-        found = self._due(asked, wanted, ready.OPEN)
-        return found + self._due(asked, wanted - len(found), ready.WATCHED)
+        found = self._due(asked, wanted, due_queries.OPEN)
+        return found + self._due(asked, wanted - len(found), due_queries.WATCHED)
 
-    def _due(self, asked: dict[str, Any], limit: int, which: ready.Ready) -> list[str]:
+    def _due(self, asked: dict[str, Any], limit: int, which: due_queries.Ready) -> list[str]:
         if not limit:
             return []
         tenant, asked = asked["tenant"], asked | {"limit": limit}
         if tenant:
             return [str(rows.plain(row)[2]) for row in self._rows(which.of_tenant, asked)]
-        looked_at = limit + ready.LOOKED_BEYOND
+        looked_at = limit + due_queries.LOOKED_BEYOND
         found = self._rows(which.soonest, asked | {"limit": looked_at})
         if len(found) == looked_at:
             found = self._firsts(asked, limit, which)
@@ -327,7 +328,7 @@ class Queries:
             by_tenant.setdefault(name, []).append((ready_us, action_id))
         return fairly(by_tenant.values(), limit)
 
-    def _firsts(self, asked: dict[str, Any], limit: int, which: ready.Ready) -> list[rows.Row]:
+    def _firsts(self, asked: dict[str, Any], limit: int, which: due_queries.Ready) -> list[rows.Row]:
         """The first of each tenant that has something due; where these are too few, the first `limit` of each."""
         heads: dict[str, rows.Row] = {}
         for head in map(rows.plain, self._many_rows(which.heads, asked)):
@@ -338,7 +339,7 @@ class Queries:
         return [row for one in asked_of for row in self._rows(which.of_tenant, one)]
 
     def next_due_us(self, tenant: str = "") -> int | None:
-        questions = [which.next_of_tenant if tenant else which.next for which in ready.EACH]
+        questions = [which.next_of_tenant if tenant else which.next for which in due_queries.EACH]
         found = [self._rows(one, {"tenant": tenant} if tenant else ())[0][0] for one in questions]
         return min((cast("int", at_us) for at_us in found if at_us is not None), default=None)
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, Final, cast
 
-from readback.adapters.store_postgres import packing, rows
-from readback.adapters.store_postgres.beside import Beside
-from readback.ledger.frontier import HashTile
-from readback.ports.log import AnchorMark, SealedHead
-from readback.ports.store import Kept, KeyRecord, StoredEvent, StoredProjection
+from readback.log.frontier import HashTile
+from readback.ports.storage.log import AnchorMark, SealedHead
+from readback.ports.storage.store import Kept, KeyRecord, StoredEvent, StoredProjection
+from readback.stores.postgres.connection import row_encoding, rows
+from readback.stores.postgres.connection.second_connection import Beside
 
 TILES_A_PIECE: Final = 64
 HEADS_A_PIECE: Final = 512
@@ -90,17 +90,17 @@ class SealedQueries:
 
     def bodies(self, tenant: str, asked: Collection[Kept]) -> dict[Kept, tuple[str, bytes]]:
         raw = [one for action_id, digest in asked if not action_id and (one := _raw(digest)) is not None]
-        texts = self._many_rows(_TEXTS, (tenant, packing.bodies(raw), BODY_AT_ONCE_MAX)) if raw else []
+        texts = self._many_rows(_TEXTS, (tenant, row_encoding.bodies(raw), BODY_AT_ONCE_MAX)) if raw else []
         found = {("", digest.hex()): (media, body) for digest, media, body in map(rows.plain, texts)}
         actions = sorted({action_id for action_id, _ in asked if action_id})
-        kept = self._many_rows(_PAYLOADS, (tenant, packing.texts(actions), BODY_AT_ONCE_MAX)) if actions else []
+        kept = self._many_rows(_PAYLOADS, (tenant, row_encoding.texts(actions), BODY_AT_ONCE_MAX)) if actions else []
         for action_id, digest, media, body in map(rows.plain, kept):
             if (action_id, digest.hex()) in asked:
                 found[action_id, digest.hex()] = (media, body)
         return found
 
     def keys(self, tenant: str, key_hashes: Sequence[str]) -> dict[str, KeyRecord]:
-        found = self._many_rows(_KEYS, (tenant, packing.texts(key_hashes))) if key_hashes else []
+        found = self._many_rows(_KEYS, (tenant, row_encoding.texts(key_hashes))) if key_hashes else []
         return {record.key_hash: record for record in map(rows.key_record, found)}
 
     def tile(self, level: int, place: int) -> bytes | None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, cast
 
-from readback.adapters.store_postgres import packing, rows
-from readback.adapters.store_postgres.beside import Beside
-from readback.ports.store import StoredEvent
+from readback.ports.storage.store import StoredEvent
+from readback.stores.postgres.connection import row_encoding, rows
+from readback.stores.postgres.connection.second_connection import Beside
 
 PIECE_ROWS: Final = 512
 TAKEN_AT_ONCE_MAX: Final = 16_384
@@ -73,5 +73,5 @@ class Sequencing:
     def pick(self, after_seq: int, kinds: Sequence[str], limit: int) -> list[StoredEvent]:
         if not kinds:
             return []
-        found = self._many_rows(_PICK, (after_seq, packing.texts(kinds), max(limit, 0)))
+        found = self._many_rows(_PICK, (after_seq, row_encoding.texts(kinds), max(limit, 0)))
         return [rows.stored_event(row) for row in found]

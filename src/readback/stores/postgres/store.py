@@ -1,7 +1,7 @@
 """The ledger store on PostgreSQL: one writer a process with group commit, readers beside it, any number of processes.
 
-Chosen by `bootstrap`. It keeps the promises written in `readback.ports.store`; what it must not do is decide: which
-event may follow which is the engine's business.
+Chosen by `bootstrap`. It keeps the promises of `readback.ports.storage.store`. It decides nothing: which event may
+follow which is the engine's business.
 """
 
 from __future__ import annotations
@@ -12,23 +12,25 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final, Literal, cast
 
-from readback.adapters.store_group import GroupCommit, Job
-from readback.adapters.store_postgres import rows
-from readback.adapters.store_postgres.address import address_of
-from readback.adapters.store_postgres.beside import Beside
-from readback.adapters.store_postgres.claiming import Locks, bucket_of
-from readback.adapters.store_postgres.faults import forked_error
-from readback.adapters.store_postgres.looking import Looking
-from readback.adapters.store_postgres.objects import Objects
-from readback.adapters.store_postgres.opening import Connection, Opening
-from readback.adapters.store_postgres.outgoing import Outgoing
-from readback.adapters.store_postgres.purging import purged
-from readback.adapters.store_postgres.reading import Readers
-from readback.adapters.store_postgres.schema import lock_class
-from readback.adapters.store_postgres.sealing import SealedQueries
-from readback.adapters.store_postgres.sequencing import Sequencing
-from readback.adapters.store_postgres.watched import Watched
-from readback.adapters.store_postgres.work import (
+from readback.domain.errors import StoreReadOnlyError
+from readback.ports.storage.batch_reads import LeaseWanted
+from readback.ports.storage.store import Append, AppendResult
+from readback.ports.storage.store_rules import closed_error
+from readback.stores.postgres.batch_reads import Looking
+from readback.stores.postgres.blob_store import Objects
+from readback.stores.postgres.connection import rows
+from readback.stores.postgres.connection.address import address_of
+from readback.stores.postgres.connection.connect import Connection, Opening
+from readback.stores.postgres.connection.faults import forked_error
+from readback.stores.postgres.connection.locks import Locks, bucket_of
+from readback.stores.postgres.connection.schema import lock_class
+from readback.stores.postgres.connection.schema_guard import Watched
+from readback.stores.postgres.connection.second_connection import Beside
+from readback.stores.postgres.outbox import Outgoing
+from readback.stores.postgres.queries import Readers
+from readback.stores.postgres.sealing import SealedQueries
+from readback.stores.postgres.sequencing import Sequencing
+from readback.stores.postgres.writing.commands import (
     AppendWork,
     LeasesWork,
     LeaseWork,
@@ -37,11 +39,9 @@ from readback.adapters.store_postgres.work import (
     WakeWork,
     Work,
 )
-from readback.adapters.store_postgres.writer import Writer
-from readback.domain.errors import StoreReadOnlyError
-from readback.ports.store import Append, AppendResult
-from readback.ports.store_rules import closed_error
-from readback.ports.store_together import LeaseWanted
+from readback.stores.postgres.writing.vacuum import purged
+from readback.stores.postgres.writing.writer import Writer
+from readback.stores.shared_commit import GroupCommit, Job
 
 Clock = Literal["database", "callers"]
 DATABASE: Final = "database"

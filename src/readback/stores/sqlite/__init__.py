@@ -1,5 +1,5 @@
 """The ledger store on SQLite, through apsw. Only `bootstrap` imports it; it knows no other adapter."""
 
-from readback.adapters.store_sqlite.store import SqliteStore, open_sqlite_store, path_of
+from readback.stores.sqlite.store import SqliteStore, open_sqlite_store, path_of
 
 __all__ = ["SqliteStore", "open_sqlite_store", "path_of"]

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from readback.adapters.store_sqlite import rows
-from readback.adapters.store_sqlite.outgoing import OutgoingWork
-from readback.adapters.store_sqlite.sealing import CosignWork, MarkWork, SealWork
-from readback.adapters.store_sqlite.writing import Transaction
 from readback.canon.frozen import dataclass
-from readback.ports.store import Append, AppendResult
-from readback.ports.store_rules import refuse_malformed
+from readback.ports.storage.store import Append, AppendResult
+from readback.ports.storage.store_rules import refuse_malformed
+from readback.stores.sqlite import rows
+from readback.stores.sqlite.outbox import OutgoingWork
+from readback.stores.sqlite.sealing import CosignWork, MarkWork, SealWork
+from readback.stores.sqlite.transaction import Transaction
 
 
 @dataclass(slots=True)

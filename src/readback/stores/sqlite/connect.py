@@ -14,8 +14,17 @@ from typing import Final
 
 import apsw
 
-from readback.adapters.store_sqlite.faults import as_store_error
-from readback.adapters.store_sqlite.resting import (
+from readback.canon.frozen import dataclass
+from readback.contracts.documents.own_files import LEDGER_ENDINGS, keep
+from readback.domain.errors import (
+    SqliteTooOldError,
+    StoreCorruptError,
+    StoreError,
+    StoreReadOnlyError,
+    StoreVersionError,
+)
+from readback.stores.sqlite.faults import as_store_error
+from readback.stores.sqlite.read_only import (
     LOOKS_MAX,
     at_rest,
     bystander,
@@ -24,16 +33,7 @@ from readback.adapters.store_sqlite.resting import (
     overtaken_error,
     unseen_error,
 )
-from readback.adapters.store_sqlite.schema import APPLICATION_ID, migrate, pending
-from readback.canon.frozen import dataclass
-from readback.contracts.own_files import LEDGER_ENDINGS, keep
-from readback.domain.errors import (
-    SqliteTooOldError,
-    StoreCorruptError,
-    StoreError,
-    StoreReadOnlyError,
-    StoreVersionError,
-)
+from readback.stores.sqlite.schema import APPLICATION_ID, migrate, pending
 
 SQLITE_VERSION_MIN: Final = (3, 51, 3)
 """Before it, a WAL reset at the wrong moment could corrupt the database."""

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
-from readback.adapters.store_sqlite.rows import statement
 from readback.canon.frozen import dataclass
-from readback.ports.store_rules import SUCCEEDED
+from readback.ports.storage.store_rules import SUCCEEDED
+from readback.stores.sqlite.rows import statement
 
 Version: TypeAlias = tuple[str, str, str]
 """Kind, contract and contract hash."""

@@ -10,10 +10,10 @@ from dataclasses import fields
 from operator import attrgetter
 from typing import Final, TypeAlias, cast
 
-from readback.adapters.store_sqlite import rows
-from readback.adapters.store_sqlite.writing import Transaction
 from readback.canon.frozen import dataclass
-from readback.ports.outbox import Cursor, DeadLetter
+from readback.ports.storage.outbox import Cursor, DeadLetter
+from readback.stores.sqlite import rows
+from readback.stores.sqlite.transaction import Transaction
 
 CURSOR_COLUMNS: Final = ", ".join(field.name for field in fields(Cursor))
 LETTER_COLUMNS: Final = ", ".join(field.name for field in fields(DeadLetter))

@@ -13,14 +13,10 @@ from typing import Final, cast
 
 import apsw
 
-from readback.adapters.store_sqlite import ready, rows
-from readback.adapters.store_sqlite.ready import Found, Group, Version
-from readback.adapters.store_sqlite.resting import LOOKS_MAX, is_overtaken, overtaken_error
-from readback.adapters.store_sqlite.schema import explained
 from readback.canon.digest import sha256_hex
 from readback.domain.errors import StoreCorruptError, StoreError
-from readback.ports.known import Known
-from readback.ports.store import (
+from readback.ports.storage.contract_filter import Known
+from readback.ports.storage.store import (
     ActionFilter,
     Evidence,
     Freeze,
@@ -30,7 +26,11 @@ from readback.ports.store import (
     StoredEvent,
     StoredProjection,
 )
-from readback.ports.store_rules import OPEN_STATES, PACE, fairly
+from readback.ports.storage.store_rules import OPEN_STATES, PACE, fairly
+from readback.stores.sqlite import due_queries, rows
+from readback.stores.sqlite.due_queries import Found, Group, Version
+from readback.stores.sqlite.read_only import LOOKS_MAX, is_overtaken, overtaken_error
+from readback.stores.sqlite.schema import explained
 
 PIECE_ROWS: Final = 512
 OPEN: Final = f"AND state IN ({', '.join(repr(state) for state in OPEN_STATES)})"
@@ -251,16 +251,16 @@ class Queries:
 
     def due(self, now_us: int, limit: int, tenant: str = "", known: Known | None = None) -> list[str]:
         wanted = max(limit, 0)
-        found = self._due(ready.OPEN, now_us, wanted, tenant, known)
-        return found + self._due(ready.WATCHED, now_us, wanted - len(found), tenant, known)
+        found = self._due(due_queries.OPEN, now_us, wanted, tenant, known)
+        return found + self._due(due_queries.WATCHED, now_us, wanted - len(found), tenant, known)
 
-    def _due(self, which: ready.Ready, now_us: int, limit: int, tenant: str, known: Known | None) -> list[str]:
+    def _due(self, which: due_queries.Ready, now_us: int, limit: int, tenant: str, known: Known | None) -> list[str]:
         if not limit:
             return []
         if tenant:
             groups = self._groups(which.groups_of_tenant, (tenant,), now_us, known)
             return [action_id for _, _, action_id in self._due_of(which, tenant, groups, limit)]
-        looked_at, found = limit + ready.LOOKED_BEYOND, list[Found]()
+        looked_at, found = limit + due_queries.LOOKED_BEYOND, list[Found]()
         for version, until_us, _ in self._groups(which.groups, (), now_us, known):
             left = looked_at - len(found)
             found += cast("list[Found]", self._rows(which.of_group, (*version, until_us, left)))
@@ -282,13 +282,13 @@ class Queries:
                 groups.append((version, until_us, first))
         return groups
 
-    def _due_of(self, which: ready.Ready, tenant: str, groups: Sequence[Group], limit: int) -> list[Found]:
+    def _due_of(self, which: due_queries.Ready, tenant: str, groups: Sequence[Group], limit: int) -> list[Found]:
         """What is due of a tenant in these groups, the longest due first."""
         asked = ((tenant, *version, until_us, limit) for version, until_us, _ in groups)
         found = [row for values in asked for row in self._rows(which.of_group_of_tenant, values)]
         return sorted(cast("list[Found]", found))[:limit]
 
-    def _firsts(self, which: ready.Ready, now_us: int, limit: int, known: Known | None) -> list[Found]:
+    def _firsts(self, which: due_queries.Ready, now_us: int, limit: int, known: Known | None) -> list[Found]:
         """The first of each tenant that has something due; where these are too few, the first `limit` of each."""
         by_tenant: dict[str, list[Group]] = {}
         for group in self._groups(which.groups_by_tenant, (), now_us, known):
@@ -299,9 +299,9 @@ class Queries:
 
     def next_due_us(self, tenant: str = "") -> int | None:
         if tenant:
-            found = [self._rows(which.next_of_tenant, (tenant,))[0][0] for which in ready.EACH]
+            found = [self._rows(which.next_of_tenant, (tenant,))[0][0] for which in due_queries.EACH]
         else:
-            found = [self._rows(which.next, ())[0][0] for which in ready.EACH]
+            found = [self._rows(which.next, ())[0][0] for which in due_queries.EACH]
         return min((cast("int", at_us) for at_us in found if at_us is not None), default=None)
 
     def _tenants(self, tenant: str, next_tenant: str) -> Iterator[str]:

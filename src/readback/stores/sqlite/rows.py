@@ -10,7 +10,7 @@ from dataclasses import fields
 from operator import attrgetter
 from typing import Final, TypeAlias
 
-from readback.ports.store import Freeze, Incident, KeyRecord, Projection, StoredEvent, StoredProjection
+from readback.ports.storage.store import Freeze, Incident, KeyRecord, Projection, StoredEvent, StoredProjection
 
 Value: TypeAlias = str | int | bytes | None
 Row: TypeAlias = tuple[Value, ...]

@@ -12,17 +12,17 @@ from typing import Final
 
 import apsw
 
-from readback.adapters.store_migration import Applied, left_of, migrations_of, not_compared, refuse_older
-from readback.adapters.store_migration import Migration as Migration
-from readback.adapters.store_sqlite.faults import as_store_error
 from readback.domain.errors import StoreError
+from readback.stores.migration import Applied, left_of, migrations_of, not_compared, refuse_older
+from readback.stores.migration import Migration as Migration
+from readback.stores.sqlite.faults import as_store_error
 
 APPLICATION_ID: Final = 0x52424C31  # "RBL1"
 
 
 def migrations() -> Sequence[Migration]:
     """Every step that this release knows, in order: 1, 2, 3 without gaps."""
-    return migrations_of("readback.adapters.store_sqlite")
+    return migrations_of("readback.stores.sqlite")
 
 
 def migrate(connection: apsw.Connection, path: Path) -> None:

@@ -11,13 +11,13 @@ from itertools import chain, groupby, starmap
 from operator import itemgetter
 from typing import Any, Final, cast
 
-from readback.adapters.store_sqlite import rows
-from readback.adapters.store_sqlite.writing import Transaction
 from readback.canon.frozen import dataclass
 from readback.domain.errors import StoreCorruptError
-from readback.ledger.frontier import HashTile
-from readback.ports.log import AnchorMark, SealedHead
-from readback.ports.store import Kept, KeyRecord, StoredEvent, StoredProjection
+from readback.log.frontier import HashTile
+from readback.ports.storage.log import AnchorMark, SealedHead
+from readback.ports.storage.store import Kept, KeyRecord, StoredEvent, StoredProjection
+from readback.stores.sqlite import rows
+from readback.stores.sqlite.transaction import Transaction
 
 TILES_A_PIECE: Final = 64
 HEADS_A_PIECE: Final = 512

@@ -1,6 +1,6 @@
 """The ledger store on SQLite: one writer with group commit, readers beside it, several processes on one file.
 
-Chosen by `bootstrap`. It keeps the promises written in `readback.ports.store`; what it must not do is
+Chosen by `bootstrap`. It keeps the promises written in `readback.ports.storage.store`; what it must not do is
 decide: which event may follow which is the engine's business.
 """
 
@@ -16,14 +16,17 @@ from urllib.parse import unquote
 
 import apsw
 
-from readback.adapters.store_group import GroupCommit, Job
-from readback.adapters.store_sqlite import rows
-from readback.adapters.store_sqlite.faults import as_store_error, forked_error, moved_error, unstorable
-from readback.adapters.store_sqlite.folding import Folding
-from readback.adapters.store_sqlite.opening import Opening, refuse_old_sqlite
-from readback.adapters.store_sqlite.outgoing import Outgoing
-from readback.adapters.store_sqlite.reading import Queries, Readers
-from readback.adapters.store_sqlite.schema import (
+from readback.domain.errors import StoreError, StoreReadOnlyError, UsageError
+from readback.ports.storage.store import Append, AppendResult
+from readback.ports.storage.store_rules import closed_error
+from readback.stores.shared_commit import GroupCommit, Job
+from readback.stores.sqlite import rows
+from readback.stores.sqlite.commands import AppendWork, LeaseWork, PaceWork, ReleaseWork, WakeWork, Work
+from readback.stores.sqlite.connect import Opening, refuse_old_sqlite
+from readback.stores.sqlite.faults import as_store_error, forked_error, moved_error, unstorable
+from readback.stores.sqlite.outbox import Outgoing
+from readback.stores.sqlite.queries import Queries, Readers
+from readback.stores.sqlite.schema import (
     OBJECTS,
     Object,
     Watched,
@@ -32,12 +35,9 @@ from readback.adapters.store_sqlite.schema import (
     unknown,
     unlike,
 )
-from readback.adapters.store_sqlite.sealing import SealedQueries
-from readback.adapters.store_sqlite.work import AppendWork, LeaseWork, PaceWork, ReleaseWork, WakeWork, Work
-from readback.adapters.store_sqlite.writing import Known, Transaction
-from readback.domain.errors import StoreError, StoreReadOnlyError, UsageError
-from readback.ports.store import Append, AppendResult
-from readback.ports.store_rules import closed_error
+from readback.stores.sqlite.sealing import SealedQueries
+from readback.stores.sqlite.transaction import Known, Transaction
+from readback.stores.sqlite.wal_checkpoint import Folding
 
 BUSY_TIMEOUT_MS: Final = 5_000
 LOOK_UP_TOGETHER_MIN: Final = 4

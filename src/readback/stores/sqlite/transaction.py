@@ -13,10 +13,8 @@ from typing import Final, cast
 
 import apsw
 
-from readback.adapters.store_sqlite import rows
-from readback.adapters.store_sqlite.schema import Watched
 from readback.canon.frozen import dataclass
-from readback.ports.store import (
+from readback.ports.storage.store import (
     Append,
     Appended,
     AppendResult,
@@ -30,7 +28,9 @@ from readback.ports.store import (
     Projection,
     VersionConflict,
 )
-from readback.ports.store_rules import MINUTE_US, PACE, becomes_due_us, is_contract, may_have_key, paced
+from readback.ports.storage.store_rules import MINUTE_US, PACE, becomes_due_us, is_contract, may_have_key, paced
+from readback.stores.sqlite import rows
+from readback.stores.sqlite.schema import Watched
 
 KNOWN_HEADS_MAX: Final = 4096
 """Actions whose version is remembered between transactions; about 2 MB."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from readback.ports.known import Known
 from readback.ports.runtime import Runtime
-from readback.ports.store import LedgerStore
-from readback.ports.wakeups import Wakeup, due_in_turn
+from readback.ports.storage.contract_filter import Known
+from readback.ports.storage.store import LedgerStore
+from readback.ports.storage.wakeups import Wakeup, due_in_turn
 
 
 class EmbeddedWakeups:

@@ -23,11 +23,11 @@ from procrastinate.schema import SchemaManager
 from psycopg import sql
 
 from readback.domain.errors import StoreError
-from readback.ports.known import Known, key_of
 from readback.ports.runtime import Runtime
-from readback.ports.store import LedgerStore
-from readback.ports.store_together import LooksTogether
-from readback.ports.wakeups import (
+from readback.ports.storage.batch_reads import LooksTogether
+from readback.ports.storage.contract_filter import Known, key_of
+from readback.ports.storage.store import LedgerStore
+from readback.ports.storage.wakeups import (
     HEARTBEAT_TIMEOUT_US,
     HEARTBEATS_IN_TIMEOUT,
     PART_HEX_DIGITS,

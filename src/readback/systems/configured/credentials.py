@@ -14,8 +14,8 @@ from typing import Final
 from urllib.parse import parse_qsl, unquote
 
 from readback.canon import Json
-from readback.lifecycle.decoding import Sought
-from readback.lifecycle.secrecy import CUT, cleared, forms_of
+from readback.engine.values.decoding import Sought
+from readback.engine.values.redaction import CUT, cleared, forms_of
 
 SECRET_MIN_CHARS: Final = 6
 """A shorter value is not looked for in what comes back: it would stand in half of all texts."""

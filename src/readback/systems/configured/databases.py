@@ -12,8 +12,8 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from readback.domain.errors import SettingsError
-from readback.ports.fittings import Pieces
-from readback.sdk.fitted_settings import Settled
+from readback.ports.system_factory import Pieces
+from readback.systems.configured.settings import Settled
 
 SQLITE_TIMEOUT_MAX_S: Final = 10.0
 BRIEF_INSTRUCTIONS: Final = 20_000

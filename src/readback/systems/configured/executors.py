@@ -1,4 +1,4 @@
-"""How each executor of a contract file acts, by the adapter that bootstrap has for it.
+"""How each executor of a contract file acts, by the class of `readback.systems`.
 
 Called by `sdk.fittings` with settled settings and rendered values. An action of a contract file makes one call and does
 nothing else, so that a connection that never stood proves that nothing was sent.
@@ -9,21 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-import readback.bootstrap as bootstrap
-from readback.contracts.own_files import held_below, refuse_path
+import readback.systems as systems
+from readback.contracts.documents.own_files import held_below, refuse_path
 from readback.domain.context import Context
 from readback.domain.errors import NotDispatchedError
-from readback.ports.fittings import TAKES_VALUES, Given
-from readback.sdk.fitted_databases import bound, connection
-from readback.sdk.fitted_settings import Settled
-from readback.sdk.fitted_sources import addressed, below, headers_of
+from readback.ports.system_factory import TAKES_VALUES, Given
+from readback.systems.configured.databases import bound, connection
+from readback.systems.configured.settings import Settled
+from readback.systems.configured.sources import addressed, below, headers_of
 
 Act = Callable[[Settled, Context, Given], object]
 
 
 def _http(settled: Settled, ctx: Context, given: Given) -> object:
     path, params = addressed(given["path"])
-    with bootstrap.HttpExecutor(
+    with systems.HttpExecutor(
         settled.get("url"),
         name=settled.name,
         hosts=settled.get("hosts"),
@@ -59,7 +59,7 @@ def _kept_out(settled: Settled, answer: Any) -> object:
 def _sql(settled: Settled, ctx: Context, given: Given) -> object:
     if settled.get("database") is not None:
         refuse_path(settled.path("database"))
-    executor = bootstrap.SqlExecutor(settled.name, connection(settled, write=True), sole=True)
+    executor = systems.SqlExecutor(settled.name, connection(settled, write=True), sole=True)
     text, values = bound(settled, given["statement"])
     if not settled.get("stage"):
         return executor.execute(ctx, text, values)
@@ -71,7 +71,7 @@ def _sql(settled: Settled, ctx: Context, given: Given) -> object:
 
 
 def _smtp(settled: Settled, ctx: Context, given: Given) -> object:
-    executor = bootstrap.SmtpExecutor(
+    executor = systems.SmtpExecutor(
         settled.name,
         settled.get("host"),
         settled.number("port"),
@@ -93,7 +93,7 @@ def _smtp(settled: Settled, ctx: Context, given: Given) -> object:
 def _file(settled: Settled, ctx: Context, given: Given) -> object:
     root = settled.path("root")
     staging = settled.path("staging") if settled.get("staging") is not None else None
-    executor = bootstrap.FileExecutor(root, name=settled.name, staging=staging)
+    executor = systems.FileExecutor(root, name=settled.name, staging=staging)
     path, content = below(root, str(given["path"])), str(given.get("content", ""))
     parents = settled.get("parents", False)
     match settled.get("do"):
@@ -112,7 +112,7 @@ def _file(settled: Settled, ctx: Context, given: Given) -> object:
 def _command(settled: Settled, ctx: Context, given: Given) -> object:
     folder = settled.path("cwd")
     takes_values = settled.get(TAKES_VALUES, True)
-    executor = bootstrap.CommandExecutor(
+    executor = systems.CommandExecutor(
         name=settled.name,
         cwd=folder,
         apart=takes_values,

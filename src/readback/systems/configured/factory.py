@@ -1,4 +1,4 @@
-"""The built-in systems as what contract files may name: `ports.fittings` over the sources and executors of bootstrap.
+"""The built-in systems as what contract files may name: `ports.fittings` over the classes of `readback.systems`.
 
 Called by `sdk.files`. References are resolved here, when a system is reached, and what they stand for is kept out of
 everything that comes back: readings, answers and errors. Nothing stays open between two calls.
@@ -11,15 +11,14 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final, TypeVar
 
-import readback.bootstrap as bootstrap
 from readback.canon import ReadbackError
-from readback.contracts.own_files import refuse_folder
+from readback.contracts.documents.own_files import refuse_folder
 from readback.domain.context import Context
 from readback.domain.errors import NotDispatchedError, SandboxEscapeError, SettingsError, ToolError
 from readback.domain.errors.files import FittingError
 from readback.domain.errors.own_file import OwnFileError
-from readback.domain.reading import Lookup, Presence, Reading
-from readback.ports.fittings import (
+from readback.domain.verification.reading import Lookup, Presence, Reading
+from readback.ports.system_factory import (
     TAKES_VALUES,
     ExecutorFitting,
     Fixed,
@@ -28,10 +27,11 @@ from readback.ports.fittings import (
     SourceFitting,
     ToolFitting,
 )
-from readback.sdk.fitted_executors import EXECUTORS
-from readback.sdk.fitted_places import place_of
-from readback.sdk.fitted_settings import Settled, located
-from readback.sdk.fitted_sources import SOURCES, in_folder
+from readback.systems.configured.executors import EXECUTORS
+from readback.systems.configured.places import place_of
+from readback.systems.configured.settings import Settled, located
+from readback.systems.configured.sources import SOURCES, in_folder
+from readback.systems.files.local_disk import NearFiles
 
 T = TypeVar("T")
 _SEEN: Final = frozenset({Presence.PRESENT, Presence.ABSENT})
@@ -53,7 +53,7 @@ class FittedSource:
         self._row = SOURCES[kind]
         self._near = None if refers else self._row.near  # what a reference stands for may have to be waited for
         self._settle = settle
-        self._files = bootstrap.near_files()
+        self._files = NearFiles()
         self._is_strange = False
         """Whether it was not known of the last file that was to be looked at from an event loop."""
 

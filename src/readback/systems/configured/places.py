@@ -12,8 +12,8 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from readback.canon import ReadbackError, payload_bytes
-from readback.ports.fittings import Fixed, Reference
-from readback.sdk.fitted_settings import Settled
+from readback.ports.system_factory import Fixed, Reference
+from readback.systems.configured.settings import Settled
 
 WHERE: Final = (
     "url", "host", "port", "endpoint", "bucket", "region", "database", "repository", "remote", "root", "user",

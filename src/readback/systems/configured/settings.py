@@ -14,8 +14,8 @@ from typing import Any, Final
 from readback.canon import Json
 from readback.config import secret_at
 from readback.domain.errors import SettingsError
-from readback.ports.fittings import Fixed, Reference
-from readback.sdk.credentials import Credentials
+from readback.ports.system_factory import Fixed, Reference
+from readback.systems.configured.credentials import Credentials
 
 US: Final = 1_000_000
 LOCATED_MAX: Final = 256

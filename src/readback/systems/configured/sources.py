@@ -1,4 +1,4 @@
-"""How each source of a contract file is asked, by the adapter that bootstrap has for it.
+"""How each source of a contract file is asked, by the class of `readback.systems`.
 
 Called by `sdk.fittings` with settled settings and rendered values. One row a source; each makes its adapter for one
 call and closes it, so that nothing is kept from one reading to the next.
@@ -11,15 +11,15 @@ from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any, Final
 
-import readback.bootstrap as bootstrap
+import readback.systems as systems
 from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.domain.context import Context
 from readback.domain.errors import ReaderTypeError, SandboxEscapeError, SettingsError, UsageError
-from readback.domain.reading import Lookup, Presence, Reading
-from readback.ports.fittings import Given, Pieces
-from readback.sdk.fitted_databases import bound, connection
-from readback.sdk.fitted_settings import Settled
+from readback.domain.verification.reading import Lookup, Presence, Reading
+from readback.ports.system_factory import Given, Pieces
+from readback.systems.configured.databases import bound, connection
+from readback.systems.configured.settings import Settled
 
 TRIAL_PART: Final = 0.8
 """Of a reading's time, after which a trial is ended: so that the reading can still say that it was."""
@@ -77,7 +77,7 @@ def below(root: str, path: str) -> str:
 
 
 def _file(settled: Settled) -> Any:
-    return bootstrap.FileSource(settled.name, settled.path("root"), names=settled.get("names", "exact"))
+    return systems.FileSource(settled.name, settled.path("root"), names=settled.get("names", "exact"))
 
 
 def resolved(base: str, path: str) -> str:
@@ -167,7 +167,7 @@ def _timeless(found: Reading) -> Reading:
 
 def _sql(settled: Settled, *, briefly: bool = False) -> Any:
     apart = "" if briefly or settled.get("database") is None else settled.path("database")
-    return bootstrap.SqlSource(
+    return systems.SqlSource(
         settled.name, connection(settled, briefly=briefly), timeout_s=settled.timeout_s, database=apart
     )
 
@@ -208,7 +208,7 @@ def _lookup_sql(settled: Settled, ctx: Context, given: Given) -> Lookup:
 
 def _tables(settled: Settled) -> Any:
     most_s = settled.timeout_s * TRIAL_PART
-    return bootstrap.TablesSource(settled.name, settled.path("database"), timeout_s=most_s)
+    return systems.TablesSource(settled.name, settled.path("database"), timeout_s=most_s)
 
 
 def _read_tables(settled: Settled, ctx: Context, given: Given) -> Reading:
@@ -238,7 +238,7 @@ def headers_of(settled: Settled, given: Given) -> dict[str, str]:
 
 
 def _http(settled: Settled, headers: Mapping[str, str], *, canary: bool = True) -> Any:
-    return bootstrap.HttpSource(
+    return systems.HttpSource(
         settled.name,
         settled.get("url"),
         hosts=settled.get("hosts"),
@@ -284,7 +284,7 @@ def _ping_http(settled: Settled) -> None:
 
 
 def _imap(settled: Settled) -> Any:
-    return bootstrap.ImapSource(
+    return systems.ImapSource(
         settled.name,
         settled.get("host"),
         settled.number("port"),
@@ -313,7 +313,7 @@ def _s3(settled: Settled) -> Any:
     if find_spec("boto3") is None:
         raise SettingsError("A store of objects needs an extra.", remedy="Run: pip install 'readback-ai[s3]'.")
     access = settled.some("endpoint", "region", "access_key", "secret_key")
-    return bootstrap.S3Source(settled.name, settled.get("bucket"), timeout_s=settled.timeout_s, **access)
+    return systems.S3Source(settled.name, settled.get("bucket"), timeout_s=settled.timeout_s, **access)
 
 
 def _read_s3(settled: Settled, ctx: Context, given: Given) -> Reading:
@@ -340,7 +340,7 @@ def _ping_s3(settled: Settled) -> None:
 
 
 def _git(settled: Settled, at: str = "") -> Any:
-    return bootstrap.GitSource(settled.name, at or settled.path("repository"), timeout_s=settled.timeout_s)
+    return systems.GitSource(settled.name, at or settled.path("repository"), timeout_s=settled.timeout_s)
 
 
 def _repository(settled: Settled, at: object) -> str:
@@ -384,7 +384,7 @@ def _read_git(settled: Settled, ctx: Context, given: Given) -> Reading:
 
 
 def _command(settled: Settled) -> Any:
-    return bootstrap.CommandSource(
+    return systems.CommandSource(
         settled.name,
         cwd=settled.path("cwd"),
         env=settled.get("env", {}),

@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-from readback.adapters.executor_files.area import Area
-from readback.adapters.executor_files.confined import only_files, put_stamp, write_all
 from readback.domain.context import Context
+from readback.systems.files.sandboxed_paths import only_files, put_stamp, write_all
+from readback.systems.files.staging_area import Area
 
 
 def write_whole(ctx: Context, area: Area, folder: int, name: str, data: bytes) -> None:

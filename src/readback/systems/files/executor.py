@@ -12,8 +12,14 @@ import os
 from pathlib import Path
 from typing import Final
 
-from readback.adapters.executor_files.area import INSIDE, Area, Home, attempt_of
-from readback.adapters.executor_files.confined import (
+from readback.canon import Json
+from readback.contracts.documents.own_files import refuse_opened
+from readback.domain.context import Context
+from readback.domain.errors import NotDispatchedError
+from readback.domain.verification.reading import Lookup
+from readback.systems.files.atomic_write import write_whole
+from readback.systems.files.journal import ForeignError, Journal
+from readback.systems.files.sandboxed_paths import (
     NEW_FILE_MODE,
     Confined,
     only_files,
@@ -21,14 +27,8 @@ from readback.adapters.executor_files.confined import (
     told,
     write_all,
 )
-from readback.adapters.executor_files.journal import ForeignError, Journal
-from readback.adapters.executor_files.whole import write_whole
-from readback.adapters.executor_files.workspace import FileWorkspace
-from readback.canon import Json
-from readback.contracts.own_files import refuse_opened
-from readback.domain.context import Context
-from readback.domain.errors import NotDispatchedError
-from readback.domain.reading import Lookup
+from readback.systems.files.staging_area import INSIDE, Area, Home, attempt_of
+from readback.systems.files.workspace import FileWorkspace
 
 DIRTY_MARKER: Final = ".readback-dirty"
 

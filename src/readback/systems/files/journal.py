@@ -14,11 +14,11 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import Any, Final
 
-from readback.adapters.executor_files.area import sync, write_durably
-from readback.adapters.executor_files.confined import Confined
 from readback.canon.frozen import dataclass
-from readback.contracts.own_files import refuse_change
+from readback.contracts.documents.own_files import refuse_change
 from readback.domain.errors.own_file import OwnFileError
+from readback.systems.files.sandboxed_paths import Confined
+from readback.systems.files.staging_area import sync, write_durably
 
 FORWARD: Final = "manifest.json"
 """While it lies there, the workspace is being moved into place: it was verified, so it is finished."""

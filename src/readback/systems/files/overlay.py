@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from hashlib import sha256
 from typing import Final
 
-from readback.adapters.executor_files.confined import Confined
-from readback.adapters.executor_files.journal import Stood, stood
 from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.domain.errors import UsageError
+from readback.systems.files.journal import Stood, stood
+from readback.systems.files.sandboxed_paths import Confined
 
 ENTRIES_MAX: Final = 10_000
 """Entries of one tree that a workspace shows: as many as the file source does."""

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from readback.contracts.own_files import refuse_change
+from readback.contracts.documents.own_files import refuse_change
 from readback.domain.context import Context
 from readback.domain.errors import SandboxEscapeError, ToolError
 

@@ -16,14 +16,14 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from readback.adapters.file_names import equivalent, own_names
 from readback.canon import CanonError, Json, json_value, parse_json, payload_bytes, why_not_json
 from readback.canon.frozen import dataclass
 from readback.canon.limits import STRING_MAX_BYTES
-from readback.domain.change import alike
 from readback.domain.errors import ReaderFailedError, ReaderTypeError, SandboxEscapeError, UsageError
 from readback.domain.normal_form import NormalForm
-from readback.domain.reading import Reading
+from readback.domain.verification.change import alike
+from readback.domain.verification.reading import Reading
+from readback.systems.files.file_names import equivalent, own_names
 
 HASH_MAX_BYTES: Final = 268_435_456
 """Hashed in one reading; a file beyond it is shown without its hash, so that nothing can be said of its bytes."""

@@ -15,8 +15,14 @@ from hashlib import sha256
 from types import TracebackType
 from typing import Final, NoReturn, Self
 
-from readback.adapters.executor_files.area import Area, Home, attempt_of, sync
-from readback.adapters.executor_files.confined import (
+from readback.canon import Json
+from readback.contracts.documents.own_files import refuse_change
+from readback.domain.context import Context
+from readback.domain.errors import NotDispatchedError, SandboxEscapeError, ToolError, UsageError
+from readback.domain.verification.reading import Reading
+from readback.systems.files.journal import ForeignError, Journal, Move, stood
+from readback.systems.files.overlay import Change, Overlay, Parts
+from readback.systems.files.sandboxed_paths import (
     NEW_FILE_MODE,
     NEW_FOLDER_MODE,
     STAMP_ATTRIBUTE,
@@ -25,13 +31,7 @@ from readback.adapters.executor_files.confined import (
     told,
     write_all,
 )
-from readback.adapters.executor_files.journal import ForeignError, Journal, Move, stood
-from readback.adapters.executor_files.overlay import Change, Overlay, Parts
-from readback.canon import Json
-from readback.contracts.own_files import refuse_change
-from readback.domain.context import Context
-from readback.domain.errors import NotDispatchedError, SandboxEscapeError, ToolError, UsageError
-from readback.domain.reading import Reading
+from readback.systems.files.staging_area import Area, Home, attempt_of, sync
 
 CHANGES_MAX: Final = 10_000
 """Changes of one workspace."""

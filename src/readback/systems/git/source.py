@@ -17,11 +17,11 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from readback.adapters.source_git.plain_view import LISTED, PLACES, TOP, plain_view, settings_of
 from readback.canon import Json
 from readback.canon.limits import PAYLOAD_MAX_BYTES
 from readback.domain.errors import ReaderFailedError, ReaderTypeError, SandboxEscapeError, UsageError
-from readback.domain.reading import Reading
+from readback.domain.verification.reading import Reading
+from readback.systems.git.plain_view import LISTED, PLACES, TOP, plain_view, settings_of
 
 TIMEOUT_DEFAULT_S: Final = 10.0
 BLOB_MAX_BYTES: Final = 268_435_456

@@ -11,13 +11,13 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, TypeAlias
 
-from readback.adapters.source_http.answer import Answer, CommitToken, Lift, lifted, pointed
-from readback.adapters.source_http.asking import PLACEHOLDER, Door, Values
 from readback.domain.context import Context
 from readback.domain.errors import ReaderFailedError, ReaderTypeError, UsageError
 from readback.domain.paging import has_another_page
-from readback.domain.reading import Lookup, Presence, Reading
 from readback.domain.side_effect import Consistency
+from readback.domain.verification.reading import Lookup, Presence, Reading
+from readback.systems.http.answer import Answer, CommitToken, Lift, lifted, pointed
+from readback.systems.http.transport import PLACEHOLDER, Door, Values
 
 if TYPE_CHECKING:
     import ssl

@@ -11,8 +11,6 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 from urllib.parse import quote
 
-from readback.adapters.source_http.answer import Answer
-from readback.adapters.source_http.limit import Limit
 from readback.canon.limits import PAYLOAD_MAX_BYTES
 from readback.domain.errors import (
     ArgumentError,
@@ -21,6 +19,8 @@ from readback.domain.errors import (
     ReaderTypeError,
     UsageError,
 )
+from readback.systems.http.answer import Answer
+from readback.systems.http.time_limit import Limit
 
 if TYPE_CHECKING:
     import ssl

@@ -5,6 +5,6 @@ machine alone: one function over a long text is a single instruction. Some of it
 So what a model may have written is never run in the process that keeps the ledger.
 """
 
-from readback.adapters.apart.process import Ended as Ended
-from readback.adapters.apart.process import answers as answers
-from readback.adapters.apart.process import query as query
+from readback.systems.isolated.process import Ended as Ended
+from readback.systems.isolated.process import answers as answers
+from readback.systems.isolated.process import query as query

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from readback.adapters.apart.process import query
 from readback.canon import Json
 from readback.canon.limits import PAYLOAD_MAX_BYTES
 from readback.domain.errors import ReaderFailedError, ReaderTypeError
+from readback.systems.isolated.process import query
 
 STEPS_MAX: Final = 1_000_000_000
 

@@ -30,8 +30,8 @@ from readback.domain.errors import (
 )
 from readback.domain.line_ends import HEADER as ENDS_HEADER
 from readback.domain.line_ends import ends_of
-from readback.domain.observation import one_line
-from readback.lifecycle.decoding import Sought
+from readback.domain.verification.observation import one_line
+from readback.engine.values.decoding import Sought
 
 if TYPE_CHECKING:
     import smtplib

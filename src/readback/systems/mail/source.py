@@ -22,8 +22,8 @@ from readback.domain.context import Context
 from readback.domain.errors import ContractFieldError, ReaderFailedError, ReaderTypeError, UsageError
 from readback.domain.line_ends import HEADER as ENDS_HEADER
 from readback.domain.line_ends import as_mail, with_ends
-from readback.domain.reading import Reading
-from readback.lifecycle.decoding import Sought
+from readback.domain.verification.reading import Reading
+from readback.engine.values.decoding import Sought
 
 if TYPE_CHECKING:
     import imaplib

@@ -19,8 +19,8 @@ from typing import Any, Final, Protocol, Self, TypeAlias, TypeVar
 from readback.canon import CanonError, Json, json_value, parse_json
 from readback.domain.context import Context
 from readback.domain.errors import NotDispatchedError, ReaderTypeError, ToolError, UsageError
-from readback.domain.observation import Observation, ObservationStatus, one_line
-from readback.domain.reading import Reading
+from readback.domain.verification.observation import Observation, ObservationStatus, one_line
+from readback.domain.verification.reading import Reading
 
 ROWS_MAX: Final = 100
 """Rows that a statement with a returning clause may hand back as evidence; the rest is cut, and that is said."""

@@ -16,14 +16,14 @@ from itertools import islice
 from typing import Any, Final, Protocol, TypeAlias
 from uuid import UUID
 
-from readback.adapters.apart.sqlite_query import looks_only
-from readback.adapters.source_sql_exact import CAST, CUT_FLOATS, WHOLE_FLOATS, holds_floats, read_exactly
 from readback.canon import CanonError
 from readback.canon.frozen import dataclass
 from readback.canon.limits import PAYLOAD_MAX_BYTES
 from readback.domain.errors import ReaderFailedError, ReaderTypeError, UsageError
-from readback.domain.reading import Lookup, Reading
 from readback.domain.side_effect import Consistency
+from readback.domain.verification.reading import Lookup, Reading
+from readback.systems.isolated.sqlite_query import looks_only
+from readback.systems.sql.exact import CAST, CUT_FLOATS, WHOLE_FLOATS, holds_floats, read_exactly
 
 ROWS_MAX: Final = 1_000
 """Of one `all`. A search that would bring more has not looked at everything, and says so."""
@@ -321,7 +321,7 @@ class SqlSource:
 
     def _apart(self, sql: str, params: Parameters, limit: int) -> _Looked:
         """The same rows, asked for in a process of its own, where a long value may take its time."""
-        from readback.adapters.apart.long_values import rows
+        from readback.systems.isolated.long_values import rows
 
         try:
             return _Looked(rows(self.name, self._database, sql, params, limit, self._timeout_s))

@@ -9,10 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
-from readback.adapters.apart import Ended, answers
 from readback.canon import Json
 from readback.domain.errors import ReaderFailedError, ReaderTypeError, UsageError
-from readback.domain.reading import Reading
+from readback.domain.verification.reading import Reading
+from readback.systems.isolated import Ended, answers
 
 MEMORY_BYTES: Final = 2_147_483_648
 """Of the process that reads: a copy of the largest database, one more on which a statement is tried, and their rows."""

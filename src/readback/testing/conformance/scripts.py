@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from readback.domain.delegation.allowance import Allowance, ScriptLimits
+from readback.domain.contract.script_permissions import Allowance, ScriptLimits
 from readback.domain.errors.delegation import ScriptCompileError, ScriptError, ScriptLimitError
 from readback.ports.scripts import Functions, HostCall, Ran, ScriptEngine, ScriptHost
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from readback.domain.approval.binding import SIGNATURE_BYTES, check_key
+from readback.domain.contract.approval import SIGNATURE_BYTES, check_key
 from readback.ports.signer import Signer, Verifier
 
 MESSAGE = b"readback/approval-token/1\n" + b'{"approval":"ap-1"}'

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 
 from readback.canon import ReadbackError
-from readback.domain.message import EventName, Message
+from readback.domain.records.message import EventName, Message
 from readback.ports.sink import Sink
 
 LOG = "0123456789abcdef0123456789abcdef"

@@ -1,4 +1,4 @@
-"""What every ledger store must do: the promises of `readback.ports.store`, one test each.
+"""What every ledger store must do: the promises of `readback.ports.storage.store`, one test each.
 
 For whoever writes a store: subclass `StoreConformance`, say how to make one, and let pytest collect the
 class. Only the port is used, and no particular store is known here.
@@ -22,7 +22,7 @@ from functools import partial
 from typing import Any
 
 from readback.domain.errors import InvariantError, StoreError
-from readback.ports.store import (
+from readback.ports.storage.store import (
     ActionFilter,
     Append,
     Appended,
@@ -32,11 +32,11 @@ from readback.ports.store import (
     SealedEvent,
     VersionConflict,
 )
-from readback.testing.conformance_store_control import ControlConformance
-from readback.testing.conformance_store_erasure import ErasureConformance
-from readback.testing.conformance_store_log import LogConformance
-from readback.testing.conformance_store_outbox import OutboxConformance
-from readback.testing.conformance_store_work import WorkConformance, everything, raised_by
+from readback.testing.conformance.store_control import ControlConformance
+from readback.testing.conformance.store_erasure import ErasureConformance
+from readback.testing.conformance.store_log import LogConformance
+from readback.testing.conformance.store_outbox import OutboxConformance
+from readback.testing.conformance.store_work import WorkConformance, everything, raised_by
 from readback.testing.store_samples import (
     NOON_US,
     TENANT,

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from readback.ports.store import (
+from readback.ports.storage.batch_reads import LooksTogether
+from readback.ports.storage.store import (
     ActionFilter,
     Count,
     Crowded,
@@ -18,9 +19,8 @@ from readback.ports.store import (
     KeyTaken,
     Opened,
 )
-from readback.ports.store_rules import SUCCEEDED
-from readback.ports.store_together import LooksTogether
-from readback.testing.conformance_store_places import PlacesConformance
+from readback.ports.storage.store_rules import SUCCEEDED
+from readback.testing.conformance.store_places import PlacesConformance
 from readback.testing.store_samples import (
     NOON_US,
     TENANT,

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from readback.ports.store import Erasure
-from readback.testing.conformance_store_places import PlacesConformance
+from readback.ports.storage.store import Erasure
+from readback.testing.conformance.store_places import PlacesConformance
 from readback.testing.store_samples import TENANT, sample_append, sample_evidence, sample_projection
 
 ITEM = sample_evidence(b'{"name":"Ana"}')

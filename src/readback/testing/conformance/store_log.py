@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from readback.ledger.frontier import HashTile
-from readback.ports.log import AnchorMark, SealedHead
-from readback.testing.conformance_store_places import PlacesConformance
+from readback.log.frontier import HashTile
+from readback.ports.storage.log import AnchorMark, SealedHead
+from readback.testing.conformance.store_places import PlacesConformance
 from readback.testing.store_samples import NOON_US, TENANT, sample_append, sample_creation, sample_evidence
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from readback.ports.outbox import Cursor, DeadLetter
-from readback.testing.conformance_store_places import PlacesConformance
+from readback.ports.storage.outbox import Cursor, DeadLetter
+from readback.testing.conformance.store_places import PlacesConformance
 from readback.testing.store_samples import NOON_US, sample_append, sample_event
 
 LATER_US = NOON_US + 60_000_000

@@ -10,7 +10,7 @@ import threading
 from typing import Final
 
 from readback.domain.errors import StoreError
-from readback.ports.store import Appended, LedgerStore
+from readback.ports.storage.store import Appended, LedgerStore
 from readback.testing.store_samples import sample_append, sample_creation, sample_event
 
 TRIES_MAX: Final = 100_000

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from readback.canon.digest import sha256_hex
-from readback.ports.store import Count, LedgerStore
-from readback.ports.store_together import LeaseWanted, LooksTogether
+from readback.ports.storage.batch_reads import LeaseWanted, LooksTogether
+from readback.ports.storage.store import Count, LedgerStore
 from readback.testing.store_samples import (
     NOON_US,
     TENANT,

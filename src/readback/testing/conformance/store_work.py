@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from readback.domain.errors import ReadbackError
-from readback.ports.known import Known
-from readback.ports.store import ActionFilter, Appended, LedgerStore, VersionConflict
-from readback.testing.conformance_store_places import PlacesConformance
+from readback.ports.storage.contract_filter import Known
+from readback.ports.storage.store import ActionFilter, Appended, LedgerStore, VersionConflict
+from readback.testing.conformance.store_places import PlacesConformance
 from readback.testing.store_samples import (
     NOON_US,
     TENANT,

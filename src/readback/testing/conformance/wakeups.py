@@ -11,10 +11,10 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 from typing import Final, Protocol, TypeVar
 
-from readback.ports.known import Known
 from readback.ports.runtime import Runtime
-from readback.ports.store import LedgerStore
-from readback.ports.wakeups import Wakeup, Wakeups
+from readback.ports.storage.contract_filter import Known
+from readback.ports.storage.store import LedgerStore
+from readback.ports.storage.wakeups import Wakeup, Wakeups
 from readback.testing.store_samples import sample_append, sample_projection
 
 T = TypeVar("T")

@@ -10,17 +10,17 @@ from array import array
 from typing import Final
 
 from readback.canon import sha256_hex
-from readback.citations import recipes
-from readback.citations.digest_rows import DigestRows
-from readback.citations.event_forms import CLAIM_STATUSES, event_of
-from readback.citations.evidence import Evidence
-from readback.citations.limits import CITED_MAX_BYTES, LINE_MAX_BYTES
-from readback.citations.markers import Citation, citations
-from readback.citations.policy import Policy
-from readback.citations.report import Findings, Place, shown
-from readback.citations.steps import OpenStep
-from readback.citations.strict_json import Value, canonical, strict_json
-from readback.citations.tools import Tools, key_of
+from readback.traces.digest_rows import DigestRows
+from readback.traces.fold.evidence import Evidence
+from readback.traces.fold.markers import Citation, citations
+from readback.traces.fold.steps import OpenStep
+from readback.traces.fold.tools import Tools, key_of
+from readback.traces.format import ids
+from readback.traces.format.event_forms import CLAIM_STATUSES, event_of
+from readback.traces.format.limits import CITED_MAX_BYTES, LINE_MAX_BYTES
+from readback.traces.format.policy import Policy
+from readback.traces.format.report import Findings, Place, shown
+from readback.traces.format.strict_json import Value, canonical, strict_json
 
 DERIVED: Final = 1
 MARKED: Final = 2
@@ -85,7 +85,7 @@ class Claims:
     def emitted(self, event: dict[str, Value], step: OpenStep | None, place: Place, offset: int) -> None:
         """A claim is made."""
         claim, at = event["claim"], place.at("/claim")
-        if recipes.claim_id(claim) != claim["id"]:
+        if ids.claim_id(claim) != claim["id"]:
             self._findings.fail("id.claim", at.at("/id"))
         if claim["status"] not in CLAIM_STATUSES and claim["status"] not in self._policy.insufficient_statuses:
             self._findings.fail("schema.event", place.at("/claim/status"), shown(claim["status"]))
@@ -116,7 +116,7 @@ class Claims:
     def _ground(self, claim: dict[str, Value], cited: set[Citation], at: Place) -> None:
         """Markers and supports are one set; a derived claim has enough of them, and the hash of its result."""
         structured = claim["structured"] or {}
-        if "result_sha256" in structured and structured["result_sha256"] != recipes.result_hash(claim):
+        if "result_sha256" in structured and structured["result_sha256"] != ids.result_hash(claim):
             self._findings.fail("id.result", at.at("/structured/result_sha256"))
         marked, malformed = citations(claim["statement"])
         for _ in range(malformed):
@@ -135,7 +135,7 @@ class Claims:
             self._findings.fail("grounding.no-evidence", at.at("/supports"))
         elif len(cited) < self._least:
             self._findings.fail("grounding.too-few", at.at("/supports"), f"{len(cited)} of {self._least}.")
-        if not recipes.is_hash(structured.get("result_sha256")):
+        if not ids.is_hash(structured.get("result_sha256")):
             self._findings.fail("reasoning.no-hash", at.at("/structured"))
         elif len(self.results) < _RESULTS_KEPT_MAX:
             self.results.add(structured["result_sha256"])

@@ -11,16 +11,16 @@ from collections import OrderedDict
 from typing import Final
 
 from readback.canon import sha256_bytes, sha256_hex
-from readback.citations import recipes
-from readback.citations.artifacts import Artifacts, ArtifactTrouble, is_plain_path
-from readback.citations.digest_rows import DIGEST_BYTES, DigestRows
-from readback.citations.fault import ArtifactError
-from readback.citations.limits import EVIDENCE_KEPT_MAX, EVIDENCE_KEPT_MAX_BYTES, EVIDENCE_MAX_BYTES
-from readback.citations.provenance import Provenance
-from readback.citations.report import Findings, Place, shown
-from readback.citations.steps import OpenStep, Piece
-from readback.citations.strict_json import Value
-from readback.citations.tools import key_of
+from readback.traces.artifacts import Artifacts, ArtifactTrouble, is_plain_path
+from readback.traces.digest_rows import DIGEST_BYTES, DigestRows
+from readback.traces.fold.steps import OpenStep, Piece
+from readback.traces.fold.tools import key_of
+from readback.traces.format import ids as recipes
+from readback.traces.format.fault import ArtifactError
+from readback.traces.format.limits import EVIDENCE_KEPT_MAX, EVIDENCE_KEPT_MAX_BYTES, EVIDENCE_MAX_BYTES
+from readback.traces.format.report import Findings, Place, shown
+from readback.traces.format.strict_json import Value
+from readback.traces.provenance import Provenance
 
 _CORPUS_URI: Final = re.compile(r"corpus://(?P<doc>.+)#(?P<b0>[0-9]{1,19})-(?P<b1>[0-9]{1,19})", re.DOTALL)
 _SCHEME: Final = "corpus:"

@@ -10,21 +10,21 @@ from collections.abc import Iterator
 from hashlib import sha256
 from typing import Final
 
-from readback.citations.artifacts import Artifacts
-from readback.citations.claims import Claims
-from readback.citations.event_forms import event_of
-from readback.citations.evidence import Evidence
-from readback.citations.forms import HEADER, SCHEMA_VERSIONS
-from readback.citations.limits import EVENTS_MAX, LINE_MAX_BYTES
-from readback.citations.outcomes import Outcomes
-from readback.citations.plan import Plan
-from readback.citations.policy import Policy
-from readback.citations.provenance import Provenance
-from readback.citations.report import Findings, Place
-from readback.citations.shapes import faults_of
-from readback.citations.steps import Steps
-from readback.citations.strict_json import Value, canonical, refused, strict_json
-from readback.citations.tools import Tools
+from readback.traces.artifacts import Artifacts
+from readback.traces.fold.claims import Claims
+from readback.traces.fold.evidence import Evidence
+from readback.traces.fold.outcomes import Outcomes
+from readback.traces.fold.steps import Steps
+from readback.traces.fold.tools import Tools
+from readback.traces.format.event_forms import event_of
+from readback.traces.format.forms import HEADER, SCHEMA_VERSIONS
+from readback.traces.format.limits import EVENTS_MAX, LINE_MAX_BYTES
+from readback.traces.format.policy import Policy
+from readback.traces.format.report import Findings, Place
+from readback.traces.format.shapes import faults_of
+from readback.traces.format.strict_json import Value, canonical, refused, strict_json
+from readback.traces.plan import Plan
+from readback.traces.provenance import Provenance
 
 FILE: Final = "trace.jsonl"
 _SUPPORTED: Final = {

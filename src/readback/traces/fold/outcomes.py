@@ -5,12 +5,12 @@ The last of the folds of a trace. A rejected, unsupported or unvalidated claim i
 
 from __future__ import annotations
 
-from readback.citations.claims import ASSUMED, DERIVED, MARKED, REJECTED, SUPPORTED, VALIDATED, Claims
-from readback.citations.evidence import Evidence
-from readback.citations.forms import INSUFFICIENT
-from readback.citations.report import Findings, Place
-from readback.citations.steps import OpenStep
-from readback.citations.strict_json import Value, canonical
+from readback.traces.fold.claims import ASSUMED, DERIVED, MARKED, REJECTED, SUPPORTED, VALIDATED, Claims
+from readback.traces.fold.evidence import Evidence
+from readback.traces.fold.steps import OpenStep
+from readback.traces.format.forms import INSUFFICIENT
+from readback.traces.format.report import Findings, Place
+from readback.traces.format.strict_json import Value, canonical
 
 
 class Outcomes:

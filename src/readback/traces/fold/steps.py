@@ -8,10 +8,10 @@ from dataclasses import field
 from typing import Final, NamedTuple
 
 from readback.canon.frozen import dataclass
-from readback.citations.forms import INSUFFICIENT, NODE_KINDS
-from readback.citations.plan import Plan
-from readback.citations.report import Findings, Place, shown
-from readback.citations.strict_json import Value
+from readback.traces.format.forms import INSUFFICIENT, NODE_KINDS
+from readback.traces.format.report import Findings, Place, shown
+from readback.traces.format.strict_json import Value
+from readback.traces.plan import Plan
 
 _NOT_BEGUN, _OPEN, _DONE = 0, 1, 2
 REQUIRED: Final = NODE_KINDS

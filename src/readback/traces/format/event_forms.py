@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from readback.citations.forms import INSUFFICIENT, RETRIEVAL
-from readback.citations.shapes import (
+from readback.traces.format.forms import INSUFFICIENT, RETRIEVAL
+from readback.traces.format.shapes import (
     Fault,
     Shape,
     count,
@@ -28,7 +28,7 @@ from readback.citations.shapes import (
     text,
     truth,
 )
-from readback.citations.strict_json import Value
+from readback.traces.format.strict_json import Value
 
 CLAIM_STATUSES: Final = ("proposed", "validated", "rejected")
 _NO_RETRIEVAL: Final = record({})

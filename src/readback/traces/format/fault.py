@@ -7,7 +7,7 @@ the whole tree. What a trace says wrongly is no error but a failure in the repor
 from __future__ import annotations
 
 from readback.canon import ReadbackError
-from readback.citations.artifacts import ArtifactTrouble
+from readback.traces.artifacts import ArtifactTrouble
 
 
 class TraceError(ReadbackError):

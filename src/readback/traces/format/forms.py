@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from readback.citations.shapes import (
+from readback.traces.format.shapes import (
     Fault,
     count,
     digest,
@@ -23,7 +23,7 @@ from readback.citations.shapes import (
     truth,
     whole,
 )
-from readback.citations.strict_json import Value
+from readback.traces.format.strict_json import Value
 
 NODE_KINDS: Final = ("understand", "gather", "derive", "verify", "finalize")
 INSUFFICIENT: Final = "insufficient_evidence"

@@ -9,7 +9,7 @@ import re
 from typing import Final
 
 from readback.canon import sha256_hex
-from readback.citations.strict_json import Value, canonical
+from readback.traces.format.strict_json import Value, canonical
 
 CONFIG_KEYS: Final = (
     "b", "chunk_chars", "corpus_max_bytes", "k1", "lazy_index", "max_chunks", "max_docs", "overlap_chars",

@@ -10,9 +10,9 @@ from typing import Final
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.citations.fault import TraceInputError, TracePolicyError
-from readback.citations.limits import RUN_FILE_MAX_BYTES
-from readback.citations.strict_json import Value, canonical, strict_json
+from readback.traces.format.fault import TraceInputError, TracePolicyError
+from readback.traces.format.limits import RUN_FILE_MAX_BYTES
+from readback.traces.format.strict_json import Value, canonical, strict_json
 
 SUPPORTS_MAX: Final = 1_000
 MARKS_MAX: Final = 32

@@ -12,9 +12,9 @@ from typing import Final
 
 from readback.canon import Json, sha256_hex
 from readback.canon.frozen import dataclass
-from readback.citations.codes import CHECKS, CODES
-from readback.citations.limits import FAILURES_KEPT_MAX, TEXT_SHOWN_MAX_CHARACTERS
-from readback.citations.strict_json import canonical
+from readback.traces.format.codes import CHECKS, CODES
+from readback.traces.format.limits import FAILURES_KEPT_MAX, TEXT_SHOWN_MAX_CHARACTERS
+from readback.traces.format.strict_json import canonical
 
 PASS: Final = "pass"
 FAIL: Final = "fail"

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Final, NamedTuple, TypeAlias
 
-from readback.citations.recipes import is_hash
-from readback.citations.report import shown
-from readback.citations.strict_json import Value
+from readback.traces.format.ids import is_hash
+from readback.traces.format.report import shown
+from readback.traces.format.strict_json import Value
 
 FAULTS_MAX: Final = 10
 """Faults that are named of one value."""

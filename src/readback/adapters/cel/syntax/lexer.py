@@ -9,7 +9,7 @@ import re
 from decimal import Decimal
 from typing import Final, NamedTuple
 
-from readback.adapters.predicates_cel.faults import refused
+from readback.adapters.cel.faults import refused
 from readback.canon.limits import (
     EXPRESSION_EXPONENT_MAX,
     EXPRESSION_MAX_BYTES,

@@ -9,11 +9,11 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Final
 
-from readback.adapters.predicates_cel.faults import refused
-from readback.adapters.predicates_cel.kinds import TYPE_NAMES
-from readback.adapters.predicates_cel.lexer import Token, bounded, number, text, tokens
-from readback.adapters.predicates_cel.tree import Form, Node
-from readback.adapters.predicates_cel.words import FOREIGN, KEYWORDS, RESERVED, unknown
+from readback.adapters.cel.faults import refused
+from readback.adapters.cel.syntax.lexer import Token, bounded, number, text, tokens
+from readback.adapters.cel.syntax.tree import Form, Node
+from readback.adapters.cel.syntax.words import FOREIGN, KEYWORDS, RESERVED, unknown
+from readback.adapters.cel.values.kinds import TYPE_NAMES
 from readback.canon.limits import (
     EXPRESSION_ADDITIONS_MAX,
     EXPRESSION_DEPTH_MAX_LEVELS,

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, Final
 
-from readback.adapters.predicates_cel.exact import canonical, equal, less
-from readback.adapters.predicates_cel.faults import VISIT, Fault, Frame, spend, wrong
-from readback.adapters.predicates_cel.kinds import LIST, NUMBER, OBJECT, TypeName, kind_of
-from readback.adapters.predicates_cel.moments import Duration, Timestamp
+from readback.adapters.cel.faults import VISIT, Fault, Frame, spend, wrong
+from readback.adapters.cel.values.exact import canonical, equal, less
+from readback.adapters.cel.values.kinds import LIST, NUMBER, OBJECT, TypeName, kind_of
+from readback.adapters.cel.values.moments import Duration, Timestamp
 
 LONG: Final = 4_096
 """Characters from which comparing two texts is counted."""

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, DivisionByZero, Inexact, InvalidOperation, Overflow
 from typing import Any, Final
 
-from readback.adapters.predicates_cel.faults import Fault, Frame, spend, wrong
-from readback.adapters.predicates_cel.kinds import NUMBER, kind_of
+from readback.adapters.cel.faults import Fault, Frame, spend, wrong
+from readback.adapters.cel.values.kinds import NUMBER, kind_of
 from readback.canon.limits import EXPRESSION_EXPONENT_MAX, EXPRESSION_NUMBER_MAX_DIGITS
 
 Number = int | Decimal

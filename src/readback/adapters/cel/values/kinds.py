@@ -9,7 +9,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Final
 
-from readback.adapters.predicates_cel.moments import Duration, Timestamp
+from readback.adapters.cel.values.moments import Duration, Timestamp
 
 
 class TypeName:

@@ -9,7 +9,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from readback.adapters.predicates_cel.faults import Fault, wrong
+from readback.adapters.cel.faults import Fault, wrong
 from readback.canon.frozen import dataclass
 
 NS: Final = 1_000_000_000

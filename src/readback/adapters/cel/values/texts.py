@@ -8,8 +8,8 @@ from base64 import b64decode
 from functools import cache, lru_cache
 from typing import Any, Final
 
-from readback.adapters.predicates_cel.faults import VISIT, Fault, Frame, spend, wrong
-from readback.adapters.predicates_cel.kinds import kind_of
+from readback.adapters.cel.faults import VISIT, Fault, Frame, spend, wrong
+from readback.adapters.cel.values.kinds import kind_of
 from readback.canon import BYTES_KEY, sha256_hex
 from readback.canon.limits import EXPRESSION_PATTERN_MAX_CHARS, STRING_MAX_BYTES
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from readback.contracts.files.contract import FittedReader
-from readback.domain.contract import NOT_OFFERED, Contract, ReaderTerms
+from readback.domain.contract.contract import NOT_OFFERED, Contract, ReaderTerms
 from readback.domain.errors import ContractError, WeakReaderError
 from readback.domain.side_effect import Consistency
 

@@ -12,13 +12,13 @@ from typing import Final
 
 from readback.canon import Json, ReadbackError
 from readback.contracts.files.contract import FileContract
-from readback.contracts.files.fill import Values
-from readback.contracts.files.spec import Spec
+from readback.contracts.files.system_options import Spec
+from readback.contracts.files.templates.template import Values
 from readback.contracts.templates import compile_template
+from readback.domain.contract.freezing import INODE, PLACE
 from readback.domain.errors import TemplateError
-from readback.domain.freezing import INODE, PLACE
 from readback.domain.normal_form import widest
-from readback.ports.fittings import Fittings
+from readback.ports.system_factory import Fittings
 
 FILE: Final = "file"
 Located = Callable[[str], str]

@@ -11,19 +11,19 @@ from typing import Any, Final
 
 from readback.canon import CanonError, Json
 from readback.canon.frozen import dataclass
-from readback.contracts.arguments import ArgumentSchema
 from readback.contracts.files.contract import FittedReader
-from readback.contracts.files.fill import Values
-from readback.contracts.files.made_up import made_up, referred
-from readback.contracts.files.spec import Spec
-from readback.contracts.files.tool_arguments import ToolArguments
-from readback.contracts.files.tool_hands import sent
-from readback.contracts.files.tool_schema import unfit
-from readback.contracts.files.tools import Tool, Toolbox
+from readback.contracts.files.schemas.sample_values import made_up, referred
+from readback.contracts.files.system_options import Spec
+from readback.contracts.files.templates.template import Values
+from readback.contracts.files.tool_handlers import sent
+from readback.contracts.files.tools.listing import Tool, Toolbox
+from readback.contracts.files.tools.tool_arguments import ToolArguments
+from readback.contracts.files.tools.tool_schema import unfit
+from readback.contracts.functions.arguments import ArgumentSchema
 from readback.contracts.problems import did_you_mean
 from readback.domain.errors import TemplateError
 from readback.domain.predicate import Path
-from readback.lifecycle.plan import Check, Plan
+from readback.engine.compiled_contract import Check, Plan
 from readback.ports.predicates import Predicate, PredicateEngine
 
 Tell = Callable[[str, str], None]

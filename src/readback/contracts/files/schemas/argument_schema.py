@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from readback.contracts.files.shapes import ARGUMENTS_MAX, BOUNDS, NAME, SAID_ONLY, TYPES
+from readback.contracts.files.schemas.json_schema import ARGUMENTS_MAX, BOUNDS, NAME, SAID_ONLY, TYPES
 
 ARGUMENT: Final = "argument"
 _SHAPE: Final[Mapping[str, Any]] = {"$ref": f"#/$defs/{ARGUMENT}"}

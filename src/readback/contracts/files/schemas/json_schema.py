@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Final, Literal, NotRequired, TypeAlias, Union
 
-from readback.contracts.arguments import ArgumentSchema, Parameter, parameter_of
+from readback.contracts.functions.arguments import ArgumentSchema, Parameter, parameter_of
 from readback.contracts.problems import did_you_mean
 from readback.domain.errors import ContractFieldError
 

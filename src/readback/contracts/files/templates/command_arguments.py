@@ -14,7 +14,7 @@ from typing import Final
 
 from readback.canon.frozen import dataclass
 from readback.contracts.files.document import Written
-from readback.contracts.files.fill import Fill, Hole, Values
+from readback.contracts.files.templates.template import Fill, Hole, Values
 from readback.domain.errors import ContractFieldError, TemplateError
 
 DATA_KEYS: Final = ("value", "argument")

@@ -10,9 +10,9 @@ import re
 from typing import Final
 from urllib.parse import SplitResult, quote, urlsplit
 
-from readback.contracts.files.fill import Fill, Values
+from readback.contracts.files.templates.template import Fill, Values
 from readback.domain.errors import ContractFieldError, TemplateError
-from readback.ports.fittings import Pieces
+from readback.ports.system_factory import Pieces
 
 HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
 VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")

@@ -11,11 +11,11 @@ from typing import Final
 
 from readback.canon import ExactNumber, Json
 from readback.canon.frozen import dataclass
-from readback.contracts.clauses import column_of, fields_of, roots_of
+from readback.contracts.conditions_compiler import column_of, fields_of, roots_of
 from readback.contracts.problems import did_you_mean
 from readback.domain.errors import ExpressionError, TemplateError
-from readback.ports.fittings import Pieces
 from readback.ports.predicates import Binding, Predicate, PredicateEngine
+from readback.ports.system_factory import Pieces
 
 TEMPLATE_MAX_CHARS: Final = 65_536
 ROOTS: Final = ("requested", "observed", "before", "scope")

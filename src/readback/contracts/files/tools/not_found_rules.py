@@ -10,8 +10,8 @@ from typing import Final
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.contracts.files.fill import Fill, Hole, Values, as_text
-from readback.contracts.files.tool_schema import same
+from readback.contracts.files.templates.template import Fill, Hole, Values, as_text
+from readback.contracts.files.tools.tool_schema import same
 from readback.domain.errors import ContractFieldError, ReaderTypeError, TemplateError
 from readback.domain.json_pointer import pointed
 

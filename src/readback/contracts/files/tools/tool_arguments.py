@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from readback.canon import Json, UnsupportedValueError, ValueTooLargeError, json_value, payload_bytes, sha256_hex
-from readback.contracts.arguments import ArgumentSchema, Bound, Parameter
-from readback.contracts.files.tool_schema import left_to_server, unfit
+from readback.contracts.files.tools.tool_schema import left_to_server, unfit
+from readback.contracts.functions.arguments import ArgumentSchema, Bound, Parameter
 from readback.contracts.problems import did_you_mean
 from readback.domain.errors import ArgumentError, OversizeError
 from readback.domain.saga.fold import Reference

@@ -14,13 +14,13 @@ import psycopg
 from psycopg import errors
 from psycopg.types.numeric import Int8BinaryDumper
 
-from readback.adapters.store_postgres.address import Address
-from readback.adapters.store_postgres.faults import STANDBY, UNREACHABLE, as_store_error, not_the_primary
-from readback.adapters.store_postgres.packing import Bodies, BodiesDumper, Texts, TextsDumper
-from readback.adapters.store_postgres.rows import TextDumper
-from readback.adapters.store_postgres.schema import migrate, pending
 from readback.canon.frozen import dataclass
 from readback.domain.errors import StoreError, StoreVersionError, UsageError
+from readback.stores.postgres.connection.address import Address
+from readback.stores.postgres.connection.faults import STANDBY, UNREACHABLE, as_store_error, not_the_primary
+from readback.stores.postgres.connection.row_encoding import Bodies, BodiesDumper, Texts, TextsDumper
+from readback.stores.postgres.connection.rows import TextDumper
+from readback.stores.postgres.connection.schema import migrate, pending
 
 SERVER_VERSION_MIN: Final = 140_000
 """PostgreSQL 14: what comes before it is no longer mended."""

@@ -13,7 +13,7 @@ from typing import Final
 from zlib import crc32
 
 from readback.canon.frozen import dataclass
-from readback.ports.store import Append, Projection
+from readback.ports.storage.store import Append, Projection
 
 BUCKETS: Final = 256
 """Tenants share locks, so that a group of any number of tenants needs few."""

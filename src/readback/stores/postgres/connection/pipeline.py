@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import psycopg
 
-from readback.adapters.store_postgres.opening import Connection
+from readback.stores.postgres.connection.connect import Connection
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 from psycopg.adapt import Dumper
 from psycopg.pq import Format
 
-from readback.adapters.store_postgres import rows
+from readback.stores.postgres.connection import rows
 
 _ARRAY: Final = Struct(">iiiii").pack
 _LENGTH: Final = Struct(">i").pack

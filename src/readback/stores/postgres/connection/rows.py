@@ -14,8 +14,8 @@ from typing import Any, Final, TypeAlias
 
 from psycopg.types.string import StrBinaryDumper
 
-from readback.ports.store import Freeze, Incident, KeyRecord, Projection, StoredEvent, StoredProjection
-from readback.ports.store_rules import OPEN
+from readback.ports.storage.store import Freeze, Incident, KeyRecord, Projection, StoredEvent, StoredProjection
+from readback.ports.storage.store_rules import OPEN
 
 Row: TypeAlias = tuple[Any, ...]
 

@@ -13,10 +13,10 @@ from zlib import crc32
 import psycopg
 from psycopg import sql
 
-from readback.adapters.store_migration import Applied, left_of, migrations_of, not_compared, refuse_older
-from readback.adapters.store_migration import Migration as Migration
-from readback.adapters.store_postgres.claiming import SCHEMA
 from readback.domain.errors import StoreCorruptError
+from readback.stores.migration import Applied, left_of, migrations_of, not_compared, refuse_older
+from readback.stores.migration import Migration as Migration
+from readback.stores.postgres.connection.locks import SCHEMA
 
 COMMENT: Final = "A ledger of Readback."
 """Stands at the schema that is one."""
@@ -24,7 +24,7 @@ COMMENT: Final = "A ledger of Readback."
 
 def migrations() -> Sequence[Migration]:
     """Every step that this release knows, in order: 1, 2, 3 without gaps."""
-    return migrations_of("readback.adapters.store_postgres")
+    return migrations_of("readback.stores.postgres")
 
 
 def lock_class(schema: str) -> int:

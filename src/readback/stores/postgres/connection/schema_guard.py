@@ -10,12 +10,12 @@ from typing import Final, cast
 
 import psycopg
 
-from readback.adapters.store_postgres.claiming import SCHEMA
-from readback.adapters.store_postgres.faults import as_store_error, not_own_session
-from readback.adapters.store_postgres.opening import DURABLE, Connection
-from readback.adapters.store_postgres.pipelining import together
-from readback.adapters.store_postgres.schema import lock_class, migrations, pending, refuse_unknown
 from readback.domain.errors import StoreError
+from readback.stores.postgres.connection.connect import DURABLE, Connection
+from readback.stores.postgres.connection.faults import as_store_error, not_own_session
+from readback.stores.postgres.connection.locks import SCHEMA
+from readback.stores.postgres.connection.pipeline import together
+from readback.stores.postgres.connection.schema import lock_class, migrations, pending, refuse_unknown
 
 AS_IT_IS: Final = "(SELECT max(number) FROM migration), current_schema()::text, current_setting('synchronous_commit')"
 """What `check` is told. A pooler that shares sessions may have put another one in this one's place meanwhile."""

@@ -12,11 +12,11 @@ from typing import Final, TypeVar
 
 import psycopg
 
-from readback.adapters.store_postgres.faults import as_store_error, forked_error, was_cut, was_missed
-from readback.adapters.store_postgres.opening import Connection, Opening
-from readback.adapters.store_postgres.watched import Watched
 from readback.domain.errors import StoreReadOnlyError
-from readback.ports.store_rules import closed_error
+from readback.ports.storage.store_rules import closed_error
+from readback.stores.postgres.connection.connect import Connection, Opening
+from readback.stores.postgres.connection.faults import as_store_error, forked_error, was_cut, was_missed
+from readback.stores.postgres.connection.schema_guard import Watched
 
 TRIES_MAX: Final = 3
 

@@ -9,14 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Protocol
 
-from readback.adapters.store_postgres import packing, rows
-from readback.adapters.store_postgres.claiming import LEASE_MAX_US
-from readback.adapters.store_postgres.objects import Kept, Name
-from readback.adapters.store_postgres.writing import Transaction
 from readback.canon.frozen import dataclass
-from readback.ports.store import Append, AppendResult
-from readback.ports.store_rules import refuse_malformed
-from readback.ports.store_together import LeaseWanted
+from readback.ports.storage.batch_reads import LeaseWanted
+from readback.ports.storage.store import Append, AppendResult
+from readback.ports.storage.store_rules import refuse_malformed
+from readback.stores.postgres.blob_store import Kept, Name
+from readback.stores.postgres.connection import row_encoding, rows
+from readback.stores.postgres.connection.locks import LEASE_MAX_US
+from readback.stores.postgres.writing.transaction import Transaction
 
 
 def _nothing(kept: Kept) -> None:
@@ -93,13 +93,13 @@ class LeasesWork:
         found = transaction.take_leases(
             ids,
             {
-                "ids": packing.texts(ids),
+                "ids": row_encoding.texts(ids),
                 "owner": self.owner,
                 "now": self.now_us,
-                "untils": packing.numbers(untils),
-                "ends": packing.numbers(ends),
+                "untils": row_encoding.numbers(untils),
+                "ends": row_encoding.numbers(ends),
                 "own": self.own_clock,
-                "dead": packing.texts([each.dead for each in self.wanted]),
+                "dead": row_encoding.texts([each.dead for each in self.wanted]),
             },
         )
         return [found.get(action_id) for action_id in ids]

@@ -11,14 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final, cast
 
-from readback.adapters.store_postgres import packing, rows
-from readback.adapters.store_postgres.claiming import Locks, Wanted
-from readback.adapters.store_postgres.known import Head, Known
-from readback.adapters.store_postgres.objects import Kept
-from readback.adapters.store_postgres.opening import Connection
-from readback.adapters.store_postgres.pipelining import together
-from readback.adapters.store_postgres.watched import AS_IT_IS
-from readback.ports.store import (
+from readback.ports.storage.store import (
     Append,
     Appended,
     AppendResult,
@@ -31,7 +24,14 @@ from readback.ports.store import (
     Projection,
     VersionConflict,
 )
-from readback.ports.store_rules import MINUTE_US, PACE, SUCCEEDED, is_contract, may_have_key, paced
+from readback.ports.storage.store_rules import MINUTE_US, PACE, SUCCEEDED, is_contract, may_have_key, paced
+from readback.stores.postgres.blob_store import Kept
+from readback.stores.postgres.connection import row_encoding, rows
+from readback.stores.postgres.connection.connect import Connection
+from readback.stores.postgres.connection.locks import Locks, Wanted
+from readback.stores.postgres.connection.pipeline import together
+from readback.stores.postgres.connection.schema_guard import AS_IT_IS
+from readback.stores.postgres.writing.write_cache import Head, Known
 
 Name = tuple[str, str]
 _NEW: Final = Head(0, 0, None, waiting=False)
@@ -134,13 +134,13 @@ class Transaction:
         return self._connection.execute(sql, values, binary=True, prepare=True)
 
     def _select(self, sql: str, *names: Iterable[str]) -> Any:
-        return self._execute(sql, [packing.texts(sorted(each)) for each in names]) if all(names) else None
+        return self._execute(sql, [row_encoding.texts(sorted(each)) for each in names]) if all(names) else None
 
     def _select_keys(self, keys: Sequence[Name]) -> Any:
         if not keys:
             return None
         tenants, hashes = zip(*keys, strict=True)
-        return self._execute(rows.SELECT_KEYS, (packing.texts(tenants), packing.texts(hashes), len(keys)))
+        return self._execute(rows.SELECT_KEYS, (row_encoding.texts(tenants), row_encoding.texts(hashes), len(keys)))
 
     def _to_look_up(self, items: Sequence[Append]) -> tuple[list[str], list[Name], dict[str, int]]:
         """Actions and keys to look up, and the tenants whose waiting actions are counted, and how far."""
@@ -220,7 +220,7 @@ class Transaction:
         if item.tenant in self._in_flight:
             self._in_flight[item.tenant] += waiting - bool(head.waiting)
         self._was.setdefault(item.action_id, head)
-        self._heads[item.action_id] = Head(version, head.fence, packing.for_life(projection), waiting)
+        self._heads[item.action_id] = Head(version, head.fence, row_encoding.for_life(projection), waiting)
         self._projections[item.action_id] = projection
         if self._known.queue.is_soon(projection):
             self._due.append(projection)
@@ -238,7 +238,7 @@ class Transaction:
             head = self._known.heads.get(action_id)
         if head is None:
             self.flush()
-            row = self.one(rows.SELECT_HEADS, (packing.texts([action_id]),))
+            row = self.one(rows.SELECT_HEADS, (row_encoding.texts([action_id]),))
             head = self._heads[action_id] = _NEW if row is None else Head.of(rows.plain(row))
         return head
 
@@ -283,7 +283,7 @@ class Transaction:
 
     def _frozen(self, item: Append) -> Freeze | None:
         if self._freezes is None:
-            row = self.one(rows.SELECT_FROZEN, (item.tenant, packing.texts(item.unless_frozen)))
+            row = self.one(rows.SELECT_FROZEN, (item.tenant, row_encoding.texts(item.unless_frozen)))
             return None if row is None else rows.freeze(row)
         met = [one for one in self._freezes if one.tenant == item.tenant and one.subject in item.unless_frozen]
         return min(met, key=lambda one: (one.since_us, one.subject, one.action_id), default=None)
@@ -306,7 +306,7 @@ class Transaction:
     def _erase(self, item: Append, erases: Erasure) -> None:
         """Seldom, so it is written at once; after what the group has gathered, which may be what is erased."""
         self.flush()
-        raw = packing.bodies([bytes.fromhex(digest) for digest in erases.digests])
+        raw = row_encoding.bodies([bytes.fromhex(digest) for digest in erases.digests])
         self.all(rows.ERASE, {"id": item.action_id, "tenant": item.tenant, "digests": raw})
 
     def anything_erased(self) -> bool:
@@ -361,18 +361,18 @@ class Transaction:
             self._write_projections()
         if self._events:
             self.proof = self._events[0]
-            self._execute(rows.INSERT_EVENTS, packing.events(self._events))
+            self._execute(rows.INSERT_EVENTS, row_encoding.events(self._events))
         if self._settled:
-            self._execute(rows.SETTLE_KEYS, packing.settled(sorted(self._settled.items())))
+            self._execute(rows.SETTLE_KEYS, row_encoding.settled(sorted(self._settled.items())))
         if self._keys:
             self._write_keys()
         if self._texts:
             texts = [self._evidence_row(*name, *self._texts[name]) for name in sorted(self._texts)]
-            self._execute(rows.PUT_TEXTS, packing.contracts(texts))
+            self._execute(rows.PUT_TEXTS, row_encoding.contracts(texts))
         if self._payloads:
             kept = sorted(self._payloads.items())
             payloads = [(*self._evidence_row(raw, *value), action_id) for (action_id, raw), value in kept]
-            self._execute(rows.PUT_PAYLOADS, packing.payloads(payloads))
+            self._execute(rows.PUT_PAYLOADS, row_encoding.payloads(payloads))
         if self._counts:
             for (tenant, subject, name), (reset, value) in sorted(self._counts.items()):
                 if reset:
@@ -394,9 +394,9 @@ class Transaction:
             else:
                 taken.append((*rows.key_values(record), found.action_id))
         if new:
-            self._execute(rows.INSERT_KEYS, packing.keys(new))
+            self._execute(rows.INSERT_KEYS, row_encoding.keys(new))
         if taken:
-            self._execute(rows.REPLACE_KEYS, (*packing.keys(taken), len(taken)))
+            self._execute(rows.REPLACE_KEYS, (*row_encoding.keys(taken), len(taken)))
 
     def _write_projections(self) -> None:
         """Each with the version and the fence that it had, and the version that it has now."""
@@ -414,8 +414,8 @@ class Transaction:
                 whole.append((*rows.projection_values(projection), now.version, was.version, was.fence, ends))
         own_clock = self._locks.own_clock
         if new:
-            self._execute(rows.INSERT_ACTIONS, (own_clock, *packing.columns(rows.NEW_KINDS, new)))
+            self._execute(rows.INSERT_ACTIONS, (own_clock, *row_encoding.columns(rows.NEW_KINDS, new)))
         if often:
-            self._execute(rows.UPDATE_OFTEN, (own_clock, *packing.columns(rows.OFTEN_KINDS, often), len(often)))
+            self._execute(rows.UPDATE_OFTEN, (own_clock, *row_encoding.columns(rows.OFTEN_KINDS, often), len(often)))
         if whole:
-            self._execute(rows.UPDATE_WHOLE, (own_clock, *packing.columns(rows.WHOLE_KINDS, whole), len(whole)))
+            self._execute(rows.UPDATE_WHOLE, (own_clock, *row_encoding.columns(rows.WHOLE_KINDS, whole), len(whole)))

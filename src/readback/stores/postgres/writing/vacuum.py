@@ -11,8 +11,8 @@ from typing import Final
 
 import psycopg
 
-from readback.adapters.store_postgres.faults import as_store_error
-from readback.adapters.store_postgres.opening import Opening
+from readback.stores.postgres.connection.connect import Opening
+from readback.stores.postgres.connection.faults import as_store_error
 
 _LEFT: Final = re.compile(r"(\d+) are dead but not yet removable")
 _MISSED: Final = re.compile(r"tuples missed: (\d+) dead")

@@ -11,11 +11,11 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from readback.adapters.store_postgres.opening import Connection
-from readback.ports.known import key_of
-from readback.ports.store import Projection
-from readback.ports.store_rules import SUCCEEDED
-from readback.ports.wakeups import DEFER_AHEAD_US, TASK, queue_of
+from readback.ports.storage.contract_filter import key_of
+from readback.ports.storage.store import Projection
+from readback.ports.storage.store_rules import SUCCEEDED
+from readback.ports.storage.wakeups import DEFER_AHEAD_US, TASK, queue_of
+from readback.stores.postgres.connection.connect import Connection
 
 LOOKED_FOR_EVERY: Final = 64
 """A queue that is not there is looked for again after so many groups that would have deferred something."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from readback.adapters.store_postgres.deferring import Deferring
-from readback.adapters.store_postgres.rows import Row
-from readback.adapters.store_postgres.watched import Watched
 from readback.canon.frozen import dataclass
+from readback.stores.postgres.connection.rows import Row
+from readback.stores.postgres.connection.schema_guard import Watched
+from readback.stores.postgres.writing.wakeup_jobs import Deferring
 
 KNOWN_HEADS_MAX: Final = 8192
 """Actions whose version is remembered between transactions; about 4 MB."""

@@ -13,9 +13,9 @@ import psycopg
 from psycopg import errors
 from psycopg.errors import Diagnostic
 
-from readback.adapters.store_group import Job
-from readback.adapters.store_postgres.claiming import Locks
-from readback.adapters.store_postgres.faults import (
+from readback.domain.errors import StoreError, StoreLockedError
+from readback.stores.postgres.connection.connect import Connection, Opening, waited_for
+from readback.stores.postgres.connection.faults import (
     UNDETERMINED,
     is_bad_value,
     undetermined,
@@ -23,12 +23,12 @@ from readback.adapters.store_postgres.faults import (
     was_cut,
     was_missed,
 )
-from readback.adapters.store_postgres.known import Known
-from readback.adapters.store_postgres.opening import Connection, Opening, waited_for
-from readback.adapters.store_postgres.watched import Watched
-from readback.adapters.store_postgres.work import AppendWork, PaceWork, Work
-from readback.adapters.store_postgres.writing import DoubtError, Transaction
-from readback.domain.errors import StoreError, StoreLockedError
+from readback.stores.postgres.connection.locks import Locks
+from readback.stores.postgres.connection.schema_guard import Watched
+from readback.stores.postgres.writing.commands import AppendWork, PaceWork, Work
+from readback.stores.postgres.writing.transaction import DoubtError, Transaction
+from readback.stores.postgres.writing.write_cache import Known
+from readback.stores.shared_commit import Job
 
 TRIES_MAX: Final = 12
 """So often a group that met others is begun again; the second time with nothing taken for granted."""

@@ -1,0 +1,1 @@
+"""The text of an expression: its words, its tree and its reader."""

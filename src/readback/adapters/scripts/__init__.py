@@ -1,0 +1,1 @@
+"""Verifiers' scripts: the host functions, and the interpreter in worker processes."""

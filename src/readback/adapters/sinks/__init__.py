@@ -1,0 +1,1 @@
+"""Where messages go: webhooks, commands, files and callables."""

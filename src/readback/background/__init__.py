@@ -1,0 +1,1 @@
+"""Threads that follow the log: delivery to subscribers, sealing, sequencing and anchoring."""

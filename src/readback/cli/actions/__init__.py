@@ -1,0 +1,1 @@
+"""Commands about actions: run, submit, list, show, explain and belief."""

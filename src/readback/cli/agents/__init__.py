@@ -1,0 +1,1 @@
+"""Commands that agents start: the gateway, hooks, delegations and decisions."""

@@ -1,0 +1,1 @@
+"""Commands that examine: the doctor, traces, reports and files of other systems."""

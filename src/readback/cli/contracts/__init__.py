@@ -1,0 +1,1 @@
+"""Commands about contract files, packs, recovery tables and drills."""

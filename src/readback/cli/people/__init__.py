@@ -1,0 +1,1 @@
+"""Commands for people who decide: approvals, reviews, claims, freezes, incidents and events."""

@@ -1,0 +1,1 @@
+"""Commands that process due actions: `resume` and `worker`."""

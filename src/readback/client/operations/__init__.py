@@ -1,0 +1,1 @@
+"""What both clients and the command line share, an operation a module."""

@@ -1,0 +1,1 @@
+"""Files of an operator, read with the place of each value."""

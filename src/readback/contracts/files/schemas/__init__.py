@@ -1,0 +1,1 @@
+"""JSON Schemas of arguments: read, written, and filled with samples."""

@@ -1,0 +1,1 @@
+"""Templates in contract files, and what may be put where."""

@@ -1,0 +1,1 @@
+"""Tools of servers as their servers list them."""

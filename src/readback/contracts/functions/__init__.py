@@ -1,0 +1,1 @@
+"""Python functions in a contract: made into handlers, their arguments, and their digests."""

@@ -1,0 +1,1 @@
+"""Decision types: an envelope enforced round one action, from its file to its episode."""

@@ -1,0 +1,1 @@
+"""The chapter of the trips: five steps with a pivot."""

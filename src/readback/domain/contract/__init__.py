@@ -1,0 +1,1 @@
+"""What an operator says: contracts, approvers, freezes, watching and limits."""

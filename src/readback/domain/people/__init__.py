@@ -1,0 +1,1 @@
+"""What people decide: reviews, signed statements and incidents."""

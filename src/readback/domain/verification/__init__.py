@@ -1,0 +1,1 @@
+"""Verification: observations, readings, the case, and the verdict over them."""

@@ -1,0 +1,1 @@
+"""Entries of the ledger: made, projected, and read back."""

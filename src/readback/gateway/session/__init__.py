@@ -1,0 +1,1 @@
+"""One client's session: its requests, lists, names and notifications."""

@@ -1,0 +1,1 @@
+"""Servers behind the gateway: their processes, connections and handshakes."""

@@ -1,0 +1,1 @@
+"""Messages as bytes: lines, pipes, events of a stream, and texts that keep their form."""

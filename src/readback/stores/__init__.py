@@ -1,0 +1,1 @@
+"""Ledger stores, and the wake-ups that go with each."""

@@ -1,0 +1,1 @@
+"""Connections to a PostgreSQL ledger: addresses, schema, rows and faults."""

@@ -1,0 +1,1 @@
+"""Wake-ups: the embedded scheduler, and procrastinate on PostgreSQL."""

@@ -1,0 +1,1 @@
+"""Programs: one that acts, and one that is a system of record."""

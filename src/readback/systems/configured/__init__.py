@@ -1,0 +1,1 @@
+"""Systems as contract files name them: settings, sources, executors and databases."""

@@ -1,0 +1,1 @@
+"""Folders: acting on files, and reading what lies in a folder."""

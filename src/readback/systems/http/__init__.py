@@ -1,0 +1,1 @@
+"""Services over HTTP: one request that acts, and reading JSON."""

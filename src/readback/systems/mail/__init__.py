@@ -1,0 +1,1 @@
+"""Mail: submitting over SMTP, and searching a mailbox over IMAP."""

@@ -1,0 +1,1 @@
+"""Buckets over S3: uploading an object, and reading one."""

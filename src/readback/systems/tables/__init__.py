@@ -1,0 +1,1 @@
+"""SQLite databases as a system of record, by their tables."""

@@ -1,0 +1,1 @@
+"""One pass over a trace: what each event adds to what is known."""

@@ -1,0 +1,1 @@
+"""The format of a run: closed forms, ids, limits, codes, faults and the report."""
