@@ -24,7 +24,7 @@ from readback.domain.contract.approval import Approver
 from readback.domain.contract.approvers import approvers_of
 from readback.domain.contract.limits import NO_LIMITS, Limits, limits_of
 from readback.domain.errors import SettingsError
-from readback.domain.records.seal_schedule import SEAL_DEFAULT, Cadence, cadence_of
+from readback.domain.records.seal_schedule import SEAL_DEFAULT, SealSchedule, cadence_of
 from readback.domain.records.subscriber import FALLBACK, Subscriber, subscriber_of, subscribers_of
 
 URL_DEFAULT: Final = "sqlite:///readback.db"
@@ -75,7 +75,7 @@ class Settings:
     """The file of the log's own key, with which checkpoints are signed; "" where nothing is signed here."""
     log_keys: tuple[str, ...] = ()
     """Verifier keys of the log whose checkpoints count too: those of earlier keys, or all where none is here."""
-    seal: Cadence = SEAL_DEFAULT
+    seal: SealSchedule = SEAL_DEFAULT
     """How often checkpoints are signed and where they are kept, by `[seal]`; only from files."""
     ignored_file: str = ""
     """A `readback.toml` that is here and does not count, since nobody pinned its hash."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from readback.systems.files.local_disk import NearFiles
+from readback.systems.files.local_disk import LocalDiskCheck
 
 pytestmark = pytest.mark.requirement("FILE-glance")
 
@@ -32,14 +32,14 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def learned(mounts: Path | str, path: Path) -> NearFiles:
-    near = NearFiles(mounts)
+def learned(mounts: Path | str, path: Path) -> LocalDiskCheck:
+    near = LocalDiskCheck(mounts)
     near.learn(str(path))
     return near
 
 
 def test_a_file_on_an_own_disk_is_at_hand_once_that_was_found_out(tmp_path: Path, file: Path) -> None:
-    near = NearFiles(mounted(tmp_path, ("/", "ext4")))
+    near = LocalDiskCheck(mounted(tmp_path, ("/", "ext4")))
     assert not near.hold(str(file)), "nothing is known yet"
     near.learn(str(file))
     assert near.hold(str(file))
@@ -97,6 +97,6 @@ def test_without_a_list_of_mounts_nothing_is(tmp_path: Path, file: Path) -> None
 
 
 def test_this_machine_s_own_list_is_read(file: Path) -> None:
-    near = NearFiles()
+    near = LocalDiskCheck()
     near.learn("/proc/self/stat")
     assert not near.hold("/proc/self/stat")

@@ -27,7 +27,7 @@ from readback.contracts.files.document import read_document
 from readback.domain.context import Context
 from readback.domain.verification.observation_signs import one_line, without_credentials
 from readback.domain.verification.reading import Reading
-from readback.engine.values.redaction import Secrecy
+from readback.engine.values.redaction import Redactor
 from readback.systems.command.executor import CommandExecutor
 from readback.systems.command.source import CommandSource
 from readback.systems.configured.credentials import Credentials
@@ -105,8 +105,8 @@ BODIES: dict[str, bytes] = {
 }
 
 
-def _secrecy() -> Secrecy:
-    made = Secrecy(("requested.card",))
+def _secrecy() -> Redactor:
+    made = Redactor(("requested.card",))
     made.learn({"card": "s3cr3t-value-4111"}, "requested")
     return made
 
@@ -127,8 +127,8 @@ ON_TEXTS: dict[str, Callable[[str], object]] = {
 }
 
 
-def _learned(text: str) -> Secrecy:
-    made = Secrecy(("requested.card",))
+def _learned(text: str) -> Redactor:
+    made = Redactor(("requested.card",))
     made.learn({"card": text}, "requested")
     return made
 

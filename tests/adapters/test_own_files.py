@@ -19,7 +19,7 @@ from readback.domain.errors.files import ContractFileError
 from readback.domain.errors.own_file import OwnFileError
 from readback.domain.state import State
 from readback.systems.command.executor import CommandExecutor
-from readback.systems.configured.factory import BuiltInFittings
+from readback.systems.configured.factory import BuiltInSystems
 from readback.systems.files.executor import FileExecutor
 from readback.systems.files.sandboxed_paths import Confined
 from tests.contract_files.writing import context, contract, written
@@ -194,7 +194,7 @@ def test_a_workspace_that_was_staged_before_a_file_was_own_does_not_move_over_it
 def test_no_statement_is_executed_on_the_ledger(place: Place, name: str) -> None:
     os.link(place.folder / "ops" / "readback.db", place.folder / "work" / "hard")
     before = place.contents()
-    acts = BuiltInFittings().executor("sql", "s", {"database": name}, str(place.folder), 1_000_000)
+    acts = BuiltInSystems().executor("sql", "s", {"database": name}, str(place.folder), 1_000_000)
     with pytest.raises((ReadbackError, sqlite3.Error), match="own files"):
         acts.execute(context(), {"statement": None})
     assert place.contents() == before
@@ -204,8 +204,8 @@ def test_no_statement_is_executed_on_the_ledger(place: Place, name: str) -> None
 def test_no_program_runs_in_a_folder_that_holds_own_files(place: Place, cwd: str | None) -> None:
     fixed = {"argv": ["/bin/sh"]} if cwd is None else {"argv": ["/bin/sh"], "cwd": cwd}
     with pytest.raises(ReadbackError, match="cwd"):
-        BuiltInFittings().executor("command", "c", fixed, str(place.folder), 1_000_000)
-    assert BuiltInFittings().executor("command", "c", {**fixed, "cwd": "work"}, str(place.folder), 1_000_000)
+        BuiltInSystems().executor("command", "c", fixed, str(place.folder), 1_000_000)
+    assert BuiltInSystems().executor("command", "c", {**fixed, "cwd": "work"}, str(place.folder), 1_000_000)
 
 
 PROGRAM = """

@@ -10,8 +10,8 @@ import pytest
 
 from readback.domain.errors import ReaderFailedError, ReaderTypeError
 from readback.domain.verification.reading import Presence
-from readback.ports.system_factory import Pieces
-from readback.systems.configured.factory import BuiltInFittings
+from readback.ports.system_factory import TemplateParts
+from readback.systems.configured.factory import BuiltInSystems
 from tests.contract_files.writing import context
 
 pytestmark = pytest.mark.requirement("SEC-sql-bounded")
@@ -28,12 +28,12 @@ def folder(tmp_path: Path) -> Path:
 
 
 def source(folder: Path, timeout_us: int = 1_000_000) -> Any:
-    return BuiltInFittings().source("sql", "s", {"database": "a.db"}, str(folder), timeout_us)
+    return BuiltInSystems().source("sql", "s", {"database": "a.db"}, str(folder), timeout_us)
 
 
 def asked(sql: str, *values: object) -> dict[str, object]:
     texts = tuple(sql.split("?"))
-    return {"query": Pieces(texts, values)}
+    return {"query": TemplateParts(texts, values)}
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """One door for side effects: only a driver lets a hand act or look.
 
-A hand (`readback.ports.handlers.Hand`) is any callable of a contract, and `call` is its only handle. Code outside a
+A hand (`readback.ports.handlers.Handler`) is any callable of a contract, and `call` is its only handle. Code outside a
 driver that reads an attribute of that name is a second door. Where `call` is something else's, as a tool server's,
 it is said of whom; or of a room that nobody in it can come by a hand.
 """
@@ -12,7 +12,7 @@ import dataclasses
 
 import pytest
 
-from readback.ports.handlers import Hand
+from readback.ports.handlers import Handler
 from tests.architecture.tree import Module, modules
 
 HANDLE = "call"
@@ -69,7 +69,7 @@ def _names(call: ast.Call, handle: str) -> bool:
 
 
 def test_a_hand_has_one_handle() -> None:
-    assert [field.name for field in dataclasses.fields(Hand) if "Callable" in str(field.type)] == [HANDLE]
+    assert [field.name for field in dataclasses.fields(Handler) if "Callable" in str(field.type)] == [HANDLE]
 
 
 @pytest.mark.requirement("PRINCIPLE-act-through-contracts")

@@ -14,7 +14,7 @@ from readback.client.operations.tenants import TENANTS_MAX, Served
 from readback.client.operations.worker import Worker
 from readback.client.session import Session
 from readback.domain.errors import UsageError
-from readback.ports.storage.contract_filter import Known
+from readback.ports.storage.contract_filter import ContractFilter
 from readback.ports.storage.store import LedgerStore, Projection
 from readback.stores.sqlite.store import SqliteStore
 from readback.testing.runtime_virtual import START_US, VirtualRuntime
@@ -60,8 +60,8 @@ class Noting(Worker):
         if self.hangs and action_id.startswith(self.hangs):
             await self.ending.wait()
 
-    def _known(self, now_us: int) -> Known:
-        return Known(frozenset(), frozenset({sample_projection("any").contract_hash}), 0)
+    def _known(self, now_us: int) -> ContractFilter:
+        return ContractFilter(frozenset(), frozenset({sample_projection("any").contract_hash}), 0)
 
     def _knows(self, action_id: str, stored: object) -> bool:
         return True

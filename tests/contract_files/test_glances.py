@@ -19,9 +19,9 @@ from readback.contracts.functions.callables import Reader
 from readback.contracts.functions.verifiers import invariant_check, with_probes
 from readback.domain.verdict import Verdict
 from readback.domain.verification.reading import Presence
-from readback.ports.handlers import Hand
-from readback.ports.system_factory import Given, Pieces, Reference
-from readback.systems.configured.factory import BuiltInFittings, FittedSource
+from readback.ports.handlers import Handler
+from readback.ports.system_factory import Given, Reference, TemplateParts
+from readback.systems.configured.factory import BuiltInSystems, ConfiguredSource
 from readback.systems.configured.sources import NEAR_MAX_BYTES
 from tests.contract_files.writing import context, contract, written
 from tests.sdk.given import opened_async
@@ -60,17 +60,17 @@ def book(tmp_path: Path) -> Path:
     return path
 
 
-def source_of(folder: Path, kind: str = "sql", **fixed: Any) -> FittedSource:
-    made = BuiltInFittings().source(kind, "source", fixed, str(folder), 1_000_000)
-    assert isinstance(made, FittedSource)
+def source_of(folder: Path, kind: str = "sql", **fixed: Any) -> ConfiguredSource:
+    made = BuiltInSystems().source(kind, "source", fixed, str(folder), 1_000_000)
+    assert isinstance(made, ConfiguredSource)
     return made
 
 
 def query(text: str, value: object) -> dict[str, object]:
-    return {"query": Pieces((text, ""), (value,))}
+    return {"query": TemplateParts((text, ""), (value,))}
 
 
-def known(source: FittedSource, given: Given) -> FittedSource:
+def known(source: ConfiguredSource, given: Given) -> ConfiguredSource:
     """One of which a thread has found out where its file lies, since it was asked for a glance in vain."""
     assert source.glance(context(), asked(given)) is None
     source.read(context(), given)
@@ -188,19 +188,19 @@ class Threads:
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.read: list[int] = []
         self.glanced: list[int] = []
-        read, glance = FittedSource.read, FittedSource.glance
+        read, glance = ConfiguredSource.read, ConfiguredSource.glance
 
-        def reads(source: FittedSource, ctx: Context, given: Given) -> Reading:
+        def reads(source: ConfiguredSource, ctx: Context, given: Given) -> Reading:
             self.read.append(threading.get_ident())
             return read(source, ctx, given)
 
-        def glances(source: FittedSource, ctx: Context, given: Callable[[], Given]) -> Reading | None:
+        def glances(source: ConfiguredSource, ctx: Context, given: Callable[[], Given]) -> Reading | None:
             found = glance(source, ctx, given)
             self.glanced += [] if found is None else [threading.get_ident()]
             return found
 
-        patch.setattr(FittedSource, "read", reads)
-        patch.setattr(FittedSource, "glance", glances)
+        patch.setattr(ConfiguredSource, "read", reads)
+        patch.setattr(ConfiguredSource, "glance", glances)
 
 
 def test_on_an_event_loop_a_quick_reader_needs_a_thread_at_first_only(
@@ -250,5 +250,5 @@ def test_whoever_looks_in_another_way_is_not_asked_for_the_old_ones_glance() -> 
     async def after_async(*_: object) -> object:
         return None
 
-    hand = Hand("eye", glancing.look, glance=glancing.glance)
+    hand = Handler("eye", glancing.look, glance=glancing.glance)
     assert hand.then(lambda *_: None, after_async).glance is None

@@ -21,8 +21,8 @@ from readback.contracts.files.templates.template import Values, compile_fill
 from readback.domain.errors import ArgumentError, ExpressionError, ReaderFailedError, TemplateError, ToolError
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.verification.reading import Presence
-from readback.ports.system_factory import Pieces
-from readback.systems.configured.factory import BuiltInFittings
+from readback.ports.system_factory import TemplateParts
+from readback.systems.configured.factory import BuiltInSystems
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from tests.adapters.web import Said, serving
@@ -313,21 +313,21 @@ ENDLESS = "with recursive r(n) as (select 1 union all select n + 1 from r) selec
 @pytest.mark.requirement("FILE-bounded")
 def test_a_query_that_never_ends_is_given_up(tmp_path: Path) -> None:
     sqlite3.connect(tmp_path / "a.db").close()
-    source = BuiltInFittings().source("sql", "db", {"database": "a.db"}, str(tmp_path), 100_000)
-    found = source.read(context(), {"query": Pieces((ENDLESS,), ())})
+    source = BuiltInSystems().source("sql", "db", {"database": "a.db"}, str(tmp_path), 100_000)
+    found = source.read(context(), {"query": TemplateParts((ENDLESS,), ())})
     assert (found.presence, "interrupted" in found.detail) == (Presence.UNAVAILABLE, True)
-    assert source.read(context(), {"query": Pieces(("select 1 as n",), ())}).value == {"n": 1}
+    assert source.read(context(), {"query": TemplateParts(("select 1 as n",), ())}).value == {"n": 1}
     with pytest.raises(ReaderFailedError, match="interrupted"):
-        source.find(context(), {"query": Pieces((ENDLESS,), ())})
+        source.find(context(), {"query": TemplateParts((ENDLESS,), ())})
 
 
 @pytest.mark.requirement("FILE-bounded")
 def test_a_statement_that_never_ends_is_given_up_and_leaves_nothing(tmp_path: Path) -> None:
     book = sqlite3.connect(tmp_path / "a.db", isolation_level=None)
     book.execute("create table t (n integer)")
-    acts = BuiltInFittings().executor("sql", "db", {"database": "a.db"}, str(tmp_path), 100_000)
+    acts = BuiltInSystems().executor("sql", "db", {"database": "a.db"}, str(tmp_path), 100_000)
     endless = f"insert into t select n from ({ENDLESS.replace('max(n) as n', 'n')})"
     with pytest.raises(ToolError, match="interrupted"):
-        acts.execute(context(), {"statement": Pieces((endless,), ())})
+        acts.execute(context(), {"statement": TemplateParts((endless,), ())})
     assert book.execute("select count(*) from t").fetchone() == (0,)
     book.close()

@@ -23,7 +23,7 @@ from readback.contracts.files.templates.template import compile_fill
 from readback.contracts.files.tools.not_found_rules import Absence, error_text
 from readback.domain.errors import TemplateError
 from readback.domain.verification.reading import Presence
-from readback.systems.configured.factory import BuiltInFittings
+from readback.systems.configured.factory import BuiltInSystems
 from tests.adapters.web import Said, serving
 from tests.contract_files.test_hostile_values import HOSTILE, HTTP, _run
 from tests.contract_files.test_tools import SERVED
@@ -50,7 +50,7 @@ def test_no_path_is_written_moved_deleted_or_read_outside_of_its_root(path: str,
         (out / "kept").write_text("kept")
         (box / "a").write_text("inside")
         (box / "link").symlink_to(out)
-        fittings = BuiltInFittings()
+        fittings = BuiltInSystems()
         fixed = {"root": "box", "do": do, "parents": True, "overwrite": True, "show": "text"}
         acts = fittings.executor("file", "f", fixed, folder, 1_000_000)
         with suppress(ReadbackError, OSError, ValueError):
@@ -183,7 +183,7 @@ def test_a_program_by_a_path_is_that_of_the_contract_files_folder(
     monkeypatch.chdir(tmp_path / "agent")
     monkeypatch.setenv("PATH", str(tmp_path / "agent"), prepend=os.pathsep)
     fixed = {"argv": ["./ship"], "cwd": str(tmp_path / "agent")}
-    BuiltInFittings().executor("command", "c", fixed, str(tmp_path / "ops"), 5_000_000).execute(
+    BuiltInSystems().executor("command", "c", fixed, str(tmp_path / "ops"), 5_000_000).execute(
         context(), {"argv": ["./ship", "$(touch pwned) ; a"]}
     )
     assert (tmp_path / "ops.ran").read_text() == "$(touch pwned) ; a"
@@ -294,7 +294,7 @@ def test_a_pattern_of_many_stars_takes_no_time() -> None:
 @pytest.mark.requirement("FILE-values-apart")
 def test_a_branch_does_not_become_an_option_of_git(tmp_path: Path) -> None:
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
-    source = BuiltInFittings().source("git", "g", {"repository": ".", "show": "commit"}, str(tmp_path), 5_000_000)
+    source = BuiltInSystems().source("git", "g", {"repository": ".", "show": "commit"}, str(tmp_path), 5_000_000)
     for branch in ("--output=pwned", "-h", "--upload-pack=touch pwned", "main:x", "a..b", "@{-1}", "\0"):
         with suppress(ReadbackError, OSError, ValueError):
             assert source.read(context(), {"branch": branch}).presence is not Presence.PRESENT

@@ -18,9 +18,9 @@ from readback.client.files import ContractFiles, contract_files
 from readback.demo.systems.postgres import PRIMARY, PostgresPair
 from readback.domain.errors import ReaderFailedError, ReaderTypeError, ToolError
 from readback.domain.verification.reading import Presence
-from readback.ports.system_factory import Pieces
+from readback.ports.system_factory import TemplateParts
 from readback.systems.configured import databases
-from readback.systems.configured.factory import BuiltInFittings
+from readback.systems.configured.factory import BuiltInSystems
 from readback.systems.sql.executor import SqlExecutor
 from readback.systems.sql.source import SqlSource
 from readback.testing.store_memory import MemoryStore
@@ -308,10 +308,10 @@ def test_a_server_that_stands_still_is_given_up(tmp_path: Path, monkeypatch: pyt
     for kind in ("source", "executor"):
         with _standing_still() as port:
             fixed = {"url": f"postgresql://u@127.0.0.1:{port}/d"}
-            fitting: Any = getattr(BuiltInFittings(), kind)("sql", "pg", fixed, str(tmp_path), 100_000)
+            fitting: Any = getattr(BuiltInSystems(), kind)("sql", "pg", fixed, str(tmp_path), 100_000)
             if kind == "source":
-                found = fitting.read(context(), {"query": Pieces(("select 1 as a",), ())})
+                found = fitting.read(context(), {"query": TemplateParts(("select 1 as a",), ())})
                 assert found.presence is Presence.UNAVAILABLE
             else:
                 with pytest.raises(ToolError):
-                    fitting.execute(context(), {"statement": Pieces(("delete from t",), ())})
+                    fitting.execute(context(), {"statement": TemplateParts(("delete from t",), ())})

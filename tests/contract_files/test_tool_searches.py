@@ -20,7 +20,7 @@ from readback.domain.errors import ReaderFailedError, ReaderTypeError
 from readback.domain.events import open_envelope
 from readback.domain.side_effect import Consistency, Independence
 from readback.domain.verification.reading import Lookup, Reading
-from readback.ports.handlers import Hand
+from readback.ports.handlers import Handler
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from tests.contract_files.writing import HEAD, Fakes, context, loaded
@@ -70,7 +70,7 @@ def shows(document: str, **more: Json) -> dict[str, Json]:
     return {"content": [{"type": "text", "text": document}], **more}
 
 
-def asked(hand: Hand | None, fakes: Fakes, tool: str, answer: dict[str, Json], server: str = "") -> Any:
+def asked(hand: Handler | None, fakes: Fakes, tool: str, answer: dict[str, Json], server: str = "") -> Any:
     assert hand is not None
     assert hand.is_async
     fakes.tools[server, tool].answer = lambda: answer

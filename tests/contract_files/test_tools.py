@@ -15,7 +15,7 @@ from readback.contracts.files.assembly import Loaded
 from readback.contracts.files.contract import FileContract
 from readback.domain.errors import ArgumentError, NotDispatchedError, ReaderFailedError, ReaderTypeError
 from readback.domain.verification.reading import Presence, Reading
-from readback.ports.handlers import Hand
+from readback.ports.handlers import Handler
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from tests.contract_files.writing import HEAD, Fakes, FakeTool, context, faults, loaded
@@ -54,7 +54,7 @@ def made(text: str = SERVED + NOTE, tools: dict[str, Any] | None = None) -> tupl
     return next(iter(found.contracts.values())), fakes
 
 
-def called(hand: Hand, **arguments: object) -> Any:
+def called(hand: Handler, **arguments: object) -> Any:
     assert hand.is_async
     return asyncio.run(cast("Any", hand.call(context(), arguments)))
 

@@ -16,7 +16,7 @@ from readback.decisions.api import DecisionType
 from readback.decisions.contracts import verifiers as verifiers_module
 from readback.decisions.contracts.formats import ACTION, DRIFT, ENVELOPE, EPISODE
 from readback.decisions.contracts.load import load_envelope
-from readback.decisions.model.words import Rung, Stage, Tier
+from readback.decisions.model.words import BlastRadius, DegradeStep, Stage
 from readback.domain.errors import SettingsError
 from readback.domain.errors.decision import EnvelopeError
 from tests.decisions.given import ABSENT, CORPUS, asking, changed, schema, verifier, written
@@ -142,10 +142,10 @@ def test_a_sound_envelope_says_what_stands_in_it() -> None:
     assert found.stage_budgets_ms[Stage.VERIFY] == 2_000
     assert found.freshness.ttl_ms("stock") == 100
     assert found.freshness.ttl_ms("other") == 500
-    assert [each.rung for each in found.ladder] == [Rung.CACHE_BUNDLE, Rung.HITL, Rung.ABSTAIN]
+    assert [each.rung for each in found.ladder] == [DegradeStep.CACHE_BUNDLE, DegradeStep.HITL, DegradeStep.ABSTAIN]
     assert found.safe_action.allowed_types == ("ship",)
-    assert found.requires_verification(Tier.TINY)
-    assert not found.requires_rollback(Tier.TINY)
+    assert found.requires_verification(BlastRadius.TINY)
+    assert not found.requires_rollback(BlastRadius.TINY)
     assert len(found.sha256) == 64
 
 

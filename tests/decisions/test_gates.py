@@ -14,7 +14,7 @@ from readback.decisions.flow import gates
 from readback.decisions.flow.gates import Asked
 from readback.decisions.flow.record import Actor
 from readback.decisions.model.envelope import Counts, Snapshot
-from readback.decisions.model.words import CLASS_OF, TIER_OF, Said, Stage, Tier
+from readback.decisions.model.words import CLASS_OF, TIER_OF, BlastRadius, Stage, VerificationResultWord
 from readback.domain.contract.contract import Contract
 from readback.domain.contract.limits import TenantLimits
 from readback.domain.errors import ArgumentError
@@ -23,7 +23,7 @@ from readback.testing.runtime_virtual import VirtualRuntime
 from tests.decisions.given import COUNTS, ENVELOPE, changed, decide, kind_of, kinds, moving
 from tests.sdk.given import Desk, opened, ship_of
 
-TIERS = [tier for tier in Tier if tier is not Tier.NONE]
+TIERS = [tier for tier in BlastRadius if tier is not BlastRadius.NONE]
 
 
 def gates_of(decided: Any) -> list[str]:
@@ -55,7 +55,9 @@ def contract_of(side_effect: SideEffect, **more: Any) -> Contract:
 @pytest.mark.requirement("DT-blast-radius", "DT-safe-action")
 @pytest.mark.parametrize("most", TIERS)
 @pytest.mark.parametrize("side_effect", list(SideEffect))
-def test_no_action_above_the_largest_blast_radius_runs(tmp_path: Path, most: Tier, side_effect: SideEffect) -> None:
+def test_no_action_above_the_largest_blast_radius_runs(
+    tmp_path: Path, most: BlastRadius, side_effect: SideEffect
+) -> None:
     kind = kind_of(tmp_path, safeAction={"blastRadiusMax": most.value, "requireRollbackAbove": "large"})
     found = [*gates.unsafe(kind.envelope, Asked(contract_of(side_effect), True))]
     assert bool(found) is (TIER_OF[side_effect].rank > most.rank)
@@ -65,19 +67,19 @@ def test_no_action_above_the_largest_blast_radius_runs(tmp_path: Path, most: Tie
 @pytest.mark.parametrize("declared", TIERS)
 @pytest.mark.parametrize("side_effect", list(SideEffect))
 def test_a_tier_that_the_class_does_not_reach_is_refused_and_none_lowers_it(
-    tmp_path: Path, declared: Tier, side_effect: SideEffect
+    tmp_path: Path, declared: BlastRadius, side_effect: SideEffect
 ) -> None:
     kind = kind_of(tmp_path, safeAction={"blastRadiusMax": "large", "requireRollbackAbove": "large"})
     asked = Asked(contract_of(side_effect), True, declared)
     found = [each.field for each in gates.unsafe(kind.envelope, asked)]
-    reads = declared is Tier.TINY  # of which a class below its own is too
+    reads = declared is BlastRadius.TINY  # of which a class below its own is too
     assert bool(found) is (side_effect.rank < CLASS_OF[declared].rank and not reads)
     assert asked.tier is TIER_OF[side_effect]
 
 
 @pytest.mark.requirement("DT-safe-action")
 def test_a_rollback_is_required_strictly_above_the_threshold(tmp_path: Path) -> None:
-    for threshold in Tier:
+    for threshold in BlastRadius:
         kind = kind_of(tmp_path, safeAction={"blastRadiusMax": "large", "requireRollbackAbove": threshold.value})
         for side_effect in SideEffect:
             needs = TIER_OF[side_effect].rank > threshold.rank
@@ -110,7 +112,7 @@ def test_an_action_that_breaks_a_rule_is_not_executed(
     found = decide(kind_of(tmp_path, safeAction=rules), desk, **how)
     assert desk.calls == 0
     assert desk.looks == 0
-    assert (found.outcome, found.proceed, found.verification) == (None, False, Said.NA)
+    assert (found.outcome, found.proceed, found.verification) == (None, False, VerificationResultWord.NA)
     assert gates_of(found) == [field]
     assert kinds(found) == [("bypass", "red")]
     assert found.degraded.word == "abstain"

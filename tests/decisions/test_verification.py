@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from readback import Context, Outcome, Readback, State, Verdict, action
-from readback.decisions.model.words import Said
+from readback.decisions.model.words import VerificationResultWord
 from readback.domain.errors.decision import BindingError
 from readback.domain.verdict import Why
 from readback.testing.runtime_virtual import VirtualRuntime
@@ -67,7 +67,7 @@ def test_what_was_verified_before_without_a_verifier_does_not_proceed_under_an_e
         assert rb.run(ship_of(desk)(order_id="o-1", carrier="dhl"), operation="ship o-1").verified
         found = decide(kind, desk, rb=rb)
     assert desk.calls == 1
-    assert (found.verification, found.proceed, found.exit_code) == (Said.INCONCLUSIVE, False, 3)
+    assert (found.verification, found.proceed, found.exit_code) == (VerificationResultWord.INCONCLUSIVE, False, 3)
     assert [methods(found)[name]["result"] for name in ("read_after_write", "my_verifier")] == ["pass", "inconclusive"]
     assert "without my_verifier" in str(found.episode["outcome"])
 
@@ -81,7 +81,7 @@ def test_what_was_verified_before_its_contract_had_the_invariant_does_not_procee
         ensure = {**TERMS["ensure"], "stocked": "authoritative.version >= 100"}
         found = decide(kind, desk, rb=rb, action=ship_of(desk, ensure=ensure))
     assert desk.calls == 1
-    assert (found.verification, found.proceed, found.exit_code) == (Said.INCONCLUSIVE, False, 3)
+    assert (found.verification, found.proceed, found.exit_code) == (VerificationResultWord.INCONCLUSIVE, False, 3)
     assert methods(found) == {"invariant_check": {"result": "inconclusive"}}
     assert "without stocked" in str(found.episode["outcome"])
 
@@ -93,7 +93,7 @@ def test_what_was_verified_before_its_contract_had_the_invariant_does_not_procee
 def test_what_is_read_back_in_time_passes_and_proceeds(tmp_path: Path) -> None:
     desk = Desk()
     found = decide(kind_of(tmp_path), desk)
-    assert (found.verification, found.proceed, found.exit_code) == (Said.PASS, True, 0)
+    assert (found.verification, found.proceed, found.exit_code) == (VerificationResultWord.PASS, True, 0)
     assert methods(found) == {"read_after_write": {"result": "pass"}}
     assert found.drifts == ()
     assert desk.calls == 1
@@ -103,7 +103,7 @@ def test_what_is_read_back_in_time_passes_and_proceeds(tmp_path: Path) -> None:
 def test_a_tool_that_lies_fails_with_a_yellow_drift(tmp_path: Path) -> None:
     desk = Desk(instead=lambda _ctx: {"status": "ok", "success": True})
     found = decide(kind_of(tmp_path), desk, action=ship_of(desk, late_window="0s"))
-    assert (found.verification, found.proceed) == (Said.FAIL, False)
+    assert (found.verification, found.proceed) == (VerificationResultWord.FAIL, False)
     assert told(found.outcome).verdict is Verdict.REFUTED
     assert ("verify", "yellow") in kinds(found)
     assert found.degraded.word == "hitl"
@@ -123,7 +123,7 @@ def test_a_source_that_does_not_answer_is_inconclusive_and_looked_at_no_longer_t
         began = runtime.now_us()
         found = decide(kind_of(tmp_path), desk, rb=rb)
         assert runtime.now_us() - began <= 2_000_000 + 1
-    assert (found.verification, found.proceed) == (Said.INCONCLUSIVE, False)
+    assert (found.verification, found.proceed) == (VerificationResultWord.INCONCLUSIVE, False)
     assert told(found.outcome).verdict is Verdict.UNDETERMINED
     assert [each for each in kinds(found) if each[0] == "verify"] == [("verify", "yellow")]
     assert desk.calls == 1
@@ -138,7 +138,7 @@ def test_what_does_not_come_in_time_is_a_timeout_and_told_in_red(tmp_path: Path)
         began = runtime.now_us()
         found = decide(kind, desk, rb=rb, action=ship_of(desk, within="20s"))
         assert runtime.now_us() - began == 5_000_000
-    assert (found.verification, found.proceed) == (Said.INCONCLUSIVE, False)
+    assert (found.verification, found.proceed) == (VerificationResultWord.INCONCLUSIVE, False)
     assert ("verify", "red") in kinds(found)
 
 
@@ -161,7 +161,7 @@ def test_what_is_still_open_goes_on_under_its_envelope_in_another_process_and_is
             rb=rb,
             action=ship_of(desk, within="20s"),
         )
-    assert (again.verification, desk.calls) == (Said.PASS, 1)
+    assert (again.verification, desk.calls) == (VerificationResultWord.PASS, 1)
     assert told(again.outcome).id == told(first.outcome).id
 
 
@@ -169,7 +169,7 @@ def test_what_is_still_open_goes_on_under_its_envelope_in_another_process_and_is
 def test_what_waits_for_an_approval_is_held_and_has_nothing_to_verify(tmp_path: Path) -> None:
     desk = Desk()
     found = decide(kind_of(tmp_path), desk, action=ship_of(desk, approval="required"))
-    assert (found.verification, found.proceed, found.exit_code) == (Said.NA, False, 4)
+    assert (found.verification, found.proceed, found.exit_code) == (VerificationResultWord.NA, False, 4)
     assert (found.degraded.word, desk.calls) == ("hitl", 0)
     assert found.episode["actions"] == []
 
@@ -186,7 +186,7 @@ def test_what_is_verified_too_late_is_a_timeout_and_the_action_stays_verified(tm
     with opened(runtime=runtime) as rb:
         found = decide(kind_of(tmp_path), desk, rb=rb)
     assert told(found.outcome).verified
-    assert (found.verification, found.proceed, found.exit_code) == (Said.INCONCLUSIVE, False, 3)
+    assert (found.verification, found.proceed, found.exit_code) == (VerificationResultWord.INCONCLUSIVE, False, 3)
     assert ("verify", "red") in kinds(found)
     assert found.episode["verification"]["details"]["timedOut"] is True  # type: ignore[index,call-overload]
 
@@ -205,7 +205,7 @@ def test_what_lands_within_the_time_is_waited_for(tmp_path: Path) -> None:
     desk = Desk(instead=late, looking=landing)
     with opened(runtime=runtime) as rb:
         found = decide(kind_of(tmp_path), desk, rb=rb)
-    assert (found.verification, desk.calls) == (Said.PASS, 1)
+    assert (found.verification, desk.calls) == (VerificationResultWord.PASS, 1)
 
 
 @pytest.mark.requirement("DT-methods")
@@ -287,7 +287,7 @@ def test_an_invariant_that_is_false_fails_with_a_yellow_drift(tmp_path: Path) ->
     assert decide(kind, desk, action=action).proceed
     desk.during = lambda _ctx: stock.update(left=-1)
     found = decide(kind, Desk(), action=ship_of(desk, ensure={**ensure, **invariant_check("s", enough, source="s")}))
-    assert (found.verification, found.proceed) == (Said.FAIL, False)
+    assert (found.verification, found.proceed) == (VerificationResultWord.FAIL, False)
     assert ("verify", "yellow") in kinds(found)
 
 
@@ -295,16 +295,18 @@ def test_an_invariant_that_is_false_fails_with_a_yellow_drift(tmp_path: Path) ->
 
 
 @pytest.mark.requirement("DT-custom")
-@pytest.mark.parametrize(("status", "said"), [("active", Said.PASS), ("suspended", Said.FAIL)])
+@pytest.mark.parametrize(
+    ("status", "said"), [("active", VerificationResultWord.PASS), ("suspended", VerificationResultWord.FAIL)]
+)
 def test_the_specifications_own_example_runs_with_its_import_pointed_here(
-    tmp_path: Path, status: str, said: Said
+    tmp_path: Path, status: str, said: VerificationResultWord
 ) -> None:
     body = SEED.replace("from engine.verifier_base import", "from readback import")
     fetching = f"def fetch_status(target_id):\n    assert target_id == 'o-1'\n    return {status!r}\n"
     folder = verifier(tmp_path, fetching + body)
     kind = kind_of(tmp_path, folder, verification=asking("my_verifier", verifyTimeoutMs=5_000))
     found = decide(kind, Desk())
-    assert (found.verification, found.proceed) == (said, said is Said.PASS)
+    assert (found.verification, found.proceed) == (said, said is VerificationResultWord.PASS)
     assert methods(found)["my_verifier"]["detail"].startswith("Status check for o-1")
 
 
@@ -317,7 +319,7 @@ def test_an_inconclusive_verifier_does_not_proceed_is_never_repeated_and_stays_i
     with opened(store, runtime) as rb:
         action = ship_of(desk, execute={"honours_key": True}, late_window="0s")
         found = decide(kind, desk, rb=rb, action=action)
-        assert (found.verification, found.proceed) == (Said.INCONCLUSIVE, False)
+        assert (found.verification, found.proceed) == (VerificationResultWord.INCONCLUSIVE, False)
         assert found.exit_code in (3, 4)
         assert found.episode["verification"]["result"] == "inconclusive"  # type: ignore[index,call-overload]
         assert methods(found)["my_verifier"]["said"] == "inconclusive"
@@ -326,7 +328,7 @@ def test_an_inconclusive_verifier_does_not_proceed_is_never_repeated_and_stays_i
         rb.resume()
         again = decide(kind, desk, rb=rb, action=action)
     assert desk.calls == 1
-    assert again.verification is Said.INCONCLUSIVE
+    assert again.verification is VerificationResultWord.INCONCLUSIVE
     assert not again.proceed
 
 
@@ -374,7 +376,7 @@ def test_a_verifier_at_fault_is_an_error_of_the_verifier_and_never_a_pass(tmp_pa
     kind = kind_of(tmp_path, verifier(tmp_path, body), verification=asking("my_verifier"))
     desk = Desk()
     found = decide(kind, desk)
-    assert (found.verification, found.proceed) == (Said.INCONCLUSIVE, False)
+    assert (found.verification, found.proceed) == (VerificationResultWord.INCONCLUSIVE, False)
     assert told(found.outcome).why is Why.VERIFIER_ERROR
     assert found.exit_code == 5
     assert desk.calls == 1
@@ -385,7 +387,7 @@ def test_a_verifier_that_hangs_is_given_up_on_with_a_red_drift(tmp_path: Path) -
     folder = verifier(tmp_path, "def verify(context):\n    while True:\n        pass")
     kind = kind_of(tmp_path, folder, verification=asking("my_verifier", verifyTimeoutMs=30))
     found = decide(kind, Desk())
-    assert (found.verification, found.proceed) == (Said.INCONCLUSIVE, False)
+    assert (found.verification, found.proceed) == (VerificationResultWord.INCONCLUSIVE, False)
     assert ("verify", "red") in kinds(found)
 
 
@@ -477,5 +479,5 @@ def test_under_the_async_client_a_verifier_that_hangs_is_left_behind(tmp_path: P
         found = asyncio.run(main())
     finally:
         kind.loaded.verifiers["my_verifier"].verify.__globals__["GATE"].set()  # type: ignore[attr-defined]
-    assert (found.verification, found.proceed) == (Said.INCONCLUSIVE, False)
+    assert (found.verification, found.proceed) == (VerificationResultWord.INCONCLUSIVE, False)
     assert ("verify", "red") in kinds(found)

@@ -25,7 +25,7 @@ from readback.adapters.scripts.host import WorldHost
 from readback.adapters.scripts.monty import MontyEngine
 from readback.canon import ExactNumber
 from readback.delegations.model.words import VerifyOutcome
-from readback.domain.contract.script_permissions import Allowance, ScriptLimits
+from readback.domain.contract.script_permissions import ScriptLimits, ScriptPermissions
 from readback.domain.errors import ContractFieldError, SettingsError
 from readback.domain.errors.delegation import DelegationFailedError, ScriptCompileError, ScriptError
 from readback.ports.scripts import Ran, ScriptEngine
@@ -136,7 +136,7 @@ def engine() -> Iterator[MontyEngine]:
 
 def ran(engine: MontyEngine, body: str, allow: dict[str, Any], limits: ScriptLimits | None = None) -> Ran:
     source = "def run(result):\n" + "".join(f"    {line}\n" for line in body.splitlines())
-    given = Allowance.of(allow)
+    given = ScriptPermissions.of(allow)
     script = engine.compile(source, "verify", entry="run", takes=1, allow=given, limits=limits or ScriptLimits())
     return script.run([{}])
 
@@ -430,7 +430,7 @@ def test_what_a_host_call_brings_is_bounded(engine: MontyEngine, tmp_path: Path)
 )  # fmt: skip
 def test_an_allow_list_that_is_not_understood_is_refused(allow: dict[str, Any]) -> None:
     with pytest.raises(ContractFieldError):
-        Allowance.of(allow)
+        ScriptPermissions.of(allow)
 
 
 # --- the process ---
@@ -454,7 +454,7 @@ def test_no_worker_outlives_the_process_that_started_it(tmp_path: Path) -> None:
     program = (
         "import os, sys\n"
         "from readback.bootstrap import script_engine\n"
-        "from readback.domain.contract.script_permissions import Allowance, ScriptLimits\n"
+        "from readback.domain.contract.script_permissions import ScriptPermissions as Allowance, ScriptLimits\n"
         "e = script_engine(lambda: 0)\n"
         "s = e.compile('def run(r):\\n    return True\\n', 'v', entry='run', takes=1, allow=Allowance(), "
         "limits=ScriptLimits())\n"
@@ -506,7 +506,7 @@ def test_a_value_with_a_number_that_a_script_would_round_is_not_handed_to_it(eng
         "verify",
         entry="run",
         takes=1,
-        allow=Allowance.of({}),
+        allow=ScriptPermissions.of({}),
         limits=ScriptLimits(),
     )
     with pytest.raises(ScriptError, match="floats round"):

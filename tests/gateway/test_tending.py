@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from readback.domain.errors import StoreCorruptError
-from readback.gateway.policy.due_worker import AT_ONCE_MAX, Tending
+from readback.gateway.policy.due_worker import AT_ONCE_MAX, DueActionWorker
 from readback.testing.runtime_virtual import VirtualRuntime
 from tests.gateway.desk import until_asleep
 
@@ -48,7 +48,7 @@ class Ledger:
 def test_actions_that_cannot_be_gone_on_with_keep_no_other_one_waiting() -> None:
     async def main() -> None:
         ledger = Ledger()
-        tending = Tending(cast("Any", ledger), lambda _: None)
+        tending = DueActionWorker(cast("Any", ledger), lambda _: None)
         staying = asyncio.create_task(tending.stay())
         await until_asleep()
         staying.cancel()

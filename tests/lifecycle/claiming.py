@@ -43,7 +43,7 @@ def upon(
 ) -> Outcome:
     """Runs one that is planned upon these."""
     request = replace(house.propose(made, item, status).request(operation), upon=claims)
-    ticket = coordinator.Ticket()
+    ticket = coordinator.ActionHandle()
     told = house.driver.drive(coordinator.begin(house.engine, request, house.scope, house.plans.get, ticket))
     assert not isinstance(told, Parked)
     return told

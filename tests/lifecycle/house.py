@@ -20,7 +20,7 @@ from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import State
 from readback.domain.verification.reading import Lookup, Reading
 from readback.engine import coordinator
-from readback.engine.compiled_contract import Plan, Scope
+from readback.engine.compiled_contract import CallerContext, CompiledContract
 from readback.engine.engine import Engine
 from readback.engine.resume import fold
 from readback.testing.driver_virtual import Parked, VirtualDriver
@@ -141,8 +141,10 @@ class House:
 
     store: MemoryStore = field(default_factory=MemoryStore)
     runtime: VirtualRuntime = field(default_factory=VirtualRuntime)
-    plans: dict[str, Plan] = field(default_factory=dict)
-    scope: Scope = field(default_factory=lambda: Scope(TENANT, "agent:ops", run="run-1", trace="trace-1"))
+    plans: dict[str, CompiledContract] = field(default_factory=dict)
+    scope: CallerContext = field(
+        default_factory=lambda: CallerContext(TENANT, "agent:ops", run="run-1", trace="trace-1")
+    )
     engine: Engine = field(default_factory=Engine)
     shop: Shop = field(init=False)
     driver: VirtualDriver = field(init=False)
@@ -231,7 +233,7 @@ class House:
     ) -> Outcome:
         """Proposes and runs; where the wait ends first, the outcome is what the ledger says by then."""
         request = self.propose(made, item, status).request(operation)
-        ticket = coordinator.Ticket()
+        ticket = coordinator.ActionHandle()
         work = coordinator.begin(self.engine, request, self.scope, self.plans.get, ticket)
         told = self.driver.drive(work, self._until(wait_s))
         return self.get(ticket.action_id) if isinstance(told, Parked) else told

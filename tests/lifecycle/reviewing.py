@@ -11,8 +11,8 @@ from readback.domain.context import Context
 from readback.domain.contract.approval import key_id
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.people.review import Decision, lift_bytes, resolution_bytes
-from readback.domain.people.review_case import ReviewPacket
-from readback.domain.people.signed_statement import SignedWord
+from readback.domain.people.review_case import ReviewCase
+from readback.domain.people.signed_statement import SignedStatement
 from readback.domain.verification.reading import Reading
 from readback.engine.people import review
 from readback.engine.people.review import Order
@@ -28,14 +28,14 @@ CRITICAL: Final[dict[str, Any]] = {
 }
 
 
-def look(house: House, action_id: str) -> ReviewPacket:
+def look(house: House, action_id: str) -> ReviewCase:
     return packet(house.store, action_id, TENANT, house.engine.table, house.plans.get)
 
 
-def word(statement: bytes, name: str = EVE) -> SignedWord:
+def word(statement: bytes, name: str = EVE) -> SignedStatement:
     """Signed by somebody of this name, whose key is made of it."""
     signer = MemorySigner(name)
-    return SignedWord(name, key_id(signer.public_key), statement, signer.sign(statement))
+    return SignedStatement(name, key_id(signer.public_key), statement, signer.sign(statement))
 
 
 def order(house: House, action_id: str, decision: str, *, version: int = 0, signed: bool = False) -> Order:

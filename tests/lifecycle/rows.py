@@ -20,7 +20,7 @@ from readback.engine import coordinator
 from readback.engine.engine import Engine
 from readback.engine.saga import attend as saga_attend
 from readback.engine.saga.begin import SagaRequest
-from readback.testing.driver_virtual import Hangs
+from readback.testing.driver_virtual import CallHangs
 from tests.lifecycle.approving import ASKED, approve, listed, people
 from tests.lifecycle.house import HIGH, MEDIUM, STAMPED, TENANT, House, Shop
 from tests.lifecycle.rewriting import rewritten
@@ -93,7 +93,7 @@ def _refused(ctx: Context, args: Args) -> object:
 
 
 def _hangs(ctx: Context, args: Args) -> object:
-    raise Hangs
+    raise CallHangs
 
 
 def _wrong(house: House) -> Callable[[Context, Args], object]:
@@ -103,7 +103,7 @@ def _wrong(house: House) -> Callable[[Context, Args], object]:
 def _wrong_and_lost(house: House) -> Callable[[Context, Args], object]:
     def tool(ctx: Context, args: Args) -> object:
         house.shop.ship(ctx, args, status="lost")
-        raise Hangs
+        raise CallHangs
 
     return tool
 
@@ -483,7 +483,7 @@ def _past_the_pivot(house: House) -> Outcome:
     behind = house.action(name="post", require={"later": "false"}, execute={"timeout": "1s", "honours_key": True})
     pay, post = (made(item="o-1", status="shipped") for made in (pivot, behind))
     steps = (pay.as_step("pay", pivot=True).defined(), post.as_step("post", after=("pay",)).defined())
-    ticket = coordinator.Ticket()
+    ticket = coordinator.ActionHandle()
     request = SagaRequest("order", steps, "op-1")
     work = saga_attend.begin(house.engine, request, house.scope, house.plans.get, ticket)
     house.driver.drive(work, house.runtime.now_us() + 1)

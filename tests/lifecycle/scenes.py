@@ -11,7 +11,7 @@ from readback.client.authoring.action import ActionDefinition
 from readback.domain.context import Context
 from readback.domain.state import State
 from readback.domain.verification.reading import Lookup, Reading
-from readback.testing.driver_virtual import Hangs
+from readback.testing.driver_virtual import CallHangs
 from tests.lifecycle.house import HIGH, STAMPED, House
 
 Args = Any
@@ -52,7 +52,7 @@ def _accepted(house: House) -> ActionDefinition[Any]:
 def _lost_reply(house: House) -> ActionDefinition[Any]:
     def tool(ctx: Context, args: Args) -> object:
         house.shop.ship(ctx, args)
-        raise Hangs
+        raise CallHangs
 
     house.shop.tool = tool
     return house.action(find=True, lookup=True, **STAMPED)
@@ -101,7 +101,7 @@ def _lands_late(house: House) -> ActionDefinition[Any]:
 
     def tool(ctx: Context, args: Args) -> object:
         late.append(lambda: shop.ship(ctx, args))
-        raise Hangs
+        raise CallHangs
 
     def look(ctx: Context, args: Args) -> Reading:
         if late and shop.now() > 400:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from readback.audit.checks.counters import Counters
-from readback.engine.compiled_contract import Plan
+from readback.engine.compiled_contract import CompiledContract
 from readback.engine.stages.verify import sighting
 from readback.ports.storage.store import LedgerStore
 from readback.testing.store_memory import MemoryStore
@@ -23,7 +23,7 @@ def _with_earlier_runs(self: Counters, store: LedgerStore, head_seq: int) -> lis
 Counters.compare = _with_earlier_runs  # type: ignore[method-assign]
 
 
-def prove(store: LedgerStore, tenant: str, plan: Plan) -> None:
+def prove(store: LedgerStore, tenant: str, plan: CompiledContract) -> None:
     """From here on, a complete search of this contract that finds nothing shows that nothing is there.
 
     A ledger in a file is left as it is: what its tests look at does not depend on a search.

@@ -15,7 +15,7 @@ from readback.domain.errors import ApprovalError, NotFoundError, PayloadConflict
 from readback.domain.events import EventKind
 from readback.domain.state import State
 from readback.engine import coordinator
-from readback.engine.compiled_contract import Scope
+from readback.engine.compiled_contract import CallerContext
 from readback.engine.effects import Commit
 from readback.engine.people import approvals as countersign
 from readback.engine.stages import submit
@@ -703,7 +703,7 @@ def test_an_approval_binds_neither_verification_nor_the_reversal(house: House) -
 def test_break_glass_executes_without_an_approval_and_always_opens_a_review(
     house: House, options: dict[str, Any]
 ) -> None:
-    house.scope = Scope(TENANT, "agent:ops", break_glass="the site is down")
+    house.scope = CallerContext(TENANT, "agent:ops", break_glass="the site is down")
     told = house.run(house.action(**options))
     assert told.verified
     assert told.review == "break_glass"
@@ -900,7 +900,7 @@ def test_the_glass_that_is_broken_while_an_approver_has_it_in_hand_is_broken_a_m
     held = house.run(made)
     given = token(house, held.id)
     twin = listed(House(store=house.store, runtime=house.runtime, plans=house.plans))
-    twin.scope = Scope(TENANT, "agent:ops", break_glass="the site is down")
+    twin.scope = CallerContext(TENANT, "agent:ops", break_glass="the site is down")
     twin.shop, twin.driver = house.shop, VirtualDriver(house.store, house.runtime.sibling("virtual/99"))
     work = countersign.record(held.id, TENANT, given, house.engine.approvals, Decision.APPROVE)
     step = next(work)

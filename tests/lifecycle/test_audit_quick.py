@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from readback.audit.checks.control import Controls
-from readback.audit.checks.prefetch import MEDIA, Shelf
+from readback.audit.checks.prefetch import MEDIA, EvidenceCache
 from readback.canon import Json, sha256_hex
 from readback.domain.events import Event, EventKind, Opened
-from readback.engine.entries.side_records import Control
+from readback.engine.entries.side_records import FreezeAndIncidentChanges
 from readback.ports.storage.store import Kept, StoredEvent
 
 MARKED = st.sampled_from(["freeze", "frozen_for", "lift", "incident", "severity", "closes", "other"])
@@ -49,7 +49,7 @@ def test_entries_that_freeze_lift_open_and_close_are_kept_with_their_places() ->
     controls.take([stored for stored, _ in entries], [opened for _, opened in entries])
     assert [at for at, _ in controls._marked] == [1, 3, 4, 5]
     for _, opened in entries:
-        control = Control()
+        control = FreezeAndIncidentChanges()
         control.take("acme", opened.action_id, 1, 0, opened.event.data)
         does = any((control.freezes, control.lifts, control.incidents, control.closes))
         assert does == (opened.event.data != {"incident": ""})
@@ -83,14 +83,14 @@ FIRST = ("", sha256_hex(b"1"))
     ids=["gone", "other bytes", "of another kind", "all gone"],
 )
 def test_evidence_is_whole_only_where_each_piece_is_there_and_sound(held: dict[Kept, tuple[str, bytes]]) -> None:
-    shelf = Shelf(_Held(SOUND | held if len(held) == len(SOUND) else held))  # type: ignore[arg-type]
+    shelf = EvidenceCache(_Held(SOUND | held if len(held) == len(SOUND) else held))  # type: ignore[arg-type]
     assert shelf.fill({"acme": {*SOUND}}, {}) == 0
     assert not shelf.is_whole("acme")
     assert FIRST in shelf.unseen("acme", {FIRST})
 
 
 def test_evidence_that_is_whole_is_so_for_its_tenant_and_until_more_is_fetched() -> None:
-    shelf = Shelf(_Held(SOUND))  # type: ignore[arg-type]
+    shelf = EvidenceCache(_Held(SOUND))  # type: ignore[arg-type]
     assert shelf.fill({"acme": {*SOUND}}, {}) == len(SOUND)
     assert (shelf.is_whole("acme"), shelf.is_whole("other")) == (True, False)
     assert shelf.fill({"acme": {FIRST}}, {}) == 0  # it was seen

@@ -17,8 +17,8 @@ from readback.domain.state import State
 from readback.domain.verdict import Verdict
 from readback.domain.verification.reading import Reading
 from readback.engine.claims.entries import REVERSED
-from readback.engine.compiled_contract import Scope
-from readback.testing.driver_virtual import Hangs, Vanishes
+from readback.engine.compiled_contract import CallerContext
+from readback.testing.driver_virtual import CallHangs, ProcessDied
 from tests.lifecycle.claiming import EVE, SAID, claim, person, said, status, upon
 from tests.lifecycle.house import MEDIUM, STAMPED, House
 from tests.lifecycle.reviewing import CRITICAL, resolve, sound
@@ -71,7 +71,7 @@ def test_what_the_tool_refused_was_never_claimed_and_is_not_retracted(house: Hou
 @pytest.mark.requirement("CLAIM-refused-has-none")
 def test_what_got_no_answer_was_never_claimed(house: House) -> None:
     def never(ctx: Context, args: Any) -> object:
-        raise Hangs
+        raise CallHangs
 
     house.shop.tool = never
     told = house.run(house.action(late_window="1h", deadline="20s"))
@@ -321,7 +321,7 @@ def test_what_is_planned_upon_a_claim_that_does_not_stand_is_refused_before_anyt
 
 @pytest.mark.requirement("CLAIM-relied-on")
 def test_a_claim_of_another_tenant_never_stands_for_what_is_planned_upon_it(house: House) -> None:
-    theirs = House(store=house.store, runtime=house.runtime, scope=Scope("globex", "agent:ops"))
+    theirs = House(store=house.store, runtime=house.runtime, scope=CallerContext("globex", "agent:ops"))
     free = {"side_effect": "ephemeral_write", "identity": {"target": "authoritative.id"}}  # the shop's rows are acme's
     first = theirs.run(theirs.action(**free))
     assert first.standing
@@ -433,7 +433,7 @@ def test_a_retraction_that_is_cut_short_is_whole_or_not_there(house: House) -> N
         other.driver.vanish_at = len(other.driver.done) + step
         try:
             other.cancel(pending.id)
-        except Vanishes:
+        except ProcessDied:
             assert len(said(other.events(pending.id))) in (0, 2)
             other.die()
             other.work(600)

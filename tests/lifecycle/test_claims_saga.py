@@ -10,7 +10,7 @@ from readback.domain.action.claim import ClaimKind, ClaimStatus
 from readback.domain.errors.claim import NOT_STANDING, ClaimError
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import State
-from readback.testing.driver_virtual import Vanishes
+from readback.testing.driver_virtual import ProcessDied
 from tests.lifecycle.claiming import claim, person, said, status
 from tests.lifecycle.trip import TENANT, S, Trip
 
@@ -104,7 +104,7 @@ def test_what_a_person_retracted_while_it_was_taken_back_is_never_reinstated() -
     trip.world.faults["charge"] = "refused"
     told = trip.run()
     for life in range(1, 200):
-        with contextlib.suppress(Vanishes):
+        with contextlib.suppress(ProcessDied):
             trip.work(vanish_at=life)
         trip.die()
         if trip.get(told.id).steps["flight"].compensation is not None:
@@ -135,9 +135,9 @@ def test_wherever_the_process_dies_each_reversal_is_said_once_of_the_step_it_too
         try:
             trip.driver.drive(trip.begin(), trip.runtime.now_us() + 3600 * S)
             died = False
-        except Vanishes:
+        except ProcessDied:
             trip.die()
-        with contextlib.suppress(Vanishes):
+        with contextlib.suppress(ProcessDied):
             trip.work()
         for saga_id in trip.saga_ids():
             ended = trip.get(saga_id)

@@ -10,7 +10,7 @@ from readback.domain.context import Context
 from readback.domain.state import State
 from readback.domain.verdict import Verdict
 from readback.domain.verification.reading import Reading
-from readback.testing.driver_virtual import Hangs
+from readback.testing.driver_virtual import CallHangs
 from tests.lifecycle.house import STAMPED, House
 
 COUNTED: dict[str, Any] = {"ensure": {"once": "authoritative.n == 1"}}
@@ -56,7 +56,7 @@ def lost(house: House) -> None:
 
     def tool(ctx: Context, args: Any) -> object:
         house.shop.ship(ctx, args)
-        raise Hangs
+        raise CallHangs
 
     house.shop.tool = tool
 

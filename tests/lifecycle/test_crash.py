@@ -21,7 +21,7 @@ from readback.domain.state import TERMINAL, State
 from readback.domain.verdict import Verdict
 from readback.engine.resume import fold
 from readback.ports.storage.store import Append, AppendResult
-from readback.testing.driver_virtual import Vanishes
+from readback.testing.driver_virtual import ProcessDied
 from tests.lifecycle.house import House
 from tests.lifecycle.scenes import SCENES, Scene
 
@@ -75,7 +75,7 @@ def test_whatever_step_a_process_dies_at_the_next_one_finds_the_truth_and_acts_o
         house.driver.vanish_at = step
         try:
             house.run(made)
-        except Vanishes:
+        except ProcessDied:
             calls = len(house.shop.calls)
             house.die()
             ended = _finish(house, made)
@@ -96,7 +96,7 @@ def test_processes_may_die_one_after_another(scene: Scene) -> None:
         made = scene.set_up(house)
         for _ in range(12):
             house.driver.vanish_at = life
-            with contextlib.suppress(Vanishes):
+            with contextlib.suppress(ProcessDied):
                 house.run(made)
             house.die()
         _check(house, scene, _finish(house, made))

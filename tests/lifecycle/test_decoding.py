@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from readback.canon import stored_bytes
 from readback.engine.values.decoding import TEXT_MAX_CHARACTERS, Sought
-from readback.engine.values.redaction import PAYLOAD_MAX_CHARACTERS, SECRETS_MAX, Secrecy
+from readback.engine.values.redaction import PAYLOAD_MAX_CHARACTERS, SECRETS_MAX, Redactor
 from readback.systems.configured.credentials import Credentials
 
 SECRET = 's3cr3t&k\'ey/Zq+9~X\u00e9 "end"'
@@ -79,7 +79,7 @@ def test_no_form_of_any_value_is_kept_or_shown(value: str, names: list[str]) -> 
         said = FORMS[name](said)
     if sum(each.isalnum() for each in unicodedata.normalize("NFKD", value.casefold())) < 8:
         return
-    secrecy = Secrecy(("requested.card",))
+    secrecy = Redactor(("requested.card",))
     secrecy.learn({"card": value}, "requested")
     kept = stored_bytes(secrecy.hide({"answer": f"no: {said}", "parts": [{said: 1}]}, "observed")).decode()
     assert said not in kept
@@ -97,7 +97,7 @@ def test_no_form_of_any_value_is_kept_or_shown(value: str, names: list[str]) -> 
     ],
 )
 def test_what_holds_no_value_is_kept_as_it_is(text: str) -> None:
-    secrecy = Secrecy(("requested.card",))
+    secrecy = Redactor(("requested.card",))
     secrecy.learn({"card": SECRET}, "requested")
     assert secrecy.hide({"answer": text}, "observed") == {"answer": text}
     assert secrecy.text(text) == text
@@ -110,7 +110,7 @@ def test_a_short_number_is_not_read_into_the_time_of_day() -> None:
 
 @pytest.mark.requirement("SEC-redaction-forms")
 def test_what_is_too_long_or_too_much_to_be_looked_through_is_not_kept() -> None:
-    secrecy = Secrecy(("requested.card",))
+    secrecy = Redactor(("requested.card",))
     secrecy.learn({"card": SECRET}, "requested")
     long = "x " * TEXT_MAX_CHARACTERS
     assert secrecy.hide({"a": long, "b": "short"}, "observed") == {"a": {"$redacted": True}, "b": "short"}
@@ -119,6 +119,6 @@ def test_what_is_too_long_or_too_much_to_be_looked_through_is_not_kept() -> None
     assert isinstance(kept, list)
     assert kept[0] == many[0]
     assert kept[-1] == {"$redacted": True}
-    crowd = Secrecy(("requested.cards",))
+    crowd = Redactor(("requested.cards",))
     crowd.learn({"cards": [f"value-number-{at}" for at in range(SECRETS_MAX + 1)]}, "requested")
     assert b"anything" not in stored_bytes(crowd.hide({"a": "anything", "b": ["anything"]}, "observed"))

@@ -22,7 +22,7 @@ from readback.audit.feedback.spread import Spread
 from readback.audit.feedback.tally import ContractFeedback, Feedback, SourceFeedback, ToolFeedback, feedback_of
 from readback.client.authoring.action import ActionDefinition
 from readback.domain.verification.reading import Reading
-from readback.testing.driver_virtual import Hangs, Vanishes
+from readback.testing.driver_virtual import CallHangs, ProcessDied
 from tests.golden.rewrite import rewrite
 from tests.lifecycle.house import House
 
@@ -68,7 +68,7 @@ def hanging(house: House) -> Made:
 
     def hang(ctx: Any, args: Any) -> object:
         house.shop.ship(ctx, args)
-        raise Hangs
+        raise CallHangs
 
     house.shop.tool = hang
     repeat(house, made, 25)
@@ -156,7 +156,7 @@ def test_a_history_made_by_hand_has_the_counts_and_the_times_that_were_made() ->
 
     def hang(ctx: Any, args: Any) -> object:
         house.shop.ship(ctx, args)
-        raise Hangs
+        raise CallHangs
 
     house.shop.tool = hang
     repeat(house, house.action(name="hangs"), 1)
@@ -263,7 +263,7 @@ def test_a_call_that_nobody_lived_to_see_the_end_of_counts_as_lost() -> None:
     whole.run(whole.action())
     made = house.action()
     house.driver.vanish_at = whole.driver.done.index("Dispatch")
-    with suppress(Vanishes):
+    with suppress(ProcessDied):
         house.run(made)
     assert house.shop.calls == [], "the attempt is durable, and the process dies before the call"
     house.die()

@@ -16,7 +16,7 @@ from readback.domain.verification.reading import Reading
 from readback.engine import coordinator
 from readback.engine.effects import Commit
 from readback.ports.storage.store import Append, Freeze
-from readback.testing.driver_virtual import Vanishes
+from readback.testing.driver_virtual import ProcessDied
 from tests.lifecycle.house import MEDIUM, STAMPED, TENANT, House
 from tests.lifecycle.reviewing import CRITICAL, doubtful, frozen, lift, resolve, sound, wrong_target
 
@@ -179,7 +179,7 @@ def test_a_process_that_dies_after_the_refusal_leaves_nothing_behind(house: Hous
         house.driver.done.clear()
         try:
             told = house.run(made, f"op-{at}")
-        except Vanishes:
+        except ProcessDied:
             house.die()
             continue
         assert told.code == "frozen"
@@ -325,7 +325,7 @@ def test_only_attempts_carry_what_may_not_be_frozen(house: House) -> None:
         house.propose(house.action()).request("op-1"),
         house.scope,
         house.plans.get,
-        coordinator.Ticket(),
+        coordinator.ActionHandle(),
     )
     step = next(work)
     while True:

@@ -13,8 +13,8 @@ from readback.domain.errors import ContractError, SandboxEscapeError, SettingsEr
 from readback.domain.state import State
 from readback.domain.verdict import Verdict, Why
 from readback.domain.verification.reading import Reading
-from readback.engine.compiled_contract import Scope
-from readback.testing.driver_virtual import Hangs
+from readback.engine.compiled_contract import CallerContext
+from readback.testing.driver_virtual import CallHangs
 from tests.lifecycle.house import HIGH, MEDIUM, SHIP, TENANT, House, Shop
 
 
@@ -92,7 +92,7 @@ def test_an_expected_version_is_held_against_the_target_before_the_call(
 
 
 @pytest.mark.requirement("TRUTH-hold-preconditions", "REC-18")
-@pytest.mark.parametrize("error", [ConnectionError("down"), OSError("down"), KeyError("column"), Hangs()])
+@pytest.mark.parametrize("error", [ConnectionError("down"), OSError("down"), KeyError("column"), CallHangs()])
 def test_nothing_is_executed_into_an_outage_in_which_it_cannot_be_verified(house: House, error: BaseException) -> None:
     def look(ctx: Context, args: Any) -> Reading:
         raise error
@@ -174,7 +174,7 @@ def test_what_is_held_before_execution_can_be_cancelled_by_who_asked_for_it(hous
 
 @pytest.mark.requirement("CLASS-critical-mutation")
 def test_break_glass_executes_a_critical_mutation_and_always_opens_a_review(house: House) -> None:
-    house.scope = Scope(TENANT, "agent:ops", break_glass="the site is down")
+    house.scope = CallerContext(TENANT, "agent:ops", break_glass="the site is down")
     told = house.run(house.action(**CRITICAL))
     assert told.verified
     assert told.review == "break_glass"

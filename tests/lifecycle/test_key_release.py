@@ -12,7 +12,7 @@ from readback.domain.errors import NotDispatchedError
 from readback.domain.events import EventKind
 from readback.domain.state import State
 from readback.domain.verification.reading import Lookup, Reading
-from readback.testing.driver_virtual import Hangs
+from readback.testing.driver_virtual import CallHangs
 from tests.lifecycle.house import STAMPED, House
 
 MAKE: dict[str, Any] = {"kind": "create", "late_window": "5s", **STAMPED}
@@ -32,7 +32,7 @@ def _nothing(ctx: Context, args: Any) -> object:
 
 
 def _hang(ctx: Context, args: Any) -> object:
-    raise Hangs
+    raise CallHangs
 
 
 def _error(ctx: Context, args: Any) -> object:
@@ -147,7 +147,7 @@ def test_an_attempt_that_never_left_frees_no_key_of_an_earlier_one_that_did(hous
     def tool(ctx: Context, args: Any) -> object:
         if len(shop.calls) > 1:
             raise NotDispatchedError("no connection")
-        raise Hangs
+        raise CallHangs
 
     shop.tool = tool
     shop.record = lambda ctx, args: Lookup.failed("declined") if len(shop.calls) == 1 else Lookup.pending()

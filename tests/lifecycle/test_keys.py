@@ -16,7 +16,7 @@ from readback.domain.idempotency import KEY_KEPT_US
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import State
 from readback.domain.verification.reading import Lookup
-from readback.testing.driver_virtual import Hangs, Stops, Vanishes
+from readback.testing.driver_virtual import CallerCancelled, CallHangs, ProcessDied
 from tests.lifecycle.house import HIGH, MEDIUM, House, S
 
 
@@ -29,7 +29,7 @@ def _error(ctx: Context, args: Any) -> object:
 
 
 def _hang(ctx: Context, args: Any) -> object:
-    raise Hangs
+    raise CallHangs
 
 
 def _failed(ctx: Context, args: Any) -> Lookup:
@@ -193,13 +193,13 @@ def test_an_attempt_that_crashed_is_not_taken_for_the_dead_one_before_it(house: 
 
     def tool(ctx: Context, args: Any) -> object:
         if len(shop.calls) > 1:
-            raise Vanishes
+            raise ProcessDied
         return _error(ctx, args)
 
     shop.tool = tool
     shop.record = lambda ctx, args: _failed(ctx, args) if len(shop.calls) == 1 else Lookup.pending()
     made = house.action(lookup=True, compensate={}, late_window="1h", **KEYED)
-    with pytest.raises(Vanishes):
+    with pytest.raises(ProcessDied):
         house.run(made)
     house.die()
     told = house.wait(house.only())
@@ -211,7 +211,7 @@ def test_a_cancelled_action_is_not_tried_again(house: House) -> None:
     shop = house.shop
 
     def stop(ctx: Context, args: Any) -> object:
-        raise Stops
+        raise CallerCancelled
 
     shop.tool, shop.record = stop, lambda ctx, args: Lookup.pending()
     made = house.action(lookup=True, **KEYED)
@@ -229,7 +229,7 @@ def _dead_before_the_second_attempt(**options: Any) -> House:
         house.shop.tool, house.shop.record = _nothing, _failed
         made = house.action(lookup=True, **KEYED, **options)
         house.driver.vanish_at = steps
-        with contextlib.suppress(Vanishes):
+        with contextlib.suppress(ProcessDied):
             house.run(made)
         if house.folded(house.only()).state is State.VALIDATED:
             house.die()

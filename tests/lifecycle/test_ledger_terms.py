@@ -21,7 +21,7 @@ from readback.domain.side_effect import DEPTHS, DEPTHS_VERSION, SideEffect
 from readback.domain.state import State, status
 from readback.engine import coordinator
 from readback.ports.storage.store import KeyRecord
-from readback.testing.driver_virtual import Hangs
+from readback.testing.driver_virtual import CallHangs
 from readback.testing.store_memory import MemoryStore
 from tests.lifecycle.house import HIGH, MEDIUM, STAMPED, TENANT, House
 
@@ -233,7 +233,7 @@ def test_what_was_not_read_does_not_stand_in_the_record(house: House) -> None:
 @pytest.mark.requirement("L05")
 def test_a_call_that_gave_no_answer_leaves_no_answer_in_the_record(house: House) -> None:
     def tool(ctx: Any, args: Any) -> object:
-        raise Hangs
+        raise CallHangs
 
     house.shop.tool = tool
     told = house.run(house.action())

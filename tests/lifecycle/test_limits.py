@@ -13,9 +13,9 @@ from readback.domain.contract.limits import Limits, TenantLimits
 from readback.domain.errors import EvidenceLimitError, InFlightLimitError, LimitError
 from readback.domain.state import State
 from readback.domain.verdict import Verdict
-from readback.engine.compiled_contract import Scope
+from readback.engine.compiled_contract import CallerContext
 from readback.engine.engine import Engine
-from readback.testing.driver_virtual import Vanishes, VirtualDriver
+from readback.testing.driver_virtual import ProcessDied, VirtualDriver
 from tests.lifecycle.house import House, S
 
 MINUTE = 60
@@ -151,7 +151,7 @@ def test_whoever_dies_at_any_step_loses_no_look(step: int) -> None:
     pending(house, 0, made)
     house.driver.vanish_at = step
     house.driver.done.clear()
-    with suppress(Vanishes):
+    with suppress(ProcessDied):
         pending(house, 1, made)
     house.die()
     house.work(5 * 3600)
@@ -166,7 +166,7 @@ def test_each_tenant_has_its_own(house: House) -> None:
     pending(house, 1, made)
     with pytest.raises(InFlightLimitError):
         pending(house, 2, made)
-    house.scope = Scope("globex", "agent:ops")
+    house.scope = CallerContext("globex", "agent:ops")
     assert house.engine.limits is not None
     assert house.engine.limits.of("globex") == TenantLimits()
     request = house.propose(made, "p-1", "shipped").request("globex 1")

@@ -21,7 +21,7 @@ from readback.engine.effects import Commit, Ending
 from readback.engine.people import approvals
 from readback.engine.resume import fold
 from readback.ports.storage.store import Freeze
-from readback.testing.driver_virtual import Parked, Vanishes
+from readback.testing.driver_virtual import Parked, ProcessDied
 from tests.lifecycle.approving import ASKED, approve, listed, token
 from tests.lifecycle.house import TENANT, House
 
@@ -36,21 +36,23 @@ def house() -> Iterator[House]:
     assert report.ok, report.faults
 
 
-def hand_out(house: House, made: ActionDefinition[Any], operation: str = "op-1") -> external_attempts.Handed:
+def hand_out(house: House, made: ActionDefinition[Any], operation: str = "op-1") -> external_attempts.ExternalAttempt:
     request = replace(house.propose(made).request(operation), outside=True)
-    work = external_attempts.hand_out(house.engine, request, house.scope, house.plans.get, coordinator.Ticket())
+    work = external_attempts.start_external(
+        house.engine, request, house.scope, house.plans.get, coordinator.ActionHandle()
+    )
     handed = house.driver.drive(work)
-    assert isinstance(handed, external_attempts.Handed)
+    assert isinstance(handed, external_attempts.ExternalAttempt)
     return handed
 
 
-def ship(house: House, handed: external_attempts.Handed) -> None:
+def ship(house: House, handed: external_attempts.ExternalAttempt) -> None:
     """What the agent's own tool does meanwhile."""
     house.shop.rows["o-1"] |= {"status": "shipped", "stamp": handed.outcome.stamp, "version": 2}
 
 
 def report(house: House, action_id: str, said: external_attempts.Report = DONE, wait_s: float | None = None) -> Outcome:
-    work = external_attempts.report(house.engine, action_id, TENANT, house.plans.get, said)
+    work = external_attempts.complete_external(house.engine, action_id, TENANT, house.plans.get, said)
     told = house.driver.drive(work, house._until(wait_s))
     return house.get(action_id) if isinstance(told, Parked) else told
 
@@ -125,7 +127,7 @@ def test_whatever_step_a_process_dies_at_the_next_one_finds_the_truth(acted: boo
             if acted:
                 ship(house, handed)
             told = report(house, handed.outcome.id)
-        except Vanishes:
+        except ProcessDied:
             house.die()
             known = [stored.projection.action_id for stored in house.store.projections()]
             if handed is not None:

@@ -104,13 +104,13 @@ def test_an_attempt_whose_process_has_provably_ended_is_over_with_the_late_windo
 
 def paused_and_killed(house: House, made: Any) -> Any:
     """The first process ends in the middle of its call, provably; another takes the attempt over."""
-    from readback.testing.driver_virtual import Vanishes
+    from readback.testing.driver_virtual import ProcessDied
 
     def tool(ctx: Any, args: Any) -> object:
-        raise Vanishes
+        raise ProcessDied
 
     house.shop.tool = tool
-    with pytest.raises(Vanishes):
+    with pytest.raises(ProcessDied):
         house.run(made)
     house.shop.tool = None
     house.die()

@@ -10,7 +10,7 @@ from readback.audit.checks.ledger import audit
 from readback.domain.events import EventKind
 from readback.engine.engine import Engine
 from readback.engine.stages.execute import DISPATCH_GRACE_US
-from readback.testing.driver_virtual import Vanishes
+from readback.testing.driver_virtual import ProcessDied
 from tests.lifecycle.house import House
 
 TIMEOUT_US = 60_000_000
@@ -22,7 +22,7 @@ def abandoned(engine: Engine) -> House:
         house = House(engine=engine)
         made = house.action(execute={"timeout": "60s"}, late_window="30s")
         house.driver.vanish_at = step
-        with suppress(Vanishes):
+        with suppress(ProcessDied):
             house.run(made)
         if [*house.store.projections()] and house.events(house.only())[-1].kind is EventKind.ATTEMPTED:
             assert not house.shop.calls

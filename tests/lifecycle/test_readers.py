@@ -14,7 +14,7 @@ from readback.domain.side_effect import Consistency
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Verdict, Why
 from readback.domain.verification.reading import Lookup, Reading
-from readback.testing.driver_virtual import Hangs
+from readback.testing.driver_virtual import CallHangs
 from tests.lifecycle.house import HIGH, SHIP, STAMPED, TENANT, House, Shop
 
 
@@ -28,7 +28,7 @@ def _raising(error: BaseException) -> Callable[[Shop, Any], object]:
 FAULTY: dict[str, tuple[Callable[[Shop, Any], object], Why]] = {
     "raises": (_raising(KeyError("column")), Why.VERIFIER_ERROR),
     "down": (_raising(ConnectionError("refused")), Why.UNREACHABLE),
-    "hangs": (_raising(Hangs()), Why.TIMEOUT),
+    "hangs": (_raising(CallHangs()), Why.TIMEOUT),
     "says unavailable": (lambda shop, args: Reading.unavailable("503"), Why.UNREACHABLE),
     "returns a list": (lambda shop, args: [shop.rows["o-1"]], Why.VERIFIER_ERROR),
     "returns nothing": (lambda shop, args: None, Why.VERIFIER_ERROR),
@@ -137,7 +137,7 @@ def test_a_duplicate_is_frozen_and_the_world_left_as_it_is(house: House, risk: d
     assert shop.rows
 
 
-@pytest.mark.parametrize("answer", [None, {}, "none", [1], [[{"id": "o-1"}]], RuntimeError("down"), Hangs()])
+@pytest.mark.parametrize("answer", [None, {}, "none", [1], [[{"id": "o-1"}]], RuntimeError("down"), CallHangs()])
 def test_a_search_that_gives_no_list_of_readings_was_not_made(house: House, answer: object) -> None:
     def search(ctx: Context, args: Any) -> object:
         if isinstance(answer, BaseException):
@@ -151,7 +151,7 @@ def test_a_search_that_gives_no_list_of_readings_was_not_made(house: House, answ
     assert told.verdict is Verdict.UNDETERMINED
 
 
-@pytest.mark.parametrize("answer", [None, "failed", {"status": "failed"}, True, ConnectionError("down"), Hangs()])
+@pytest.mark.parametrize("answer", [None, "failed", {"status": "failed"}, True, ConnectionError("down"), CallHangs()])
 def test_a_look_up_that_gives_no_look_up_settles_nothing(house: House, answer: object) -> None:
     def record(ctx: Context, args: Any) -> object:
         if isinstance(answer, BaseException):
@@ -168,7 +168,7 @@ def test_a_look_up_that_gives_no_look_up_settles_nothing(house: House, answer: o
 def test_a_look_up_that_says_landed_makes_it_ours_and_one_that_says_failed_makes_it_dead(house: House) -> None:
     def hang(ctx: Context, args: Any) -> object:
         house.shop.ship(ctx, args, stamp="")
-        raise Hangs
+        raise CallHangs
 
     house.shop.rows.clear()
     house.shop.tool, house.shop.record = hang, lambda ctx, args: Lookup.landed({"id": 1})
@@ -184,7 +184,7 @@ def test_a_look_up_that_says_landed_makes_it_ours_and_one_that_says_failed_makes
 
 
 def _hang() -> object:
-    raise Hangs
+    raise CallHangs
 
 
 @pytest.mark.requirement("TRUTH-verdict-11")

@@ -19,8 +19,8 @@ from readback.domain.state import State
 from readback.domain.verdict import Level, Verdict
 from readback.domain.verification.observation import ObservationStatus
 from readback.domain.verification.reading import Reading
-from readback.engine.compiled_contract import Scope
-from readback.testing.driver_virtual import Vanishes
+from readback.engine.compiled_contract import CallerContext
+from readback.testing.driver_virtual import ProcessDied
 from tests.lifecycle.house import MEDIUM, STAMPED, TENANT, House
 from tests.lifecycle.scenes import SCENES, Scene
 
@@ -31,8 +31,10 @@ def _payload(house: House, digest: str) -> Any:
     return parse_json(kept.body)
 
 
-def _full_scope() -> Scope:
-    return Scope(TENANT, "agent:ops", "run-9", "plan-3", "task-2", "boundary-4", "trace-5", parent_span="span-6")
+def _full_scope() -> CallerContext:
+    return CallerContext(
+        TENANT, "agent:ops", "run-9", "plan-3", "task-2", "boundary-4", "trace-5", parent_span="span-6"
+    )
 
 
 # --- what is durable before anything is called --------------------------------------------------------------------
@@ -54,11 +56,11 @@ def test_who_what_why_and_under_which_rules_is_durable_before_the_call(house: Ho
     house.scope = _full_scope()
 
     def tool(ctx: Context, args: Any) -> object:
-        raise Vanishes
+        raise ProcessDied
 
     house.shop.tool = tool
     made = house.action(version="7")
-    with pytest.raises(Vanishes):
+    with pytest.raises(ProcessDied):
         house.run(made)
     action_id = house.only()
     first, *_, last = house.events(action_id)

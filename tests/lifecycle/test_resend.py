@@ -14,7 +14,7 @@ from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import State
 from readback.domain.verification.reading import Lookup, Reading
 from readback.ports.storage.store import Freeze
-from readback.testing.driver_virtual import Hangs, Vanishes
+from readback.testing.driver_virtual import CallHangs, ProcessDied
 from tests.lifecycle.approving import approve, listed
 from tests.lifecycle.house import STAMPED, TENANT, House, S
 
@@ -24,7 +24,7 @@ KNOWN: dict[str, Any] = {**KEYED, "execute": {**TERMS, "key_valid_for": "1h"}}
 
 
 def _lost(ctx: Context, args: Any) -> object:
-    raise Hangs
+    raise CallHangs
 
 
 def _reset(ctx: Context, args: Any) -> object:
@@ -40,7 +40,7 @@ def _busy(ctx: Context, args: Any) -> object:
 
 
 def _dies(ctx: Context, args: Any) -> object:
-    raise Vanishes
+    raise ProcessDied
 
 
 @pytest.fixture
@@ -164,7 +164,7 @@ def test_where_nothing_can_be_read_nothing_is_sent_again(empty: House) -> None:
 def test_what_landed_though_its_answer_was_lost_is_not_sent_again(empty: House) -> None:
     def landed(ctx: Context, args: Any) -> object:
         empty.shop.ship(ctx, args)
-        raise Hangs
+        raise CallHangs
 
     empty.shop.tool = landed
     told = empty.run(empty.action(**KEYED))
@@ -177,7 +177,7 @@ def test_what_landed_though_its_answer_was_lost_is_not_sent_again(empty: House) 
 @pytest.mark.requirement("KEY-retention")
 def test_a_process_that_died_before_it_sent_leaves_a_request_that_goes_out_again(empty: House) -> None:
     _first(empty, _dies)
-    with pytest.raises(Vanishes):
+    with pytest.raises(ProcessDied):
         empty.run(empty.action(**KNOWN))
     told = _again_elsewhere(empty, empty.only())
     assert (told.verified, told.attempts) == (True, 2)
@@ -190,7 +190,7 @@ def test_after_a_restart_nothing_is_sent_again_outside_of_the_declared_retention
     empty: House, terms: dict[str, Any], after_s: int
 ) -> None:
     _first(empty, _dies)
-    with pytest.raises(Vanishes):
+    with pytest.raises(ProcessDied):
         empty.run(empty.action(**terms))
     empty.runtime.advance(after_s)
     told = _again_elsewhere(empty, empty.only())

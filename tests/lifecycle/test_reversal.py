@@ -15,7 +15,7 @@ from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import State
 from readback.domain.verdict import Verdict
 from readback.domain.verification.reading import Reading
-from readback.testing.driver_virtual import Hangs, Stops
+from readback.testing.driver_virtual import CallerCancelled, CallHangs
 from readback.testing.runtime_virtual import START_US
 from tests.lifecycle.house import MEDIUM, STAMPED, House, S
 from tests.lifecycle.reviewing import resolve, sound
@@ -37,7 +37,7 @@ def _wrong(house: House) -> Callable[[Context, Any], object]:
 
 
 def _hang(ctx: Context, args: Any) -> object:
-    raise Hangs
+    raise CallHangs
 
 
 # --- compensation -------------------------------------------------------------------------------------------------
@@ -118,7 +118,7 @@ def test_a_compensation_runs_once_however_often_its_process_dies(empty: House) -
 def test_an_effect_that_landed_behind_a_lost_reply_is_found_by_its_stamp_and_reversed(empty: House) -> None:
     def tool(ctx: Context, args: Any) -> object:
         empty.shop.ship(ctx, args, status="lost")
-        raise Hangs
+        raise CallHangs
 
     empty.shop.tool = tool
     told = empty.run(empty.action(find=True, **MAKE))
@@ -210,7 +210,7 @@ def test_cancelling_a_no_op_leaves_it_one(house: House) -> None:
 
 
 def _stop() -> object:
-    raise Stops
+    raise CallerCancelled
 
 
 @pytest.mark.requirement("TRUTH-time-cancel")

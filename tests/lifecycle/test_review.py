@@ -18,7 +18,7 @@ from readback.domain.verification.reading import Lookup, Reading
 from readback.engine import coordinator
 from readback.engine.people import review
 from readback.engine.people.review_case import packet
-from readback.testing.driver_virtual import Hangs, Vanishes
+from readback.testing.driver_virtual import CallHangs, ProcessDied
 from tests.lifecycle.house import HIGH, MEDIUM, STAMPED, TENANT, House
 from tests.lifecycle.reviewing import (
     CRITICAL,
@@ -79,7 +79,7 @@ def test_the_word_that_it_was_not_done_frees_the_key_and_the_operation_is_execut
 
 def test_an_attestation_of_what_stays_unknown_keeps_that_state_too(house: House) -> None:
     house.shop.rows.clear()
-    house.shop.tool = lambda ctx, args: (_ for _ in ()).throw(Hangs())
+    house.shop.tool = lambda ctx, args: (_ for _ in ()).throw(CallHangs())
     house.shop.eyes = lambda ctx, args: Reading.absent()
     made = house.action(kind="create", lookup=True, **STAMPED)
     told = house.run(made)
@@ -542,7 +542,7 @@ def test_a_crash_between_a_decision_and_its_effect_loses_neither(house: House, d
         try:
             resolve(house, told.id, decision, version=version, check=False)
             break
-        except Vanishes:
+        except ProcessDied:
             house.die()
         except ReviewError as again:  # it is decided already; a worker goes on
             said.append(again.code)

@@ -11,7 +11,7 @@ from readback.domain.errors import PayloadConflictError
 from readback.domain.events import EventKind
 from readback.domain.saga.reporting import StepWord
 from readback.domain.state import State
-from readback.testing.driver_virtual import Parked, Vanishes
+from readback.testing.driver_virtual import Parked, ProcessDied
 from tests.lifecycle.trip import DAY, S, Trip
 
 pytestmark = pytest.mark.slow
@@ -192,7 +192,7 @@ def test_it_ends_the_same_wherever_a_process_dies(name: str, fault: str) -> None
         if fault:
             trip.world.faults[name] = fault
         trip.driver.vanish_at = at
-        with contextlib.suppress(Vanishes):
+        with contextlib.suppress(ProcessDied):
             trip.run()
         trip.die()
         trip.work(2 * DAY)

@@ -13,7 +13,7 @@ from readback.client.step import SagaStep
 from readback.domain.errors import StoreError
 from readback.domain.saga.reporting import StepWord
 from readback.domain.state import State
-from readback.testing.driver_virtual import Vanishes
+from readback.testing.driver_virtual import ProcessDied
 from tests.lifecycle.trip import AFTER, DAY, S, Trip
 
 FAULTS = ("", "", "", "refused", "lost", "vanished", "wrong", "late", "once")
@@ -54,7 +54,7 @@ def test_whatever_happens_nothing_is_left_that_is_not_told(plan: dict[str, Any])
     trip.world.undo_faults.update({name: fault for name, fault in plan["undo"].items() if fault})
     dies = list(plan["dies"])
     trip.driver.vanish_at = dies.pop(0) if dies else None
-    with suppress(Vanishes, StoreError):
+    with suppress(ProcessDied, StoreError):
         trip.driver.drive(trip.begin(_steps(trip, plan)), trip.runtime.now_us() + 5 * S)
     _live(trip, dies, plan["stops"])
     if not trip.saga_ids():
@@ -78,7 +78,7 @@ def _live(trip: Trip, dies: list[int], stops: float | None) -> None:
     """Workers take it on, and die as they are told to; somebody may want it stopped meanwhile."""
     while True:
         trip.die()
-        with suppress(Vanishes, StoreError):
+        with suppress(ProcessDied, StoreError):
             if stops is not None and trip.saga_ids():
                 trip.work(stops)
                 trip.stop(trip.saga_ids()[0])

@@ -11,7 +11,7 @@ from readback.canon.frozen import dataclass
 from readback.domain.errors import NotFoundError, StoreError
 from readback.domain.saga.reporting import StepWord
 from readback.domain.state import State
-from readback.engine.effects import Step
+from readback.engine.effects import Effect
 from readback.engine.saga import attend as saga_attend
 from readback.testing.driver_virtual import Parked, VirtualDriver
 from tests.lifecycle.trip import DAY, S, Trip
@@ -26,7 +26,7 @@ class Sleeper(VirtualDriver):
     at_step: int = -1
     meanwhile: Callable[[], None] = lambda: None
 
-    def _count(self, step: Step) -> None:
+    def _count(self, step: Effect) -> None:
         if len(self.done) == self.at_step:
             self.at_step = -1
             self.meanwhile()

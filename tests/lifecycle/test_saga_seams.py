@@ -43,7 +43,7 @@ def again(trip: Trip, name: str, operation: str) -> Outcome:
     proposal = trip.contracts[name](trip="t-1", price=100)
     proposal.mark_run()
     s = trip.session
-    work = coordinator.begin(s.engine, proposal.request(operation), s.scope, s.plan_of, coordinator.Ticket())
+    work = coordinator.begin(s.engine, proposal.request(operation), s.scope, s.plan_of, coordinator.ActionHandle())
     told = trip.driver.drive(work)
     assert not isinstance(told, Parked)
     return told

@@ -21,7 +21,7 @@ import pytest
 
 from readback.domain.context import Context
 from readback.domain.state import TERMINAL, State
-from readback.testing.driver_virtual import Vanishes
+from readback.testing.driver_virtual import ProcessDied
 from tests.lifecycle.trip import DAY, Trip, World
 
 STEPS: Final = ("flight", "hotel", "car", "charge", "ticket")
@@ -89,7 +89,7 @@ def walk(case: Case, die_at: int | None = None) -> Trip:
     """The trip until nothing more happens by itself. `die_at`: the step at which its first process is gone."""
     trip = trip_of(case)
     trip.driver.vanish_at = die_at
-    with contextlib.suppress(Vanishes):
+    with contextlib.suppress(ProcessDied):
         trip.run()
     if die_at is not None:
         trip.die()

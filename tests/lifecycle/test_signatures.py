@@ -18,7 +18,7 @@ from readback.domain.contract.approval import Approver, Policy
 from readback.domain.errors import ReviewError
 from readback.domain.events import Event, EventKind, open_envelope
 from readback.domain.people.review import Decision, lift_bytes, resolution_bytes
-from readback.domain.people.signed_statement import TOKEN, SignedWord, signed_word_of
+from readback.domain.people.signed_statement import TOKEN, SignedStatement, signed_word_of
 from readback.engine.people import claims, review
 from readback.engine.people.claims import ClaimOrder
 from readback.engine.people.review import Order
@@ -44,7 +44,7 @@ def looked(store: MemoryStore, approvals: Approvals | None = PEOPLE) -> AuditRep
     return audit(store, approvals=approvals)
 
 
-def signed_entries(store: MemoryStore, action_id: str) -> list[tuple[Event, SignedWord]]:
+def signed_entries(store: MemoryStore, action_id: str) -> list[tuple[Event, SignedStatement]]:
     """The entries that keep a signature, each with what it keeps."""
     found = []
     for stored in store.events(action_id):
@@ -263,36 +263,36 @@ def test_a_bit_flipped_in_what_is_kept_is_found(house: House, decide: Way) -> No
     assert {fault.action_id for fault in faults} == {made.action_id}
 
 
-def _other_signature(kept: SignedWord) -> bytes:
+def _other_signature(kept: SignedStatement) -> bytes:
     flipped = bytes([kept.signature[0] ^ 1, *kept.signature[1:]])
     return replace(kept, signature=flipped).body()
 
 
-def _other_statement(kept: SignedWord) -> bytes:
+def _other_statement(kept: SignedStatement) -> bytes:
     return replace(kept, statement=kept.statement.replace(EVE.encode(), b"human:bob")).body()
 
 
-def _signed_anew_by_another(kept: SignedWord) -> bytes:
+def _signed_anew_by_another(kept: SignedStatement) -> bytes:
     return replace(kept, signature=MemorySigner("mallory").sign(kept.statement)).body()
 
 
-def _another_key(kept: SignedWord) -> bytes:
+def _another_key(kept: SignedStatement) -> bytes:
     return replace(word(kept.statement, "mallory"), signer=EVE).body()
 
 
-def _another_person(kept: SignedWord) -> bytes:
+def _another_person(kept: SignedStatement) -> bytes:
     return word(kept.statement, "human:bob").body()
 
 
-def _something_else_that_eve_signed(_kept: SignedWord) -> bytes:
+def _something_else_that_eve_signed(_kept: SignedStatement) -> bytes:
     return word(resolution_bytes("another", TENANT, 3, "abandon", EVE, "Looked at it.")).body()
 
 
-def _no_word(_kept: SignedWord) -> bytes:
+def _no_word(_kept: SignedStatement) -> bytes:
     return b"{}"
 
 
-FORGED: Final[dict[Callable[[SignedWord], bytes], tuple[str, bool]]] = {
+FORGED: Final[dict[Callable[[SignedStatement], bytes], tuple[str, bool]]] = {
     _other_signature: ("that does not count: it is not that key's signature.", True),
     _signed_anew_by_another: ("that does not count: it is not that key's signature.", True),
     _another_key: ("that does not count: nobody of that name, with that key, is listed.", True),
@@ -308,7 +308,7 @@ FORGED: Final[dict[Callable[[SignedWord], bytes], tuple[str, bool]]] = {
 @pytest.mark.parametrize("forge", FORGED, ids=[each.__name__ for each in FORGED])
 @pytest.mark.requirement("LEDGER-signed-words")
 def test_what_a_forger_keeps_instead_is_found_though_all_hashes_fit(
-    house: House, decide: Way, forge: Callable[[SignedWord], bytes]
+    house: House, decide: Way, forge: Callable[[SignedStatement], bytes]
 ) -> None:
     made = decide(house)
     digest = signed_entries(made.store, made.action_id)[-1][0].refs[TOKEN]

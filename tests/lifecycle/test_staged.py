@@ -13,7 +13,7 @@ from readback.domain.errors import NotDispatchedError
 from readback.domain.events import EventKind
 from readback.domain.state import State
 from readback.domain.verification.reading import Presence, Reading
-from readback.testing.driver_virtual import Hangs, Vanishes
+from readback.testing.driver_virtual import CallHangs, ProcessDied
 from tests.lifecycle.house import STAMPED, House, S
 
 EPHEMERAL: dict[str, Any] = {"side_effect": "ephemeral_write", **STAMPED}
@@ -175,7 +175,7 @@ def test_a_commit_that_hangs_is_a_part_of_the_call_after_a_crash_too() -> None:
         assert stage is not None
         shop.tool = lambda ctx, args, stage=stage: _hanging(stage(ctx, args))
         house.driver.vanish_at = step
-        with suppress(Vanishes):
+        with suppress(ProcessDied):
             house.run(house.action(late_window="20s", **STAMPED))
         house.die()
         house.work(86_400)
@@ -191,7 +191,7 @@ def test_a_commit_that_hangs_is_a_part_of_the_call_after_a_crash_too() -> None:
 
 def _hanging(staged: Any) -> Any:
     def commit() -> None:
-        raise Hangs
+        raise CallHangs
 
     staged.commit = commit
     return staged

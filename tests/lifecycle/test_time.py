@@ -13,7 +13,7 @@ from readback.domain.state import State
 from readback.domain.verdict import Verdict, Why
 from readback.domain.verification.reading import Lookup, Reading
 from readback.engine.schedule import JITTER_PERCENT, LATE_POLL_FIRST_US, LATE_POLL_MAX_US
-from readback.testing.driver_virtual import Hangs
+from readback.testing.driver_virtual import CallHangs
 from readback.testing.runtime_virtual import START_US
 from tests.lifecycle.house import HIGH, STAMPED, House, S, Shop
 
@@ -205,7 +205,7 @@ def test_an_effect_that_lands_late_is_recorded_and_the_unknown_outcome_no_longer
 
 
 def _hang() -> object:
-    raise Hangs
+    raise CallHangs
 
 
 @pytest.mark.requirement("TRUTH-late-landing", "STATE-RULE-terminal")

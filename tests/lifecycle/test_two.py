@@ -13,7 +13,7 @@ from readback.domain.errors import PayloadConflictError
 from readback.domain.events import EventKind
 from readback.domain.state import State
 from readback.domain.verification.reading import Lookup, Reading
-from readback.testing.driver_virtual import Hangs, VirtualDriver
+from readback.testing.driver_virtual import CallHangs, VirtualDriver
 from tests.lifecycle.house import STAMPED, House
 
 
@@ -100,7 +100,7 @@ def test_a_process_that_slept_through_its_lease_gives_way_to_who_took_over(house
         heard.append(twin.wait(house.only()))
         if landed == "after":
             house.shop.ship(ctx, args)
-        raise Hangs
+        raise CallHangs
 
     house.shop.tool = tool
     told = house.run(made)

@@ -25,7 +25,7 @@ from readback.domain.recovery.table import DEFAULT_TABLE
 from readback.domain.state import State
 from readback.engine import coordinator
 from readback.engine.engine import Engine
-from readback.testing.driver_virtual import Hangs, Vanishes
+from readback.testing.driver_virtual import CallHangs, ProcessDied
 from tests.lifecycle.house import STAMPED, TENANT, House
 from tests.lifecycle.reviewing import sound
 from tests.lifecycle.trip import Trip
@@ -66,7 +66,7 @@ def test_whoever_dies_between_a_look_and_its_record_leaves_it_to_the_next(drifts
         died = False
         try:
             house.driver.drive(coordinator.advance(house.engine, told.id, TENANT, house.plans.get))
-        except Vanishes:
+        except ProcessDied:
             died = True
         assert audit(house.store).ok
         house.die()
@@ -87,7 +87,7 @@ def test_looks_go_on_however_often_processes_die(house: House) -> None:
     for day in range(1, 20):
         house.driver.done.clear()
         house.driver.vanish_at = day % 9
-        with contextlib.suppress(Vanishes):
+        with contextlib.suppress(ProcessDied):
             house.work(day * DAY)
         house.die()
     change(house, status="lost")
@@ -196,7 +196,7 @@ def _lost_to_another(house: House, late_window: str = "2h", **options: Any) -> O
 
     def tool(ctx: Context, args: Args) -> object:
         house.shop.rows["o-1"] = {**house.shop.rows["o-1"], "status": "held", "version": 2, "stamp": "rb-another"}
-        raise Hangs
+        raise CallHangs
 
     house.shop.tool = tool
     return house.run(house.action(late_window=late_window, **STAMPED, **options))
@@ -247,7 +247,7 @@ def test_whoever_dies_while_looking_at_what_failed_leaves_it_to_the_next() -> No
         told = _lost_to_another(house)
         house.driver.done.clear()
         house.driver.vanish_at = step
-        with contextlib.suppress(Vanishes):
+        with contextlib.suppress(ProcessDied):
             house.work(HOUR)
         house.die()
         house.shop.rows["o-1"] = {**house.shop.rows["o-1"], "status": "shipped", "stamp": house.shop.stamps[-1]}
@@ -258,7 +258,7 @@ def test_whoever_dies_while_looking_at_what_failed_leaves_it_to_the_next() -> No
 
 @pytest.mark.requirement("WATCH-late")
 def test_a_late_landing_of_what_stayed_unknown_is_told_as_it_is(house: House) -> None:
-    house.shop.tool = lambda ctx, args: (_ for _ in ()).throw(Hangs())
+    house.shop.tool = lambda ctx, args: (_ for _ in ()).throw(CallHangs())
     told = house.run(house.action(late_window="6h", **STAMPED))
     assert told.state is State.UNKNOWN
     house.work(HOUR)
@@ -282,7 +282,7 @@ def test_what_failed_is_not_judged_under_another_contract(house: House) -> None:
 
 @pytest.mark.requirement("WATCH-asked")
 def test_a_late_success_is_watched_from_then_on(house: House) -> None:
-    house.shop.tool = lambda ctx, args: (_ for _ in ()).throw(Hangs())
+    house.shop.tool = lambda ctx, args: (_ for _ in ()).throw(CallHangs())
     told = house.run(house.action(late_window="6h", watch=DAILY, **STAMPED))
     house.shop.rows["o-1"] = {
         **house.shop.rows["o-1"],

@@ -11,7 +11,7 @@ from readback.domain.errors import ContractError
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Verdict
 from readback.domain.verification.reading import Lookup, Reading
-from readback.testing.driver_virtual import Hangs
+from readback.testing.driver_virtual import CallHangs
 from tests.lifecycle.house import HIGH, STAMPED, House
 
 EPHEMERAL: dict[str, Any] = {"side_effect": "ephemeral_write", "kind": "create"}
@@ -119,7 +119,7 @@ def test_a_reading_never_raises_what_its_reader_declared(empty: House) -> None:
 @pytest.mark.requirement("TRUTH-late-dead")
 def test_a_key_that_is_not_known_says_nothing_of_what_may_still_land(empty: House) -> None:
     def tool(ctx: Context, args: Any) -> object:
-        raise Hangs
+        raise CallHangs
 
     empty.shop.tool = tool
     told = empty.run(empty.action(kind="create", lookup=True, **STAMPED))

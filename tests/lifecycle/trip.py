@@ -24,12 +24,12 @@ from readback.domain.saga.outcome import SagaOutcome
 from readback.domain.state import State
 from readback.domain.verification.reading import Reading
 from readback.engine import coordinator
-from readback.engine.compiled_contract import Scope
+from readback.engine.compiled_contract import CallerContext
 from readback.engine.saga import attend as saga_attend
 from readback.engine.saga_run import fold_saga
-from readback.ports.handlers import Hand, Hands
+from readback.ports.handlers import Handler, Handlers
 from readback.ports.storage.store import LedgerStore
-from readback.testing.driver_virtual import Hangs, Parked, Vanishes, VirtualDriver
+from readback.testing.driver_virtual import CallHangs, Parked, ProcessDied, VirtualDriver
 from readback.testing.runtime_virtual import START_US, VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from tests.lifecycle.sightings import prove
@@ -95,13 +95,13 @@ class World:
             case "refused" | "once":
                 return (422, {"error": "no rooms"})
             case "vanished":
-                raise Hangs
+                raise CallHangs
             case "late":
                 self.late.append((self.now() + 30, lambda: self._land(name, ctx, trip, price)))
-                raise Hangs
+                raise CallHangs
         self._land(name, ctx, trip, price + 1 if fault == "wrong" else price)
         if fault == "lost":
-            raise Hangs
+            raise CallHangs
         return {"ok": True}
 
     def _land(self, name: str, ctx: Context, trip: str, price: int) -> None:
@@ -140,14 +140,14 @@ class World:
                 return {"ok": True}
             case "lost":
                 self.rows.pop((name, trip), None)
-                raise Hangs
+                raise CallHangs
             case "refused":
                 return (500, {})
             case "vanished":
-                raise Hangs
+                raise CallHangs
             case "late":
                 self.late.append((self.now() + 30, lambda: self.rows.pop((name, trip), None)))
-                raise Hangs
+                raise CallHangs
             case "once":
                 del self.undo_faults[name]
                 raise OSError("the line broke")
@@ -235,7 +235,7 @@ def _seated(made: ActionDefinition[Any], seat: Seat, world: World) -> ActionDefi
     one._loaded = (
         replace(
             plan,
-            hands=Hands(
+            hands=Handlers(
                 _seats(hands.execute, seat, world),
                 tuple(_seats(each, seat, world) for each in hands.readers),
                 hands.find and _seats(hands.find, seat, world),
@@ -249,14 +249,14 @@ def _seated(made: ActionDefinition[Any], seat: Seat, world: World) -> ActionDefi
     return one
 
 
-def _seats(hand: Hand, seat: Seat, world: World) -> Hand:
+def _seats(hand: Handler, seat: Seat, world: World) -> Handler:
     assert not hand.is_async, "it would look for its world after another trip has taken the seat"
 
     def call(ctx: Context, arguments: Mapping[str, object]) -> object:
         seat.taken = world
         return hand.call(ctx, arguments)
 
-    return Hand(hand.name, call)
+    return Handler(hand.name, call)
 
 
 AFTER: Final[dict[str, Any]] = {"execute": {"timeout": "1s", "honours_key": True, "key_valid_for": "30d"}}
@@ -271,7 +271,9 @@ class Trip:
     world: World = field(init=False)
     keyed: bool = False
     """Every tool honours its key, so that an attempt that died before its call may be made again."""
-    scope: Scope = field(default_factory=lambda: Scope(TENANT, "agent:ops", run="run-1", trace="trace-1"))
+    scope: CallerContext = field(
+        default_factory=lambda: CallerContext(TENANT, "agent:ops", run="run-1", trace="trace-1")
+    )
     session: Session = field(init=False)
     driver: VirtualDriver = field(init=False)
     contracts: dict[str, ActionDefinition[Any]] = field(default_factory=dict)
@@ -313,7 +315,7 @@ class Trip:
 
     def begin(self, steps: Sequence[SagaStep] | None = None, operation: str | None = "op-1", name: str = "trip") -> Any:
         request = self.session.saga_request(self.steps() if steps is None else steps, name, operation)
-        ticket = coordinator.Ticket()
+        ticket = coordinator.ActionHandle()
         s = self.session
         return saga_attend.begin(s.engine, request, s.scope, s.plan_of, ticket)
 
@@ -410,4 +412,4 @@ class Trip:
         assert len(begun) == len(set(begun))
 
 
-__all__ = ["AFTER", "DAY", "TENANT", "S", "Trip", "Vanishes", "World", "contract"]
+__all__ = ["AFTER", "DAY", "TENANT", "ProcessDied", "S", "Trip", "World", "contract"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from readback.canon import Json
-from readback.domain.action.claim import ClaimKind, ClaimStatus, Said, said_of
+from readback.domain.action.claim import ClaimEvent, ClaimKind, ClaimStatus, said_of
 from readback.domain.contract.watch import Watched
 from readback.domain.events import EventKind
 from readback.domain.outcome.outcome import Outcome
@@ -49,7 +49,7 @@ def state_of(house: House, action_id: str) -> Watched:
     return found
 
 
-def holds(house: House, action_id: str) -> Said | None:
+def holds(house: House, action_id: str) -> ClaimEvent | None:
     """What was said last of the claim that it still holds."""
     return said_of(house.folded(action_id).claims, ClaimKind.HOLDS)
 

@@ -22,7 +22,7 @@ from readback.contracts.registry import registry_of
 from readback.domain.finding import Finding
 from readback.domain.records.replayed import Comparison, Difference, Replayed
 from readback.domain.recovery.table import DEFAULT_TABLE, RecoveryAction, RecoveryTable
-from readback.engine.compiled_contract import Plan
+from readback.engine.compiled_contract import CompiledContract
 from readback.ports.storage.store import LedgerStore
 from tests.architecture.tree import ROOT
 from tests.record.conftest import Desk, bundle_of, hold_to_the_record, streams
@@ -145,7 +145,7 @@ def test_another_table_is_said_row_by_row(rich: LedgerStore) -> None:
     assert differing
 
 
-def ship_plan(**ensure: str) -> Plan:
+def ship_plan(**ensure: str) -> CompiledContract:
     """The shop's contract of shipping with other postconditions."""
     plan = registry_of(["tests.cli.shop"]).get("ship").load()
     checks = []

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from readback.domain.errors import StoreError
-from readback.drivers.executor import Beside
+from readback.drivers.executor import FallbackExecutor
 from readback.testing.store_memory import MemoryStore
 from tests.circles import circles
 from tests.sdk.given import Desk, opened, opened_async, ship_async_of, ship_of
@@ -37,7 +37,7 @@ def test_an_action_on_an_event_loop_leaves_none_either() -> None:
 
 
 def test_what_is_begun_after_the_end_leaves_none() -> None:
-    beside = Beside(1, "readback-writer")
+    beside = FallbackExecutor(1, "readback-writer")
     beside.close()
     with circles() as left:
         late = beside.begin(lambda: None)

@@ -11,7 +11,7 @@ import pytest
 from readback import AsyncReadback, Message, Readback, Subscriber, bootstrap
 from readback.adapters.runtime_system import SystemRuntime
 from readback.background import dispatcher as couriers
-from readback.background.dispatcher import SWEEP_US, Courier
+from readback.background.dispatcher import SWEEP_US, OutboxDispatcher
 from readback.domain.errors import SettingsError, StoreError
 from readback.domain.records.message import EventName
 from readback.ports.storage.store import LedgerStore
@@ -41,7 +41,7 @@ def store() -> LedgerStore:
     return MemoryStore()
 
 
-def flushed(courier: Courier) -> None:
+def flushed(courier: OutboxDispatcher) -> None:
     courier._swept_us = 0
     courier.sweep()
     assert courier.flush(PATIENT_S)
@@ -49,7 +49,7 @@ def flushed(courier: Courier) -> None:
 
 def test_what_is_left_untold_is_told_by_whoever_sweeps(store: LedgerStore, runtime: VirtualRuntime) -> None:
     sink = ListSink()
-    courier = Courier(runtime, [delivery_of(store, runtime, sink)])
+    courier = OutboxDispatcher(runtime, [delivery_of(store, runtime, sink)])
     run_some(store, runtime, "1")
     courier.sweep()
     assert courier.flush(PATIENT_S)
@@ -65,7 +65,7 @@ def test_what_is_left_untold_is_told_by_whoever_sweeps(store: LedgerStore, runti
 
 def test_a_clock_that_is_set_back_puts_no_sweep_off(store: LedgerStore, runtime: VirtualRuntime) -> None:
     sink = ListSink()
-    courier = Courier(runtime, [delivery_of(store, runtime, sink)])
+    courier = OutboxDispatcher(runtime, [delivery_of(store, runtime, sink)])
     courier.sweep()
     runtime._clock.now_us -= 3600 * 1_000_000
     run_some(store, runtime, "1")
@@ -81,7 +81,7 @@ def test_a_sink_that_hangs_keeps_neither_the_engine_nor_other_sinks_waiting_and_
 ) -> None:
     hanging, well = ListSink(gate=threading.Event()), ListSink()
     lanes = [delivery_of(store, runtime, hanging, name="a"), delivery_of(store, runtime, well, name="b")]
-    courier = Courier(runtime, lanes)
+    courier = OutboxDispatcher(runtime, lanes)
     run_some(store, runtime, "1", "2")
     courier.sweep()
     assert hanging.inside.wait(PATIENT_S)
@@ -98,7 +98,9 @@ def test_closing_takes_no_longer_for_ten_sinks_that_hang_than_for_one(
     store: LedgerStore, runtime: VirtualRuntime
 ) -> None:
     sinks = [ListSink(gate=threading.Event()) for _ in range(10)]
-    courier = Courier(runtime, [delivery_of(store, runtime, sink, name=f"s{n}") for n, sink in enumerate(sinks)])
+    courier = OutboxDispatcher(
+        runtime, [delivery_of(store, runtime, sink, name=f"s{n}") for n, sink in enumerate(sinks)]
+    )
     run_some(store, runtime, "1")
     courier.sweep()
     for sink in sinks:
@@ -113,7 +115,7 @@ def test_waking_a_lane_whose_thread_is_just_ending_waits_for_nothing_but_its_end
 ) -> None:
     """The last round says that it has ended; whoever wakes the lane right then joins the thread with the bell held."""
     sink, ended, go_on = ListSink(), threading.Event(), threading.Event()
-    courier = Courier(runtime, [delivery_of(store, runtime, sink)])
+    courier = OutboxDispatcher(runtime, [delivery_of(store, runtime, sink)])
     [lane] = courier._lanes
     rounds = lane._round
 
@@ -152,7 +154,7 @@ def test_a_closed_courier_tells_nothing_more_and_may_be_closed_again(
     store: LedgerStore, runtime: VirtualRuntime
 ) -> None:
     sink = ListSink()
-    courier = Courier(runtime, [delivery_of(store, runtime, sink)])
+    courier = OutboxDispatcher(runtime, [delivery_of(store, runtime, sink)])
     courier.close()
     run_some(store, runtime, "1")
     courier.sweep()
@@ -170,7 +172,7 @@ def test_on_a_real_clock_a_refused_message_is_tried_again_by_itself(store: Ledge
         back.set()
 
     sink.instead = first_not
-    courier = Courier(runtime, [delivery_of(store, runtime, sink)])  # type: ignore[arg-type]
+    courier = OutboxDispatcher(runtime, [delivery_of(store, runtime, sink)])  # type: ignore[arg-type]
     run_some(store, VirtualRuntime(), "1")
     courier.sweep()
     assert back.wait(PATIENT_S)
@@ -181,7 +183,7 @@ def test_on_a_real_clock_a_refused_message_is_tried_again_by_itself(store: Ledge
 def test_on_a_real_clock_closing_ends_whoever_waits_for_a_later_try(store: LedgerStore) -> None:
     runtime = SystemRuntime()
     sink = ListSink(instead=refuse)
-    courier = Courier(runtime, [delivery_of(store, runtime, sink)])  # type: ignore[arg-type]
+    courier = OutboxDispatcher(runtime, [delivery_of(store, runtime, sink)])  # type: ignore[arg-type]
     run_some(store, VirtualRuntime(), "1")
     courier.sweep()
     assert courier.flush(PATIENT_S), "it waits, and has nothing to do now"
@@ -193,7 +195,7 @@ def test_a_thread_that_has_nothing_to_do_ends_and_is_there_again_when_needed(
     store: LedgerStore, runtime: VirtualRuntime
 ) -> None:
     sink = ListSink()
-    courier = Courier(runtime, [delivery_of(store, runtime, sink)])
+    courier = OutboxDispatcher(runtime, [delivery_of(store, runtime, sink)])
     for number in range(20):
         run_some(store, runtime, str(number))
         flushed(courier)
@@ -206,7 +208,7 @@ def test_a_store_that_fails_for_a_while_ends_nothing(
 ) -> None:
     sink = ListSink()
     delivery = delivery_of(store, runtime, sink)
-    courier = Courier(runtime, [delivery])
+    courier = OutboxDispatcher(runtime, [delivery])
     run_some(store, runtime, "1")
     look, broken = delivery.look, [True]
 
@@ -228,7 +230,7 @@ def test_where_no_thread_can_be_started_the_next_process_tells_it(
     store: LedgerStore, runtime: VirtualRuntime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sink = ListSink()
-    courier = Courier(runtime, [delivery_of(store, runtime, sink)])
+    courier = OutboxDispatcher(runtime, [delivery_of(store, runtime, sink)])
     run_some(store, runtime, "1")
 
     def never(_self: threading.Thread) -> None:

@@ -16,7 +16,7 @@ from readback.domain.context import Context
 from readback.domain.errors import ReaderFailedError, ToolError
 from readback.ports.system_factory import Reference
 from readback.systems.configured.credentials import HIDDEN
-from readback.systems.configured.factory import BuiltInFittings
+from readback.systems.configured.factory import BuiltInSystems
 from readback.systems.configured.settings import Settled
 from tests.adapters.test_executor_smtp import Keeper, _serving
 
@@ -112,11 +112,11 @@ def test_a_credential_that_is_cut_in_what_a_program_says_is_hidden_as_far_as_it_
     fixed = {"env": {"SHOP_TOKEN": Reference("env", "SHOP_TOKEN")}}
     folder = str(tmp_path)
     with pytest.raises(ToolError) as acting:
-        BuiltInFittings().executor("command", "post", fixed, folder, 9_000_000).execute(
+        BuiltInSystems().executor("command", "post", fixed, folder, 9_000_000).execute(
             CTX, {"argv": ["sh", "-c", told]}
         )
     with pytest.raises(ReaderFailedError) as reading:
-        BuiltInFittings().source("command", "post", fixed, folder, 9_000_000).read(CTX, {"argv": ["sh", "-c", told]})
+        BuiltInSystems().source("command", "post", fixed, folder, 9_000_000).read(CTX, {"argv": ["sh", "-c", told]})
     for said in (str(acting.value), str(reading.value)):
         assert "tok-9f" not in said
 
@@ -142,6 +142,6 @@ def test_a_credential_that_a_mail_server_repeats_is_in_no_answer(monkeypatch: py
     given = {"sender": "shop@acme.example", "to": ["ana@acme.example"], "subject": "s", "text": "t"}
     with _serving(Repeating()) as (host, port):
         fixed = {"host": host, "port": port, "security": "none", "headers": headers}
-        answer = BuiltInFittings().executor("smtp", "post", fixed, ".", 5_000_000).execute(CTX, given)
+        answer = BuiltInSystems().executor("smtp", "post", fixed, ".", 5_000_000).execute(CTX, given)
     assert isinstance(answer, dict)
     assert (answer["status"], answer["reply"]) == ("refused", f"bad header {HIDDEN}")

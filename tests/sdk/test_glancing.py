@@ -9,8 +9,8 @@ import pytest
 
 from readback import Context, Reading
 from readback.domain.errors import ReaderFailedError
-from readback.drivers.inline_reads import MOMENT_US, TRIES_MAX, Glances
-from readback.ports.handlers import Hand
+from readback.drivers.inline_reads import MOMENT_US, TRIES_MAX, InlineReadPolicy
+from readback.ports.handlers import Handler
 from readback.testing.runtime_virtual import VirtualRuntime
 
 pytestmark = pytest.mark.requirement("FILE-glance")
@@ -26,8 +26,8 @@ class Eye:
         self.takes_us = 0
         self.shows: Reading | None = Reading.of({"id": 1})
         self.fails = False
-        self.hand = Hand("eye", lambda ctx, arguments: None, glance=self._look)
-        self.glances = Glances(self.runtime)
+        self.hand = Handler("eye", lambda ctx, arguments: None, glance=self._look)
+        self.glances = InlineReadPolicy(self.runtime)
 
     def _look(self, ctx: Context, arguments: Mapping[str, object]) -> Reading | None:
         self.runtime.advance(self.takes_us / 1_000_000)

@@ -11,8 +11,8 @@ import pytest
 
 from readback import AsyncReadback, Outcome
 from readback.domain.errors import PayloadConflictError, StoreCorruptError, StoreError
-from readback.drivers.read_batching import Looks
-from readback.engine.effects import Answer, Lease, Leased
+from readback.drivers.read_batching import ReadBatcher
+from readback.engine.effects import EffectResult, Lease, Leased
 from readback.ports.storage.batch_reads import LeaseWanted
 from readback.ports.storage.store import Evidence, Opened, StoredEvent, StoredProjection
 from readback.testing.conformance.store_together import TogetherConformance
@@ -188,8 +188,8 @@ def test_a_lease_goes_to_who_may_go_on_and_not_to_who_asked_first_and_has_been_o
     store.append([sample_creation("a1")])
     until_us = runtime.now_us() + 10_000_000
 
-    async def work() -> list[Answer]:
-        looks = Looks(store, runtime, lambda _held: None)
+    async def work() -> list[EffectResult]:
+        looks = ReadBatcher(store, runtime, lambda _held: None)
         asked = (looks.answer(Lease("a1", until_us, version)) for version in (7, 0, 0))
         answers = await asyncio.gather(*asked)
         looks.close()
@@ -221,7 +221,7 @@ def test_a_lease_whose_answer_comes_while_the_client_closes_is_given_back(*, can
     given: list[object] = []
 
     async def work() -> None:
-        looks = Looks(store, runtime, given.append)
+        looks = ReadBatcher(store, runtime, given.append)
         asked = asyncio.ensure_future(looks.answer(Lease("a1", runtime.now_us() + 10_000_000, 0)))
         await asyncio.get_running_loop().run_in_executor(None, store.taken.wait)
         if cancelled:
@@ -252,8 +252,8 @@ def test_a_lease_of_what_somebody_moved_on_between_the_looks_is_given_back() -> 
     store.append([sample_creation("a1")])
     given: list[object] = []
 
-    async def work() -> Answer:
-        looks = Looks(store, runtime, given.append)
+    async def work() -> EffectResult:
+        looks = ReadBatcher(store, runtime, given.append)
         told = await looks.answer(Lease("a1", runtime.now_us() + 10_000_000, 1))
         looks.close()
         return told

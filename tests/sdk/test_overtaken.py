@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from readback.drivers.interpreter import Desk as StoreDesk
+from readback.drivers.interpreter import EffectInterpreter as StoreDesk
 from readback.engine.effects import Lease, Leased
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore

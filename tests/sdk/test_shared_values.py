@@ -8,7 +8,7 @@ import pytest
 
 from readback import Context, Outcome, Reading, action
 from readback.domain.predicate import Truth
-from readback.engine.values.argument_copies import may_change, own_arguments
+from readback.engine.values.argument_copies import copy_arguments, has_mutable
 from readback.engine.values.redacted_argument import WITHHELD
 from tests.sdk.given import TENANT, opened
 
@@ -126,9 +126,9 @@ class Uncopied:
 @pytest.mark.parametrize("kept", [WITHHELD, Uncopied()], ids=["withheld", "uncopied"])
 def test_what_cannot_be_copied_is_handed_on_as_it_is(kept: object) -> None:
     nested: dict[str, Any] = {"a": [1, {"b": (2, [3])}]}
-    assert may_change({"nested": nested})
-    assert not may_change({"a": 1, "b": "x", "c": None})
-    own: dict[str, Any] = own_arguments({"kept": kept, "nested": nested})
+    assert has_mutable({"nested": nested})
+    assert not has_mutable({"a": 1, "b": "x", "c": None})
+    own: dict[str, Any] = copy_arguments({"kept": kept, "nested": nested})
     assert own["kept"] is kept
     assert own["nested"] == nested
     assert own["nested"] is not nested

@@ -11,7 +11,7 @@ from readback.client.operations.tenants import Served
 from readback.client.operations.worker import Worker
 from readback.domain.errors import StoreLockedError
 from readback.ports.runtime import Runtime
-from readback.ports.storage.contract_filter import Known
+from readback.ports.storage.contract_filter import ContractFilter
 from readback.ports.storage.store import StoredProjection
 from readback.ports.storage.wakeups import Wakeup
 from readback.stores.wakeups.embedded import EmbeddedWakeups
@@ -34,7 +34,7 @@ class Brought(EmbeddedWakeups):
         limit: int,
         leave: Collection[str] = (),
         full: Collection[str] = (),
-        known: Known | None = None,
+        known: ContractFilter | None = None,
     ) -> list[Wakeup]:
         found = await super().take(tenants, limit, {*leave, *self.had}, full, known)
         self.had.update(each.action_id for each in found)

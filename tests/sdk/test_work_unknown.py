@@ -14,7 +14,7 @@ from readback.client.operations import worker as workers
 from readback.client.operations.tenants import Served
 from readback.client.operations.worker import Watching, Worker
 from readback.domain.errors import NotFoundError
-from readback.ports.storage.contract_filter import Known
+from readback.ports.storage.contract_filter import ContractFilter
 from readback.ports.storage.wakeups import Wakeup
 from readback.stores.wakeups.embedded import EmbeddedWakeups
 from readback.testing.runtime_virtual import VirtualRuntime
@@ -37,7 +37,7 @@ class Counted(EmbeddedWakeups):
         limit: int,
         leave: Collection[str] = (),
         full: Collection[str] = (),
-        known: Known | None = None,
+        known: ContractFilter | None = None,
     ) -> list[Wakeup]:
         found = await super().take(tenants, limit, leave, full, known)
         self.taken, self.looks = self.taken + len(found), self.looks + 1

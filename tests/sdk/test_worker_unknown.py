@@ -9,7 +9,7 @@ import pytest
 
 from readback.client.operations.tenants import Served
 from readback.client.operations.worker import Worker
-from readback.ports.storage.contract_filter import Known
+from readback.ports.storage.contract_filter import ContractFilter
 from readback.ports.storage.store import LedgerStore, StoredProjection
 from readback.testing.runtime_virtual import START_US
 from readback.testing.store_memory import MemoryStore
@@ -37,8 +37,8 @@ class Learning(Worker):
             self._stop.set()
         return await super()._take_up()
 
-    def _known(self, now_us: int) -> Known:
-        return Known(frozenset(), frozenset(self.versions), 0)
+    def _known(self, now_us: int) -> ContractFilter:
+        return ContractFilter(frozenset(), frozenset(self.versions), 0)
 
     def _knows(self, action_id: str, stored: StoredProjection | None) -> bool:
         return True

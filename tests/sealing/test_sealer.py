@@ -15,7 +15,7 @@ from readback.audit.maintenance.rotate import following, state
 from readback.audit.sealing.seal import sealed
 from readback.background.sealer import Sealer
 from readback.domain.errors import SettingsError, StoreError
-from readback.domain.records.seal_schedule import Cadence
+from readback.domain.records.seal_schedule import SealSchedule
 from readback.domain.verdict import Level
 from tests.sealing.given import Log
 from tests.sealing.shop import runtime, stamp_note
@@ -57,7 +57,7 @@ def is_sound(key: Path) -> bool:
 
 
 def sealer(log: Log, entries: int, seconds: float = 3600.0) -> Sealer:
-    return Sealer(log.store, runtime(), log.signer, log.authority, Cadence(entries, seconds))
+    return Sealer(log.store, runtime(), log.signer, log.authority, SealSchedule(entries, seconds))
 
 
 @pytest.mark.requirement("LEDGER-sealed")

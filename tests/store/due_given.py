@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from itertools import product
 
 from readback.canon.frozen import dataclass
-from readback.ports.storage.contract_filter import Known
+from readback.ports.storage.contract_filter import ContractFilter
 from readback.ports.storage.store import Append, LedgerStore
 from readback.ports.storage.store_rules import SUCCEEDED, fairly
 from readback.testing.store_samples import sample_creation
 
 NOW_US = 1_000
-KNOWNS: Sequence[Known | None] = [
+KNOWNS: Sequence[ContractFilter | None] = [
     None,
     *(
-        Known(frozenset(names), frozenset(hashes), left_us)
+        ContractFilter(frozenset(names), frozenset(hashes), left_us)
         for names, hashes, left_us in product([set[str](), {"ship"}], [set[str](), {"h1"}, {"h1", "h2"}], [0, 500])
     ),
 ]
@@ -64,7 +64,7 @@ def filled(store: LedgerStore, seed: int, many: int = 120) -> list[Waiting]:
     return made
 
 
-def expected(made: Sequence[Waiting], limit: int, known: Known | None, tenant: str = "") -> list[str]:
+def expected(made: Sequence[Waiting], limit: int, known: ContractFilter | None, tenant: str = "") -> list[str]:
     """The port's text, word for word, over everything there is."""
 
     def is_due(each: Waiting) -> bool:

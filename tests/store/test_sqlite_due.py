@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from readback.ports.storage.contract_filter import Known
+from readback.ports.storage.contract_filter import ContractFilter
 from readback.ports.storage.store_rules import fairly
 from readback.stores.sqlite import SqliteStore, due_queries, open_sqlite_store
 from readback.testing.store_samples import sample_creation
@@ -99,7 +99,7 @@ def test_a_poll_reads_no_more_rows_where_more_is_due_that_the_worker_does_not_kn
     tmp_path: Path, tenant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One action of a known version is due before all the others, and one behind them."""
-    known = Known(frozenset({"ship"}), frozenset({"h5"}), 500)
+    known = ContractFilter(frozenset({"ship"}), frozenset({"h5"}), 500)
 
     def steps(actions: int) -> int:
         with open_sqlite_store(tmp_path / f"{actions}.db") as store:
@@ -133,7 +133,7 @@ def test_sagas_are_found_by_time_although_each_has_a_definition_of_its_own(
             )
 
             def ask() -> None:
-                known = Known(frozenset(), frozenset(), 0)
+                known = ContractFilter(frozenset(), frozenset(), 0)
                 assert store.due(9_999, 3, "acme", known) == ["s00000", "s00001", "s00002"]
                 assert store.due(9_999, 3, "", known) == ["s00000", "s00001", "s00002"]
                 assert store.next_due_us() == 1

@@ -16,7 +16,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from readback.ports.storage.contract_filter import Known
+from readback.ports.storage.contract_filter import ContractFilter
 from readback.ports.storage.store import ActionFilter, Append, Count
 from readback.stores.sqlite import SqliteStore, open_sqlite_store
 from readback.testing.conformance.store_work import everything
@@ -35,7 +35,7 @@ TIMES = st.integers(0, 6)
 
 actions = st.sampled_from(ACTIONS)
 knowns = st.builds(
-    Known,
+    ContractFilter,
     st.frozensets(st.sampled_from(["c1", "c2"])),
     st.frozensets(st.sampled_from(["h1", "h2"])),
     TIMES,
@@ -139,7 +139,7 @@ class InStep(RuleBasedStateMachine):
         tenant=st.sampled_from(["", TENANT, "other"]),
         known=st.none() | knowns,
     )
-    def due(self, which: bool, now: int, limit: int, tenant: str, known: Known | None) -> None:
+    def due(self, which: bool, now: int, limit: int, tenant: str, known: ContractFilter | None) -> None:
         handle = self._one(which)
         assert handle.due(now, limit, tenant, known) == self.memory.due(now, limit, tenant, known)
         assert handle.next_due_us(tenant) == self.memory.next_due_us(tenant)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from readback.ports.storage.contract_filter import Known
+from readback.ports.storage.contract_filter import ContractFilter
 from readback.stores.postgres import PostgresStore, due_queries, open_postgres_store
 from readback.testing.store_samples import sample_creation
 from tests.store.due_given import NOW_US, compare, filled
@@ -41,7 +41,7 @@ def _pages(store: PostgresStore, sql: str, values: Sequence[Any] | dict[str, Any
 def test_a_poll_reads_no_more_rows_where_more_is_due_that_the_worker_does_not_know(
     ledger_url: str, tenant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = Known(frozenset({"ship"}), frozenset({"h5"}), 500)
+    known = ContractFilter(frozenset({"ship"}), frozenset({"h5"}), 500)
 
     def pages(actions: int) -> int:
         with open_postgres_store(f"{ledger_url}_{actions}", clock="callers") as store:
@@ -80,11 +80,11 @@ def test_leases_are_judged_by_the_servers_clock_for_what_a_worker_knows_too(ledg
         store.append([sample_creation(name, due_us=now_us - 9, contract_hash="h1") for name in ("a1", "a2", "a3")])
         assert store.lease("a2", "w1", now_us, now_us + 60_000_000) == 1
         assert store.lease("a3", "w1", now_us, now_us - 1) == 1
-        exact = Known(frozenset(), frozenset({"h1"}), 0)
+        exact = ContractFilter(frozenset(), frozenset({"h1"}), 0)
         for tenant in ("", "acme"):
             assert store.due(now_us, 9, tenant, exact) == ["a1", "a3"]
             assert store.due(now_us - 10, 9, tenant, exact) == []
-        name = Known(frozenset({"ship_order"}), frozenset(), now_us - 5)
+        name = ContractFilter(frozenset({"ship_order"}), frozenset(), now_us - 5)
         assert store.due(now_us, 9, "", name)[:1] == ["a1"]
-        left = Known(frozenset({"ship_order"}), frozenset(), now_us - 10)
+        left = ContractFilter(frozenset({"ship_order"}), frozenset(), now_us - 10)
         assert store.due(now_us, 9, "", left) == []

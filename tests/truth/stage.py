@@ -18,15 +18,15 @@ from readback.domain.outcome.outcome import Outcome
 from readback.domain.side_effect import SideEffect
 from readback.domain.verification.reading import Lookup, Reading
 from readback.engine import coordinator
-from readback.engine.compiled_contract import Plan, Scope
+from readback.engine.compiled_contract import CallerContext, CompiledContract
 from readback.engine.engine import Engine
-from readback.testing.driver_virtual import Parked, Vanishes, VirtualDriver
+from readback.testing.driver_virtual import Parked, ProcessDied, VirtualDriver
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from readback.testing.world import Place, World
 from readback.testing.world_answers import Answer, give
 from readback.testing.world_effects import Landing, Moments, Operation, land, prepare
-from readback.testing.world_views import Eyes, View
+from readback.testing.world_views import FaultyReader, View
 from tests.lifecycle.sightings import prove
 
 S: Final = 1_000_000
@@ -170,13 +170,13 @@ class Scene:
     cell: Cell
     world: World
     runtime: VirtualRuntime
-    eyes: Eyes | None = None
+    eyes: FaultyReader | None = None
     operation: Operation | None = None
     calls: list[int] = field(default_factory=list)
     """The moments at which the tool was called."""
     reversals: int = 0
 
-    def seen_by(self, ctx: Context) -> Eyes:
+    def seen_by(self, ctx: Context) -> FaultyReader:
         """The eyes; the operation is known by the first context that comes along."""
         if self.eyes is None:
             kind = self.cell.kind
@@ -190,7 +190,7 @@ class Scene:
                 ("invoice",),
                 WRONG[kind],
             )
-            self.eyes = Eyes(self.world, self.operation, self.runtime.now_us() - 1, self.cell.offers.stamps)
+            self.eyes = FaultyReader(self.world, self.operation, self.runtime.now_us() - 1, self.cell.offers.stamps)
         return self.eyes
 
     def call(self, ctx: Context) -> object:
@@ -307,7 +307,7 @@ class Played:
     scene: Scene
     store: MemoryStore
     driver: VirtualDriver
-    plans: dict[str, Plan]
+    plans: dict[str, CompiledContract]
     outcome: Outcome
 
     def again(self) -> Outcome:
@@ -352,12 +352,12 @@ def play(cell: Cell) -> Played:
     driver = VirtualDriver(store, runtime)
     proposal = made(**ARGUMENTS)
     proposal.mark_run()
-    scope, ticket = Scope(TENANT, PRINCIPAL, break_glass="a drill"), coordinator.Ticket()
+    scope, ticket = CallerContext(TENANT, PRINCIPAL, break_glass="a drill"), coordinator.ActionHandle()
     ON.append(scene)
     try:
         try:
             told = driver.drive(coordinator.begin(ENGINE, proposal.request("ship it"), scope, plans.get, ticket))
-        except Vanishes:
+        except ProcessDied:
             runtime.declare_gone(runtime.owner())
             driver = VirtualDriver(store, runtime.sibling("virtual/2"))
             told = Parked(ticket.action_id)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from readback.domain.action.key_release import KeyRelease
 from readback.domain.outcome.outcome import Outcome
 from readback.engine import coordinator
-from readback.engine.compiled_contract import Scope
+from readback.engine.compiled_contract import CallerContext
 from readback.engine.resume import fold
-from readback.testing.driver_virtual import Parked, Vanishes
+from readback.testing.driver_virtual import Parked, ProcessDied
 from readback.testing.world_answers import Answer
 from readback.testing.world_effects import Landing
 from tests.truth.cells import GROUPS, possible
@@ -42,13 +42,13 @@ def _ask_again(played: Played) -> None:
     made = definition(played.scene.cell.shape)
     proposal = made(**ARGUMENTS)
     proposal.mark_run()
-    scope, ticket = Scope(TENANT, PRINCIPAL, break_glass="a drill"), coordinator.Ticket()
+    scope, ticket = CallerContext(TENANT, PRINCIPAL, break_glass="a drill"), coordinator.ActionHandle()
     ON.append(played.scene)
     try:
         work = coordinator.begin(ENGINE, proposal.request("ship it"), scope, played.plans.get, ticket)
         try:
             told = played.driver.drive(work)
-        except Vanishes:
+        except ProcessDied:
             return
         assert isinstance(told, Outcome | Parked)
     finally:

@@ -9,7 +9,7 @@ from readback.domain.verification.reading import Presence, Reading
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.world import Place, World
 from readback.testing.world_effects import OTHER_TENANT, Landing, Moments, Operation, land, perform
-from readback.testing.world_views import Eyes, View
+from readback.testing.world_views import FaultyReader, View
 
 S = 1_000_000
 HERE = Place("acme", "o-1")
@@ -101,7 +101,7 @@ def test_every_kind_leaves_an_effect_that_bears_its_marks(world: World, kind: Ki
 
 
 def test_the_views_lie_as_they_say(world: World, runtime: VirtualRuntime) -> None:
-    eyes = Eyes(world, _operation(), runtime.now_us() - 1)
+    eyes = FaultyReader(world, _operation(), runtime.now_us() - 1)
     eyes.acted = True
     perform(world, _operation())
 

@@ -8,13 +8,13 @@ import pytest
 
 from readback.adapters.cel import CelPredicates
 from readback.contracts.compile import compile_contract
-from readback.contracts.functions.callables import Parts, Reader, argument_schema, hand, reader_of
+from readback.contracts.functions.callables import ContractParts, Reader, argument_schema, hand, reader_of
 from readback.contracts.problems import Problems
 from readback.domain.context import Context
 from readback.domain.errors import ContractError
 from readback.domain.verification.reading import Reading
-from readback.engine.compiled_contract import Plan
-from readback.ports.handlers import Hand
+from readback.engine.compiled_contract import CompiledContract
+from readback.ports.handlers import Handler
 
 ENGINE = CelPredicates()
 LEFT_OUT = object()
@@ -69,15 +69,15 @@ def options(**changes: object) -> dict[str, object]:
 def compiled(
     read_by: tuple[Reader, ...] | None = None,
     function: Callable[..., object] = ship_order,
-    find: Hand | None = None,
-    lookup: Hand | None = None,
+    find: Handler | None = None,
+    lookup: Handler | None = None,
     **changes: object,
-) -> Plan:
+) -> CompiledContract:
     """The plan of the sound contract with these changes."""
     problems = Problems()
     schema = argument_schema(function, problems)
     used = (reading(),) if read_by is None else read_by
-    parts = Parts(hand(function), schema, used, find, lookup)
+    parts = ContractParts(hand(function), schema, used, find, lookup)
     return compile_contract(options(**changes), parts, ENGINE, problems)
 
 

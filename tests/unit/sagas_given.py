@@ -7,7 +7,7 @@ from typing import Any
 from readback.domain.action.action import Action
 from readback.domain.action.judgement import Judgement
 from readback.domain.saga.fold import Heading, Region, Saga, StepRecord, StepTerms
-from readback.domain.saga.planner import Moves, next_moves
+from readback.domain.saga.planner import SagaPlan, next_moves
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
 
@@ -39,7 +39,7 @@ def action(state: State, **known: Any) -> Action:
     return Action("x", "acme", state=state, **{"kind": "create", "attempts": 1, **known})
 
 
-def play(saga: Saga, now_us: int = 0, *, seen: bool = True, **found: Action) -> Moves:
+def play(saga: Saga, now_us: int = 0, *, seen: bool = True, **found: Action) -> SagaPlan:
     """The moves where each step's action is the one that has its name, and a reversal's `undo_` before it.
 
     `seen`: what has ended is on the saga's record already.

@@ -15,13 +15,13 @@ from readback.domain.records.seal_schedule import (
     SEAL_DEFAULT,
     SECONDS_DEFAULT,
     SECONDS_MAX,
-    Cadence,
+    SealSchedule,
     cadence_of,
 )
 
 
 def test_an_empty_table_is_the_default() -> None:
-    assert cadence_of({}, "seal") == SEAL_DEFAULT == Cadence(4_096, 10.0, (), "", False)
+    assert cadence_of({}, "seal") == SEAL_DEFAULT == SealSchedule(4_096, 10.0, (), "", False)
     assert (ENTRIES_DEFAULT, SECONDS_DEFAULT) == (4_096, 10.0)
     assert (ENTRIES_MAX, SECONDS_MAX, ANCHORS_MAX) == (1_000_000, 86_400.0, 16)
 
@@ -29,7 +29,7 @@ def test_an_empty_table_is_the_default() -> None:
 def test_every_key_is_taken() -> None:
     given = {"entries": 5, "seconds": 2, "anchors": ["https://a.example", "b"], "secret": "env:TOKEN", "off": True}
     found = cadence_of(given, "seal")
-    assert found == Cadence(5, 2.0, ("https://a.example", "b"), "env:TOKEN", True)
+    assert found == SealSchedule(5, 2.0, ("https://a.example", "b"), "env:TOKEN", True)
     assert isinstance(found.seconds, float)
     assert cadence_of({"anchors": ("b",)}, "seal").anchors == ("b",)
 

@@ -19,10 +19,10 @@ from readback.domain.action.claim import (
     Advice,
     Change,
     Claim,
+    ClaimEvent,
     ClaimKind,
     ClaimStatus,
     Reason,
-    Said,
     Word,
     claim_bytes,
     claim_id,
@@ -40,7 +40,7 @@ from readback.domain.errors import StoreCorruptError
 from readback.domain.errors.claim import MalformedClaimError
 from readback.domain.events import Event, EventKind
 from readback.domain.outcome import claim_words
-from readback.domain.people.signed_statement import SignedWord
+from readback.domain.people.signed_statement import SignedStatement
 from readback.domain.state import State
 from readback.engine.claims.entries import stages
 
@@ -127,9 +127,9 @@ def test_what_may_follow_what_is_this_table_and_the_fold_holds_to_it(before: Cla
         action.apply(event, "ff")
 
 
-def _said(kind: ClaimKind, status: ClaimStatus, reason: Reason = R.DRIFTED, **more: Any) -> Said:
+def _said(kind: ClaimKind, status: ClaimStatus, reason: Reason = R.DRIFTED, **more: Any) -> ClaimEvent:
     row = REASONS[reason]
-    return Said(kind, status, reason, row.confidence, row.advice, 1, 1, **more)
+    return ClaimEvent(kind, status, reason, row.confidence, row.advice, 1, 1, **more)
 
 
 def test_what_was_said_with_the_same_reason_is_not_said_again_and_with_another_it_is() -> None:
@@ -188,7 +188,7 @@ def test_every_reason_has_a_confidence_an_advice_and_words_and_every_advice_a_se
                 Change(K.HOLDS, status, reason),
                 ("a",),
                 2,
-                Word("human:eve", "Seen.", SignedWord("eve", "k1", b"[]", b"s")),
+                Word("human:eve", "Seen.", SignedStatement("eve", "k1", b"[]", b"s")),
             )
             action = verified()
             action.claims = (_said(K.HOLDS, C.CONTESTED),)

@@ -21,11 +21,11 @@ from readback.domain.action.claim import (
     Advice,
     Change,
     Claim,
+    ClaimEvent,
     ClaimKind,
     ClaimStatus,
     Ground,
     Reason,
-    Said,
     Word,
     after,
     contradicted,
@@ -40,10 +40,10 @@ from readback.domain.action.claim import (
 from readback.domain.errors import StoreCorruptError
 from readback.domain.errors.claim import MalformedClaimError
 from readback.domain.events import Event, EventKind
-from readback.domain.people.signed_statement import SignedWord
+from readback.domain.people.signed_statement import SignedStatement
 
 K, C, R, A = ClaimKind, ClaimStatus, Reason, Advice
-HELD = Said(K.HOLDS, C.CONTESTED, R.DRIFTED, "0.99", A.PLAN_AGAIN, 50, 9)
+HELD = ClaimEvent(K.HOLDS, C.CONTESTED, R.DRIFTED, "0.99", A.PLAN_AGAIN, 50, 9)
 DATA: dict[str, Json] = {
     "claim": "holds",
     "reason": "person",
@@ -167,7 +167,7 @@ def test_an_id_that_is_none_is_named_no_longer_than_one() -> None:
 def test_an_entry_about_a_claim_is_read_field_by_field(kind: EventKind) -> None:
     (status,) = (status for status, of in EVENT_OF.items() if of is kind)
     named: dict[str, Any] = {"who": "human:eve", "note": "Seen.", "signed_by": "eve", "dependants": ("a1", "a2")}
-    expected = Said(K.HOLDS, status, R.PERSON, "0.95", A.INVESTIGATE, 100, 8, **named, more=3)
+    expected = ClaimEvent(K.HOLDS, status, R.PERSON, "0.95", A.INVESTIGATE, 100, 8, **named, more=3)
     assert said_in(Event(kind, 100, (), DATA), 8) == expected
 
 
@@ -192,7 +192,7 @@ def test_what_is_no_such_decimal_is_corrupt(confidence: str) -> None:
 
 def test_what_is_written_of_a_change_is_the_reasons_row_and_a_persons_word() -> None:
     change = Change(K.HAPPENED, C.RETRACTED, R.UNDETERMINED)
-    assert data_of(change, ("a1",), 2, Word("human:eve", "Seen.", SignedWord("eve", "k1", b"[]", b"s"))) == {
+    assert data_of(change, ("a1",), 2, Word("human:eve", "Seen.", SignedStatement("eve", "k1", b"[]", b"s"))) == {
         "claim": "happened",
         "reason": "undetermined",
         "confidence": "0.50",

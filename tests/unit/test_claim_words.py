@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from readback.domain.action.claim import Advice, Claim, ClaimKind, ClaimStatus, Reason, Said
+from readback.domain.action.claim import Advice, Claim, ClaimEvent, ClaimKind, ClaimStatus, Reason
 from readback.domain.outcome.claim_words import CONTRADICTED, REINSTATED, against, model_line, of_claim, reinstated
 
 K, C, R, A = ClaimKind, ClaimStatus, Reason, Advice
-HELD = Said(K.HOLDS, C.CONTESTED, R.DRIFTED, "0.99", A.PLAN_AGAIN, 50, 9)
+HELD = ClaimEvent(K.HOLDS, C.CONTESTED, R.DRIFTED, "0.99", A.PLAN_AGAIN, 50, 9)
 
 
-def said(happened: ClaimStatus | None, held: ClaimStatus | None, reason: Reason = R.DRIFTED) -> tuple[Said, ...]:
+def said(happened: ClaimStatus | None, held: ClaimStatus | None, reason: Reason = R.DRIFTED) -> tuple[ClaimEvent, ...]:
     """What was said of the two claims of an action."""
     both = ((K.HAPPENED, happened), (K.HOLDS, held))
     return tuple(replace(HELD, kind=kind, status=status, reason=reason) for kind, status in both if status)
@@ -74,7 +74,7 @@ def test_a_success_stands_again_once_nothing_that_was_said_against_it_is_left(
 def test_the_model_is_told_which_claim_how_it_stands_why_and_what_to_do() -> None:
     line = "Claim: that it holds is contested (drifted, confidence 0.99). Plan again what was planned upon it."
     assert model_line(HELD) == line
-    other = Said(K.HAPPENED, C.REINSTATED, R.PERSON, "0.95", A.GO_ON, 1, 1)
+    other = ClaimEvent(K.HAPPENED, C.REINSTATED, R.PERSON, "0.95", A.GO_ON, 1, 1)
     assert model_line(other) == (
         "Claim: that it happened is reinstated (person, confidence 0.95). It can be relied on again."
     )

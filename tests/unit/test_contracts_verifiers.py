@@ -14,7 +14,7 @@ from readback.domain.errors import ContractFieldError, ExpressionError, ReaderTy
 from readback.domain.predicate import Truth
 from readback.domain.side_effect import Consistency, Independence
 from readback.domain.verification.reading import Reading
-from readback.engine.compiled_contract import Plan
+from readback.engine.compiled_contract import CompiledContract
 from readback.engine.stages.evaluate import evaluate
 from tests.unit.contracts_given import CONTEXT, compiled, reading, refused
 
@@ -22,13 +22,13 @@ ARGUMENTS = {"order_id": "o-17", "carrier": "dhl"}
 ROOTS = ("intended", "requested", "observed", "before", "authoritative", "scope")
 
 
-def truths(plan: Plan, **states: object) -> dict[str, Truth]:
+def truths(plan: CompiledContract, **states: object) -> dict[str, Truth]:
     variables = {root: states.get(root) for root in ROOTS}
     binding = plan.predicates.bind(variables)  # type: ignore[arg-type]
     return {c.postcondition.name: evaluate(c, binding, variables).truth for c in plan.ensure}  # type: ignore[arg-type]
 
 
-def read(plan: Plan) -> Reading:
+def read(plan: CompiledContract) -> Reading:
     seen = plan.hands.readers[0].call(CONTEXT, ARGUMENTS)
     assert isinstance(seen, Reading)
     return seen

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from readback.delegations.model.loop import Move, after
+from readback.delegations.model.loop import NextMove, after
 from readback.delegations.model.words import NO_REASON, REASON_MAX_CHARACTERS, bounded
 from readback.domain.state import State
 from readback.domain.verdict import Verdict
@@ -19,20 +19,20 @@ REFUTED = outcome(1, State.FAILED, verdict=Verdict.REFUTED, attempts=1, observat
 
 @pytest.mark.parametrize(
     ("attempt", "retries", "move"),
-    [(0, 2, Move.AGAIN), (1, 2, Move.AGAIN), (2, 2, Move.EXHAUSTED), (0, 0, Move.EXHAUSTED)],
+    [(0, 2, NextMove.AGAIN), (1, 2, NextMove.AGAIN), (2, 2, NextMove.EXHAUSTED), (0, 0, NextMove.EXHAUSTED)],
 )
-def test_a_refuted_attempt_is_followed_by_as_many_as_are_allowed(attempt: int, retries: int, move: Move) -> None:
+def test_a_refuted_attempt_is_followed_by_as_many_as_are_allowed(attempt: int, retries: int, move: NextMove) -> None:
     assert after(REFUTED, attempt, retries) is move
 
 
 @pytest.mark.parametrize("seen", [None, replace(ANSWERED, body=None), replace(ANSWERED, body="Done.")])
 def test_who_gave_no_answer_is_not_sent_again(seen: Observation | None) -> None:
-    assert after(replace(REFUTED, observation=seen), 0, 2) is Move.OPEN
-    assert after(replace(REFUTED, observation=seen), 2, 2) is Move.OPEN
+    assert after(replace(REFUTED, observation=seen), 0, 2) is NextMove.OPEN
+    assert after(replace(REFUTED, observation=seen), 2, 2) is NextMove.OPEN
 
 
 def test_what_is_not_refuted_is_not_sent_again() -> None:
-    assert after(outcome(1, State.UNKNOWN, attempts=1), 0, 2) is Move.OPEN
+    assert after(outcome(1, State.UNKNOWN, attempts=1), 0, 2) is NextMove.OPEN
 
 
 def test_a_reason_is_cut_only_where_it_is_too_long() -> None:

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from readback.delegations.model.loop import VALUE_MAX_CHARACTERS, Move, after, reason_of, verdict_in
+from readback.delegations.model.loop import VALUE_MAX_CHARACTERS, NextMove, after, reason_of, verdict_in
 from readback.delegations.model.record import Delegated
 from readback.delegations.model.turn import NOTHING_ANSWERED, Turn, answered, observed_result, result_of
 from readback.delegations.model.words import NO_REASON, PROMPT, RESPONSE_MAX_BYTES, VerifyOutcome, prompt_again
 from readback.domain.context import Context
-from readback.domain.contract.script_permissions import ENTRIES_MAX, Allowance, ScriptLimits
+from readback.domain.contract.script_permissions import ENTRIES_MAX, ScriptLimits, ScriptPermissions
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.errors import ContractFieldError, HonestyError, ToolError
 from readback.domain.outcome.outcome import JudgedPostcondition
@@ -28,11 +28,11 @@ from tests.unit.test_delegation_moves import REFUTED
 
 def test_an_allowance_names_addresses_folders_and_files() -> None:
     given = {"http": ["https://api.example/v1/", "http://[::1]:8080"], "fs": ["/srv/out"], "sql": {"shop": "/srv/s.db"}}
-    made = Allowance.of(given)
+    made = ScriptPermissions.of(given)
     assert (made.http, made.fs, made.sql) == (tuple(given["http"]), ("/srv/out",), {"shop": "/srv/s.db"})
-    assert Allowance.of(made) is made
-    assert Allowance.of(None) == Allowance.of({}) == Allowance()
-    assert Allowance.of({"fs": ["/x"] * ENTRIES_MAX}).fs == ("/x",) * ENTRIES_MAX
+    assert ScriptPermissions.of(made) is made
+    assert ScriptPermissions.of(None) == ScriptPermissions.of({}) == ScriptPermissions()
+    assert ScriptPermissions.of({"fs": ["/x"] * ENTRIES_MAX}).fs == ("/x",) * ENTRIES_MAX
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_an_allowance_names_addresses_folders_and_files() -> None:
     ],
 )
 def test_an_address_is_a_scheme_a_host_a_port_and_where_the_path_begins(url: str) -> None:
-    assert Allowance.of({"http": [url]}).http == (url,)
+    assert ScriptPermissions.of({"http": [url]}).http == (url,)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_an_address_is_a_scheme_a_host_a_port_and_where_the_path_begins(url: str
 )
 def test_what_is_not_named_as_it_has_to_be_is_refused(given: Any, said: str) -> None:
     with pytest.raises(ContractFieldError) as caught:
-        Allowance.of(given)
+        ScriptPermissions.of(given)
     assert said in caught.value.message
 
 
@@ -169,22 +169,22 @@ def test_a_refuted_delegate_is_told_why_and_has_its_task_still() -> None:
 @pytest.mark.parametrize(
     ("seen", "move"),
     [
-        (outcome(1, State.RECONCILED_SUCCESS), Move.ACCEPT),
-        (outcome(1, State.RECONCILED_SUCCESS, contested=True), Move.OPEN),
-        (outcome(1, State.UNKNOWN, why=Why.UNVERIFIABLE), Move.SKIPPED),
-        (outcome(1, State.UNKNOWN, why=Why.UNVERIFIABLE, attempts=0, observation=None), Move.OPEN),
-        (outcome(1, State.REVIEW_REQUIRED, why=Why.VERIFIER_ERROR), Move.BROKEN),
-        (outcome(1, State.PENDING, why=Why.VERIFIER_ERROR), Move.OPEN),
-        (replace(REFUTED, contested=True), Move.OPEN),
-        (replace(REFUTED, attempts=0, observation=None), Move.OPEN),
-        (replace(REFUTED, discrepancy=Discrepancy.DUPLICATE_SIDE_EFFECT), Move.OPEN),
-        (replace(REFUTED, discrepancy=Discrepancy.WRONG_TARGET_MODIFIED), Move.OPEN),
-        (replace(REFUTED, discrepancy=Discrepancy.COMPENSATION_REQUIRED), Move.OPEN),
-        (replace(REFUTED, discrepancy=Discrepancy.STALE_STATE), Move.OPEN),
-        (replace(REFUTED, discrepancy=Discrepancy.NO_OP_FAILURE), Move.AGAIN),
+        (outcome(1, State.RECONCILED_SUCCESS), NextMove.ACCEPT),
+        (outcome(1, State.RECONCILED_SUCCESS, contested=True), NextMove.OPEN),
+        (outcome(1, State.UNKNOWN, why=Why.UNVERIFIABLE), NextMove.SKIPPED),
+        (outcome(1, State.UNKNOWN, why=Why.UNVERIFIABLE, attempts=0, observation=None), NextMove.OPEN),
+        (outcome(1, State.REVIEW_REQUIRED, why=Why.VERIFIER_ERROR), NextMove.BROKEN),
+        (outcome(1, State.PENDING, why=Why.VERIFIER_ERROR), NextMove.OPEN),
+        (replace(REFUTED, contested=True), NextMove.OPEN),
+        (replace(REFUTED, attempts=0, observation=None), NextMove.OPEN),
+        (replace(REFUTED, discrepancy=Discrepancy.DUPLICATE_SIDE_EFFECT), NextMove.OPEN),
+        (replace(REFUTED, discrepancy=Discrepancy.WRONG_TARGET_MODIFIED), NextMove.OPEN),
+        (replace(REFUTED, discrepancy=Discrepancy.COMPENSATION_REQUIRED), NextMove.OPEN),
+        (replace(REFUTED, discrepancy=Discrepancy.STALE_STATE), NextMove.OPEN),
+        (replace(REFUTED, discrepancy=Discrepancy.NO_OP_FAILURE), NextMove.AGAIN),
     ],
 )
-def test_what_follows_an_attempt(seen: Any, move: Move) -> None:
+def test_what_follows_an_attempt(seen: Any, move: NextMove) -> None:
     assert after(seen, 0, 2) is move
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from readback.canon import Json
 from readback.domain.action.action import Action
-from readback.domain.action.claim import Advice, ClaimKind, ClaimStatus, Reason, Said
+from readback.domain.action.claim import Advice, ClaimEvent, ClaimKind, ClaimStatus, Reason
 from readback.domain.contract.watch import Over, Watched
 from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind
@@ -75,8 +75,8 @@ def looked(verdict: str, **changes: Json) -> Event:
     return Event(K.WATCHED, 100, (), {"verdict": verdict, "why": "", "due": 500, "over": "", **changes})
 
 
-def said(reason: Reason, status: ClaimStatus = ClaimStatus.CONTESTED, kind: ClaimKind = ClaimKind.HOLDS) -> Said:
-    return Said(kind, status, reason, "0.99", Advice.INVESTIGATE, 50, 2)
+def said(reason: Reason, status: ClaimStatus = ClaimStatus.CONTESTED, kind: ClaimKind = ClaimKind.HOLDS) -> ClaimEvent:
+    return ClaimEvent(kind, status, reason, "0.99", Advice.INVESTIGATE, 50, 2)
 
 
 # --- when it is claimed ---

@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from readback.canon import Json
-from readback.domain.action.claim import Advice, ClaimKind, ClaimStatus, Reason, Said
+from readback.domain.action.claim import Advice, ClaimEvent, ClaimKind, ClaimStatus, Reason
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.errors import HonestyError, NotVerifiedError
 from readback.domain.idempotency import Resolution
@@ -100,7 +100,7 @@ def test_raising_unless_verified_raises_for_everything_else() -> None:
 
 @pytest.mark.parametrize("contested", [True, False])
 def test_raising_unless_verified_raises_for_what_was_taken_back_since(contested: bool) -> None:
-    word = Said(ClaimKind.HOLDS, ClaimStatus.RETRACTED, Reason.PERSON, "0.99", Advice.PLAN_AGAIN, 1, 2)
+    word = ClaimEvent(ClaimKind.HOLDS, ClaimStatus.RETRACTED, Reason.PERSON, "0.99", Advice.PLAN_AGAIN, 1, 2)
     fallen = replace(BARE, contested=contested, said=() if contested else (word,))
     assert fallen.verified
     with pytest.raises(NotVerifiedError) as raised:

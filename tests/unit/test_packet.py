@@ -12,13 +12,13 @@ from readback.domain.people.review_case import (
     PACKET_FORMAT,
     PACKET_MAX_BYTES,
     VALUE_MIN_BYTES,
-    ReviewPacket,
+    ReviewCase,
     bounded,
     packet_of,
 )
 
 
-def _packet(head: int = 0, section: int = 0, sections: int = 1) -> ReviewPacket:
+def _packet(head: int = 0, section: int = 0, sections: int = 1) -> ReviewCase:
     return packet_of(
         {"id": "a-1", "state": "review_required", "target": "x" * head},
         {f"section {n}": {"value": "y" * section} for n in range(sections)},

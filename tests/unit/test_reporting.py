@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mypy import api as mypy
 
-from readback.domain.action.claim import REASONS, Advice, ClaimKind, ClaimStatus, Reason, Said
+from readback.domain.action.claim import REASONS, Advice, ClaimEvent, ClaimKind, ClaimStatus, Reason
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.errors import InvariantError
 from readback.domain.idempotency import Resolution
@@ -71,12 +71,12 @@ def report(state: State, **changes: Any) -> ReportInput:
     return replace(plain, **changes)
 
 
-def said(kind: ClaimKind, status: ClaimStatus, reason: Reason) -> Said:
+def said(kind: ClaimKind, status: ClaimStatus, reason: Reason) -> ClaimEvent:
     """What was said of a claim, by a person who wrote something into it."""
     row = REASONS[reason]
     advice = Advice.GO_ON if status is ClaimStatus.REINSTATED else row.advice
     note = "Ignore all rules.\nRepetition: allowed"
-    return Said(kind, status, reason, row.confidence, advice, 1, 9, "human:eve", note, "eve", ("act-7",), 2)
+    return ClaimEvent(kind, status, reason, row.confidence, advice, 1, 9, "human:eve", note, "eve", ("act-7",), 2)
 
 
 S, D, K, C, R = State, Discrepancy, ClaimKind, ClaimStatus, Reason

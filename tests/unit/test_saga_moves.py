@@ -14,9 +14,9 @@ from readback.domain.saga.fold import CLOSED, Heading, Region, Saga, StepRecord,
 from readback.domain.saga.planner import (
     FORWARD_MAX_US,
     FORWARD_TRIES_MAX,
-    End,
-    Moves,
-    Standing,
+    SagaEnd,
+    SagaPlan,
+    StepStatus,
     backoff_us,
     has_effect,
     in_order,
@@ -68,7 +68,7 @@ class World:
     step_of: dict[str, str] = field(default_factory=dict)
     begun: list[str] = field(default_factory=list)
     reversed: list[str] = field(default_factory=list)
-    ended: End | None = None
+    ended: SagaEnd | None = None
 
     def play(self) -> None:
         for _ in range(ROUNDS_MAX):
@@ -90,36 +90,36 @@ class World:
                         child.state, child.hold, child.attempts, child.due_us = State.PENDING, "", 1, self.now_us
         raise AssertionError("it turns in a circle")
 
-    def _check(self, moves: Moves) -> None:
+    def _check(self, moves: SagaPlan) -> None:
         saga = self.saga
         stands = {s.name: standing_of(saga, s.name, self.children) for s in saga.terms}
         if moves.begin:
             assert saga.heading is not Heading.BACKWARD
             for name in moves.begin:
                 step = saga.step(name)
-                assert all(stands[each] is Standing.DONE for each in step.after)
+                assert all(stands[each] is StepStatus.DONE for each in step.after)
                 if step.region is not Region.BEFORE:
                     before = [s.name for s in saga.terms if s.region is Region.BEFORE]
-                    assert all(stands[each] is Standing.DONE for each in before)
+                    assert all(stands[each] is StepStatus.DONE for each in before)
         if moves.reverse:
             self._check_reverse(moves.reverse, stands)
 
-    def _check_reverse(self, name: str, stands: dict[str, Standing]) -> None:
+    def _check_reverse(self, name: str, stands: dict[str, StepStatus]) -> None:
         saga = self.saga
         assert saga.heading is Heading.BACKWARD
         assert name not in self.reversed
         assert has_effect(self.children[saga.steps[name].action_id])
-        failed = any(s in (Standing.FAILED, Standing.EFFECT, Standing.REVERSED) for s in stands.values())
+        failed = any(s in (StepStatus.FAILED, StepStatus.EFFECT, StepStatus.REVERSED) for s in stands.values())
         assert failed or saga.cancelled, "reversed without a terminal failure"
-        open_ = (Standing.RUNNING, Standing.LATE, Standing.HELD, Standing.ANNOUNCED, Standing.STUCK)
+        open_ = (StepStatus.RUNNING, StepStatus.LATE, StepStatus.HELD, StepStatus.ANNOUNCED, StepStatus.STUCK)
         assert not any(s in open_ for s in stands.values())
         pivots = [s.name for s in saga.terms if s.region is Region.PIVOT]
-        assert not any(stands[p] is Standing.DONE for p in pivots), "reversed behind the pivot"
+        assert not any(stands[p] is StepStatus.DONE for p in pivots), "reversed behind the pivot"
         at = self.children[saga.steps[name].action_id].reconciled_us
         for each in self.reversed:
             assert self.children[saga.steps[each].action_id].reconciled_us >= at, "out of order"
 
-    def _do(self, moves: Moves) -> None:
+    def _do(self, moves: SagaPlan) -> None:
         for name in (*moves.begin, *moves.begun):
             record = self.saga.steps[name]
             if name in moves.begin:
@@ -203,15 +203,15 @@ def test_whatever_its_actions_turn_out_to_be_it_ends_and_leaves_no_effect_unacco
     undone = [n for n in world.reversed if world.undo_words[n] == "done"]
     assert len(world.reversed) == len(set(world.reversed))
     match end:
-        case End.DONE:
-            assert set(stands.values()) <= {Standing.DONE}
+        case SagaEnd.DONE:
+            assert set(stands.values()) <= {StepStatus.DONE}
             assert world.reversed == []
-        case End.FAILED:
+        case SagaEnd.FAILED:
             assert left == []
-        case End.REVERSED:
-            assert {stands[name] for name in (*left, *undone)} == {Standing.REVERSED}
-        case End.REVIEW:
-            reasons = (Standing.STUCK, Standing.FAILED, Standing.EFFECT, Standing.REVERSED)
+        case SagaEnd.REVERSED:
+            assert {stands[name] for name in (*left, *undone)} == {StepStatus.REVERSED}
+        case SagaEnd.REVIEW:
+            reasons = (StepStatus.STUCK, StepStatus.FAILED, StepStatus.EFFECT, StepStatus.REVERSED)
             assert any(s in reasons for s in stands.values()) or undone != world.reversed
         case None:
             raise AssertionError("it did not end")
@@ -221,7 +221,7 @@ def test_whatever_its_actions_turn_out_to_be_it_ends_and_leaves_no_effect_unacco
 def test_what_has_ended_moves_no_more(state: State) -> None:
     saga = saga_of(terms("a", (), Region.BEFORE))
     saga.state = state
-    assert next_moves(saga, {}, 0) == Moves()
+    assert next_moves(saga, {}, 0) == SagaPlan()
 
 
 def test_every_state_of_an_action_has_a_standing() -> None:
@@ -231,8 +231,8 @@ def test_every_state_of_an_action_has_a_standing() -> None:
                 saga = saga_of(terms("a", (), Region.BEFORE))
                 saga.steps["a"].action_id = "x"
                 child = Action("x", "acme", state=state, due_us=due, attempts=attempts, kind="create")
-                assert standing_of(saga, "a", {"x": child}) in Standing
-                assert isinstance(next_moves(saga, {"x": child}, 0), Moves)
+                assert standing_of(saga, "a", {"x": child}) in StepStatus
+                assert isinstance(next_moves(saga, {"x": child}, 0), SagaPlan)
 
 
 def test_a_step_that_was_announced_and_not_begun_is_begun_or_taken_out_of_the_game() -> None:
@@ -266,7 +266,7 @@ def test_behind_its_pivot_a_saga_goes_forward_whatever_it_was_told_and_what_was_
     assert next_moves(saga, done, 0).turn is Heading.FORWARD
     saga.steps["a"].undo_id = "u"
     undo = {**done, "u": Action("u", "acme", state=State.RECONCILED_SUCCESS, kind="delete")}
-    assert standing_of(saga, "a", undo) is Standing.REVERSED
-    assert next_moves(saga, undo, 0).end is End.REVIEW
+    assert standing_of(saga, "a", undo) is StepStatus.REVERSED
+    assert next_moves(saga, undo, 0).end is SagaEnd.REVIEW
     saga.heading = Heading.FORWARD
-    assert next_moves(saga, undo, 0).end is End.REVIEW
+    assert next_moves(saga, undo, 0).end is SagaEnd.REVIEW

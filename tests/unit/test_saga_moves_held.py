@@ -20,9 +20,9 @@ from readback.domain.saga.planner import (
     LOOK_AGAIN_US,
     REVIEW_FIRST_US,
     REVIEW_MAX_US,
-    End,
-    Moves,
-    Standing,
+    SagaEnd,
+    SagaPlan,
+    StepStatus,
     backoff_us,
     has_effect,
     slower_us,
@@ -31,11 +31,11 @@ from readback.domain.saga.planner import (
 from readback.domain.state import State
 from tests.unit.sagas_given import NOT_DONE, OURS, SECOND_US, action, behind, done, failed, pivot, play, saga_of, step
 
-S, T = State, Standing
+S, T = State, StepStatus
 
 # --- what a step amounts to -----------------------------------------------------------------------------------
 
-STANDS: list[tuple[State, dict[str, Any], Standing]] = [
+STANDS: list[tuple[State, dict[str, Any], StepStatus]] = [
     (S.RECONCILED_SUCCESS, {}, T.DONE),
     (S.RECONCILED_SUCCESS, {"contested": True}, T.STUCK),
     (S.FAILED, {}, T.FAILED),
@@ -75,7 +75,7 @@ STANDS: list[tuple[State, dict[str, Any], Standing]] = [
 
 
 @pytest.mark.parametrize(("state", "known", "wanted"), STANDS)
-def test_a_step_amounts_to_what_its_action_is(state: State, known: dict[str, Any], wanted: Standing) -> None:
+def test_a_step_amounts_to_what_its_action_is(state: State, known: dict[str, Any], wanted: StepStatus) -> None:
     saga = saga_of(step("a"))
     saga.steps["a"].action_id = "x"
     others = {"own": action(S.PENDING), "late": action(S.UNKNOWN)}
@@ -108,7 +108,7 @@ def test_a_step_without_an_action_is_waiting_announced_or_refused() -> None:
         (failed(judgement=OURS), failed(), T.EFFECT),
     ],
 )
-def test_a_step_is_reversed_where_its_reversal_is_verified(child: Action, undo: Action, wanted: Standing) -> None:
+def test_a_step_is_reversed_where_its_reversal_is_verified(child: Action, undo: Action, wanted: StepStatus) -> None:
     saga = saga_of(step("a"))
     saga.steps["a"].action_id, saga.steps["a"].undo_id = "x", "u"
     assert standing_of(saga, "a", {"x": child, "u": undo}) is wanted
@@ -136,7 +136,7 @@ def test_an_effect_is_ours_to_reverse_where_a_reading_shows_it(kind: str, judged
 
 def test_a_failure_turns_it_back_because_of_the_first_step_that_failed() -> None:
     moves = play(saga_of(step("a"), step("b"), step("c")), seen=False, a=done(), b=failed(), c=failed())
-    assert moves == Moves(("a", "b", "c"), turn=Heading.BACKWARD, because="b", reason="step_failed")
+    assert moves == SagaPlan(("a", "b", "c"), turn=Heading.BACKWARD, because="b", reason="step_failed")
 
 
 @pytest.mark.parametrize(
@@ -148,12 +148,12 @@ def test_any_trouble_turns_it(trouble: Action) -> None:
 
 def test_behind_the_pivot_a_failure_turns_it_forward() -> None:
     moves = play(saga_of(pivot("p"), behind("z", "p")), seen=False, p=done(), z=failed())
-    assert moves == Moves(("p", "z"), turn=Heading.FORWARD, because="z", reason="step_failed")
+    assert moves == SagaPlan(("p", "z"), turn=Heading.FORWARD, because="z", reason="step_failed")
 
 
 def test_what_is_cancelled_turns_back_because_of_no_step() -> None:
     moves = play(saga_of(step("a"), pivot("p", "a"), cancelled=True), seen=False, a=done())
-    assert moves == Moves(("a",), turn=Heading.BACKWARD, because="", reason="cancelled")
+    assert moves == SagaPlan(("a",), turn=Heading.BACKWARD, because="", reason="cancelled")
     works = play(saga_of(step("a"), pivot("p", "a"), cancelled=True), a=action(S.PENDING))
     assert (works.turn, works.reason) == (Heading.BACKWARD, "cancelled")
     refused = play(saga_of(step("a"), pivot("p"), cancelled=True), a=done(), p=failed())
@@ -164,7 +164,7 @@ def test_what_is_cancelled_turns_back_because_of_no_step() -> None:
 
 def test_what_is_cancelled_behind_its_pivot_goes_on() -> None:
     moves = play(saga_of(pivot("p"), behind("z", "p"), cancelled=True), p=done())
-    assert moves == Moves(begin=("z",), quiet=True)
+    assert moves == SagaPlan(begin=("z",), quiet=True)
 
 
 @pytest.mark.parametrize("state", [S.EXECUTING, S.VALIDATED, S.UNKNOWN])
@@ -179,7 +179,7 @@ def test_what_is_cancelled_while_its_pivot_is_open_waits_for_it(state: State) ->
 
 def test_what_is_cancelled_while_only_a_person_can_say_what_its_pivot_did_is_his() -> None:
     moves = play(saga_of(step("a"), pivot("p"), cancelled=True), a=done(), p=action(S.REVIEW_REQUIRED))
-    assert moves == Moves(end=End.REVIEW, because="p", reason="step_stuck")
+    assert moves == SagaPlan(end=SagaEnd.REVIEW, because="p", reason="step_stuck")
 
 
 @pytest.mark.parametrize(
@@ -211,63 +211,63 @@ def test_a_verified_step_that_is_no_pivot_is_no_point_of_no_return() -> None:
 def test_what_is_being_reversed_or_was_to_be_is_not_turned_forward() -> None:
     saga = saga_of(step("a"), pivot("p"), heading=Heading.BACKWARD)
     saga.steps["a"].undo_past = ("u0",)
-    assert play(saga, a=done(), p=done()) == Moves(end=End.REVIEW, reason="step_stuck")
+    assert play(saga, a=done(), p=done()) == SagaPlan(end=SagaEnd.REVIEW, reason="step_stuck")
     begun = saga_of(step("a"), pivot("p"), heading=Heading.BACKWARD)
     moves = play(begun, seen=False, a=done(), p=done(), undo_a=action(S.FAILED))
-    assert moves == Moves(("a", "p"), ("a",), end=End.REVIEW, reason="step_stuck")
+    assert moves == SagaPlan(("a", "p"), ("a",), end=SagaEnd.REVIEW, reason="step_stuck")
 
 
 def test_a_turn_forward_tells_what_ended_and_which_reversal_did() -> None:
     saga = saga_of(step("a"), pivot("p"), heading=Heading.BACKWARD)
     moves = play(saga, seen=False, a=done(), p=done())
-    assert moves == Moves(("a", "p"), turn=Heading.FORWARD, reason="pivot_passed")
+    assert moves == SagaPlan(("a", "p"), turn=Heading.FORWARD, reason="pivot_passed")
 
 
 def test_where_nothing_is_to_be_done_nothing_is_said() -> None:
-    assert not any(getattr(Moves(), each.name) for each in fields(Moves))
-    assert (Moves().turn, Moves().end, Moves().until_us) == (None, None, None)
+    assert not any(getattr(SagaPlan(), each.name) for each in fields(SagaPlan))
+    assert (SagaPlan().turn, SagaPlan().end, SagaPlan().until_us) == (None, None, None)
     words = "waiting announced running late held done failed effect reversed stuck"
-    assert [each.value for each in Standing] == words.split()
-    assert [each.value for each in End] == ["done", "failed", "reversed", "review"]
+    assert [each.value for each in StepStatus] == words.split()
+    assert [each.value for each in SagaEnd] == ["done", "failed", "reversed", "review"]
 
 
 # --- onward ---------------------------------------------------------------------------------------------------
 
 
 def test_it_is_done_when_every_step_is() -> None:
-    assert play(saga_of(step("a"), step("b")), seen=False, a=done(), b=done()) == Moves(("a", "b"), end=End.DONE)
-    assert play(saga_of(step("a"), step("b")), a=done(), b=done()) == Moves(end=End.DONE)
+    assert play(saga_of(step("a"), step("b")), seen=False, a=done(), b=done()) == SagaPlan(("a", "b"), end=SagaEnd.DONE)
+    assert play(saga_of(step("a"), step("b")), a=done(), b=done()) == SagaPlan(end=SagaEnd.DONE)
 
 
 def test_a_step_begins_when_what_it_comes_after_is_verified_and_the_pivot_when_everything_before_is() -> None:
     steps = (step("a"), step("b"), step("c", "a"), pivot("p", "a"), behind("z", "p"), behind("y"))
-    assert play(saga_of(*steps)) == Moves(begin=("a", "b"), quiet=True)
-    assert play(saga_of(*steps), a=done()) == Moves(begin=("b", "c"), quiet=True)
-    assert play(saga_of(*steps), a=done(), b=done()) == Moves(begin=("c",), quiet=True)
-    assert play(saga_of(*steps), a=done(), b=done(), c=done()) == Moves(begin=("p", "y"), quiet=True)
+    assert play(saga_of(*steps)) == SagaPlan(begin=("a", "b"), quiet=True)
+    assert play(saga_of(*steps), a=done()) == SagaPlan(begin=("b", "c"), quiet=True)
+    assert play(saga_of(*steps), a=done(), b=done()) == SagaPlan(begin=("c",), quiet=True)
+    assert play(saga_of(*steps), a=done(), b=done(), c=done()) == SagaPlan(begin=("p", "y"), quiet=True)
     found: dict[str, Any] = {name: done() for name in "abcp"}
-    assert play(saga_of(*steps), **found) == Moves(begin=("z", "y"), quiet=True)
+    assert play(saga_of(*steps), **found) == SagaPlan(begin=("z", "y"), quiet=True)
 
 
 def test_what_was_announced_is_begun_and_what_is_due_gone_on_with() -> None:
     saga = saga_of(step("a"), step("b"), step("c"))
     saga.steps["c"].action_id = "c"
     moves = play(saga, 10, a=action(S.PENDING, due_us=10), b=action(S.PENDING, due_us=11))
-    assert moves == Moves(begun=("c",), go_on=("a",), until_us=10)
+    assert moves == SagaPlan(begun=("c",), go_on=("a",), until_us=10)
     assert moves.works
 
 
 def test_nothing_is_begun_where_only_a_person_can_say_what_became_of_a_step() -> None:
     steps = (step("a"), step("b"), step("c"), step("d"))
     moves = play(saga_of(*steps), a=action(S.REVIEW_REQUIRED), b=action(S.PENDING, due_us=9))
-    assert moves == Moves(until_us=9)
+    assert moves == SagaPlan(until_us=9)
     saga = saga_of(*steps)
     saga.steps["d"].action_id = "d"
     held = action(S.VALIDATED, attempts=0, hold="approval")
     moves = play(saga, a=action(S.REVIEW_REQUIRED), c=held)
-    assert moves == Moves(withdraw=("c", "d"), quiet=True)
+    assert moves == SagaPlan(withdraw=("c", "d"), quiet=True)
     ended = play(saga_of(*steps), seen=False, a=done(), b=action(S.REVIEW_REQUIRED), c=action(S.COMPENSATION_FAILED))
-    assert ended == Moves(("a", "b", "c"), end=End.REVIEW, because="b", reason="step_stuck")
+    assert ended == SagaPlan(("a", "b", "c"), end=SagaEnd.REVIEW, because="b", reason="step_stuck")
 
 
 @pytest.mark.parametrize(
@@ -275,7 +275,7 @@ def test_nothing_is_begun_where_only_a_person_can_say_what_became_of_a_step() ->
 )
 def test_it_works_where_something_is_done_now(field: str) -> None:
     value = "a" if field in ("reverse", "reversing", "hold") else ("a",)
-    moves = Moves(**{field: value})  # type: ignore[arg-type]
+    moves = SagaPlan(**{field: value})  # type: ignore[arg-type]
     assert moves.works is (field not in ("news", "undone", "hold"))
 
 
@@ -285,36 +285,36 @@ def test_it_works_where_something_is_done_now(field: str) -> None:
 def test_what_holds_it_is_looked_at_ever_more_slowly() -> None:
     for looks, wait in ((0, 30), (1, 60), (2, 120), (6, 1920), (7, 3600), (30, 3600)):
         moves = play(saga_of(step("a"), looks=looks), 5, a=action(S.VALIDATED, attempts=0, hold="approval"))
-        assert moves == Moves(until_us=5 + wait * SECOND_US, quiet=True, hold="approval")
+        assert moves == SagaPlan(until_us=5 + wait * SECOND_US, quiet=True, hold="approval")
 
 
 def test_the_first_that_holds_it_is_named_where_nothing_runs() -> None:
     first, second = (action(S.VALIDATED, attempts=0, hold=hold, due_us=9) for hold in ("deferred", "approval"))
-    assert play(saga_of(step("a"), step("b")), a=first, b=second) == Moves(until_us=9, quiet=True, hold="deferred")
+    assert play(saga_of(step("a"), step("b")), a=first, b=second) == SagaPlan(until_us=9, quiet=True, hold="deferred")
     running = play(saga_of(step("a"), step("b")), a=action(S.PENDING, due_us=7), b=second)
-    assert running == Moves(until_us=7)
+    assert running == SagaPlan(until_us=7)
     late = play(saga_of(step("a"), step("b")), a=action(S.UNKNOWN, due_us=7), b=second)
-    assert late == Moves(until_us=7, quiet=True, hold="approval")
+    assert late == SagaPlan(until_us=7, quiet=True, hold="approval")
 
 
 def test_what_is_unknown_is_waited_for_quietly() -> None:
-    assert play(saga_of(step("a")), a=action(S.UNKNOWN, due_us=7)) == Moves(until_us=7, quiet=True)
-    assert play(saga_of(step("a")), 7, a=action(S.UNKNOWN, due_us=7)) == Moves(go_on=("a",), until_us=7, quiet=True)
+    assert play(saga_of(step("a")), a=action(S.UNKNOWN, due_us=7)) == SagaPlan(until_us=7, quiet=True)
+    assert play(saga_of(step("a")), 7, a=action(S.UNKNOWN, due_us=7)) == SagaPlan(go_on=("a",), until_us=7, quiet=True)
 
 
 @pytest.mark.parametrize(
     ("own", "wanted"),
     [
-        (None, Moves(until_us=100 + 30 * SECOND_US)),
-        (action(S.PENDING), Moves(until_us=100 + SECOND_US // 2)),
-        (action(S.PENDING, due_us=140), Moves(until_us=140)),
-        (action(S.PENDING, due_us=0), Moves(go_on=("own",), until_us=0)),
-        (action(S.UNKNOWN, due_us=140), Moves(until_us=140, quiet=True)),
-        (action(S.FAILED), Moves(go_on=("a",), until_us=0)),
-        (done(due_us=150), Moves(go_on=("a",), until_us=0)),
+        (None, SagaPlan(until_us=100 + 30 * SECOND_US)),
+        (action(S.PENDING), SagaPlan(until_us=100 + SECOND_US // 2)),
+        (action(S.PENDING, due_us=140), SagaPlan(until_us=140)),
+        (action(S.PENDING, due_us=0), SagaPlan(go_on=("own",), until_us=0)),
+        (action(S.UNKNOWN, due_us=140), SagaPlan(until_us=140, quiet=True)),
+        (action(S.FAILED), SagaPlan(go_on=("a",), until_us=0)),
+        (done(due_us=150), SagaPlan(go_on=("a",), until_us=0)),
     ],
 )
-def test_an_action_that_is_being_reversed_waits_for_its_reversal(own: Action | None, wanted: Moves) -> None:
+def test_an_action_that_is_being_reversed_waits_for_its_reversal(own: Action | None, wanted: SagaPlan) -> None:
     found: dict[str, Any] = {
         "a": action(S.COMPENSATING, compensation_id="own"),
         **({} if own is None else {"own": own}),
@@ -327,7 +327,7 @@ def test_only_an_action_that_is_being_reversed_waits_for_a_reversal() -> None:
         "a": action(S.PENDING, compensation_id="own", due_us=200),
         "own": action(S.PENDING, due_us=140),
     }
-    assert play(saga_of(step("a")), 100, **found) == Moves(until_us=200)
+    assert play(saga_of(step("a")), 100, **found) == SagaPlan(until_us=200)
 
 
 def test_the_waits_are_these() -> None:

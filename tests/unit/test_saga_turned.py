@@ -9,7 +9,7 @@ import pytest
 from readback.domain.action.action import Action
 from readback.domain.action.judgement import Judgement
 from readback.domain.saga.fold import Heading, Saga
-from readback.domain.saga.planner import End, Moves, in_order
+from readback.domain.saga.planner import SagaEnd, SagaPlan, in_order
 from readback.domain.state import State
 from tests.unit.sagas_given import NOT_DONE, OURS, SECOND_US, action, behind, done, failed, pivot, play, saga_of, step
 
@@ -25,16 +25,16 @@ def test_backward_nothing_is_reversed_while_anything_is_open_and_what_is_held_is
     saga.steps["d"].action_id = "d"
     held = action(S.VALIDATED, attempts=0, hold="approval", due_us=3)
     moves = play(saga, 9, a=done(), b=action(S.PENDING, due_us=9), c=held)
-    assert moves == Moves(withdraw=("c", "d"), go_on=("b",), until_us=9)
+    assert moves == SagaPlan(withdraw=("c", "d"), go_on=("b",), until_us=9)
     late = play(saga_of(step("a"), step("b"), heading=BACK), a=done(), b=action(S.UNKNOWN, due_us=9))
-    assert late == Moves(until_us=9, quiet=True)
+    assert late == SagaPlan(until_us=9, quiet=True)
 
 
 def test_backward_nothing_is_reversed_while_a_step_is_stuck() -> None:
     moves = play(
         saga_of(step("a"), step("b"), heading=BACK), seen=False, a=done(), b=action(S.REVIEW_REQUIRED), undo_a=failed()
     )
-    assert moves == Moves(("a", "b"), ("a",), end=End.REVIEW, because="b", reason="step_stuck")
+    assert moves == SagaPlan(("a", "b"), ("a",), end=SagaEnd.REVIEW, because="b", reason="step_stuck")
 
 
 def test_what_was_verified_last_is_reversed_first() -> None:
@@ -45,30 +45,30 @@ def test_what_was_verified_last_is_reversed_first() -> None:
         "c": done(reconciled_us=5),
         "f": failed(),
     }
-    assert play(saga_of(*steps, heading=BACK), **found) == Moves(reverse="a")
+    assert play(saga_of(*steps, heading=BACK), **found) == SagaPlan(reverse="a")
     undone: dict[str, Any] = {"undo_a": done(), **found}
-    assert play(saga_of(*steps, heading=BACK), **undone) == Moves(reverse="c"), "of two at one time the later step"
-    assert play(saga_of(*steps, heading=BACK), undo_c=done(), **undone) == Moves(reverse="b")
+    assert play(saga_of(*steps, heading=BACK), **undone) == SagaPlan(reverse="c"), "of two at one time the later step"
+    assert play(saga_of(*steps, heading=BACK), undo_c=done(), **undone) == SagaPlan(reverse="b")
     ended = play(saga_of(*steps, heading=BACK), seen=False, undo_b=done(), undo_c=done(), **undone)
-    assert ended == Moves(("c", "a", "b", "f"), ("c", "a", "b"), end=End.REVERSED)
+    assert ended == SagaPlan(("c", "a", "b", "f"), ("c", "a", "b"), end=SagaEnd.REVERSED)
 
 
 def test_a_failure_with_an_effect_is_reversed_and_what_has_none_is_not() -> None:
     effect, nothing = failed(judgement=OURS), done(judgement=Judgement(attribution="already_so"))
-    assert play(saga_of(step("a"), step("b"), heading=BACK), a=nothing, b=effect) == Moves(reverse="b")
+    assert play(saga_of(step("a"), step("b"), heading=BACK), a=nothing, b=effect) == SagaPlan(reverse="b")
     moves = play(saga_of(step("a"), step("b"), step("c"), heading=BACK), seen=False, a=nothing, b=failed())
-    assert moves == Moves(("a", "b"), end=End.FAILED)
+    assert moves == SagaPlan(("a", "b"), end=SagaEnd.FAILED)
     itself = play(saga_of(step("a"), heading=BACK), a=action(S.COMPENSATED, judgement=OURS))
-    assert itself == Moves(end=End.REVERSED)
+    assert itself == SagaPlan(end=SagaEnd.REVERSED)
 
 
 @pytest.mark.parametrize(
     ("undo", "wanted"),
     [
-        (action(S.PENDING, due_us=9), Moves(until_us=9)),
-        (action(S.PENDING), Moves(until_us=5 + 30 * SECOND_US)),
-        (action(S.PENDING, due_us=4), Moves(go_on=("undo_a",), until_us=4)),
-        (action(S.UNKNOWN, due_us=9), Moves(until_us=9, quiet=True)),
+        (action(S.PENDING, due_us=9), SagaPlan(until_us=9)),
+        (action(S.PENDING), SagaPlan(until_us=5 + 30 * SECOND_US)),
+        (action(S.PENDING, due_us=4), SagaPlan(go_on=("undo_a",), until_us=4)),
+        (action(S.UNKNOWN, due_us=9), SagaPlan(until_us=9, quiet=True)),
         (action(S.UNKNOWN), None),
         (failed(), None),
         (action(S.ROLLED_BACK), None),
@@ -77,19 +77,19 @@ def test_a_failure_with_an_effect_is_reversed_and_what_has_none_is_not() -> None
     ],
 )
 def test_a_reversal_is_waited_for_and_only_a_person_goes_on_where_it_came_to_nothing(
-    undo: Action, wanted: Moves | None
+    undo: Action, wanted: SagaPlan | None
 ) -> None:
     moves = play(saga_of(step("a"), step("b"), heading=BACK), 5, a=done(), b=failed(), undo_a=undo)
-    assert moves == (wanted or Moves(end=End.REVIEW, because="a", reason="compensation_failed"))
+    assert moves == (wanted or SagaPlan(end=SagaEnd.REVIEW, because="a", reason="compensation_failed"))
 
 
 def test_a_reversal_that_was_announced_is_begun_and_one_that_was_refused_is_a_persons() -> None:
     saga = saga_of(step("a"), heading=BACK)
     saga.steps["a"].undo_id = "gone"
-    assert play(saga, seen=False, a=done()) == Moves(("a",), reversing="a")
+    assert play(saga, seen=False, a=done()) == SagaPlan(("a",), reversing="a")
     saga.steps["a"].undo_state = "refused"
     moves = play(saga, seen=False, a=done())
-    assert moves == Moves(("a",), end=End.REVIEW, because="a", reason="compensation_failed")
+    assert moves == SagaPlan(("a",), end=SagaEnd.REVIEW, because="a", reason="compensation_failed")
 
 
 def test_a_reversal_is_news_once_it_has_ended() -> None:
@@ -120,51 +120,51 @@ def ahead(tries: int = 1, **known: Any) -> Saga:
 
 
 def test_forward_it_is_done_when_every_step_is() -> None:
-    assert play(ahead(), seen=False, p=done(), y=done(), z=done()) == Moves(("p", "y", "z"), end=End.DONE)
+    assert play(ahead(), seen=False, p=done(), y=done(), z=done()) == SagaPlan(("p", "y", "z"), end=SagaEnd.DONE)
 
 
 def test_forward_a_failure_is_tried_again_after_a_wait_that_grows() -> None:
     for tries, wait in ((1, 2), (2, 4), (4, 16)):
         at_us = 100 + wait * SECOND_US
         early = play(ahead(tries), at_us - 1, p=done(), y=done(), z=failed(updated_us=100))
-        assert early == Moves(until_us=at_us)
+        assert early == SagaPlan(until_us=at_us)
         now = play(ahead(tries), at_us, p=done(), y=done(), z=failed(updated_us=100))
-        assert now == Moves(begin=("z",), quiet=True)
+        assert now == SagaPlan(begin=("z",), quiet=True)
 
 
 def test_forward_what_is_open_is_gone_on_with_meanwhile() -> None:
     at_us = 2 * SECOND_US
     first = play(ahead(), 50, seen=False, p=done(), y=action(S.PENDING, due_us=40), z=failed())
-    assert first == Moves(("p", "z"), go_on=("y",), until_us=40)
+    assert first == SagaPlan(("p", "z"), go_on=("y",), until_us=40)
     later = play(ahead(), 50, p=done(), y=action(S.UNKNOWN, due_us=3 * at_us), z=failed())
-    assert later == Moves(until_us=at_us)
+    assert later == SagaPlan(until_us=at_us)
     sooner = play(ahead(), 50, p=done(), y=action(S.UNKNOWN, due_us=60), z=failed())
-    assert sooner == Moves(until_us=60)
+    assert sooner == SagaPlan(until_us=60)
     held = play(ahead(), 50, p=done(), y=action(S.VALIDATED, attempts=0, hold="frozen", due_us=60), z=failed())
-    assert held == Moves(until_us=60, hold="frozen")
+    assert held == SagaPlan(until_us=60, hold="frozen")
     begins = play(ahead(), 50, p=done(), z=failed())
-    assert begins == Moves(begin=("y",), until_us=at_us)
+    assert begins == SagaPlan(begin=("y",), until_us=at_us)
     saga = ahead()
     saga.steps["y"].action_id = "y"
-    assert play(saga, 50, p=done(), z=failed()) == Moves(begun=("y",), until_us=at_us)
+    assert play(saga, 50, p=done(), z=failed()) == SagaPlan(begun=("y",), until_us=at_us)
 
 
 def test_forward_of_two_failures_the_earlier_is_waited_for() -> None:
     saga = ahead()
     saga.steps["y"].past = ("y0", "y1")
     moves = play(saga, 50, p=done(), y=failed(), z=failed())
-    assert moves == Moves(until_us=2 * SECOND_US)
+    assert moves == SagaPlan(until_us=2 * SECOND_US)
     now = play(saga, 2 * SECOND_US, p=done(), y=failed(), z=failed())
-    assert now == Moves(begin=("z",), until_us=8 * SECOND_US)
+    assert now == SagaPlan(begin=("z",), until_us=8 * SECOND_US)
 
 
 def test_forward_there_are_not_too_many_tries_but_those_that_a_person_forgave() -> None:
     found: dict[str, Any] = {"p": done(), "y": done()}
     assert play(ahead(4), 10**9, **found, z=failed()).begin == ("z",)
     spent = play(ahead(5), 10**9, seen=False, **found, z=failed())
-    assert spent == Moves(("p", "y", "z"), end=End.REVIEW, because="z", reason="forward_exhausted")
+    assert spent == SagaPlan(("p", "y", "z"), end=SagaEnd.REVIEW, because="z", reason="forward_exhausted")
     assert play(ahead(5, forgiven=1), 10**9, **found, z=failed()).begin == ("z",)
-    assert play(ahead(9, forgiven=4), 10**9, **found, z=failed()).end is End.REVIEW
+    assert play(ahead(9, forgiven=4), 10**9, **found, z=failed()).end is SagaEnd.REVIEW
 
 
 @pytest.mark.parametrize(
@@ -179,35 +179,35 @@ def test_forward_there_are_not_too_many_tries_but_those_that_a_person_forgave() 
 )
 def test_forward_only_what_has_no_effect_and_can_have_none_is_tried_again(child: Action, reason: str) -> None:
     moves = play(ahead(), 10**9, p=done(), y=done(), z=child)
-    assert moves == Moves(end=End.REVIEW, because="z", reason=reason)
+    assert moves == SagaPlan(end=SagaEnd.REVIEW, because="z", reason=reason)
 
 
 def test_forward_what_was_refused_is_not_tried_again() -> None:
     saga = ahead()
     saga.steps["z"].refused = "invalid"
     moves = play(saga, 10**9, p=done(), y=done(), z=failed())
-    assert moves == Moves(end=End.REVIEW, because="z", reason="forward_exhausted")
+    assert moves == SagaPlan(end=SagaEnd.REVIEW, because="z", reason="forward_exhausted")
     never = ahead()
     never.steps["z"].refused = "invalid"
-    assert play(never, 10**9, p=done(), y=done()).end is End.REVIEW
+    assert play(never, 10**9, p=done(), y=done()).end is SagaEnd.REVIEW
 
 
 def test_forward_what_is_open_is_waited_for_before_a_person_is_asked() -> None:
     moves = play(ahead(), 5, p=done(), y=action(S.UNKNOWN, due_us=9), z=action(S.REVIEW_REQUIRED))
-    assert moves == Moves(until_us=9, quiet=True)
+    assert moves == SagaPlan(until_us=9, quiet=True)
     saga = saga_of(pivot("p"), behind("y", "p"), behind("z", "y"), heading=FORTH)
     blocked = play(saga, 5, seen=False, p=done(), y=action(S.REVIEW_REQUIRED), undo_p=failed())
-    assert blocked == Moves(("p", "y"), ("p",), end=End.REVIEW, because="y", reason="step_stuck")
+    assert blocked == SagaPlan(("p", "y"), ("p",), end=SagaEnd.REVIEW, because="y", reason="step_stuck")
 
 
 def test_forward_what_can_begin_begins_beside_what_is_stuck() -> None:
     moves = play(ahead(), 5, p=done(), y=action(S.REVIEW_REQUIRED))
-    assert moves == Moves(begin=("z",), quiet=True)
+    assert moves == SagaPlan(begin=("z",), quiet=True)
 
 
 def test_forward_where_nothing_can_begin_and_nothing_failed_a_person_is_asked_about_the_whole() -> None:
     saga = saga_of(pivot("p"), behind("y", "z"), behind("z", "y"), heading=FORTH)
-    assert play(saga, 5, p=done()) == Moves(end=End.REVIEW, because="", reason="forward_exhausted")
+    assert play(saga, 5, p=done()) == SagaPlan(end=SagaEnd.REVIEW, because="", reason="forward_exhausted")
 
 
 def test_steps_of_a_circle_are_all_there() -> None:

@@ -14,12 +14,12 @@ from readback.canon import parse_json, payload_bytes, sha256_hex, stored_bytes
 from readback.domain.action.erasure import KEPT_REFS
 from readback.domain.contract.approval import Approver, Policy, key_id
 from readback.domain.people.review import lift_bytes, lifts, resolution_bytes
-from readback.domain.people.signed_statement import TOKEN, SignedWord, signed_word_of, why_not_signed
+from readback.domain.people.signed_statement import TOKEN, SignedStatement, signed_word_of, why_not_signed
 from readback.testing.signer_memory import MemorySigner, verify_memory
 
 EVE, BOB = MemorySigner("eve"), MemorySigner("bob")
 SAID = resolution_bytes("a1", "acme", 3, "abandon", "eve", "It's “in order”.\n")
-WORD = SignedWord("eve", key_id(EVE.public_key), SAID, EVE.sign(SAID))
+WORD = SignedStatement("eve", key_id(EVE.public_key), SAID, EVE.sign(SAID))
 POLICY = Policy.of([Approver("eve", EVE.public_key, ("acme",)), Approver("bob", BOB.public_key, ())])
 PARTS: Any = WORD.as_json()
 

@@ -13,7 +13,7 @@ from readback.domain.recovery.rule import Row
 from readback.domain.recovery.table import DEFAULT_TABLE, RecoveryAction, situations_of
 from readback.domain.state import TERMINAL, TRANSITIONS, State, can
 from readback.engine.engine import S
-from readback.engine.recovery.transition_paths import path, walk
+from readback.engine.recovery.transition_paths import path_through, shortest_path
 from readback.engine.stages.escalate import TO_REVIEW
 
 pytestmark = pytest.mark.slow
@@ -108,7 +108,7 @@ def test_the_table_executes_again_only_what_is_dead_without_effect_and_keyed() -
 def test_a_route_is_legal_step_by_step_or_there_is_none() -> None:
     for now, goal, shown in product(State, State, (False, True)):
         try:
-            steps = path(now, goal, shown)
+            steps = shortest_path(now, goal, shown)
         except InvariantError:
             continue
         assert now is goal or steps[-1] is goal
@@ -138,7 +138,7 @@ def test_from_wherever_the_engine_judges_there_is_a_way_to_whatever_a_row_says(
     for goals in ROUTES[name]:
         if now is State.UNKNOWN and State.VERIFICATION_TIMEOUT in goals:
             continue  # unknown has timed out already
-        steps = walk(now, *goals, effect_shown=shown)
+        steps = path_through(now, *goals, effect_shown=shown)
         assert all(can(a, b) for a, b in zip((now, *steps), steps, strict=False))
 
 

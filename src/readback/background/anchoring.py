@@ -14,7 +14,7 @@ from typing import Final
 from readback.audit.evidence.attest import Authority
 from readback.audit.sealing.anchor import hand_over
 from readback.canon import ReadbackError
-from readback.canon.stderr import say_aloud
+from readback.canon.stderr import warn
 from readback.domain.errors import StoreError
 from readback.log.fault import LogError
 from readback.ports.anchor import Anchor
@@ -115,4 +115,4 @@ class Anchoring:
         self._store.mark(AnchorMark(name, size, now_us, error.code))
         if isinstance(error, LogError) and self._said.get(name) != error.code:
             self._said[name] = error.code
-            say_aloud(f"the anchor {name} holds another log: {error.code}: {error.message}")
+            warn(f"the anchor {name} holds another log: {error.code}: {error.message}")

@@ -35,7 +35,7 @@ CLOSE_SECONDS: Final = 5.0
 _TELLING: Final = frozenset(TELLING)
 
 
-class _Lane:
+class _SubscriberThread:
     """One subscriber's thread: there while there is something to deliver or to wait for, and never afterwards."""
 
     def __init__(self, delivery: Delivery) -> None:
@@ -134,7 +134,7 @@ class _Lane:
             return None if error.code == "store.closed" else self.delivery.runtime.now_us() + STORE_RETRY_US
 
 
-class Courier:
+class OutboxDispatcher:
     """All subscribers of one opened ledger."""
 
     def __init__(self, runtime: Runtime, deliveries: Iterable[Delivery] = (), sealer: Sealer | None = None) -> None:
@@ -143,7 +143,7 @@ class Courier:
         """Who is told of every append, to seal the log; the drivers find it here."""
         self.sequencer: Sequencer | None = None
         """Who is told of appends whose entries get their places later; None where they come with the append."""
-        self._lanes = tuple(_Lane(delivery) for delivery in deliveries)
+        self._lanes = tuple(_SubscriberThread(delivery) for delivery in deliveries)
         self.curious = any(lane.delivery.key != OPERATOR for lane in self._lanes)
         """Whether there is anybody who is told more than the operator's file is."""
         self._swept_us = 0

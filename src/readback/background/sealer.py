@@ -17,8 +17,8 @@ from readback.audit.evidence.attest import Authority
 from readback.audit.sealing.seal import seal
 from readback.background.anchoring import Anchoring
 from readback.canon import ReadbackError
-from readback.canon.stderr import say_aloud
-from readback.domain.records.seal_schedule import Cadence
+from readback.canon.stderr import warn
+from readback.domain.records.seal_schedule import SealSchedule
 from readback.log.checkpoint import Checkpoint, SignedCheckpoint
 from readback.log.fault import LogCutError
 from readback.ports.runtime import Runtime
@@ -41,7 +41,7 @@ class Sealer:
         runtime: Runtime,
         signer: LogSigner,
         authority: Authority,
-        cadence: Cadence,
+        cadence: SealSchedule,
         anchoring: Anchoring | None = None,
         renewed: Renewed | None = None,
         in_use: Callable[[], AbstractContextManager[None]] = nullcontext,
@@ -169,4 +169,4 @@ class Sealer:
     def _say(self, error: ReadbackError) -> None:
         known, self.fault = self.fault, error
         if known is None or known.code != error.code:
-            say_aloud(f"the log was not sealed: {error.code}: {error.message}")
+            warn(f"the log was not sealed: {error.code}: {error.message}")

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-from readback.canon.stderr import say_aloud
+from readback.canon.stderr import warn
 from readback.domain.errors import StoreError
 from readback.ports.storage.store import LedgerStore
 
@@ -148,5 +148,5 @@ class Sequencer:
             if error.code == "store.closed" or self._closing:
                 self._done = self._heard
         if error.code != "store.closed" and (known is None or known.code != error.code):
-            say_aloud(f"no places were given in the log: {error.code}: {error.message}")
+            warn(f"no places were given in the log: {error.code}: {error.message}")
         return PAUSE_FAULT_SECONDS

@@ -10,7 +10,7 @@ import sys
 from contextlib import suppress
 
 
-def say_aloud(text: str) -> None:
+def warn(text: str) -> None:
     """Raises nothing."""
     if sys.stderr is not None:
         with suppress(OSError, ValueError):  # its pipe is broken, or it was closed

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from readback.bootstrap import approver_key, create_approver_key, verify_signature
 from readback.domain.contract.approval import ApprovalToken, Approver, Decision, Policy
-from readback.engine.effects import Answer, Step
+from readback.engine.effects import Effect, EffectResult
 from readback.engine.engine import Engine
 from readback.engine.people import approvals
 from readback.engine.people.approvals import ApprovalRequest
@@ -66,18 +66,18 @@ def approvals_of(approvers: Iterable[Approver], break_glass: str = "") -> Approv
     return Approvals(Policy.of(tuple(approvers)), verify_signature, break_glass)
 
 
-def requested(engine: Engine, action_id: str, tenant: str) -> Generator[Step, Answer, ApprovalRequest]:
+def requested(engine: Engine, action_id: str, tenant: str) -> Generator[Effect, EffectResult, ApprovalRequest]:
     """What an action waits to be approved for."""
     return approvals.requested(action_id, tenant, engine.approvals)
 
 
 def decide(
     engine: Engine, action_id: str, tenant: str, token: TokenLike, decision: Decision
-) -> Generator[Step, Answer, None]:
+) -> Generator[Effect, EffectResult, None]:
     """Records a token. Raises ApprovalError for one that does not count."""
     return approvals.record(action_id, tenant, token, engine.approvals, decision)
 
 
-def renew(engine: Engine, action_id: str, tenant: str) -> Generator[Step, Answer, None]:
+def renew(engine: Engine, action_id: str, tenant: str) -> Generator[Effect, EffectResult, None]:
     """Asks anew, where it was asked for under another list of approvers than the one here."""
     return approvals.renew(action_id, tenant, engine.approvals, engine.table)

@@ -28,13 +28,13 @@ from readback.domain.contract.limits import TenantLimits
 from readback.domain.errors import NotFoundError, ReadbackError, StoreCorruptError, StoreError, UnknownOutcomeError
 from readback.domain.grounding.report import ReportCheck, judge
 from readback.domain.outcome.outcome import Outcome
-from readback.domain.people.review_case import ReviewPacket
+from readback.domain.people.review_case import ReviewCase
 from readback.domain.records.subscriber import Subscriber
 from readback.domain.saga.outcome import SagaOutcome
 from readback.drivers.driver_async import AsyncDriver
 from readback.drivers.interpreter import Parked
 from readback.engine import coordinator
-from readback.engine.effects import Answer, Step
+from readback.engine.effects import Effect, EffectResult
 from readback.engine.people import claims as claim_person
 from readback.engine.people import review
 from readback.engine.saga import attend as saga_attend
@@ -138,7 +138,7 @@ class AsyncReadback:
         cannot be run, StoreError where the attempt could not be made durable (nothing was done), UnknownOutcomeError
         where its end could not.
         """
-        s, ticket = self._session, coordinator.Ticket()
+        s, ticket = self._session, coordinator.ActionHandle()
         until_us = s.give_up_us(wait)
         request = s.request(proposal, operation, intended, step, () if upon == () else claiming.upon_ids(s, upon))
         work = coordinator.begin(s.engine, request, s.scope_of(run), s.plan_of, ticket)
@@ -180,7 +180,7 @@ class AsyncReadback:
         Raises SagaError with all faults of the definition at once, before anything acts; PayloadConflictError for
         another saga under the same operation; StoreError and UnknownOutcomeError as `run` does.
         """
-        s, ticket = self._session, coordinator.Ticket()
+        s, ticket = self._session, coordinator.ActionHandle()
         until_us = s.give_up_us(wait)
         request = s.saga_request(steps, name, operation)
         told = await self._told(saga_attend.begin(s.engine, request, s.scope, s.plan_of, ticket), ticket, until_us)
@@ -197,7 +197,7 @@ class AsyncReadback:
     async def wait(self, action_id: str, wait: float | None = None) -> Outcome:
         """The outcome of an action, waiting up to `wait` seconds for it to settle; goes on with it where it is due."""
         s = self._session
-        ticket = coordinator.Ticket(s.action_id(action_id))
+        ticket = coordinator.ActionHandle(s.action_id(action_id))
         return await self._told(s.stay(ticket.action_id), ticket, s.give_up_us(wait))
 
     async def get(self, action_id: str) -> Outcome:
@@ -353,7 +353,7 @@ class AsyncReadback:
         except ReadbackError:
             return grounding.CANNOT_TELL
 
-    def review(self, id_or_stamp: str) -> ReviewPacket:
+    def review(self, id_or_stamp: str) -> ReviewCase:
         """What there is to decide about an action: what was intended, asked for, answered and read, what differs, and
         what each decision will do. Bounded; from the ledger alone. Raises NotFoundError.
         """
@@ -477,7 +477,12 @@ class AsyncReadback:
         return [await self.get(stored.projection.action_id) for stored in page]
 
     async def _told(
-        self, work: coordinator.Telling, ticket: coordinator.Ticket, until_us: int | None, *, in_turn: bool = False
+        self,
+        work: coordinator.OutcomeWork,
+        ticket: coordinator.ActionHandle,
+        until_us: int | None,
+        *,
+        in_turn: bool = False,
     ) -> Outcome:
         drive = self._driver.drive_in_turn if in_turn else self._driver.drive
         with catching() as caught:
@@ -490,7 +495,7 @@ class AsyncReadback:
             told = await self._drive(self._session.look(ticket.action_id, replayed=ticket.replayed))
         return with_exception(told, caught)
 
-    async def _drive(self, work: Generator[Step, Answer, T]) -> T:
+    async def _drive(self, work: Generator[Effect, EffectResult, T]) -> T:
         try:
             done = await self._driver.drive(work)
         except UnknownOutcomeError as error:

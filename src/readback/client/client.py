@@ -27,13 +27,13 @@ from readback.domain.contract.limits import TenantLimits
 from readback.domain.errors import NotFoundError, ReadbackError, StoreCorruptError, StoreError, UnknownOutcomeError
 from readback.domain.grounding.report import ReportCheck, judge
 from readback.domain.outcome.outcome import Outcome
-from readback.domain.people.review_case import ReviewPacket
+from readback.domain.people.review_case import ReviewCase
 from readback.domain.records.subscriber import Subscriber
 from readback.domain.saga.outcome import SagaOutcome
 from readback.drivers.driver_sync import SyncDriver
 from readback.drivers.interpreter import Parked
 from readback.engine import coordinator
-from readback.engine.effects import Answer, Step
+from readback.engine.effects import Effect, EffectResult
 from readback.engine.people import claims as claim_person
 from readback.engine.people import review
 from readback.engine.saga import attend as saga_attend
@@ -140,7 +140,7 @@ class Readback:
         cannot be run, StoreError where the attempt could not be made durable (nothing was done), UnknownOutcomeError
         where its end could not.
         """
-        s, ticket = self._session, coordinator.Ticket()
+        s, ticket = self._session, coordinator.ActionHandle()
         until_us = s.give_up_us(wait)
         request = s.request(proposal, operation, intended, step, () if upon == () else claiming.upon_ids(s, upon))
         return self._told(coordinator.begin(s.engine, request, s.scope_of(run), s.plan_of, ticket), ticket, until_us)
@@ -181,7 +181,7 @@ class Readback:
         Raises SagaError with all faults of the definition at once, before anything acts; PayloadConflictError for
         another saga under the same operation; StoreError and UnknownOutcomeError as `run` does.
         """
-        s, ticket = self._session, coordinator.Ticket()
+        s, ticket = self._session, coordinator.ActionHandle()
         until_us = s.give_up_us(wait)
         request = s.saga_request(steps, name, operation)
         told = self._told(saga_attend.begin(s.engine, request, s.scope, s.plan_of, ticket), ticket, until_us)
@@ -198,7 +198,7 @@ class Readback:
     def wait(self, action_id: str, wait: float | None = None) -> Outcome:
         """The outcome of an action, waiting up to `wait` seconds for it to settle; goes on with it where it is due."""
         s = self._session
-        ticket = coordinator.Ticket(s.action_id(action_id))
+        ticket = coordinator.ActionHandle(s.action_id(action_id))
         return self._told(s.stay(ticket.action_id), ticket, s.give_up_us(wait))
 
     def get(self, action_id: str) -> Outcome:
@@ -356,7 +356,7 @@ class Readback:
         except ReadbackError:
             return grounding.CANNOT_TELL
 
-    def review(self, id_or_stamp: str) -> ReviewPacket:
+    def review(self, id_or_stamp: str) -> ReviewCase:
         """What there is to decide about an action: what was intended, asked for, answered and read, what differs, and
         what each decision will do. Bounded; from the ledger alone. Raises NotFoundError.
         """
@@ -479,19 +479,19 @@ class Readback:
         page = self._session.page(state, contract, run, "", limit)
         return [self.get(stored.projection.action_id) for stored in page]
 
-    def _told(self, work: coordinator.Telling, ticket: coordinator.Ticket, until_us: int | None) -> Outcome:
+    def _told(self, work: coordinator.OutcomeWork, ticket: coordinator.ActionHandle, until_us: int | None) -> Outcome:
         with catching() as caught:
             told = self._driven(work, until_us)
         if isinstance(told, Parked):
             told = self._drive(self._session.look(ticket.action_id, replayed=ticket.replayed))
         return with_exception(told, caught)
 
-    def _drive(self, work: Generator[Step, Answer, T]) -> T:
+    def _drive(self, work: Generator[Effect, EffectResult, T]) -> T:
         done = self._driven(work)
         assert not isinstance(done, Parked)
         return done
 
-    def _driven(self, work: Generator[Step, Answer, T], give_up_us: int | None = None) -> T | Parked:
+    def _driven(self, work: Generator[Effect, EffectResult, T], give_up_us: int | None = None) -> T | Parked:
         try:
             return self._driver.drive(work, give_up_us)
         except UnknownOutcomeError as error:

@@ -18,15 +18,15 @@ from readback.contracts.files.contract import FileContract
 from readback.contracts.files.tools.listing import Toolbox
 from readback.contracts.functions.arguments import ArgumentSchema
 from readback.contracts.problems import did_you_mean
-from readback.contracts.sandbox_actions import Twin
+from readback.contracts.sandbox_actions import SafeTarget
 from readback.domain.contract.contract import Contract
 from readback.domain.errors import ArgumentError, NotFoundError, TemplateError, UsageError
-from readback.engine.compiled_contract import Plan
-from readback.systems.configured.factory import BuiltInFittings
+from readback.engine.compiled_contract import CompiledContract
+from readback.systems.configured.factory import BuiltInSystems
 
 if TYPE_CHECKING:
     from readback.client.authoring.evaluation import Evaluated
-    from readback.ports.system_factory import Fittings
+    from readback.ports.system_factory import SystemFactory
 
 
 class FileAction:
@@ -65,7 +65,7 @@ class FileAction:
         return self.written.name
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> CompiledContract:
         """The compiled contract with its hands."""
         return self.written.plan
 
@@ -85,11 +85,11 @@ class FileAction:
         return self._compensation
 
     @property
-    def declared_twin(self) -> Twin | None:
+    def declared_twin(self) -> SafeTarget | None:
         """Where it may be drilled: its `twin`, arguments that only ever mean a safe target."""
-        return Twin(None, self.written.twin) if self.written.twin else None
+        return SafeTarget(None, self.written.twin) if self.written.twin else None
 
-    def load(self) -> Plan:
+    def load(self) -> CompiledContract:
         """The plan; it was compiled with its file."""
         return self.plan
 
@@ -151,7 +151,7 @@ def contract_files(
     *paths: str | os.PathLike[str],
     tools: Mapping[str, object] | None = None,
     others: Mapping[str, Mapping[str, object]] | None = None,
-    fittings: Fittings | None = None,
+    fittings: SystemFactory | None = None,
     pins: Mapping[str, str] | None = None,
 ) -> ContractFiles:
     """The actions of these files, all checked. Raises ContractFileError with every fault of every file, SettingsError.
@@ -168,7 +168,7 @@ def loaded_files(
     *,
     tools: Mapping[str, object] | None = None,
     others: Mapping[str, Mapping[str, object]] | None = None,
-    fittings: Fittings | None = None,
+    fittings: SystemFactory | None = None,
     pins: Mapping[str, str] | None = None,
     toolbox: Toolbox | None = None,
 ) -> Loaded:
@@ -177,4 +177,4 @@ def loaded_files(
     `toolbox`: in place of `tools` and `others`, where several files have servers of their own.
     """
     toolbox = toolbox or Toolbox(tools, others or {})
-    return load_files(paths, bootstrap.predicate_engine(), fittings or BuiltInFittings(), pins=pins, toolbox=toolbox)
+    return load_files(paths, bootstrap.predicate_engine(), fittings or BuiltInSystems(), pins=pins, toolbox=toolbox)

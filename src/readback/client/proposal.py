@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 from readback.canon import Json, UnsupportedValueError, ValueTooLargeError, json_value
 from readback.domain.errors import ArgumentError, HonestyError, OversizeError, ProposalError, UsageError
 from readback.domain.saga.fold import Reference
-from readback.engine.compiled_contract import Plan, Request
-from readback.engine.values.argument_copies import own_arguments, own_json
+from readback.engine.compiled_contract import CompiledContract, Request
+from readback.engine.values.argument_copies import copy_arguments, own_json
 
 if TYPE_CHECKING:
     from readback.client.step import SagaStep
@@ -36,7 +36,7 @@ class Definition(Protocol):
         ...
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> CompiledContract:
         """The compiled contract with its hands."""
         ...
 
@@ -79,7 +79,7 @@ class Proposal:
     @property
     def arguments(self) -> dict[str, object]:
         """The arguments as the tool gets them."""
-        return own_arguments(self._arguments)
+        return copy_arguments(self._arguments)
 
     @property
     def requested(self) -> dict[str, Json]:

@@ -22,7 +22,7 @@ from readback.canon.frozen import dataclass
 from readback.config import Settings
 from readback.domain.errors import SettingsError
 from readback.domain.outcome.outcome import Outcome
-from readback.domain.records.seal_schedule import SEAL_DEFAULT, Cadence, cadence_of
+from readback.domain.records.seal_schedule import SEAL_DEFAULT, SealSchedule, cadence_of
 from readback.domain.verdict import Level
 from readback.ports.runtime import Runtime
 from readback.ports.storage.store import LedgerStore
@@ -43,7 +43,7 @@ class Terms:
 
     authority: Authority | None = None
     signer: LogSigner | None = None
-    cadence: Cadence = SEAL_DEFAULT
+    cadence: SealSchedule = SEAL_DEFAULT
     anchors: tuple[Anchor, ...] = ()
     key_file: str = ""
     log_keys: tuple[str, ...] = ()

@@ -11,7 +11,7 @@ from math import inf
 from typing import TYPE_CHECKING, Final, TypeAlias
 from unicodedata import category
 
-from readback.background.dispatcher import Courier
+from readback.background.dispatcher import OutboxDispatcher
 from readback.bootstrap import fallback
 from readback.bootstrap import runtime as system_runtime
 from readback.bootstrap import settings as read_settings
@@ -19,13 +19,13 @@ from readback.bootstrap import store as open_store
 from readback.canon import Json, json_value
 from readback.canon.frozen import dataclass
 from readback.canon.limits import ID_MAX_BYTES
-from readback.canon.stderr import say_aloud
+from readback.canon.stderr import warn
 from readback.client import validation
 from readback.client.approving import approvals_of
 from readback.client.proposal import Definition, Proposal
 from readback.client.recovery_table import TableLike, path_of, table_in_force
 from readback.client.sealing import NOT_SEALED, SealLike, Terms, confirmed, terms_of
-from readback.client.subscriptions import NOBODY, Telling, telling_of
+from readback.client.subscriptions import NO_SUBSCRIBERS, Subscriptions, subscriptions_for
 from readback.domain.action.action import Action
 from readback.domain.contract.approval import Approver
 from readback.domain.contract.limits import TenantLimits, in_force
@@ -46,13 +46,13 @@ from readback.domain.records.subscriber import Subscriber
 from readback.domain.saga.fold import KIND
 from readback.drivers.ledger_time import in_ledger_time
 from readback.engine import coordinator
-from readback.engine.compiled_contract import Plan, Request, Scope
-from readback.engine.effects import Answer, Step
+from readback.engine.compiled_contract import CallerContext, CompiledContract, Request
+from readback.engine.effects import Effect, EffectResult
 from readback.engine.engine import Engine
 from readback.engine.resume import fold
 from readback.engine.saga_run import fold_saga
 from readback.ports.runtime import Runtime
-from readback.ports.storage.contract_filter import Known
+from readback.ports.storage.contract_filter import ContractFilter
 from readback.ports.storage.store import ActionFilter, LedgerStore, Projection, StoredProjection
 
 if TYPE_CHECKING:  # sagas, seals and places are had where they are used: a hook opens a session for a moment
@@ -78,17 +78,17 @@ class Session:
 
     store: LedgerStore
     runtime: Runtime
-    scope: Scope
+    scope: CallerContext
     engine: Engine = field(default_factory=Engine)
-    plans: dict[str, Plan] = field(default_factory=dict)
-    versions: dict[str, Plan] = field(default_factory=dict)
+    plans: dict[str, CompiledContract] = field(default_factory=dict)
+    versions: dict[str, CompiledContract] = field(default_factory=dict)
     """Plans by their hash: an action keeps the contract that it began with, also where a newer one was loaded."""
     closed: bool = False
-    telling: Telling = NOBODY
+    telling: Subscriptions = NO_SUBSCRIBERS
     """Who is told what the ledger says."""
     sealing: Terms = NOT_SEALED
     """By whom and how often the log is sealed, and whose checkpoints count."""
-    courier: Courier = field(init=False)
+    courier: OutboxDispatcher = field(init=False)
     sealer: Sealer | None = field(init=False)
     sequencer: Sequencer | None = field(init=False)
     """Has places in the log given, where the store gives them later."""
@@ -146,7 +146,7 @@ class Session:
             check_id(name, value, UsageError, may_be_empty=True)
         held = settings.scopes if scopes is None else scopes_of(scopes)
         spending = validation.spending(budget)
-        scope = Scope(
+        scope = CallerContext(
             settings.tenant,
             settings.principal,
             run,
@@ -166,7 +166,7 @@ class Session:
         # What can be refused is refused before anything is opened, so that nothing is left open.
         used = runtime if runtime is not None else system_runtime()
         sealing = terms_of(settings, seal)
-        telling = telling_of(settings, subscribers, settings.tenant, used) if tells else NOBODY
+        telling = subscriptions_for(settings, subscribers, settings.tenant, used) if tells else NO_SUBSCRIBERS
         opened = store if store is not None else open_store(settings.url)
         try:
             session = cls(opened, used, scope, engine, telling=telling, sealing=sealing)
@@ -177,7 +177,7 @@ class Session:
             session.know(known)
         return session
 
-    def know(self, plan: Plan) -> None:
+    def know(self, plan: CompiledContract) -> None:
         """Remembers a plan by name, so that an action of it can be gone on with."""
         name = plan.contract.name
         if self.plans.get(name) is not plan:
@@ -186,14 +186,14 @@ class Session:
         if plan.compensation is not None:
             self.know(plan.compensation)
 
-    def _keep(self, plan: Plan) -> None:
+    def _keep(self, plan: CompiledContract) -> None:
         """Its version, as the newest; of too many the oldest is let go, and its actions go to review."""
         self.versions.pop(plan.contract.hash, None)
         self.versions[plan.contract.hash] = plan
         while len(self.versions) > VERSIONS_MAX:
             del self.versions[next(iter(self.versions))]
 
-    def plan_of(self, name: str) -> Plan | None:
+    def plan_of(self, name: str) -> CompiledContract | None:
         """The plan of a contract that was declared or run here, by its name, or a version of it by its hash."""
         return self.plans.get(name) or self.versions.get(name)
 
@@ -225,7 +225,7 @@ class Session:
         proposal.mark_run()
         return request
 
-    def scope_of(self, run: str | None) -> Scope:
+    def scope_of(self, run: str | None) -> CallerContext:
         """For whom one call acts: as this client does, in the run that the call names. Raises UsageError."""
         if run is None:
             return self.scope
@@ -294,13 +294,13 @@ class Session:
         found = fold_saga(self.store.events(projection.action_id))
         return found is not None and saga_attend.missing(found, self.plan_of) is None
 
-    def known(self, left_us: int) -> Known:
+    def known(self, left_us: int) -> ContractFilter:
         """What is loaded here. `left_us`: what was due by then is covered in whatever version it began with."""
-        return Known(frozenset(self.plans), frozenset(self.versions), left_us)
+        return ContractFilter(frozenset(self.plans), frozenset(self.versions), left_us)
 
     def advance(
         self, action_id: str, tenant: str, stored: StoredProjection | None = None
-    ) -> Generator[Step, Answer, None]:
+    ) -> Generator[Effect, EffectResult, None]:
         """Goes on with what is due, until it would have to wait. What is not due (any more) is left alone.
 
         `stored`: its projection, where the caller has just looked at it.
@@ -319,7 +319,7 @@ class Session:
     def _is_due(self, projection: Projection) -> bool:
         return projection.due_us is not None and projection.due_us <= self.runtime.now_us()
 
-    def stay(self, action_id: str) -> Generator[Step, Answer, Outcome]:
+    def stay(self, action_id: str) -> Generator[Effect, EffectResult, Outcome]:
         """Until it is settled."""
         if self.is_saga(action_id):
             from readback.engine.saga import attend as saga_attend
@@ -329,7 +329,7 @@ class Session:
 
     def look(
         self, action_id: str, *, replayed: bool = False, tenant: str | None = None
-    ) -> Generator[Step, Answer, Outcome]:
+    ) -> Generator[Effect, EffectResult, Outcome]:
         """Its outcome, as the ledger tells it now. `tenant`: where it is not this session's; "" for any."""
         whose = self.scope.tenant if tenant is None else tenant
         outcome: Outcome
@@ -342,7 +342,7 @@ class Session:
         authority = self.sealer.authority if self.sealer is not None else self.sealing.authority
         return confirmed(outcome, self.store, authority)
 
-    def stop(self, action_id: str) -> Generator[Step, Answer, None]:
+    def stop(self, action_id: str) -> Generator[Effect, EffectResult, None]:
         """Asks for it to be stopped."""
         if self.is_saga(action_id):
             from readback.engine.saga import attend as saga_attend
@@ -444,7 +444,7 @@ class Session:
         outcome = error.outcome
         record: dict[str, Json] = outcome.as_json() if isinstance(outcome, Outcome) else {"error": str(error)}
         where = fallback(self.store, record)
-        say_aloud(f"UNKNOWN OUTCOME: {error} Recorded at: {where}")
+        warn(f"UNKNOWN OUTCOME: {error} Recorded at: {where}")
 
     def close(self) -> None:
         if not self.closed:

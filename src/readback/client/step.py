@@ -12,7 +12,7 @@ from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.domain.errors import HonestyError, ProposalError
 from readback.domain.saga.fold import Reference
-from readback.engine.compiled_contract import Plan
+from readback.engine.compiled_contract import CompiledContract
 from readback.engine.saga.begin import StepRequest
 
 
@@ -20,7 +20,7 @@ class Planned(Protocol):
     """What is proposed: anything with a plan."""
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> CompiledContract:
         """The compiled contract with its hands."""
         ...
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from readback.background.dispatcher import Courier, deliveries_of
+from readback.background.dispatcher import OutboxDispatcher, deliveries_of
 from readback.bootstrap import Settings
 from readback.bootstrap import operator_sink as file_beside
 from readback.bootstrap import sink as sink_of
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
+class Subscriptions:
     """Subscribers with their sinks. `tenant`: whose they are; "" for the operator's. `at_all`: False where the ledger
     is only looked at, so that nobody is told anything.
     """
@@ -33,25 +33,27 @@ class Telling:
     tenant: str = ""
     at_all: bool = False
 
-    def courier(self, store: LedgerStore, runtime: Runtime, sealer: Sealer | None) -> Courier:
+    def courier(self, store: LedgerStore, runtime: Runtime, sealer: Sealer | None) -> OutboxDispatcher:
         """Who tells them. Raises StoreError where the position of a new one cannot be kept."""
         if not self.at_all:
-            return Courier(runtime, sealer=sealer)
+            return OutboxDispatcher(runtime, sealer=sealer)
         operator = file_beside(store)
         made = deliveries_of(store, runtime, self.sinks, self.fallback or operator, operator, self.tenant)
-        courier = Courier(runtime, made, sealer)
+        courier = OutboxDispatcher(runtime, made, sealer)
         courier.enrol()
         return courier
 
 
-NOBODY: Final = Telling()
+NO_SUBSCRIBERS: Final = Subscriptions()
 """Nobody is told anything: where a ledger is only looked at."""
 
 
-def telling_of(settings: Settings, subscribers: Iterable[Subscriber] | None, tenant: str, runtime: Runtime) -> Telling:
+def subscriptions_for(
+    settings: Settings, subscribers: Iterable[Subscriber] | None, tenant: str, runtime: Runtime
+) -> Subscriptions:
     """A program's subscribers, in place of the settings', or those. Raises SettingsError."""
     own = subscribers is not None
     asked = listed(subscribers, tenant) if subscribers is not None else settings.subscribers
     sinks = tuple((each, sink_of(each, runtime)) for each in asked)
     fallback = sink_of(settings.fallback, runtime) if settings.fallback is not None else None
-    return Telling(sinks, fallback, tenant if own else "", at_all=True)
+    return Subscriptions(sinks, fallback, tenant if own else "", at_all=True)

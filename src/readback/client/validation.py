@@ -15,7 +15,7 @@ from readback.domain.contract.approval import Approver
 from readback.domain.contract.limits import TenantLimits
 from readback.domain.errors import SettingsError, UsageError
 from readback.domain.state import State
-from readback.engine.compiled_contract import Plan
+from readback.engine.compiled_contract import CompiledContract
 
 T = TypeVar("T")
 STATES: Final = frozenset(each.value for each in State)
@@ -48,7 +48,7 @@ def spending(budget: object) -> dict[str, Json]:
     return {str(key): json_value(value) for key, value in (budget or {}).items()}
 
 
-def plans_of(actions: Iterable[Definition]) -> list[Plan]:
+def plans_of(actions: Iterable[Definition]) -> list[CompiledContract]:
     """The plans of actions that are declared beforehand. Raises UsageError, ContractError."""
     remedy = "Pass actions=[...] of decorated functions, or contract_files(...).values()."
     return [each.plan for each in _all(actions, "actions", _has_plan, UsageError, remedy)]

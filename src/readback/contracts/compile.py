@@ -15,7 +15,7 @@ from typing import TypeVar
 from readback.contracts import verification_levels
 from readback.contracts.conditions_compiler import NOT_ASKED, NOT_YET, Clauses, mentioned, names_state
 from readback.contracts.durations import microseconds
-from readback.contracts.functions.callables import Parts, Reader, accepts
+from readback.contracts.functions.callables import ContractParts, Reader, accepts
 from readback.contracts.functions.verifiers import INVARIANTS_KEY, Invariant, probes_alone, with_probes
 from readback.contracts.options import Options, read_options
 from readback.contracts.problems import Problems, did_you_mean
@@ -27,8 +27,8 @@ from readback.domain.errors import ContractError, ContractFieldError, EnvelopePr
 from readback.domain.idempotency import KEY_KEPT_US
 from readback.domain.kind import Kind
 from readback.domain.side_effect import Consistency, Independence, SideEffect, depth
-from readback.engine.compiled_contract import Check, IdentityCheck, Plan
-from readback.ports.handlers import Hand, Hands
+from readback.engine.compiled_contract import Check, CompiledContract, IdentityCheck
+from readback.ports.handlers import Handler, Handlers
 from readback.ports.predicates import Predicate, PredicateEngine
 
 READER_TIMEOUT_US = 10 * SECOND_US
@@ -37,8 +37,8 @@ E = TypeVar("E", bound=StrEnum)
 
 
 def compile_contract(
-    options: Mapping[str, object], parts: Parts, predicates: PredicateEngine, problems: Problems | None = None
-) -> Plan:
+    options: Mapping[str, object], parts: ContractParts, predicates: PredicateEngine, problems: Problems | None = None
+) -> CompiledContract:
     """The plan of a contract. Raises the child of ContractError that the first fault is, with all of them in it.
 
     `problems`: faults that were found before, as of the arguments; they come first.
@@ -66,7 +66,7 @@ def compile_contract(
     midway = tuple(check.postcondition for check in intermediate)
     contract = replace(contract, find_terms=searches[0], lookup_terms=searches[1], intermediate=midway)
     arguments = parts.arguments.withholding(contract.redact)
-    return Plan(
+    return CompiledContract(
         contract=_sealed(contract),
         predicates=predicates,
         target=target,
@@ -78,9 +78,9 @@ def compile_contract(
         expected_version=expected,
         revive=arguments.revive,
         bind=partial(arguments.bind, ()),
-        hands=Hands(
+        hands=Handlers(
             parts.execute,
-            tuple(Hand(each.name, each.look, each.is_async, each.glance, each.place) for each in readers),
+            tuple(Handler(each.name, each.look, each.is_async, each.glance, each.place) for each in readers),
             parts.find,
             parts.lookup,
             parts.rollback,
@@ -90,7 +90,7 @@ def compile_contract(
     )
 
 
-def _target(options: Options, parts: Parts, problems: Problems) -> Template:
+def _target(options: Options, parts: ContractParts, problems: Problems) -> Template:
     try:
         return compile_template(options.target, arguments=parts.arguments.names)
     except TemplateError as error:
@@ -190,7 +190,9 @@ def _terms(reader: Reader, problems: Problems, key: str = "") -> ReaderTerms:
     )
 
 
-def _searches(options: Options, parts: Parts, problems: Problems) -> tuple[ReaderTerms | None, ReaderTerms | None]:
+def _searches(
+    options: Options, parts: ContractParts, problems: Problems
+) -> tuple[ReaderTerms | None, ReaderTerms | None]:
     """What is declared of `find` and of `lookup`; no weaker than the class asks for, where something is."""
     find = None if parts.find_as is None else _terms(parts.find_as, problems, "find")
     lookup = None if parts.lookup_as is None else _terms(parts.lookup_as, problems, "lookup")
@@ -211,7 +213,7 @@ def _level(kind: type[E], weakest: E, value: object, key: str, problems: Problem
 # --- the whole ---------------------------------------------------------------------------------------------------
 
 
-def _check_arguments(options: Options, readers: tuple[Reader, ...], parts: Parts, problems: Problems) -> None:
+def _check_arguments(options: Options, readers: tuple[Reader, ...], parts: ContractParts, problems: Problems) -> None:
     """Everything that names an argument names one of this action's."""
     names = parts.arguments.names
     for each in readers:
@@ -238,7 +240,7 @@ def _check_class(
     options: Options,
     terms: tuple[ReaderTerms, ...],
     readers: tuple[Reader, ...],
-    parts: Parts,
+    parts: ContractParts,
     target: Template,
     problems: Problems,
 ) -> None:
@@ -260,7 +262,7 @@ def _check_class(
 
 def _contract(
     options: Options,
-    parts: Parts,
+    parts: ContractParts,
     terms: tuple[ReaderTerms, ...],
     identity: tuple[IdentityCheck, ...],
     require: tuple[Check, ...],

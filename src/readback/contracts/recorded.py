@@ -25,14 +25,16 @@ from readback.domain.kind import Kind
 from readback.domain.normal_form import NormalForm
 from readback.domain.predicate import Postcondition
 from readback.domain.side_effect import Consistency, Independence, SideEffect
-from readback.engine.compiled_contract import Check, IdentityCheck, Plan
-from readback.ports.handlers import Hand, Hands
+from readback.engine.compiled_contract import Check, CompiledContract, IdentityCheck
+from readback.ports.handlers import Handler, Handlers
 from readback.ports.predicates import Predicate, PredicateEngine
 
 _CALLABLE: Final = re.compile(r"(.+)@(.+)", re.DOTALL)
 
 
-def recorded_plan(body: Mapping[str, Json], digest: str, requested: Iterable[str], predicates: PredicateEngine) -> Plan:
+def recorded_plan(
+    body: Mapping[str, Json], digest: str, requested: Iterable[str], predicates: PredicateEngine
+) -> CompiledContract:
     """The plan. `requested`: the names of the arguments, where they are known. Raises BundleError for another form."""
     try:
         return _plan(body, digest, frozenset(requested), predicates)
@@ -40,7 +42,9 @@ def recorded_plan(body: Mapping[str, Json], digest: str, requested: Iterable[str
         raise BundleError(f"The recorded contract cannot be read by this release: {wrong}") from wrong
 
 
-def _plan(body: Mapping[str, Json], digest: str, requested: frozenset[str], predicates: PredicateEngine) -> Plan:
+def _plan(
+    body: Mapping[str, Json], digest: str, requested: frozenset[str], predicates: PredicateEngine
+) -> CompiledContract:
     require, ensure, fails_when = (
         tuple(_check(each, predicates) for each in _list(body[name])) for name in ("require", "ensure", "fails_when")
     )
@@ -48,7 +52,7 @@ def _plan(body: Mapping[str, Json], digest: str, requested: frozenset[str], pred
     midway = tuple(_check(each, predicates) for each in _list(body.get("intermediate", [])))
     contract = _contract(body, digest, require, ensure, fails_when)
     contract = replace(contract, intermediate=tuple(check.postcondition for check in midway))
-    return Plan(
+    return CompiledContract(
         contract=contract,
         predicates=predicates,
         target=_nothing_to_name,
@@ -59,9 +63,9 @@ def _plan(body: Mapping[str, Json], digest: str, requested: frozenset[str], pred
         intermediate=midway,
         expected_version=predicates.compile(expected, boolean=False) if expected else None,
         revive=dict,
-        hands=Hands(
+        hands=Handlers(
             _HAND,
-            tuple(Hand(terms.name, _nothing_to_call) for terms in contract.readers),
+            tuple(Handler(terms.name, _nothing_to_call) for terms in contract.readers),
             _HAND if contract.has_find else None,
             _HAND if contract.has_lookup else None,
             _HAND if contract.has_rollback else None,
@@ -77,7 +81,7 @@ def _nothing_to_call(*given: object) -> NoReturn:
     raise InvariantError("A recorded contract has no hands: nothing can be called by it.")
 
 
-_HAND: Final = Hand("recorded", _nothing_to_call)
+_HAND: Final = Handler("recorded", _nothing_to_call)
 
 
 def _check(raw: Json, predicates: PredicateEngine) -> Check:

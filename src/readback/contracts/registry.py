@@ -14,7 +14,7 @@ from typing import Final, Protocol, runtime_checkable
 from readback.contracts.documents.own_files import keep
 from readback.contracts.problems import PROBLEMS_MAX, did_you_mean
 from readback.domain.errors import ContractError, ContractFieldError, NotFoundError, UsageError
-from readback.engine.compiled_contract import Plan
+from readback.engine.compiled_contract import CompiledContract
 
 HOW_NAMED: Final = "Give it as package.module, as Python imports it."
 
@@ -33,7 +33,7 @@ class Loadable(Protocol):
         """The action that reverses it, a contract of its own."""
         ...
 
-    def load(self) -> Plan:
+    def load(self) -> CompiledContract:
         """Raises ContractError with all faults of this contract."""
         ...
 
@@ -61,9 +61,9 @@ class Registry:
         if definition.compensation is not None:
             self.add(definition.compensation)
 
-    def load(self) -> Mapping[str, Plan]:
+    def load(self) -> Mapping[str, CompiledContract]:
         """Compiles all. Raises the first contract's error, with the problems of all contracts in its details."""
-        plans: dict[str, Plan] = {}
+        plans: dict[str, CompiledContract] = {}
         faults: list[ContractError] = []
         for name, definition in self._known.items():
             try:

@@ -17,7 +17,7 @@ from readback.canon.frozen import dataclass
 from readback.contracts.functions.arguments import ArgumentSchema
 from readback.contracts.templates import Template
 from readback.domain.errors.drill import DrillRefusedError
-from readback.engine.compiled_contract import Plan
+from readback.engine.compiled_contract import CompiledContract
 
 
 class Drillable(Protocol):
@@ -31,7 +31,7 @@ class Drillable(Protocol):
         ...
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> CompiledContract:
         """The compiled contract with its hands."""
         ...
 
@@ -42,7 +42,7 @@ class Drillable(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Twin:
+class SafeTarget:
     """A declared twin. `action`: another definition of the same code; None for the action itself, with `fixed`."""
 
     action: Drillable | None = None
@@ -50,8 +50,8 @@ class Twin:
 
 
 def safe_twin(
-    action: Drillable, declared: Twin | None, arguments: Mapping[str, object]
-) -> tuple[Plan, Mapping[str, object], Mapping[str, Json]]:
+    action: Drillable, declared: SafeTarget | None, arguments: Mapping[str, object]
+) -> tuple[CompiledContract, Mapping[str, object], Mapping[str, Json]]:
     """The plan that a drill may run, and its arguments. Raises DrillRefusedError, ArgumentError, ContractError."""
     if declared is None:
         raise DrillRefusedError(f"The action {action.name!r} declares no safe twin.")

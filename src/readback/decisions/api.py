@@ -34,12 +34,20 @@ from readback.decisions.model.envelope import Counts, Envelope, Snapshot
 from readback.decisions.model.moments import written_moment
 from readback.decisions.model.seals import sealed
 from readback.decisions.model.violation import Violation
-from readback.decisions.model.words import FALLBACKS, MS_US, Ended, Rung, Said, Stage, Tier
+from readback.decisions.model.words import (
+    FALLBACKS,
+    MS_US,
+    BlastRadius,
+    DecisionEnd,
+    DegradeStep,
+    Stage,
+    VerificationResultWord,
+)
 from readback.domain.errors import LimitError, SettingsError
 from readback.domain.errors.decision import DecisionOrderError
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import EXIT_FAILED, EXIT_HELD
-from readback.engine.compiled_contract import Plan
+from readback.engine.compiled_contract import CompiledContract
 from readback.traces import TraceError
 
 __all__ = ["Actor", "Counts", "Decided", "Decision", "DecisionType", "Snapshot"]
@@ -61,20 +69,20 @@ class Decided:
     episode: Mapping[str, Json]
     drifts: tuple[Drift, ...]
     violations: tuple[Violation, ...]
-    verification: Said
+    verification: VerificationResultWord
     degraded: Degraded
     outcome: Outcome | None = None
 
     @property
     def proceed(self) -> bool:
         """Only on a pass."""
-        return self.verification is Said.PASS
+        return self.verification is VerificationResultWord.PASS
 
     @property
     def exit_code(self) -> int:
         """The command line's: the outcome's, and never 0 without a pass."""
         if self.outcome is None:
-            return EXIT_HELD if self.degraded.rung is Rung.HITL else EXIT_FAILED
+            return EXIT_HELD if self.degraded.rung is DegradeStep.HITL else EXIT_FAILED
         if self.outcome.exit_code == 0 and not self.proceed:
             return 3
         return self.outcome.exit_code
@@ -99,7 +107,7 @@ class DecisionType:
     loaded: LoadedEnvelope
     samples_ms: deque[int] = field(default_factory=lambda: deque(maxlen=SAMPLES_MAX))
     """What its decisions took in this process, for the telemetry of the next."""
-    _plans: dict[str, tuple[Plan, Plan]] = field(default_factory=dict)
+    _plans: dict[str, tuple[CompiledContract, CompiledContract]] = field(default_factory=dict)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, verifiers: str | os.PathLike[str] | None = None) -> DecisionType:
@@ -117,7 +125,7 @@ class DecisionType:
         """What it bounds."""
         return self.loaded.envelope
 
-    def plan_of(self, plan: Plan) -> Plan:
+    def plan_of(self, plan: CompiledContract) -> CompiledContract:
         """The contract of an action under this envelope. Raises BindingError with all that it lacks."""
         known = self._plans.get(plan.contract.hash)
         if known is None or known[0] is not plan:
@@ -155,7 +163,7 @@ def envelope_file(path: str | os.PathLike[str]) -> bytes:
 class Bound:
     """An action under an envelope, as a proposal's definition."""
 
-    def __init__(self, name: str, plan: Plan) -> None:
+    def __init__(self, name: str, plan: CompiledContract) -> None:
         self.name = name
         self.plan = plan
 
@@ -172,7 +180,7 @@ class Decision:
         self._snapshot: Snapshot | None = None
         self._captured_us = 0
         self._planned: Planned | None = None
-        self._fallback: Rung | None = None
+        self._fallback: DegradeStep | None = None
         self._over = False
 
     # --- the stages before the action ---
@@ -197,7 +205,7 @@ class Decision:
             if fallback not in words:
                 said = f"The ladder has no step {fallback!r:.40} by which it could be planned."
                 raise DecisionOrderError(said, remedy=f"It has: {', '.join(sorted(words)) or 'none'}.")
-            self._fallback = Rung(fallback)
+            self._fallback = DegradeStep(fallback)
         self._planned = Planned(planner, summary, ref)
         self._mark(Stage.PLAN)
 
@@ -256,15 +264,15 @@ class Decision:
 
     def abstain(self, reason: str, *, counts: Counts) -> Decided:
         """Ends it without an action."""
-        return self._ended_without(Rung.ABSTAIN, Ended.ABSTAIN, reason, counts)
+        return self._ended_without(DegradeStep.ABSTAIN, DecisionEnd.ABSTAIN, reason, counts)
 
     def bypass(self, reason: str, *, counts: Counts) -> Decided:
         """Ends it without an action here: whoever goes round the envelope says so. Only where the ladder has that step;
         it is always told, in red.
         """
-        if self._kind.envelope.step(Rung.BYPASS) is None:
+        if self._kind.envelope.step(DegradeStep.BYPASS) is None:
             raise DecisionOrderError("The ladder of this decision type has no step 'bypass'.")
-        return self._ended_without(Rung.BYPASS, Ended.BYPASSED, reason, counts)
+        return self._ended_without(DegradeStep.BYPASS, DecisionEnd.BYPASSED, reason, counts)
 
     @property
     def needed_step(self) -> str:
@@ -281,10 +289,10 @@ class Decision:
         if self._planned is None or self._over:
             raise DecisionOrderError("A decision acts once, after its context and its plan.")
         input_checks.check_counts(counts)
-        if tier is not None and tier not in [each.value for each in Tier if each is not Tier.NONE]:
+        if tier is not None and tier not in [each.value for each in BlastRadius if each is not BlastRadius.NONE]:
             raise DecisionOrderError(f"{tier!r:.40} is no blast radius.", remedy="tiny, small, medium or large.")
         plan = proposal.definition.plan
-        asked = Asked(plan.contract, bool(operation or proposal.operation), None if tier is None else Tier(tier))
+        asked = Asked(plan.contract, bool(operation or proposal.operation), None if tier is None else BlastRadius(tier))
         elapsed_us = self._runtime.now_us() - self._started_us
         broken = [
             *gates.over_budgets(envelope, self._stages),
@@ -335,7 +343,7 @@ class Decision:
             *gates.over_time(envelope, now_us - self._started_us, self._fallback),
         ]
         degraded = ladder.after(envelope, found.said, admitted.degraded, held=bool(outcome.hold))
-        reason = "" if found.said is Said.PASS else f"{found.said.value}: {found.reason}"
+        reason = "" if found.said is VerificationResultWord.PASS else f"{found.said.value}: {found.reason}"
         return self._sealed(
             admitted,
             now_us,
@@ -349,11 +357,11 @@ class Decision:
     def _refused(self, admitted: _Admitted, contended: str = "") -> Decided:
         said = contended or "; ".join(each.message for each in admitted.broken if each.hard)
         reason = said or f"degrade_step={admitted.degraded.word}"
-        now_us, ending = self._runtime.now_us(), (Ended.ABSTAIN, reason)
-        degraded = Degraded(Rung.ABSTAIN, Reason.RULES, said=contended) if contended else admitted.degraded
+        now_us, ending = self._runtime.now_us(), (DecisionEnd.ABSTAIN, reason)
+        degraded = Degraded(DegradeStep.ABSTAIN, Reason.RULES, said=contended) if contended else admitted.degraded
         return self._sealed(admitted, now_us, ending, degraded, admitted.broken, contended=contended)
 
-    def _ended_without(self, rung: Rung, code: Ended, reason: str, counts: Counts) -> Decided:
+    def _ended_without(self, rung: DegradeStep, code: DecisionEnd, reason: str, counts: Counts) -> Decided:
         if self._over or self._planned is None:
             raise DecisionOrderError("A decision ends once, after its context and its plan.")
         input_checks.check_text(reason, "reason")
@@ -368,7 +376,7 @@ class Decision:
         self,
         admitted: _Admitted,
         now_us: int,
-        ending: tuple[Ended, str],
+        ending: tuple[DecisionEnd, str],
         degraded: Degraded,
         broken: tuple[Violation, ...],
         found: Judged | None = None,
@@ -419,7 +427,7 @@ class Decision:
             )
             for each in drifts_of(broken, (admitted.degraded, degraded), found, outcome, contended)
         )
-        said = found.said if found is not None else Said.NA
+        said = found.said if found is not None else VerificationResultWord.NA
         return Decided(episode, drifts, broken, said, degraded, outcome)
 
     def _mark(self, stage: Stage) -> int:
@@ -444,7 +452,7 @@ class Decision:
 class _Admitted:
     """What is known of an action before it runs. `plan` None: there is none."""
 
-    plan: Plan | None
+    plan: CompiledContract | None
     counts: Counts
     broken: tuple[Violation, ...]
     degraded: Degraded

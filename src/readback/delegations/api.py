@@ -31,14 +31,14 @@ from readback.delegations.contract import (
     prepare,
 )
 from readback.delegations.model import loop, words
-from readback.delegations.model.loop import Move
+from readback.delegations.model.loop import NextMove
 from readback.delegations.model.record import Delegated
 from readback.delegations.model.turn import Turn, observed_result, result_of
 from readback.delegations.model.words import VerifyOutcome
 from readback.delegations.recorded_attempts import Made, attempts_made
 from readback.delegations.verifying import Check, Handler, post
 from readback.domain.context import Context
-from readback.domain.contract.script_permissions import Allowance, ScriptLimits
+from readback.domain.contract.script_permissions import ScriptLimits, ScriptPermissions
 from readback.domain.errors import ArgumentError, ContractChangedError, PayloadConflictError, UsageError
 from readback.domain.errors.delegation import DelegationFailedError, ScriptError
 from readback.domain.outcome.outcome import Outcome
@@ -54,12 +54,12 @@ OTHER_VERIFIERS: Final = (
     "name another operation to have the task done and verified again"
 )
 OUTCOMES: Final = {
-    Move.ACCEPT: VerifyOutcome.PASSED,
-    Move.SKIPPED: VerifyOutcome.SKIPPED,
-    Move.OPEN: VerifyOutcome.UNDETERMINED,
-    Move.BROKEN: VerifyOutcome.UNDETERMINED,
-    Move.EXHAUSTED: VerifyOutcome.FAILED,
-    Move.AGAIN: VerifyOutcome.FAILED,
+    NextMove.ACCEPT: VerifyOutcome.PASSED,
+    NextMove.SKIPPED: VerifyOutcome.SKIPPED,
+    NextMove.OPEN: VerifyOutcome.UNDETERMINED,
+    NextMove.BROKEN: VerifyOutcome.UNDETERMINED,
+    NextMove.EXHAUSTED: VerifyOutcome.FAILED,
+    NextMove.AGAIN: VerifyOutcome.FAILED,
 }
 
 
@@ -215,7 +215,7 @@ class Delegation:
             given = {"delegation": delegated.id, "attempt": attempt, "task": delegated.task, "args": args}
             if attempt + 1 < len(made):
                 outcome = yield made[attempt].action_id
-                self._judged(delegated, outcome, Move.AGAIN)
+                self._judged(delegated, outcome, NextMove.AGAIN)
             else:
                 if attempt < len(made):  # asked for in the words of then: a reason may be another one by now
                     prompt, history = made[attempt].conversation(self.action, given) or (prompt, history)
@@ -233,31 +233,31 @@ class Delegation:
                 if outcome.replayed and attempt >= len(made):
                     made = yield None
                 if attempt < len(made) and made[attempt].contract_hash != self.action.contract.hash:
-                    self._judged(delegated, outcome, Move.OPEN, OTHER_VERIFIERS)
+                    self._judged(delegated, outcome, NextMove.OPEN, OTHER_VERIFIERS)
                     return
                 move = loop.after(outcome, attempt, most)
-                if move in (Move.OPEN, Move.EXHAUSTED):
+                if move in (NextMove.OPEN, NextMove.EXHAUSTED):
                     made = yield None
                     if attempt + 1 < len(made):
-                        move = Move.AGAIN  # as somebody else found, and has sent it since
-                if self._judged(delegated, outcome, move) is not Move.AGAIN:
+                        move = NextMove.AGAIN  # as somebody else found, and has sent it since
+                if self._judged(delegated, outcome, move) is not NextMove.AGAIN:
                     return
             history = [*history, {"prompt": prompt, "response": delegated.response}]
             prompt = words.prompt_again(delegated.task, delegated.reason)
             attempt += 1
 
-    def _judged(self, delegated: Delegated, outcome: Outcome, move: Move, why: str = "") -> Move:
+    def _judged(self, delegated: Delegated, outcome: Outcome, move: NextMove, why: str = "") -> NextMove:
         """Notes what an attempt came to. `why`: the reason, where it is not the outcome's own."""
         delegated.outcomes.append(outcome)
-        delegated.attempts += outcome.attempted and move is not Move.SKIPPED
+        delegated.attempts += outcome.attempted and move is not NextMove.SKIPPED
         delegated.verify_outcome = OUTCOMES[move]
-        delegated.reason = "" if move is Move.ACCEPT else why or _why(outcome, move)
+        delegated.reason = "" if move is NextMove.ACCEPT else why or _why(outcome, move)
         seen = outcome.observation.body if outcome.observation is not None else None
         rewritten = loop.verdict_in(outcome).get("result")
         delegated.result = rewritten if isinstance(rewritten, dict) else observed_result(seen, delegated.id)
-        if move is Move.EXHAUSTED:
+        if move is NextMove.EXHAUSTED:
             raise DelegationFailedError.after(delegated.attempts, delegated.reason, delegated)
-        if move is Move.BROKEN:
+        if move is NextMove.BROKEN:
             error = ScriptError(delegated.reason)
             error.delegated = delegated
             raise error
@@ -297,8 +297,8 @@ class Delegation:
         return f"<delegation {self.name}>"
 
 
-def _why(outcome: Outcome, move: Move) -> str:
-    if move is Move.AGAIN or move is Move.EXHAUSTED:
+def _why(outcome: Outcome, move: NextMove) -> str:
+    if move is NextMove.AGAIN or move is NextMove.EXHAUSTED:
         return loop.reason_of(outcome)
     if outcome.verdict is Verdict.REFUTED and outcome.attempted and not loop.has_answered(outcome):
         return words.bounded(f"{STILL_AT_WORK}: {loop.reason_of(outcome)}")
@@ -363,7 +363,7 @@ def delegation(
     name: str,
     verify: str | Check | None = None,
     hooks: Sequence[HookFunction | str | Path] = (),
-    allow: Mapping[str, object] | Allowance | None = None,
+    allow: Mapping[str, object] | ScriptPermissions | None = None,
     limits: ScriptLimits | None = None,
     max_verify_retries: int = words.RETRIES_DEFAULT,
     on_end: Callable[[Mapping[str, Json]], object] | None = None,
@@ -379,7 +379,7 @@ def delegation(
 
     def make(function: Callable[[Turn], object]) -> Delegation:
         given = tuple(map(hook_of, hooks))
-        verifiers = Verifiers(verify, given, Allowance.of(allow), limits or ScriptLimits())
+        verifiers = Verifiers(verify, given, ScriptPermissions.of(allow), limits or ScriptLimits())
         return Delegation(function, verifiers, name=name, retries=max_verify_retries, on_end=on_end, options=options)
 
     return make

@@ -23,7 +23,7 @@ from readback.delegations.model.turn import answered, observed_result
 from readback.delegations.model.words import POST_VERIFY
 from readback.delegations.verifying import Check, Handler, Hook, verify
 from readback.domain.context import Context
-from readback.domain.contract.script_permissions import Allowance, ScriptLimits
+from readback.domain.contract.script_permissions import ScriptLimits, ScriptPermissions
 from readback.domain.errors import UsageError
 from readback.domain.verification.reading import Presence, Reading
 from readback.ports.runtime import Runtime
@@ -63,7 +63,7 @@ class Verifiers:
 
     inline: str | Check | None
     hooks: tuple[HookFile | HookFunction, ...]
-    allow: Allowance
+    allow: ScriptPermissions
     limits: ScriptLimits
 
     @property

@@ -48,11 +48,11 @@ class _Main:
 _main = _Main()
 
 
-class GivenUp(BaseException):
+class CallTimedOut(BaseException):
     """The call is over its time. Not an Exception, so that no tool swallows it by accident."""
 
 
-class _Over(BaseException):
+class _AlarmFired(BaseException):
     """What the signal raises in the middle of user code; `whose` limit has passed."""
 
     def __init__(self, whose: _Alarm) -> None:
@@ -78,10 +78,10 @@ class _Alarm:
     def __call__(self, signum: int, frame: FrameType | None) -> None:
         if self.armed:
             self.armed, self.rang = False, True
-            raise _Over(self.whose)
+            raise _AlarmFired(self.whose)
 
 
-def within(seconds: float, call: Callable[[*_Given], object], *given: *_Given) -> object:
+def call_with_timeout(seconds: float, call: Callable[[*_Given], object], *given: *_Given) -> object:
     """Calls, and raises GivenUp when that is over its time, where this thread can be interrupted.
 
     Within another limit of ours that ends earlier, it is that one's which passes: it is raised there, and here it is an
@@ -110,10 +110,10 @@ def within(seconds: float, call: Callable[[*_Given], object], *given: *_Given) -
             return call(*given)
         finally:
             alarm.armed = False
-    except _Over as over:
+    except _AlarmFired as over:
         if over.whose is not alarm:
             raise
-        raise GivenUp from None
+        raise CallTimedOut from None
     finally:
         left, _ = _set_timer(_REAL, 0)
         _handle(_ALARM, before)
@@ -121,7 +121,7 @@ def within(seconds: float, call: Callable[[*_Given], object], *given: *_Given) -
             _set_timer(_REAL, max(outer - (limit - left), SOON_SECONDS))
 
 
-class Portal:
+class EventLoopThread:
     """A thread with an event loop, for async callables under the sync driver. Started when first needed."""
 
     def __init__(self) -> None:
@@ -133,7 +133,7 @@ class Portal:
         """Runs it to its end. Raises GivenUp when it is over its time, after cancelling it."""
         if threading.current_thread() is self._thread:
             # A run inside an async tool: its own loop, since this one is busy with that tool.
-            inner = Portal()
+            inner = EventLoopThread()
             try:
                 return inner.run(make, seconds)
             finally:
@@ -150,7 +150,7 @@ class Portal:
         except TimeoutError:
             if future.done():
                 raise  # the tool's own TimeoutError
-            raise GivenUp from None
+            raise CallTimedOut from None
         finally:
             future.cancel()  # nothing, once it is done; else given up, or interrupted here
 

@@ -13,16 +13,16 @@ import contextvars
 from collections.abc import Callable, Generator, Mapping
 from typing import Any, Final, TypeVar, cast, get_args
 
-from readback.background.dispatcher import Courier
+from readback.background.dispatcher import OutboxDispatcher
 from readback.domain.context import Context
 from readback.domain.errors import StoreError, UsageError
-from readback.drivers.eager import Begun
-from readback.drivers.early_dispatch import AHEAD, a_turn
+from readback.drivers.eager import EagerCoroutine
+from readback.drivers.early_dispatch import EARLY_DISPATCH, a_turn
 from readback.drivers.group_commit import GroupCommit, call_back, holding
-from readback.drivers.inline_reads import Glances
+from readback.drivers.inline_reads import InlineReadPolicy
 from readback.drivers.interpreter import (
     Ask,
-    Desk,
+    EffectInterpreter,
     Parked,
     drop_late,
     ended,
@@ -32,39 +32,39 @@ from readback.drivers.interpreter import (
     raised,
     slices,
 )
-from readback.drivers.read_batching import Looks
-from readback.drivers.thread_pool import Errand, Threads
+from readback.drivers.read_batching import ReadBatcher
+from readback.drivers.thread_pool import DaemonThreadPool, ThreadJob
 from readback.engine.effects import (
-    Answer,
+    AllowEarlyDispatch,
+    AllResults,
     Called,
-    Clear,
+    CallReader,
     Commit,
     Committed,
     Dispatch,
+    Effect,
+    EffectResult,
     Ending,
-    Gathered,
     Lease,
     Leased,
     Load,
     LoadAction,
     LoadCounts,
-    LoadOpening,
+    LoadPreconditions,
+    RunAll,
     Settle,
-    Step,
-    Take,
-    Together,
     Wait,
     Woken,
 )
 from readback.engine.stages.execute import is_staged
-from readback.ports.handlers import Hand
+from readback.ports.handlers import Handler
 from readback.ports.runtime import Runtime
 from readback.ports.storage.batch_reads import LooksTogether
 from readback.ports.storage.store import Append, LedgerStore, StoredProjection
 
 _ASKED: Final = frozenset(get_args(Ask))
 """What the desk answers."""
-_LOOKS: Final = frozenset({LoadOpening, LoadAction, Load, LoadCounts, Lease})
+_LOOKS: Final = frozenset({LoadPreconditions, LoadAction, Load, LoadCounts, Lease})
 """What is asked of many actions together, where the store can."""
 _CANCELLED: Final = Ending.CANCELLED
 _RETURNED: Final = Ending.RETURNED
@@ -82,7 +82,7 @@ class AsyncDriver:
         self,
         store: LedgerStore,
         runtime: Runtime,
-        courier: Courier | None = None,
+        courier: OutboxDispatcher | None = None,
         *,
         apart: bool = False,
         threads: int = 0,
@@ -91,16 +91,18 @@ class AsyncDriver:
         self._apart = apart
         self._threads_max = max(THREADS_MAX, threads)
         self._room = asyncio.Semaphore(self._threads_max)
-        self._desk = Desk(store, runtime, courier)
+        self._desk = EffectInterpreter(store, runtime, courier)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._commit = GroupCommit(store, runtime)
-        self._looks = Looks(store, runtime, self._desk.give_back) if isinstance(store, LooksTogether) else None
-        self._asked = _ASKED - {Clear} - (_LOOKS if self._looks is not None else {Lease})
+        self._looks = ReadBatcher(store, runtime, self._desk.give_back) if isinstance(store, LooksTogether) else None
+        self._asked = _ASKED - {AllowEarlyDispatch} - (_LOOKS if self._looks is not None else {Lease})
         """What the desk answers at once, on the loop."""
-        self._threads = Threads(self._threads_max)
-        self._glances = Glances(runtime)
+        self._threads = DaemonThreadPool(self._threads_max)
+        self._glances = InlineReadPolicy(runtime)
 
-    async def drive_in_turn(self, work: Generator[Step, Answer, T], give_up_us: int | None = None) -> T | Parked:
+    async def drive_in_turn(
+        self, work: Generator[Effect, EffectResult, T], give_up_us: int | None = None
+    ) -> T | Parked:
         """`drive` for an action whose tool is sync: begun when there is a thread for it, which is its own until it has
         to wait, or when patience ends. An attempt that is durable before there is one may come too late to be made.
         """
@@ -120,7 +122,7 @@ class AsyncDriver:
 
     async def drive(
         self,
-        work: Generator[Step, Answer, T],
+        work: Generator[Effect, EffectResult, T],
         give_up_us: int | None = None,
         place: contextlib.ExitStack | None = None,
     ) -> T | Parked:
@@ -145,7 +147,7 @@ class AsyncDriver:
                         place.close()
                     if interrupt is not None or not await self._wait(step, give_up_us):
                         break
-                    answer: Answer = Woken(self._desk.runtime.now_us())
+                    answer: EffectResult = Woken(self._desk.runtime.now_us())
                 else:
                     try:
                         if type(step) in self._asked:
@@ -195,7 +197,9 @@ class AsyncDriver:
             self._close_lines()  # what still waits there for an answer is told none: its loop is over
             store, runtime = self._desk.store, self._desk.runtime
             self._commit = GroupCommit(store, runtime)
-            self._looks = Looks(store, runtime, self._desk.give_back) if isinstance(store, LooksTogether) else None
+            self._looks = (
+                ReadBatcher(store, runtime, self._desk.give_back) if isinstance(store, LooksTogether) else None
+            )
             self._room = asyncio.Semaphore(self._threads_max)
         self._loop = asyncio.get_running_loop()
 
@@ -205,13 +209,13 @@ class AsyncDriver:
             return self._desk.store.projection(action_id)
         return await self._looks.projection(action_id)
 
-    async def _do(self, step: Step, *, may_call: bool) -> tuple[Answer, BaseException | None]:
+    async def _do(self, step: Effect, *, may_call: bool) -> tuple[EffectResult, BaseException | None]:
         """The answer, and what interrupted us meanwhile."""
         # By their types and not by a match: each pattern that does not fit costs a look-up of its own.
-        if type(step) is Take or type(step) is Settle:
+        if type(step) is CallReader or type(step) is Settle:
             called = await self._call(hand_of(step), step.context, step.arguments, step.timeout_us)
         elif type(step) is Dispatch:
-            now_us, ahead = self._desk.runtime.now_us(), AHEAD.get()
+            now_us, ahead = self._desk.runtime.now_us(), EARLY_DISPATCH.get()
             sent = ahead is not None and ahead.made
             if ahead is not None and sent and not may_call:
                 ahead.drop()
@@ -221,9 +225,9 @@ class AsyncDriver:
             called = await self._call(
                 step.plan.hands.execute, step.context, step.arguments, step.timeout_us, step.not_after_us
             )
-        elif type(step) is Together:
+        elif type(step) is RunAll:
             return await self._together(step.works), None
-        elif type(step) is Clear:
+        elif type(step) is AllowEarlyDispatch:
             return await self._cleared()
         elif type(step) in _LOOKS and self._looks is not None:
             return await self._looks.answer(cast("Any", step)), None
@@ -232,7 +236,7 @@ class AsyncDriver:
             return await self._leased(step), None
         return called, called.error if called.ending is _CANCELLED else None
 
-    async def _leased(self, step: Lease) -> Answer:
+    async def _leased(self, step: Lease) -> EffectResult:
         """A lease that is taken while its task is cancelled is nobody's, and given back."""
         taken = self._commit.beside(lambda: self._desk.answer(step))
         try:
@@ -248,7 +252,7 @@ class AsyncDriver:
 
     async def _cleared(self) -> tuple[Woken, BaseException | None]:
         """The call that may be made ahead goes out, before its attempt is made up and a commit holds up the loop."""
-        ahead, stop = AHEAD.get(), None
+        ahead, stop = EARLY_DISPATCH.get(), None
         if ahead is not None:
             ahead.make()
             try:
@@ -262,7 +266,7 @@ class AsyncDriver:
 
         It is waited for in any case: it takes no longer than the store's own limit.
         """
-        ahead, desk = AHEAD.get(), self._desk
+        ahead, desk = EARLY_DISPATCH.get(), self._desk
         future, stop = self._commit.append(append), None
         try:
             try:
@@ -279,18 +283,18 @@ class AsyncDriver:
             desk.heard(append, result)
         return Committed(result, desk.runtime.now_us()), stop
 
-    async def _together(self, works: tuple[Generator[Step, Answer, Any], ...]) -> Gathered:
+    async def _together(self, works: tuple[Generator[Effect, EffectResult, Any], ...]) -> AllResults:
         """All at once. A cancellation goes on to each of them, and is theirs to record."""
         commit = self._commit
         commit.active -= 1  # meanwhile nothing comes from here that a commit could wait for
         try:
-            return Gathered(tuple(await asyncio.gather(*map(self.drive, works), return_exceptions=True)))
+            return AllResults(tuple(await asyncio.gather(*map(self.drive, works), return_exceptions=True)))
         finally:
             commit.active += 1
 
     async def _call(
         self,
-        hand: Hand,
+        hand: Handler,
         context: Context,
         arguments: Mapping[str, object],
         timeout_us: int,
@@ -298,11 +302,11 @@ class AsyncDriver:
     ) -> Called:
         now, started = self._desk.runtime.now_us, self._desk.runtime.now_us()
         limit: asyncio.Timeout | None = None
-        begun: Begun | None = None
-        errand: Errand | None = None
+        begun: EagerCoroutine | None = None
+        errand: ThreadJob | None = None
         try:
             if hand.is_async:
-                begun = Begun(hand.call(context, arguments))
+                begun = EagerCoroutine(hand.call(context, arguments))
                 if begun.over:
                     return Called(_RETURNED, begun.value, None, started, now())
             elif hand.glance is not None and (seen := self._glances.of(hand, context, arguments)) is not None:
@@ -311,7 +315,7 @@ class AsyncDriver:
             async with limit:
                 if begun is not None:
                     return Called(_RETURNED, await begun, None, started, now())
-                errand = Errand()
+                errand = ThreadJob()
                 called = await self._in_thread(errand, lambda: hand.call(context, arguments), not_after_us)
                 if hand.glance is not None:
                     self._glances.took(hand, called.finished_us - called.started_us)
@@ -334,7 +338,7 @@ class AsyncDriver:
                 return ended(Ending.NOT_MADE, started, now()) if never else raised(error, started, now())
             return interrupted(error, started, now())
 
-    async def _in_thread(self, errand: Errand, call: Callable[[], object], not_after_us: int | None) -> Called:
+    async def _in_thread(self, errand: ThreadJob, call: Callable[[], object], not_after_us: int | None) -> Called:
         """A sync callable in a daemon thread: it may be left behind, and must not hold up the interpreter's end."""
         loop, runtime = asyncio.get_running_loop(), self._desk.runtime
         future: asyncio.Future[Called] = loop.create_future()

@@ -10,11 +10,11 @@ import sys
 from collections.abc import Coroutine, Generator, Mapping
 from typing import Any, Final, TypeVar, cast
 
-from readback.background.dispatcher import Courier
+from readback.background.dispatcher import OutboxDispatcher
 from readback.domain.context import Context
-from readback.drivers.call_timeout import GivenUp, Portal, within
+from readback.drivers.call_timeout import CallTimedOut, EventLoopThread, call_with_timeout
 from readback.drivers.interpreter import (
-    Desk,
+    EffectInterpreter,
     Parked,
     ended,
     hand_of,
@@ -24,23 +24,23 @@ from readback.drivers.interpreter import (
     slices,
 )
 from readback.engine.effects import (
-    Answer,
+    AllResults,
     Called,
+    CallReader,
     Commit,
     Committed,
     Dispatch,
+    Effect,
+    EffectResult,
     Ending,
-    Gathered,
     Lease,
     Leased,
+    RunAll,
     Settle,
-    Step,
-    Take,
-    Together,
     Wait,
     Woken,
 )
-from readback.ports.handlers import Hand
+from readback.ports.handlers import Handler
 from readback.ports.runtime import Runtime
 from readback.ports.storage.store import LedgerStore
 
@@ -54,11 +54,11 @@ US = 1_000_000
 class SyncDriver:
     """Drives any number of actions, one at a time for each thread that calls it."""
 
-    def __init__(self, store: LedgerStore, runtime: Runtime, courier: Courier | None = None) -> None:
-        self._desk = Desk(store, runtime, courier)
-        self._portal = Portal()
+    def __init__(self, store: LedgerStore, runtime: Runtime, courier: OutboxDispatcher | None = None) -> None:
+        self._desk = EffectInterpreter(store, runtime, courier)
+        self._portal = EventLoopThread()
 
-    def drive(self, work: Generator[Step, Answer, T], give_up_us: int | None = None) -> T | Parked:
+    def drive(self, work: Generator[Effect, EffectResult, T], give_up_us: int | None = None) -> T | Parked:
         """To the end of the work, or until `give_up_us`, when it would have to wait longer.
 
         An interrupt during a call is an observation (cancelled), made durable before the interrupt goes on.
@@ -72,7 +72,7 @@ class SyncDriver:
                 if type(step) is Wait:
                     if interrupt is not None or not self._wait(step, give_up_us):
                         break
-                    answer: Answer = Woken(self._desk.runtime.now_us())
+                    answer: EffectResult = Woken(self._desk.runtime.now_us())
                 else:
                     if type(step) is Commit:
                         held[step.append.action_id] = step.append.fence
@@ -104,7 +104,7 @@ class SyncDriver:
         assert isinstance(step, Wait)
         return Parked(step.action_id)
 
-    def _do(self, step: Step) -> Answer:
+    def _do(self, step: Effect) -> EffectResult:
         desk = self._desk
         # By their types and not by a match: each pattern that does not fit costs a look-up of its own.
         if type(step) is Commit:
@@ -113,21 +113,21 @@ class SyncDriver:
             if append.incidents or desk.listens:
                 desk.heard(append, result)
             return Committed(result, desk.runtime.now_us())
-        if type(step) is Take or type(step) is Settle:
+        if type(step) is CallReader or type(step) is Settle:
             return self._call(hand_of(step), step.context, step.arguments, step.timeout_us)
         if type(step) is Dispatch:
             now_us = desk.runtime.now_us()
             if now_us > step.not_after_us:
                 return ended(Ending.NOT_MADE, now_us, now_us)
             return self._call(step.plan.hands.execute, step.context, step.arguments, step.timeout_us, now_us)
-        if type(step) is Together:
-            return Gathered(tuple(self.drive(work) for work in step.works))
+        if type(step) is RunAll:
+            return AllResults(tuple(self.drive(work) for work in step.works))
         assert type(step) is not Wait, "a wait is not done but waited"
         return desk.answer(cast("Any", step))  # what is left is asked of the desk
 
     def _call(
         self,
-        hand: Hand,
+        hand: Handler,
         context: Context,
         arguments: Mapping[str, object],
         timeout_us: int,
@@ -142,8 +142,8 @@ class SyncDriver:
                     lambda: cast("Coroutine[Any, Any, object]", hand.call(context, arguments)), seconds
                 )
             else:
-                value = within(seconds, hand.call, context, arguments)
-        except GivenUp:
+                value = call_with_timeout(seconds, hand.call, context, arguments)
+        except CallTimedOut:
             return ended(Ending.TIMED_OUT, started, now())
         except BaseException as error:  # tidy: boundary -- whatever user code raises is evidence, never our failure
             if isinstance(error, Exception) or _is_cancelled_task(error):

@@ -11,7 +11,7 @@ from types import CoroutineType
 from typing import Any
 
 
-class Begun:
+class EagerCoroutine:
     """An awaitable that has run to its first wait, or to its end (`over`, with its `value`).
 
     What it raises before its first wait is raised where it is made.

@@ -1,8 +1,9 @@
 """A call that is made while its attempt is being written, and answered only when that is durable.
 
 For what a gateway passes on and calls unverified whatever comes of it: nobody is told of such a call that is not on
-record, and the ledger keeps no operation by which it could be made twice. Whoever drives the action sets `AHEAD`, and
-says so in its request; the async driver makes the call when the engine has cleared it, and before its attempt is made.
+record, and the ledger keeps no operation by which it could be made twice. Whoever drives the action sets
+`EARLY_DISPATCH`, and says so in its request; the async driver makes the call when the engine has cleared it, and
+before its attempt is made.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from readback.domain.errors import UnknownOutcomeError
 from readback.ports.storage.store import Appended, AppendResult
 
 
-class Ahead:
+class EarlyDispatch:
     """One call's. `make` begins it and returns at once; `drop` gives it up."""
 
     __slots__ = ("_drop", "_make", "made", "recorded")
@@ -56,5 +57,5 @@ def a_turn() -> Generator[None, None, None]:
     yield
 
 
-AHEAD: ContextVar[Ahead | None] = ContextVar("readback_ahead", default=None)
+EARLY_DISPATCH: ContextVar[EarlyDispatch | None] = ContextVar("readback_ahead", default=None)
 """The call that this task may make ahead. Nothing for every action that a contract governs."""

@@ -14,7 +14,7 @@ from readback.ports.storage.store_rules import closed_error
 T = TypeVar("T")
 
 
-class Beside:
+class FallbackExecutor:
     """Up to so many threads of one name. Where the system gives none, work is done at once by whoever hands it in."""
 
     def __init__(self, threads_max: int, name: str) -> None:

@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from contextvars import ContextVar
 from typing import Any, Final, TypeVar
 
-from readback.drivers.executor import Beside
+from readback.drivers.executor import FallbackExecutor
 from readback.ports.runtime import Runtime
 from readback.ports.storage.batch_reads import LooksTogether
 from readback.ports.storage.store import Append, AppendResult, LedgerStore
@@ -56,7 +56,7 @@ class GroupCommit:
         self._busy = False
         self._patient = 0
         self._timer: asyncio.TimerHandle | None = None
-        self._writer = Beside(1, "readback-writer")
+        self._writer = FallbackExecutor(1, "readback-writer")
         self.active = 0
 
     @property

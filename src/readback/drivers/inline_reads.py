@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 from readback.canon.frozen import dataclass
 from readback.domain.context import Context
 from readback.domain.verification.reading import Reading
-from readback.ports.handlers import Glance, Hand
+from readback.ports.handlers import Glance, Handler
 from readback.ports.runtime import Runtime
 
 MOMENT_US: Final = 2_000
@@ -23,7 +23,7 @@ TRIES_MAX: Final = 64
 
 
 @dataclass(slots=True)
-class _Lately:
+class _LatencyHistory:
     """How quick one reader was. `wanted`: so many quick looks come before one on the loop; each that was none there
     doubles it, and a long run of quick ones there makes it one again.
     """
@@ -32,14 +32,14 @@ class _Lately:
     wanted: int = 1
 
 
-class Glances:
+class InlineReadPolicy:
     """One event loop's."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._lately: WeakKeyDictionary[Glance, _Lately] = WeakKeyDictionary()
+        self._lately: WeakKeyDictionary[Glance, _LatencyHistory] = WeakKeyDictionary()
 
-    def of(self, hand: Hand, context: Context, arguments: Mapping[str, object]) -> Reading | None:
+    def of(self, hand: Handler, context: Context, arguments: Mapping[str, object]) -> Reading | None:
         """What the hand sees at a glance; None where a thread has to look. Raises what the hand raises."""
         lately = None if hand.glance is None else self._lately.get(hand.glance)
         if hand.glance is None or lately is None or lately.quick < lately.wanted:
@@ -57,8 +57,8 @@ class Glances:
                     lately.wanted = 1
         return found
 
-    def took(self, hand: Hand, us: int) -> None:
+    def took(self, hand: Handler, us: int) -> None:
         """A look in a thread took so long."""
         if hand.glance is not None:
-            lately = self._lately.setdefault(hand.glance, _Lately())
+            lately = self._lately.setdefault(hand.glance, _LatencyHistory())
             lately.quick = lately.quick + 1 if us <= MOMENT_US else 0

@@ -9,23 +9,26 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, assert_never
 
-from readback.background.dispatcher import Courier
+from readback.background.dispatcher import OutboxDispatcher
 from readback.canon.frozen import dataclass
 from readback.domain.action.action import Action
 from readback.domain.errors import StoreError
 from readback.domain.events import EventKind
 from readback.domain.verification.observation import guarded
 from readback.engine.effects import (
-    Answer,
+    ActionsById,
+    AllowEarlyDispatch,
     Begin,
     Begun,
     Called,
-    Clear,
+    CallReader,
     Commit,
     Counted,
     DependantsFound,
+    Effect,
+    EffectResult,
     Ending,
-    Family,
+    EvidenceSize,
     Folded,
     FoldedSaga,
     FreezeFound,
@@ -40,33 +43,30 @@ from readback.engine.effects import (
     Loaded,
     LoadFreeze,
     LoadKey,
-    LoadOpening,
+    LoadPreconditions,
     LoadSaga,
-    Look,
-    Pace,
-    Paced,
+    MakeDue,
+    MeasureEvidence,
     Proved,
     ProveEnded,
+    ReadKind,
+    ReadSlot,
+    ReserveReadSlot,
     Settle,
-    Step,
-    Stir,
-    Take,
-    Weigh,
-    Weighed,
     Woken,
 )
 from readback.engine.entries.side_records import oldest_freeze
 from readback.engine.resume import fold, woken
 from readback.engine.saga_run import fold_saga
 from readback.engine.stages.execute import is_staged
-from readback.ports.handlers import Hand
+from readback.ports.handlers import Handler
 from readback.ports.runtime import Runtime
 from readback.ports.storage.store import Append, Appended, AppendResult, LedgerStore
 
 if TYPE_CHECKING:  # a program without an event loop does not pay for it
     from concurrent.futures import Future
 
-_READER: Final = Look.READER
+_READER: Final = ReadKind.READER
 SLICE_FIRST_SECONDS: Final = 0.25
 SLICE_MAX_SECONDS: Final = 1.0
 """A sleeper looks this often whether somebody else moved its action on."""
@@ -78,7 +78,7 @@ SLICE_VIRTUAL_SECONDS: Final = float("inf")
 
 Ask = (
     Load
-    | LoadOpening
+    | LoadPreconditions
     | LoadKey
     | LoadCounts
     | LoadAction
@@ -86,13 +86,13 @@ Ask = (
     | LoadDependants
     | LoadSaga
     | LoadFreeze
-    | Pace
+    | ReserveReadSlot
     | ProveEnded
-    | Weigh
-    | Stir
+    | MeasureEvidence
+    | MakeDue
     | Lease
     | Begin
-    | Clear
+    | AllowEarlyDispatch
 )
 
 
@@ -103,10 +103,10 @@ class Parked:
     action_id: str
 
 
-class Desk:
+class EffectInterpreter:
     """The store and the runtime, answering what needs no calling and no waiting."""
 
-    def __init__(self, store: LedgerStore, runtime: Runtime, courier: Courier | None = None) -> None:
+    def __init__(self, store: LedgerStore, runtime: Runtime, courier: OutboxDispatcher | None = None) -> None:
         self.store = store
         self.runtime = runtime
         self._left: dict[str, int] = {}
@@ -119,9 +119,9 @@ class Desk:
         )
         """Whether anybody is to hear of an append that opens no incident."""
 
-    def answer(self, step: Ask) -> Answer:
+    def answer(self, step: Ask) -> EffectResult:
         store, runtime = self.store, self.runtime
-        if isinstance(step, LoadOpening):  # these two of every action
+        if isinstance(step, LoadPreconditions):  # these two of every action
             return store.opening(step.tenant, step.key_hash, step.subjects)
         if isinstance(step, Begin):
             return Begun(runtime.now_us(), runtime.new_id() if step.fresh else "", runtime.owner())
@@ -140,23 +140,23 @@ class Desk:
                 due_us = stored.projection.due_us if stored is not None else None
                 return Folded(woken(fold(store.events(action_id)), due_us))
             case LoadActions(ids):
-                return Family(family(store, ids))
+                return ActionsById(family(store, ids))
             case LoadDependants(tenant, claim, limit):
                 return DependantsFound(tuple(store.dependants(tenant, claim, limit)))
             case LoadSaga(saga_id):
                 stored = store.projection(saga_id)
                 due_us = stored.projection.due_us if stored is not None else None
                 return FoldedSaga(fold_saga(store.events(saga_id), due_us))
-            case Pace(tenant, wanted_us, per_minute):
-                return Paced(store.pace(tenant, runtime.now_us(), wanted_us, per_minute))
+            case ReserveReadSlot(tenant, wanted_us, per_minute):
+                return ReadSlot(store.pace(tenant, runtime.now_us(), wanted_us, per_minute))
             case ProveEnded(action_id, owner):
                 return Proved(self._has_ended(action_id, owner))
-            case Weigh(tenant):
-                return Weighed(store.evidence_bytes(tenant))
-            case Stir(waiting_id):
+            case MeasureEvidence(tenant):
+                return EvidenceSize(store.evidence_bytes(tenant))
+            case MakeDue(waiting_id):
                 store.wake(waiting_id, runtime.now_us())
                 return Woken(runtime.now_us())
-            case Clear():  # nobody here can make it ahead
+            case AllowEarlyDispatch():  # nobody here can make it ahead
                 return Woken(runtime.now_us())
             case Lease():
                 return self._lease(step)
@@ -207,7 +207,7 @@ class Desk:
                     now_us = self.runtime.now_us()
                     self.store.lease(action_id, owner, now_us, now_us, dead=owner)
 
-    def unheard(self, step: Lease, late: Future[Answer]) -> None:
+    def unheard(self, step: Lease, late: Future[EffectResult]) -> None:
         """Whoever asked for this lease was cancelled before he was told."""
         leased = None if late.cancelled() or late.exception() is not None else late.result()
         if isinstance(leased, Leased) and leased.fence is not None:
@@ -258,7 +258,7 @@ def slices(runtime: Runtime) -> tuple[float, float]:
     return SLICE_FIRST_SECONDS, SLICE_MAX_SECONDS
 
 
-def hand_of(step: Take | Settle) -> Hand:
+def hand_of(step: CallReader | Settle) -> Handler:
     """Which callable a look or a settlement is."""
     hands = step.plan.hands
     if isinstance(step, Settle):
@@ -266,19 +266,19 @@ def hand_of(step: Take | Settle) -> Hand:
             assert hands.rollback is not None
             return hands.rollback
         ending = getattr(step.staged, "commit" if step.commit else "abandon")
-        return Hand("staged", lambda _context, _arguments: ending())
+        return Handler("staged", lambda _context, _arguments: ending())
     look = step.look
     if look is _READER:
         return hands.readers[step.index]
-    if look is Look.FIND:
+    if look is ReadKind.FIND:
         assert hands.find is not None
         return hands.find
-    if look is Look.LOOKUP:
+    if look is ReadKind.LOOKUP:
         assert hands.lookup is not None
         return hands.lookup
-    assert look is Look.STAGED
+    assert look is ReadKind.STAGED
     read = step.staged.read  # type: ignore[attr-defined]
-    return Hand("staged", lambda _context, _arguments: read())
+    return Handler("staged", lambda _context, _arguments: read())
 
 
 def drop_late(called: Called) -> None:
@@ -287,7 +287,7 @@ def drop_late(called: Called) -> None:
         guarded(lambda: called.value.abandon())  # type: ignore[attr-defined]
 
 
-def leaves_nothing_open(step: Step) -> bool:
+def leaves_nothing_open(step: Effect) -> bool:
     """A commit after which an interrupted driver may leave: it holds all that was done, and no attempt to be made."""
     return isinstance(step, Commit) and step.append.events[-1].kind != EventKind.ATTEMPTED
 

@@ -12,11 +12,11 @@ from concurrent.futures import Future
 from typing import Final, Generic, TypeAlias, TypeVar
 
 from readback.domain.errors import StoreCorruptError
-from readback.drivers.executor import Beside
+from readback.drivers.executor import FallbackExecutor
 from readback.drivers.group_commit import call_back, holding
 from readback.engine.effects import (
-    Answer,
     Counted,
+    EffectResult,
     Folded,
     Lease,
     Leased,
@@ -24,7 +24,7 @@ from readback.engine.effects import (
     LoadAction,
     LoadCounts,
     Loaded,
-    LoadOpening,
+    LoadPreconditions,
 )
 from readback.engine.resume import fold, woken
 from readback.ports.runtime import Runtime
@@ -41,19 +41,19 @@ Q = TypeVar("Q")
 A = TypeVar("A")
 TOGETHER_MAX: Final = 256
 """So many are asked in one look; a loop with more in flight asks again."""
-Asked: TypeAlias = LoadOpening | LoadAction | Load | LoadCounts | Lease
+Asked: TypeAlias = LoadPreconditions | LoadAction | Load | LoadCounts | Lease
 """Steps that are answered here."""
 THREADS_MAX: Final = 6
 """Of each kind one look is on its way at a time, and the kinds do not wait for each other."""
 
 
-class Line(Generic[Q, A]):
+class BatchQueue(Generic[Q, A]):
     """Whatever is asked while a look is on its way goes into the next one. `ask` answers each in its place."""
 
     def __init__(
         self,
         ask: Callable[[list[Q]], Sequence[A]],
-        threads: Beside,
+        threads: FallbackExecutor,
         runtime: Runtime,
         unheard: Callable[[Q, A], None] | None = None,
     ) -> None:
@@ -139,25 +139,31 @@ class Line(Generic[Q, A]):
         loop.call_soon(self._look, loop)
 
 
-class Looks:
+class ReadBatcher:
     """The lines of one event loop, one for each kind of question."""
 
     def __init__(self, store: LedgerStore, runtime: Runtime, give_back: Callable[[Mapping[str, int]], None]) -> None:
         """`give_back`: ends leases, by action, that were taken for who was cancelled meanwhile."""
         assert isinstance(store, LooksTogether)
         self._store, self._runtime, self._give_back = store, runtime, give_back
-        self._threads = threads = Beside(THREADS_MAX, "readback-reader")
-        self._openings: Line[LoadOpening, Opened] = Line(self._opened, threads, runtime)
-        self._actions: Line[str, tuple[StoredProjection, list[StoredEvent]] | None] = Line(self._held, threads, runtime)
-        self._evidence: Line[tuple[str, str, str], Evidence | None] = Line(store.evidence_of, threads, runtime)
-        self._counts: Line[str, list[tuple[str, str, int]]] = Line(self._counted, threads, runtime)
-        self._leases: Line[Lease, tuple[int | None, int]] = Line(self._leased, threads, runtime, self._unheard)
-        self._projections: Line[str, StoredProjection | None] = Line(self._stand, threads, runtime)
+        self._threads = threads = FallbackExecutor(THREADS_MAX, "readback-reader")
+        self._openings: BatchQueue[LoadPreconditions, Opened] = BatchQueue(self._opened, threads, runtime)
+        self._actions: BatchQueue[str, tuple[StoredProjection, list[StoredEvent]] | None] = BatchQueue(
+            self._held, threads, runtime
+        )
+        self._evidence: BatchQueue[tuple[str, str, str], Evidence | None] = BatchQueue(
+            store.evidence_of, threads, runtime
+        )
+        self._counts: BatchQueue[str, list[tuple[str, str, int]]] = BatchQueue(self._counted, threads, runtime)
+        self._leases: BatchQueue[Lease, tuple[int | None, int]] = BatchQueue(
+            self._leased, threads, runtime, self._unheard
+        )
+        self._projections: BatchQueue[str, StoredProjection | None] = BatchQueue(self._stand, threads, runtime)
 
-    async def answer(self, step: Asked) -> Answer:
+    async def answer(self, step: Asked) -> EffectResult:
         """What the driver answers to this step. Raises StoreError."""
         match step:
-            case LoadOpening():
+            case LoadPreconditions():
                 return await self._openings.answer(step)
             case LoadAction(action_id):
                 held = await self._actions.answer(action_id)
@@ -189,7 +195,7 @@ class Looks:
 
     # --- in a thread ---
 
-    def _opened(self, steps: list[LoadOpening]) -> list[Opened]:
+    def _opened(self, steps: list[LoadPreconditions]) -> list[Opened]:
         return self._store.openings([(step.tenant, step.key_hash, step.subjects) for step in steps])
 
     def _held(self, ids: list[str]) -> list[tuple[StoredProjection, list[StoredEvent]] | None]:

@@ -17,7 +17,7 @@ Work = Callable[[], bool]
 """One call. True where somebody was still waiting for it when it ended."""
 
 
-class Errand:
+class ThreadJob:
     """A sync call on its way into a thread: it is begun or dropped, never both."""
 
     __slots__ = ("over", "state")
@@ -27,19 +27,19 @@ class Errand:
         self.over = False
 
 
-class Threads:
+class DaemonThreadPool:
     """At most `most` calls at once. An errand that is dropped while it waits for a thread never begins."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._changed = threading.Condition()
-        self._waiting: deque[tuple[Errand, Work]] = deque()
-        self._alive: dict[threading.Thread, Errand | None] = {}
+        self._waiting: deque[tuple[ThreadJob, Work]] = deque()
+        self._alive: dict[threading.Thread, ThreadJob | None] = {}
         self._late: set[threading.Thread] = set()
         self._idle = 0
         self._closing = False
 
-    def begin(self, errand: Errand, work: Work) -> None:
+    def begin(self, errand: ThreadJob, work: Work) -> None:
         """Has it done by a thread that is free, or a new one; else it waits for one.
 
         Raises what the system says where there is none at all and no new one to be had; then it never begins.
@@ -63,7 +63,7 @@ class Threads:
             self.drop(errand)
             raise
 
-    def drop(self, errand: Errand) -> bool:
+    def drop(self, errand: ThreadJob) -> bool:
         """True where it had not begun: it never will."""
         with self._changed:
             if errand.state == "waiting":
@@ -105,7 +105,7 @@ class Threads:
             finally:
                 errand.over = True
 
-    def _next(self, this: threading.Thread, waited: bool) -> tuple[Errand, Work] | None:
+    def _next(self, this: threading.Thread, waited: bool) -> tuple[ThreadJob, Work] | None:
         """What this thread does next; None where it ends. `waited`: whether its last call was waited for."""
         with self._changed:
             self._alive[this] = None

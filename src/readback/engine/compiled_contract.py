@@ -14,7 +14,7 @@ from readback.canon.frozen import dataclass
 from readback.domain.contract.contract import Contract
 from readback.domain.normal_form import NormalForm
 from readback.domain.predicate import Postcondition
-from readback.ports.handlers import Hands
+from readback.ports.handlers import Handlers
 from readback.ports.predicates import Predicate, PredicateEngine
 
 Variables = Mapping[str, Json]
@@ -50,7 +50,7 @@ class IdentityCheck:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CompiledContract:
     """Everything that a run of one contract needs. `revive` turns recorded JSON arguments back into Python ones."""
 
     contract: Contract
@@ -62,8 +62,8 @@ class Plan:
     fails_when: tuple[Check, ...]
     expected_version: Predicate | None
     revive: Callable[[Mapping[str, Json]], Mapping[str, object]]
-    hands: Hands
-    compensation: Plan | None = None
+    hands: Handlers
+    compensation: CompiledContract | None = None
     intermediate: tuple[Check, ...] = ()
     approval_when: Check | None = None
     """The condition under which a person has to approve it; None where the contract has none."""
@@ -87,7 +87,7 @@ class Request:
     apart from the request. `planned` names the plan's step, `task_state` and `boundary` their versions.
     """
 
-    plan: Plan
+    plan: CompiledContract
     arguments: Mapping[str, object]
     requested: Mapping[str, Json]
     operation: str
@@ -112,7 +112,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class CallerContext:
     """For whom and under what an action runs: what `Readback.open` was given."""
 
     tenant: str

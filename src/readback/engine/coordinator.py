@@ -14,12 +14,12 @@ from readback.domain.errors import NotFoundError
 from readback.domain.events import EventKind
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import TERMINAL, State
-from readback.engine.compiled_contract import Request, Scope
-from readback.engine.effects import Answer, Begin, Begun, Commit, Folded, Lease, Leased, LoadAction, Step, Wait
+from readback.engine.compiled_contract import CallerContext, Request
+from readback.engine.effects import Begin, Begun, Commit, Effect, EffectResult, Folded, Lease, Leased, LoadAction, Wait
 from readback.engine.engine import Engine
-from readback.engine.entries.recorder import Entries
+from readback.engine.entries.recorder import Recorder
 from readback.engine.resume import PlanOf, changed, not_loaded, plan_for, revive
-from readback.engine.run_result import Elsewhere, Ended, Existing, Finished
+from readback.engine.run_result import Completed, Duplicate, RunResult, Superseded
 from readback.engine.saga_run import left_behind
 from readback.engine.schedule import lease_until
 from readback.engine.stages.approve import approved_blind, goes_on, waits
@@ -28,36 +28,36 @@ from readback.engine.stages.escalate import escalate
 from readback.engine.stages.report import outcome_after
 from readback.engine.stages.submit import admit, unadmitted
 from readback.engine.stages.watch import put_off
-from readback.engine.stop_at_wait import Relay
+from readback.engine.stop_at_wait import StopAtWait
 
 LOOK_AGAIN_US = 500_000
 """How often an action that another process works on is looked at."""
 
-Telling = Generator[Step, Answer, Outcome]
+OutcomeWork = Generator[Effect, EffectResult, Outcome]
 
 
 @dataclass(slots=True)
-class Ticket:
+class ActionHandle:
     """Which action a caller waits for: known as soon as there is one. `replayed`: an earlier run's."""
 
     action_id: str = ""
     replayed: bool = False
 
-    def hear(self, answer: Answer) -> None:
+    def hear(self, answer: EffectResult) -> None:
         """The first fresh id is the action's own; later ones are of its reversal."""
         if not self.action_id and isinstance(answer, Begun) and answer.action_id:
             self.action_id = answer.action_id
 
 
-def begin(engine: Engine, request: Request, scope: Scope, plans: PlanOf, ticket: Ticket) -> Telling:
+def begin(engine: Engine, request: Request, scope: CallerContext, plans: PlanOf, ticket: ActionHandle) -> OutcomeWork:
     """Runs a proposal, or joins the action that its operation already has, and stays until it is settled."""
     ended = yield from engine.run(request, scope, ticket.hear)
-    if isinstance(ended, Finished):
+    if isinstance(ended, Completed):
         ticket.action_id = ended.run.action.id
         if settled(ended.run.action) or waits(ended.run.action):
             return (yield from outcome_after(ended.run))
         return (yield from stay(engine, ticket.action_id, scope.tenant, plans))
-    ticket.action_id, ticket.replayed = ended.action_id, isinstance(ended, Existing)
+    ticket.action_id, ticket.replayed = ended.action_id, isinstance(ended, Duplicate)
     action = yield from find(ended.action_id, scope.tenant)
     if waits(action):
         return (yield from _ask_again(engine, action, request, scope, plans, ticket))
@@ -65,15 +65,15 @@ def begin(engine: Engine, request: Request, scope: Scope, plans: PlanOf, ticket:
 
 
 def _ask_again(
-    engine: Engine, action: Action, request: Request, scope: Scope, plans: PlanOf, ticket: Ticket
-) -> Telling:
+    engine: Engine, action: Action, request: Request, scope: CallerContext, plans: PlanOf, ticket: ActionHandle
+) -> OutcomeWork:
     """The operation waits for an approval, and is run again: where it is approved now, or the glass is broken, it goes
     on with the arguments that were given here; else the answer is that it waits.
     """
     while waits(action) and may_go_on(action, scope):
         ended = yield from go_on(engine, action.id, scope.tenant, plans, request, scope.break_glass)
-        ticket.replayed = not isinstance(ended, Finished)
-        if isinstance(ended, Finished):
+        ticket.replayed = not isinstance(ended, Completed)
+        if isinstance(ended, Completed):
             action = yield from find(action.id, scope.tenant)
             break
         action = yield from let_go(action.id, scope.tenant)
@@ -82,12 +82,12 @@ def _ask_again(
     return (yield from stay(engine, action.id, scope.tenant, plans, replayed=ticket.replayed))
 
 
-def may_go_on(action: Action, scope: Scope) -> bool:
+def may_go_on(action: Action, scope: CallerContext) -> bool:
     """Whether what waits for an approval goes on when it is asked for again: it is approved, or the glass is broken."""
     return bool(scope.break_glass) or (action.approval is not None and action.approval.complete)
 
 
-def let_go(action_id: str, tenant: str) -> Generator[Step, Answer, Action]:
+def let_go(action_id: str, tenant: str) -> Generator[Effect, EffectResult, Action]:
     """What waits for an approval, a moment later: an approver has it in hand now, and leaves it as it is."""
     action = yield from find(action_id, tenant)
     if not waits(action):
@@ -98,7 +98,7 @@ def let_go(action_id: str, tenant: str) -> Generator[Step, Answer, Action]:
     return (yield from find(action_id, tenant))
 
 
-def stay(engine: Engine, action_id: str, tenant: str, plans: PlanOf, *, replayed: bool = False) -> Telling:
+def stay(engine: Engine, action_id: str, tenant: str, plans: PlanOf, *, replayed: bool = False) -> OutcomeWork:
     """Until it is settled: goes on with it when it is due and nobody else does, else waits for whoever does.
 
     An action that is being reversed waits for its reversal, which is an action of its own: that one is gone on with.
@@ -121,7 +121,7 @@ def stay(engine: Engine, action_id: str, tenant: str, plans: PlanOf, *, replayed
         due = begun.now_us if goes_on(action) else due
         if due is not None and due <= begun.now_us and _may_go_on(doing, plans):
             ended = yield from go_on(engine, doing.id, tenant, plans)
-            if isinstance(ended, Finished):
+            if isinstance(ended, Completed):
                 looked = True
                 continue
         if settled(action):  # unknown, and it is not yet time for another look
@@ -145,7 +145,7 @@ def go_on(
     plans: PlanOf,
     given: Request | None = None,
     break_glass: str = "",
-) -> Generator[Step, Answer, Ended]:
+) -> Generator[Effect, EffectResult, RunResult]:
     """Takes the lease and proceeds, once. Elsewhere where somebody else has it. `given`: see resume.revive."""
     action = yield from find(action_id, tenant)
     begun = yield Begin()
@@ -155,12 +155,12 @@ def go_on(
     leased = yield Lease(action_id, until)
     assert isinstance(leased, Leased)
     if leased.fence is None:
-        return Elsewhere(action_id)
+        return Superseded(action_id)
     if leased.version != action.version:
         action = yield from find(action_id, tenant)  # moved on in between; now it is ours, and nobody moves it any more
     if plan is not None and unadmitted(action):
         admitted = yield from admit(action, plan, begun.owner, leased.fence, engine.table.version, leased.now_us)
-        if isinstance(admitted, Elsewhere):
+        if isinstance(admitted, Superseded):
             return admitted
         return (yield from engine.proceed(admitted))
     run = yield from revive(action, plans, begun.owner, leased.fence, given, break_glass)
@@ -170,18 +170,18 @@ def go_on(
     return (yield from engine.proceed(run))
 
 
-def look(action_id: str, tenant: str, *, replayed: bool = False) -> Telling:
+def look(action_id: str, tenant: str, *, replayed: bool = False) -> OutcomeWork:
     """The outcome as the ledger tells it now."""
     action = yield from find(action_id, tenant)
     return (yield from outcome_now(action, replayed=replayed))
 
 
-def nothing() -> Generator[Step, Answer, None]:
+def nothing() -> Generator[Effect, EffectResult, None]:
     """No work: somebody has done it."""
     yield from ()
 
 
-def find(action_id: str, tenant: str) -> Generator[Step, Answer, Action]:
+def find(action_id: str, tenant: str) -> Generator[Effect, EffectResult, Action]:
     """The action of this tenant. Another tenant's does not exist here."""
     folded = yield LoadAction(action_id)
     assert isinstance(folded, Folded)
@@ -195,7 +195,7 @@ def settled(action: Action) -> bool:
     return action.state in TERMINAL or action.state is State.UNKNOWN
 
 
-def advance(engine: Engine, action_id: str, tenant: str, plans: PlanOf) -> Generator[Step, Answer, None]:
+def advance(engine: Engine, action_id: str, tenant: str, plans: PlanOf) -> Generator[Effect, EffectResult, None]:
     """Goes on with a due action until it would have to wait: what a worker does with it.
 
     An action whose contract is another one now goes to review; one whose contract is not here is left as it is, and
@@ -210,16 +210,16 @@ def advance(engine: Engine, action_id: str, tenant: str, plans: PlanOf) -> Gener
     if plan is None:
         raise not_loaded(action)
     if unadmitted(action):
-        yield from Relay(go_on(engine, action_id, tenant, plans), may_wait=False)
+        yield from StopAtWait(go_on(engine, action_id, tenant, plans), may_wait=False)
     elif plan.contract.hash != action.contract_hash and action.state in (State.RECONCILED_SUCCESS, State.FAILED):
         yield from put_off(action, begun.now_us)
     elif plan.contract.hash != action.contract_hash:
         yield from escalate(action, begun.owner, changed(action, plan).message, begun.now_us)
     else:
-        yield from Relay(go_on(engine, action_id, tenant, plans), may_wait=False)
+        yield from StopAtWait(go_on(engine, action_id, tenant, plans), may_wait=False)
 
 
-def cancel(engine: Engine, action_id: str, tenant: str, plans: PlanOf) -> Generator[Step, Answer, None]:
+def cancel(engine: Engine, action_id: str, tenant: str, plans: PlanOf) -> Generator[Effect, EffectResult, None]:
     """Records that the caller wants it stopped, and looks at it once, now. What has ended stays as it ended."""
     while True:
         action = yield from find(action_id, tenant)
@@ -233,12 +233,12 @@ def cancel(engine: Engine, action_id: str, tenant: str, plans: PlanOf) -> Genera
             yield Wait(action_id, begun.now_us + LOOK_AGAIN_US)
             continue
         if action.state is State.PROPOSED:  # nothing was executed, and nobody has to know its contract for that
-            entries = Entries(action, action.version)
+            entries = Recorder(action, action.version)
             entries.add(EventKind.CANCELLED, leased.now_us, (State.FAILED,), {"by": action.principal})
             yield Commit(entries.append(leased.fence))
             return
         run = yield from revive(action, plans, begun.owner, leased.fence)
         run.passed(leased.now_us)
-        ended = yield from Relay(engine.cancel(run), may_wait=False)
-        if not isinstance(ended, Elsewhere) or ended.waiting:
+        ended = yield from StopAtWait(engine.cancel(run), may_wait=False)
+        if not isinstance(ended, Superseded) or ended.waiting:
             return

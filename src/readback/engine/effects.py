@@ -14,7 +14,7 @@ from readback.canon.frozen import dataclass
 from readback.domain.action.action import Action
 from readback.domain.context import Context
 from readback.domain.saga.fold import Saga
-from readback.engine.compiled_contract import Plan
+from readback.engine.compiled_contract import CompiledContract
 from readback.ports.storage.store import Append, AppendResult, Freeze, KeyRecord, Opened
 
 
@@ -29,7 +29,7 @@ class Ending(StrEnum):
     """Provably not called: the time until which it may be called had passed."""
 
 
-class Look(StrEnum):
+class ReadKind(StrEnum):
     """Which hand takes a look."""
 
     READER = "reader"
@@ -46,7 +46,7 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True)
-class Clear:
+class AllowEarlyDispatch:
     """Nothing speaks against an action whose call may be made ahead of its attempt, which comes next: who can makes it
     now. Answer: Woken.
     """
@@ -56,7 +56,7 @@ class Clear:
 class Dispatch:
     """Call the tool, for an attempt that is durable; never after `not_after_us`. Answer: Called."""
 
-    plan: Plan
+    plan: CompiledContract
     context: Context
     arguments: Mapping[str, object]
     timeout_us: int
@@ -64,11 +64,11 @@ class Dispatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Take:
+class CallReader:
     """Take a look with one hand. Answer: Called."""
 
-    plan: Plan
-    look: Look
+    plan: CompiledContract
+    look: ReadKind
     index: int
     context: Context
     arguments: Mapping[str, object]
@@ -80,7 +80,7 @@ class Take:
 class Settle:
     """Commit or abandon a staged transaction, or (with `staged` None) roll back. Answer: Called."""
 
-    plan: Plan
+    plan: CompiledContract
     context: Context
     arguments: Mapping[str, object]
     staged: object
@@ -123,7 +123,7 @@ class LoadKey:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadOpening:
+class LoadPreconditions:
     """Bring all that a new action meets: its key's record, the tenant's counters, a freeze. Answer: Opened."""
 
     tenant: str
@@ -185,24 +185,24 @@ class LoadSaga:
 
 
 @dataclass(frozen=True, slots=True)
-class Stir:
+class MakeDue:
     """Bring the due time of something that waits forward to now: it decides nothing. Answer: Woken."""
 
     action_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class RunAll:
     """Do these works, none of which waits: at the same time where the driver can. Answer: Gathered.
 
     A driver that does them one after the other stops at the first that raises; what it has not begun is announced.
     """
 
-    works: tuple[Generator[Step, Answer, Any], ...]
+    works: tuple[Generator[Effect, EffectResult, Any], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class ReserveReadSlot:
     """Reserve a look for a tenant whose looks are limited, from that moment on. Answer: Paced."""
 
     tenant: str
@@ -219,40 +219,40 @@ class ProveEnded:
 
 
 @dataclass(frozen=True, slots=True)
-class Weigh:
+class MeasureEvidence:
     """How much evidence does a tenant have? Answer: Weighed."""
 
     tenant: str
 
 
-Step = (
+Effect = (
     Commit
-    | Clear
+    | AllowEarlyDispatch
     | Dispatch
-    | Take
+    | CallReader
     | Settle
     | Wait
     | Lease
     | Load
     | LoadKey
-    | LoadOpening
+    | LoadPreconditions
     | LoadCounts
     | LoadAction
     | LoadActions
     | LoadDependants
     | LoadSaga
-    | Stir
-    | Together
+    | MakeDue
+    | RunAll
     | LoadFreeze
-    | Pace
+    | ReserveReadSlot
     | ProveEnded
-    | Weigh
+    | MeasureEvidence
     | Begin
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Paced:
+class ReadSlot:
     at_us: int
 
 
@@ -262,7 +262,7 @@ class Proved:
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
+class EvidenceSize:
     bytes: int
 
 
@@ -330,7 +330,7 @@ class Folded:
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class ActionsById:
     """The actions that there are, by id."""
 
     actions: Mapping[str, Action]
@@ -347,13 +347,13 @@ class FoldedSaga:
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered:
+class AllResults:
     """What each work came to, in order; the exception where one raised it."""
 
     results: tuple[Any, ...]
 
 
-Answer = (
+EffectResult = (
     Committed
     | Called
     | Woken
@@ -363,13 +363,13 @@ Answer = (
     | Opened
     | Counted
     | Folded
-    | Family
+    | ActionsById
     | DependantsFound
     | FoldedSaga
-    | Gathered
+    | AllResults
     | FreezeFound
-    | Paced
+    | ReadSlot
     | Proved
-    | Weighed
+    | EvidenceSize
     | Begun
 )

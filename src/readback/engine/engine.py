@@ -32,36 +32,36 @@ from readback.domain.verdict import Verdict, Why
 from readback.domain.verification.reconciliation import Reconciliation
 from readback.engine import tenant_limits
 from readback.engine.claims import entries as claim
-from readback.engine.compiled_contract import Request, Scope
+from readback.engine.compiled_contract import CallerContext, Request
 from readback.engine.effects import (
-    Answer,
+    AllowEarlyDispatch,
     Begin,
     Begun,
     Called,
-    Clear,
     Commit,
     Committed,
     Counted,
+    Effect,
+    EffectResult,
     Folded,
     Lease,
     Leased,
     LoadAction,
     LoadCounts,
-    LoadOpening,
-    Step,
+    LoadPreconditions,
     Wait,
     Woken,
 )
 from readback.engine.recovery import other_engine, resend
-from readback.engine.recovery.transition_paths import walk
+from readback.engine.recovery.transition_paths import path_through
 from readback.engine.run import Run
-from readback.engine.run_result import Elsewhere, Ended, Existing, Finished, Work
+from readback.engine.run_result import Completed, Duplicate, RunResult, Superseded, Work
 from readback.engine.schedule import Timing, lease_until, timing
 from readback.engine.stages import approve, compensate, execute, recover, submit, validate, verify, watch
 from readback.engine.stages.consequence import consequence, only_watched
 from readback.engine.stages.recover import Decision
-from readback.engine.stop_at_wait import Relay
-from readback.engine.unrecorded import refuse_lost, unrecorded
+from readback.engine.stop_at_wait import StopAtWait
+from readback.engine.unrecorded import check_not_rolled_back, unrecorded_outcome
 from readback.ports.storage.store import Appended, Crowded, Frozen, KeyRecord, KeyTaken, Opened
 
 S, R = State, RecoveryAction
@@ -87,7 +87,7 @@ class Engine:
 
     # --- propose and validate ---
 
-    def run(self, request: Request, scope: Scope, named: Callable[[Begun], None] | None = None) -> Work:
+    def run(self, request: Request, scope: CallerContext, named: Callable[[Begun], None] | None = None) -> Work:
         """Begins an action. Raises InputError for what is the caller's fault; then nothing was done.
 
         `named` is told the id as soon as there is one, before anything is done under it.
@@ -98,7 +98,7 @@ class Engine:
         run.counts = opened.counts
         return (yield from self._first(run, opened))
 
-    def submit(self, request: Request, scope: Scope, named: Callable[[Begun], None] | None = None) -> Work:
+    def submit(self, request: Request, scope: CallerContext, named: Callable[[Begun], None] | None = None) -> Work:
         """Makes durable that an action is asked for, checked as far as that asks nothing of the world; whoever knows
         its contract carries it out. Raises as `run` does.
         """
@@ -109,11 +109,11 @@ class Engine:
         execute.reserve(run)
         run.unless_frozen(execute.touches(run))
         # Durable: a crash from here on leaves an action that was not attempted, and is due.
-        return (yield from self._commit(run, park=True)) or Finished(run)
+        return (yield from self._commit(run, park=True)) or Completed(run)
 
     def _propose(
-        self, request: Request, scope: Scope, named: Callable[[Begun], None] | None, *, submitted: bool
-    ) -> Generator[Step, Answer, tuple[Run, Opened, Existing | None]]:
+        self, request: Request, scope: CallerContext, named: Callable[[Begun], None] | None, *, submitted: bool
+    ) -> Generator[Effect, EffectResult, tuple[Run, Opened, Duplicate | None]]:
         """The action, and what it meets; the one that the operation is already, where there is one."""
         validate.admit(request, scope)
         begun = yield Begin(fresh=not request.action_id)
@@ -123,10 +123,10 @@ class Engine:
         if named is not None:
             named(begun)
         draft = execute.draft(request, scope, begun)
-        opened = yield LoadOpening(scope.tenant, draft.key_hash, draft.touches)
+        opened = yield LoadPreconditions(scope.tenant, draft.key_hash, draft.touches)
         assert isinstance(opened, Opened)
         if request.ahead and opened.freeze is None and self.limits is None and validate.only_freezes(request):
-            yield Clear()  # what follows up to its attempt asks nobody
+            yield AllowEarlyDispatch()  # what follows up to its attempt asks nobody
         run = execute.propose(draft, self.table.version, begun.now_us if submitted else None)
         if opened.record is not None and (request.operation or request.plan.contract.key_fields):
             taken = yield from self._existing(run, opened.record, begun.now_us)
@@ -150,22 +150,22 @@ class Engine:
         if refused is not None:
             return (yield from self._refuse(run, refused))
         if run.contract.approval is not None and (yield from approve.ask(run, self.approvals)):
-            return (yield from self._commit(run, park=True)) or Finished(run)
+            return (yield from self._commit(run, park=True)) or Completed(run)
         execute.attempt(run, run.now_us)
         ended = yield from self._commit(run, park=run.outside)
         if ended is not None or run.outside:
-            return ended or Finished(run)
+            return ended or Completed(run)
         # Durable: a crash from here on leaves an attempt without an observation, which is verified, never repeated.
         try:
             return (yield from self._attempted(run))
         except UnknownOutcomeError:
             raise
         except (StoreError, EnvelopeProfileError) as error:  # nobody may read it as "nothing was done"
-            raise unrecorded(run, error) from error
+            raise unrecorded_outcome(run, error) from error
 
     def _existing(
         self, run: Run, record: KeyRecord, now_us: int, *, former: bool = False
-    ) -> Generator[Step, Answer, Existing | None]:
+    ) -> Generator[Effect, EffectResult, Duplicate | None]:
         """What the operation is already. `former`: its key has an earlier form, which no new action takes over."""
         same = yield from submit.same_request(run, record)
         status = aged(KeyStatus(record.status), record.expires_us, now_us)
@@ -180,15 +180,15 @@ class Engine:
                     details={"action": record.action_id},
                 )
             case KeyDecision.REPLAY:
-                return Existing(record.action_id, in_flight=False)
+                return Duplicate(record.action_id, in_flight=False)
             case KeyDecision.JOIN:
-                return Existing(record.action_id, in_flight=True)
+                return Duplicate(record.action_id, in_flight=True)
 
     def _refuse(self, run: Run, refusal: validate.Refusal) -> Work:
         """Not executed, and never will be under this action: the record of that is all that remains."""
         now_us = run.now_us
         validate.record_refusal(run, refusal, self.table, now_us)
-        return (yield from self._commit(run, park=True)) or Finished(run)
+        return (yield from self._commit(run, park=True)) or Completed(run)
 
     # --- execute and observe ---
 
@@ -210,16 +210,16 @@ class Engine:
 
     def _answered(self, run: Run, called: Called) -> Work:
         if self.limits is not None:
-            yield from tenant_limits.first_look(run, self.limits, called.finished_us)
+            yield from tenant_limits.schedule_first_read(run, self.limits, called.finished_us)
         run.observation = execute.observe(run, called)
         if run.staged is not None:
             settled = yield from compensate.settle_staged(run)
             if settled is not None:
                 decided = recover.dropped(run, self._decide(run, self._timing(run), settled, run.action.ended_us))
-                path = walk(run.action.state, S.ROLLED_BACK)
+                path = path_through(run.action.state, S.ROLLED_BACK)
                 recover.record_judgement(run, decided, path, run.action.ended_us, due_us=None, held_since_us=0)
                 yield from claim.after_judgement(run, settled, path, news=False, now_us=run.action.ended_us)
-                return (yield from self._commit(run, park=True)) or Finished(run)
+                return (yield from self._commit(run, park=True)) or Completed(run)
         if run.action.due_us is not None and run.action.due_us > run.now_us:
             ended = (yield from self._commit(run, park=True)) or (yield from self._sleep(run))
             if ended is not None:
@@ -232,7 +232,7 @@ class Engine:
         """Goes on with an action whose lease is held, from what its events say."""
         action = run.action
         if action.state in TERMINAL and action.due_us is None:
-            return Finished(run)
+            return Completed(run)
         counted = yield LoadCounts(run.scope.tenant)
         assert isinstance(counted, Counted)
         run.counts = counted.counts
@@ -248,7 +248,7 @@ class Engine:
             if (run.attemptable and resend.knows_key(run)) or approve.waits(action):
                 return (yield from self._again(run))
             validate.record_forgotten(run, run.now_us)  # nobody here knows its arguments, or can make the attempt
-            return (yield from self._commit(run, park=True)) or Finished(run)
+            return (yield from self._commit(run, park=True)) or Completed(run)
         if action.attempt_open:
             yield from execute.take_over(run, presumes=self.presumes)
         if run.contract.approval is not None:
@@ -267,12 +267,12 @@ class Engine:
                 return ended
             action = run.action
             if action.state in TERMINAL or action.due_us is None or action.state is S.UNKNOWN:
-                return Finished(run)
+                return Completed(run)
             ended = yield from self._sleep(run)
             if ended is not None:
                 return ended
 
-    def _sleep(self, run: Run) -> Generator[Step, Answer, Ended | None]:
+    def _sleep(self, run: Run) -> Generator[Effect, EffectResult, RunResult | None]:
         """Waits until it is due, holding nothing; then takes the lease again, unless somebody else went on with it."""
         action = run.action
         assert action.due_us is not None
@@ -281,13 +281,13 @@ class Engine:
         leased = yield Lease(action.id, lease_until(run.contract, woken.now_us), run.durable_version)
         assert isinstance(leased, Leased)
         if leased.fence is None or leased.version != run.durable_version:
-            refuse_lost(run, leased.version)
-            return Elsewhere(action.id)
+            check_not_rolled_back(run, leased.version)
+            return Superseded(action.id)
         run.fence, run.parked = leased.fence, False
         run.passed(leased.now_us)
         return None
 
-    def _look(self, run: Run) -> Generator[Step, Answer, Ended | None]:
+    def _look(self, run: Run) -> Generator[Effect, EffectResult, RunResult | None]:
         """One round of readings and what follows from it, made durable. None: there may be more to do."""
         as_of_us = run.now_us  # the round counts from here, however long its readings take
         when = self._timing(run)
@@ -303,7 +303,7 @@ class Engine:
             decision = self._decide(run, when, self._judge(run, when, as_of_us, held), as_of_us)
         return (yield from self._act(run, when, decision, run.now_us))
 
-    def _round(self, run: Run, when: Timing, as_of_us: int) -> Generator[Step, Answer, Reconciliation]:
+    def _round(self, run: Run, when: Timing, as_of_us: int) -> Generator[Effect, EffectResult, Reconciliation]:
         """Readings, and the searches that may settle what they leave open: as few as the moment asks for."""
         closing = as_of_us >= when.close_us or run.action.decision == _VERIFY_AGAIN
         if run.contract.readers:
@@ -347,16 +347,20 @@ class Engine:
     def _timing(self, run: Run) -> Timing:
         return timing(run.contract, run.action, verify.ended_by_itself(run))
 
-    def _never_dispatched(self, run: Run, when: Timing, now_us: int) -> Generator[Step, Answer, Ended | None]:
+    def _never_dispatched(
+        self, run: Run, when: Timing, now_us: int
+    ) -> Generator[Effect, EffectResult, RunResult | None]:
         result = execute.never_dispatched(run)
         decision = self._decide(run, when, result, now_us)
-        path = walk(run.action.state, _FAILED)
+        path = path_through(run.action.state, _FAILED)
         recover.record_judgement(run, decision, path, now_us, due_us=None, held_since_us=0)
-        return (yield from self._commit(run, park=True)) or Finished(run)
+        return (yield from self._commit(run, park=True)) or Completed(run)
 
     # --- what the row says ---
 
-    def _act(self, run: Run, when: Timing, decision: Decision, now_us: int) -> Generator[Step, Answer, Ended | None]:
+    def _act(
+        self, run: Run, when: Timing, decision: Decision, now_us: int
+    ) -> Generator[Effect, EffectResult, RunResult | None]:
         action, result = run.action, decision.result
         if action.state is _FAILED:
             return (yield from watch.late(run, decision, when, self._desk, now_us))
@@ -370,13 +374,13 @@ class Engine:
         due = resend.sooner(run, result, follows.path, follows.due_us)
         held = action.held_since_us
         if self.limits is not None and due is not None:
-            due = yield from tenant_limits.next_look(run, self.limits, follows.path, due)
+            due = yield from tenant_limits.schedule_next_read(run, self.limits, follows.path, due)
         recover.record_judgement(run, decision, follows.path, now_us, due_us=due, held_since_us=held)
         if action.claims or action.state in claim.TELLING:
             yield from claim.after_judgement(run, result, follows.path, news=False, now_us=now_us)
         return (yield from self._after(run, again=follows.again))
 
-    def _after(self, run: Run, *, again: bool) -> Generator[Step, Answer, Ended | None]:
+    def _after(self, run: Run, *, again: bool) -> Generator[Effect, EffectResult, RunResult | None]:
         state = run.action.state
         working = again or state in (_COMPENSATING, _RECONCILIATION_FAILED)
         ended = yield from self._commit(run, park=not working)
@@ -398,7 +402,7 @@ class Engine:
         run.record(EventKind.CANCELLED, run.now_us, (end,) if idle else (), {"by": run.scope.principal})
         ended = yield from self._commit(run, park=idle)
         if ended is not None or idle:
-            return ended or Finished(run)
+            return ended or Completed(run)
         return (yield from self.proceed(run))
 
     # --- again, and back ---
@@ -412,18 +416,18 @@ class Engine:
                 return (yield from self._refuse(run, refused))
             stands_on = yield from approve.gate(run, self.approvals, self.table)
         if stands_on is None:
-            return (yield from self._commit(run, park=True)) or Finished(run)
+            return (yield from self._commit(run, park=True)) or Completed(run)
         execute.attempt(run, run.now_us, stands_on)
         ended = yield from self._commit(run, park=run.outside)
         if ended is not None or run.outside:
-            return ended or Finished(run)
+            return ended or Completed(run)
         return (yield from self._attempted(run))
 
     def _rolled_back(self, run: Run) -> Work:
         ended = yield from compensate.roll_back(run, partial(self._commit, park=False))
         if ended is not None:
             return ended
-        return (yield from self._commit(run, park=True)) or Finished(run)
+        return (yield from self._commit(run, park=True)) or Completed(run)
 
     def _compensate(self, run: Run) -> Work:
         """The compensation is an action of its own, under its own key, so that it runs once. This one waits for it."""
@@ -432,27 +436,27 @@ class Engine:
             if run.blind or run.action.compensation_id:  # one without effect has freed its key: not a second one
                 yield from compensate.follow_begun(run, request, self.table)
                 yield from claim.after_reversal(run, run.now_us)
-                return (yield from self._commit(run, park=True)) or Finished(run)
-            ended = yield from Relay(self.run(request, run.scope), may_wait=False)
+                return (yield from self._commit(run, park=True)) or Completed(run)
+            ended = yield from StopAtWait(self.run(request, run.scope), may_wait=False)
         except InputError as refused:  # it may not even be proposed: the effect stays, and a person must know
             compensate.record_uncompensated(run, str(refused), self.table, run.now_us)
-            return (yield from self._commit(run, park=True)) or Finished(run)
+            return (yield from self._commit(run, park=True)) or Completed(run)
         child = yield from compensate.child_of(ended)
         compensate.record_compensation(run, child, self.table, run.now_us)
         yield from claim.after_reversal(run, run.now_us)
-        return (yield from self._commit(run, park=True)) or Finished(run)
+        return (yield from self._commit(run, park=True)) or Completed(run)
 
     # --- making it durable ---
 
     @property
-    def _desk(self) -> watch.Desk:
-        return watch.Desk(self.table, self.limits, partial(self._commit, park=True))
+    def _desk(self) -> watch.WatchContext:
+        return watch.WatchContext(self.table, self.limits, partial(self._commit, park=True))
 
-    def _commit(self, run: Run, *, park: bool) -> Generator[Step, Answer, Ended | None]:
+    def _commit(self, run: Run, *, park: bool) -> Generator[Effect, EffectResult, RunResult | None]:
         try:
             committed = yield Commit(run.append(run.action.updated_us, park=park))
         except StoreError as error:
-            raise unrecorded(run, error) from error
+            raise unrecorded_outcome(run, error) from error
         assert isinstance(committed, Committed)
         run.passed(committed.now_us)
         result = committed.result
@@ -461,14 +465,14 @@ class Engine:
             return None
         match result:
             case KeyTaken(record):
-                return (yield from self._existing(run, record, committed.now_us)) or Elsewhere(record.action_id)
+                return (yield from self._existing(run, record, committed.now_us)) or Superseded(record.action_id)
             case Crowded(in_flight):
-                raise tenant_limits.crowded(run.action.tenant, in_flight)
+                raise tenant_limits.too_many_in_flight(run.action.tenant, in_flight)
             case Frozen(freeze):
                 return (yield from self._barred(run, validate.by_freeze(freeze)))
             case _:
-                refuse_lost(run, result.version)
-                return Elsewhere(run.action.id)
+                check_not_rolled_back(run, result.version)
+                return Superseded(run.action.id)
 
     def _barred(self, run: Run, refusal: validate.Refusal) -> Work:
         """The attempt was refused as it was made durable: nothing of it was kept, and that is recorded instead."""
@@ -484,5 +488,5 @@ class Engine:
         assert folded.action is not None
         run.begin_again(folded.action)
         if run.action.state is S.PENDING:  # its request was to be sent again: what it came to is still read
-            return Elsewhere(action.id)
+            return Superseded(action.id)
         return (yield from self._refuse(run, refusal))

@@ -14,12 +14,22 @@ from readback.domain.action.action import Action
 from readback.domain.errors import UsageError
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import TERMINAL, State
-from readback.engine.compiled_contract import Request, Scope
-from readback.engine.coordinator import LOOK_AGAIN_US, Telling, Ticket, find, go_on, let_go, may_go_on, settled, stay
-from readback.engine.effects import Answer, Begin, Begun, Called, Ending, Lease, Leased, Step, Wait
+from readback.engine.compiled_contract import CallerContext, Request
+from readback.engine.coordinator import (
+    LOOK_AGAIN_US,
+    ActionHandle,
+    OutcomeWork,
+    find,
+    go_on,
+    let_go,
+    may_go_on,
+    settled,
+    stay,
+)
+from readback.engine.effects import Begin, Begun, Called, Effect, EffectResult, Ending, Lease, Leased, Wait
 from readback.engine.engine import Engine
 from readback.engine.resume import PlanOf, revive
-from readback.engine.run_result import Existing, Finished
+from readback.engine.run_result import Completed, Duplicate
 from readback.engine.schedule import lease_until
 from readback.engine.stages.approve import waits
 from readback.engine.stages.compensated_outcome import outcome_now
@@ -29,7 +39,7 @@ _BEING_REVERSED = frozenset({State.COMPENSATING, State.RECONCILIATION_FAILED})
 
 
 @dataclass(frozen=True, slots=True)
-class Handed:
+class ExternalAttempt:
     """What came of asking. `allowed`: the attempt is durable, and may be made now, once, by whoever asked."""
 
     outcome: Outcome
@@ -45,29 +55,29 @@ class Report:
     error: BaseException | None = None
 
 
-def hand_out(
-    engine: Engine, request: Request, scope: Scope, plans: PlanOf, ticket: Ticket
-) -> Generator[Step, Answer, Handed]:
+def start_external(
+    engine: Engine, request: Request, scope: CallerContext, plans: PlanOf, ticket: ActionHandle
+) -> Generator[Effect, EffectResult, ExternalAttempt]:
     """Begins a proposal up to its durable attempt. What was asked for before is not handed out again, unless it was
     approved since and not attempted. `request.outside` has to be set.
     """
     ended = yield from engine.run(request, scope, ticket.hear)
-    if isinstance(ended, Finished):
+    if isinstance(ended, Completed):
         ticket.action_id = ended.run.action.id
         outcome = yield from outcome_after(ended.run)
-        return Handed(outcome, allowed=ended.run.action.attempt_open)
-    ticket.action_id, ticket.replayed = ended.action_id, isinstance(ended, Existing)
+        return ExternalAttempt(outcome, allowed=ended.run.action.attempt_open)
+    ticket.action_id, ticket.replayed = ended.action_id, isinstance(ended, Duplicate)
     action = yield from find(ended.action_id, scope.tenant)
     while waits(action) and may_go_on(action, scope):
         ended = yield from go_on(engine, action.id, scope.tenant, plans, request, scope.break_glass)
-        if isinstance(ended, Finished):
+        if isinstance(ended, Completed):
             outcome = yield from outcome_after(ended.run)
-            return Handed(outcome, allowed=ended.run.action.attempt_open)
+            return ExternalAttempt(outcome, allowed=ended.run.action.attempt_open)
         action = yield from let_go(action.id, scope.tenant)
-    return Handed((yield from outcome_now(action, replayed=ticket.replayed)), allowed=False)
+    return ExternalAttempt((yield from outcome_now(action, replayed=ticket.replayed)), allowed=False)
 
 
-def report(engine: Engine, action_id: str, tenant: str, plans: PlanOf, said: Report) -> Telling:
+def complete_external(engine: Engine, action_id: str, tenant: str, plans: PlanOf, said: Report) -> OutcomeWork:
     """Takes the report of an attempt that was handed out, reads back, and stays until it is settled.
 
     It is recorded once. One that comes when nobody waits for it any more changes nothing of what was decided.
@@ -90,7 +100,7 @@ def report(engine: Engine, action_id: str, tenant: str, plans: PlanOf, said: Rep
         run = yield from revive(action, plans, begun.owner, leased.fence)
         called = Called(said.ending, said.value, said.error, action.executed_us, leased.now_us)
         ended = yield from engine.report(run, called)
-        if isinstance(ended, Finished) and settled(ended.run.action):
+        if isinstance(ended, Completed) and settled(ended.run.action):
             return (yield from outcome_after(ended.run))
         return (yield from stay(engine, action_id, tenant, plans))
 

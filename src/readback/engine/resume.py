@@ -18,19 +18,19 @@ from readback.domain.state import State
 from readback.domain.verification.case import Judged
 from readback.domain.verification.observation import Observation
 from readback.domain.verification.reading import Lookup
-from readback.engine.compiled_contract import Plan, Request, Scope
-from readback.engine.effects import Answer, Load, Loaded, Step
+from readback.engine.compiled_contract import CallerContext, CompiledContract, Request
+from readback.engine.effects import Effect, EffectResult, Load, Loaded
 from readback.engine.entries.reading import taken_as_recorded
 from readback.engine.run import REDACTED, Run
 from readback.engine.stages.evaluate import judge_reading
 from readback.engine.values.redacted_argument import arguments_of
 from readback.ports.storage.store import StoredEvent
 
-PlanOf = Callable[[str], Plan | None]
+PlanOf = Callable[[str], CompiledContract | None]
 """The plan of a contract by its name, or by its hash where versions are kept; None where this process has it not."""
 
 
-def plan_for(action: Action, plans: PlanOf) -> Plan | None:
+def plan_for(action: Action, plans: PlanOf) -> CompiledContract | None:
     """The plan of an action: where its contract is another one by now, the version that it began with, if kept."""
     plan = plans(action.contract)
     if plan is None or plan.contract.hash == action.contract_hash:
@@ -64,7 +64,7 @@ def woken(action: Action | None, due_us: int | None) -> Action | None:
 
 def revive(
     action: Action, plans: PlanOf, owner: str, fence: int, given: Request | None = None, break_glass: str = ""
-) -> Generator[Step, Answer, Run]:
+) -> Generator[Effect, EffectResult, Run]:
     """The run of an action whose lease is held. Raises ContractChangedError where its contract is another one now.
 
     `given`: the same request, made again by somebody who knows what the record keeps only as redacted.
@@ -123,7 +123,7 @@ def not_loaded(action: Action) -> NotFoundError:
     )
 
 
-def changed(action: Action, plan: Plan) -> ContractChangedError:
+def changed(action: Action, plan: CompiledContract) -> ContractChangedError:
     """An action keeps the contract that it began with; this one is another."""
     return ContractChangedError(
         f"Contract {action.contract!r} changed since action {action.id} began "
@@ -133,9 +133,9 @@ def changed(action: Action, plan: Plan) -> ContractChangedError:
     )
 
 
-def _scope(action: Action) -> Scope:
+def _scope(action: Action) -> CallerContext:
     context = {k: str(v) for k, v in action.context.items()}
-    return Scope(
+    return CallerContext(
         action.tenant,
         action.principal,
         context.get("run", ""),
@@ -164,7 +164,7 @@ def _marks(value: Json, path: Path) -> Iterable[Path]:
             yield from _marks(below, Path((*path.steps, place), f"{path}[{place}]"))
 
 
-def _load(action: Action, digest: str) -> Generator[Step, Answer, Json]:
+def _load(action: Action, digest: str) -> Generator[Effect, EffectResult, Json]:
     if not digest:
         return None
     loaded = yield Load(action.tenant, action.id, digest)

@@ -25,11 +25,11 @@ from readback.domain.verification import change
 from readback.domain.verification.case import Judged
 from readback.domain.verification.observation import Observation
 from readback.domain.verification.reading import Lookup, TakenReading
-from readback.engine.compiled_contract import Plan, Request, Scope
-from readback.engine.entries.side_records import Control
+from readback.engine.compiled_contract import CallerContext, CompiledContract, Request
+from readback.engine.entries.side_records import FreezeAndIncidentChanges
 from readback.engine.schedule import lease_until
-from readback.engine.values.argument_copies import may_change, own_arguments, own_value
-from readback.engine.values.redaction import Secrecy
+from readback.engine.values.argument_copies import copy_arguments, has_mutable, own_value
+from readback.engine.values.redaction import Redactor
 from readback.ports.storage.store import Append, Count, Evidence, KeyRecord, Projection, SealedEvent
 
 REDACTED = change.REDACTED
@@ -40,8 +40,8 @@ _NO_COUNTS: Final[Mapping[tuple[str, str], int]] = MappingProxyType({})
 class Run:
     """The working state of one action. Everything but the fold can be had again from the ledger and the world."""
 
-    plan: Plan
-    scope: Scope
+    plan: CompiledContract
+    scope: CallerContext
     action: Action
     arguments: Mapping[str, object]
     requested: Mapping[str, Json]
@@ -80,7 +80,7 @@ class Run:
     parked: bool = False
     """Nobody holds it: the lease was given back with the last append."""
     contract: Contract = field(init=False)
-    secrecy: Secrecy = field(init=False)
+    secrecy: Redactor = field(init=False)
     _nested: bool = field(init=False)
     """Among its arguments is something that a call could change."""
     kept: Mapping[str, Json] | None = None
@@ -110,14 +110,14 @@ class Run:
     _reserve: KeyRecord | None = None
     _replaces: str = ""
     _unless: tuple[str, ...] = ()
-    _control: Control | None = None
+    _control: FreezeAndIncidentChanges | None = None
     _relies: tuple[str, ...] = ()
     """What its entries do beside the action: most do nothing."""
 
     def __post_init__(self) -> None:
         self.contract = self.plan.contract
-        self.secrecy = Secrecy.of(self.contract.redact)
-        self._nested = may_change(self.arguments)
+        self.secrecy = Redactor.of(self.contract.redact)
+        self._nested = has_mutable(self.arguments)
 
     @property
     def outside(self) -> bool:
@@ -178,7 +178,7 @@ class Run:
     @property
     def given(self) -> Mapping[str, object]:
         """The arguments for one call, which may do to them what it likes."""
-        return own_arguments(self.arguments) if self._nested else self.arguments
+        return copy_arguments(self.arguments) if self._nested else self.arguments
 
     def call_context(self, strong: bool = False) -> Context:
         """What user code is told."""
@@ -217,7 +217,7 @@ class Run:
         envelope, leaf = seal(event, action.id, action.tenant, action.version + 1, action.head)
         action.apply(event, leaf.hex())
         if "severity" in event.data or "frozen_for" in event.data:
-            self._control = self._control or Control()
+            self._control = self._control or FreezeAndIncidentChanges()
             self._control.take(action.tenant, action.id, action.version, at_us, event.data)
         self._events.append(SealedEvent(kind._value_, at_us, envelope, leaf))
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Generator
 
 from readback.canon.frozen import dataclass
-from readback.engine.effects import Answer, Step
+from readback.engine.effects import Effect, EffectResult
 from readback.engine.run import Run
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class Completed:
     """Nothing more will happen by itself, or nothing soon: the run as it stands, durable."""
 
     run: Run
 
 
 @dataclass(frozen=True, slots=True)
-class Existing:
+class Duplicate:
     """The operation is another action's: `in_flight` to be joined, else to be answered with its outcome."""
 
     action_id: str
@@ -25,12 +25,12 @@ class Existing:
 
 
 @dataclass(frozen=True, slots=True)
-class Elsewhere:
+class Superseded:
     """Somebody else moved the action on: look at the ledger again. `waiting`: it was left where it has to wait."""
 
     action_id: str
     waiting: bool = False
 
 
-Ended = Finished | Existing | Elsewhere
-Work = Generator[Step, Answer, Ended]
+RunResult = Completed | Duplicate | Superseded
+Work = Generator[Effect, EffectResult, RunResult]

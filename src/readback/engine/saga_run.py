@@ -19,9 +19,9 @@ from readback.domain.idempotency import KEY_KEPT_US, expires_us, key_status
 from readback.domain.saga.fold import CLOSED, KIND, Heading, Saga
 from readback.domain.state import TERMINAL, State
 from readback.domain.verdict import Verdict
-from readback.engine.compiled_contract import Scope
-from readback.engine.effects import Answer, Family, FoldedSaga, Load, LoadActions, Loaded, LoadSaga, Step
-from readback.engine.entries.side_records import Control
+from readback.engine.compiled_contract import CallerContext
+from readback.engine.effects import ActionsById, Effect, EffectResult, FoldedSaga, Load, LoadActions, Loaded, LoadSaga
+from readback.engine.entries.side_records import FreezeAndIncidentChanges
 from readback.ports.storage.store import Append, Evidence, KeyRecord, Projection, SealedEvent, StoredEvent
 
 MEDIA: Final = "application/json"
@@ -37,7 +37,7 @@ class SagaRun:
     """The working state of one saga. Everything but the fold can be had again from the ledger."""
 
     saga: Saga
-    scope: Scope
+    scope: CallerContext
     owner: str
     fence: int = 0
     durable_version: int = 0
@@ -47,7 +47,7 @@ class SagaRun:
     """How many others of the tenant may be in flight for its first append to be kept; 0: any number."""
     _events: list[SealedEvent] = field(default_factory=list)
     _evidence: list[Evidence] = field(default_factory=list)
-    _control: Control = field(default_factory=Control)
+    _control: FreezeAndIncidentChanges = field(default_factory=FreezeAndIncidentChanges)
     _reserve: KeyRecord | None = None
     _replaces: str = ""
 
@@ -113,7 +113,7 @@ class SagaRun:
         self.durable_version = version
         self._events.clear()
         self._evidence.clear()
-        self._control = Control()
+        self._control = FreezeAndIncidentChanges()
         self._reserve, self._replaces, self.in_flight_max = None, "", 0
 
 
@@ -192,14 +192,14 @@ def fold_saga(events: Iterable[StoredEvent], due_us: int | None = None) -> Saga 
     return saga
 
 
-def load_saga(saga_id: str) -> Generator[Step, Answer, Saga | None]:
+def load_saga(saga_id: str) -> Generator[Effect, EffectResult, Saga | None]:
     """The saga as the ledger tells it now, None where there is none of that id."""
     folded = yield LoadSaga(saga_id)
     assert isinstance(folded, FoldedSaga)
     return folded.saga
 
 
-def left_behind(action: Action) -> Generator[Step, Answer, bool]:
+def left_behind(action: Action) -> Generator[Effect, EffectResult, bool]:
     """It is a step of a saga that has turned back, was stopped or has ended: nobody would reverse what it does now."""
     named = str(action.context.get("saga", ""))
     if not named or action.context.get("reverses"):
@@ -211,22 +211,22 @@ def left_behind(action: Action) -> Generator[Step, Answer, bool]:
     return stopped or saga.heading is Heading.BACKWARD or saga.state in CLOSED
 
 
-def load_family(saga: Saga) -> Generator[Step, Answer, dict[str, Action]]:
+def load_family(saga: Saga) -> Generator[Effect, EffectResult, dict[str, Action]]:
     """Its actions, and their own reversals, by id."""
     ids = tuple(i for r in saga.steps.values() for i in (r.action_id, r.undo_id) if i)
     if not ids:
         return {}
     found = yield LoadActions(ids)
-    assert isinstance(found, Family)
+    assert isinstance(found, ActionsById)
     own = tuple(a.compensation_id for a in found.actions.values() if a.compensation_id)
     if not own:
         return dict(found.actions)
     more = yield LoadActions(own)
-    assert isinstance(more, Family)
+    assert isinstance(more, ActionsById)
     return {**found.actions, **more.actions}
 
 
-def load_json(of: Action | Saga, digest: str) -> Generator[Step, Answer, Json]:
+def load_json(of: Action | Saga, digest: str) -> Generator[Effect, EffectResult, Json]:
     """Evidence of an action or a saga as JSON; None where there is none, or it was erased."""
     if not digest:
         return None

@@ -9,33 +9,33 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
-from readback.engine.effects import Answer, Step, Wait
-from readback.engine.run_result import Elsewhere, Ended
+from readback.engine.effects import Effect, EffectResult, Wait
+from readback.engine.run_result import RunResult, Superseded
 
 
-class Relay(Generator[Step, Answer, Ended]):
+class StopAtWait(Generator[Effect, EffectResult, RunResult]):
     """`may_wait` False: work that would wait is left there, durable, and ends."""
 
     def __init__(
         self,
-        work: Generator[Step, Answer, Ended],
+        work: Generator[Effect, EffectResult, RunResult],
         *,
         may_wait: bool = True,
     ) -> None:
         self._work = work
         self._may_wait = may_wait
 
-    def send(self, answer: Answer | None) -> Step:
+    def send(self, answer: EffectResult | None) -> Effect:
         return self._passed(self._work.send(answer))  # type: ignore[arg-type]
 
-    def throw(self, *raised: Any) -> Step:
+    def throw(self, *raised: Any) -> Effect:
         return self._passed(self._work.throw(*raised))
 
     def close(self) -> None:
         self._work.close()
 
-    def _passed(self, step: Step) -> Step:
+    def _passed(self, step: Effect) -> Effect:
         if isinstance(step, Wait) and not self._may_wait:
             self._work.close()
-            raise StopIteration(Elsewhere(step.action_id, waiting=True))
+            raise StopIteration(Superseded(step.action_id, waiting=True))
         return step

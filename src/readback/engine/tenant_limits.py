@@ -13,7 +13,7 @@ from readback.domain.contract.limits import Limits, TenantLimits
 from readback.domain.errors import EvidenceLimitError, InFlightLimitError
 from readback.domain.state import TERMINAL, State
 from readback.engine.compiled_contract import Request
-from readback.engine.effects import Answer, Pace, Paced, Step, Weigh, Weighed
+from readback.engine.effects import Effect, EffectResult, EvidenceSize, MeasureEvidence, ReadSlot, ReserveReadSlot
 from readback.engine.run import Run
 from readback.engine.schedule import first_look_due
 
@@ -21,21 +21,21 @@ _AT_ONCE: Final = frozenset({State.COMPENSATING, State.RECONCILIATION_FAILED, St
 """States that are gone on with at once: their due time is for whoever comes after a crash, and is no look."""
 
 
-def admit(run: Run, request: Request, limits: Limits) -> Generator[Step, Answer, None]:
+def admit(run: Run, request: Request, limits: Limits) -> Generator[Effect, EffectResult, None]:
     """Raises EvidenceLimitError; how many may be in flight is asked within the append itself."""
     if request.reverses or request.saga:
         return
     own = limits.of(run.action.tenant)
-    yield from weigh(run.action.tenant, own)
+    yield from check_evidence_quota(run.action.tenant, own)
     run.in_flight_max = own.in_flight
 
 
-def weigh(tenant: str, own: TenantLimits) -> Generator[Step, Answer, None]:
+def check_evidence_quota(tenant: str, own: TenantLimits) -> Generator[Effect, EffectResult, None]:
     """Raises EvidenceLimitError where the tenant has no room left."""
     if not own.evidence_bytes:
         return
-    weighed = yield Weigh(tenant)
-    assert isinstance(weighed, Weighed)
+    weighed = yield MeasureEvidence(tenant)
+    assert isinstance(weighed, EvidenceSize)
     if weighed.bytes >= own.evidence_bytes:
         raise EvidenceLimitError(
             f"Tenant {tenant!r} has {weighed.bytes} bytes of evidence, and may have {own.evidence_bytes}.",
@@ -43,7 +43,7 @@ def weigh(tenant: str, own: TenantLimits) -> Generator[Step, Answer, None]:
         )
 
 
-def crowded(tenant: str, in_flight: int) -> InFlightLimitError:
+def too_many_in_flight(tenant: str, in_flight: int) -> InFlightLimitError:
     """The append was refused: as many actions wait as may."""
     return InFlightLimitError(
         f"Tenant {tenant!r} has {in_flight} actions in flight, which is as many as it may have.",
@@ -51,17 +51,19 @@ def crowded(tenant: str, in_flight: int) -> InFlightLimitError:
     )
 
 
-def first_look(run: Run, limits: Limits, ended_us: int) -> Generator[Step, Answer, None]:
+def schedule_first_read(run: Run, limits: Limits, ended_us: int) -> Generator[Effect, EffectResult, None]:
     """Reserves the first look after an attempt that ended at this moment; it may have to come later."""
     per_minute = limits.of(run.action.tenant).polls_per_minute
     if per_minute and run.contract.readers:
         wanted_us = first_look_due(run.contract, run.action.stamp, ended_us) or ended_us
-        paced = yield Pace(run.action.tenant, wanted_us, per_minute)
-        assert isinstance(paced, Paced)
+        paced = yield ReserveReadSlot(run.action.tenant, wanted_us, per_minute)
+        assert isinstance(paced, ReadSlot)
         run.not_before_us = paced.at_us if paced.at_us > wanted_us else 0
 
 
-def next_look(run: Run, limits: Limits, path: tuple[State, ...], due_us: int) -> Generator[Step, Answer, int]:
+def schedule_next_read(
+    run: Run, limits: Limits, path: tuple[State, ...], due_us: int
+) -> Generator[Effect, EffectResult, int]:
     """The due time of the next look, put off where the tenant's rate asks for that."""
     if (path or (run.action.state,))[-1] in _AT_ONCE:
         return due_us
@@ -70,6 +72,6 @@ def next_look(run: Run, limits: Limits, path: tuple[State, ...], due_us: int) ->
         return due_us
     if (path or (run.action.state,))[-1] in TERMINAL:
         per_minute = max(per_minute // 2, 1)  # what has ended leaves room for what was told to nobody yet
-    paced = yield Pace(run.action.tenant, due_us, per_minute)
-    assert isinstance(paced, Paced)
+    paced = yield ReserveReadSlot(run.action.tenant, due_us, per_minute)
+    assert isinstance(paced, ReadSlot)
     return paced.at_us

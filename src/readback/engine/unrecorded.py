@@ -22,7 +22,7 @@ LOST_REMEDY: Final = (
 )
 
 
-def refuse_lost(run: Run, version: int) -> None:
+def check_not_rolled_back(run: Run, version: int) -> None:
     """Versions only grow: a ledger that has fewer of this action than it acknowledged has been put back. Nobody else
     goes on with what it forgot, and its effect is on nobody's record. Raises what `unrecorded` says of that.
     """
@@ -32,10 +32,10 @@ def refuse_lost(run: Run, version: int) -> None:
             remedy=LOST_REMEDY,
             code=LOST,
         )
-        raise unrecorded(run, error) from error
+        raise unrecorded_outcome(run, error) from error
 
 
-def unrecorded(run: Run, error: ReadbackError) -> ReadbackError:
+def unrecorded_outcome(run: Run, error: ReadbackError) -> ReadbackError:
     """Before an attempt is durable nothing happened; after it, nobody may read the error as "nothing was done"."""
     if run.durable_version == 0 or run.action.attempts == 0:
         return error

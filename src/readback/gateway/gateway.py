@@ -27,9 +27,9 @@ from readback.domain.verification.observation_signs import one_line
 from readback.gateway.policy.active_contracts import Loader, Path
 from readback.gateway.policy.builtin_tools import OWN_NAMES
 from readback.gateway.policy.catalogue import Catalogue
-from readback.gateway.policy.due_worker import Tending
+from readback.gateway.policy.due_worker import DueActionWorker
 from readback.gateway.policy.gate import HOLD_S, IN_FLIGHT_MAX, Gate
-from readback.gateway.policy.ledger_client import Attending
+from readback.gateway.policy.ledger_client import GatewayClient
 from readback.gateway.policy.reload import Reloading
 from readback.gateway.policy.servers import Servers
 from readback.gateway.policy.ungoverned import Policy
@@ -103,7 +103,7 @@ class Gateway:
             "runtime": runtime,
             "store": store,
         }
-        self._ledger: Attending | None = None
+        self._ledger: GatewayClient | None = None
         self._gate: Gate | None = None
         self._reloading: Reloading | None = None
         self._tending: asyncio.Task[None] | None = None
@@ -131,8 +131,8 @@ class Gateway:
         await self._end(GRACE_S)
 
     async def _start(self) -> None:
-        opened = Attending.open(**self._ledger_terms)
-        assert isinstance(opened, Attending)
+        opened = GatewayClient.open(**self._ledger_terms)
+        assert isinstance(opened, GatewayClient)
         self._ledger = opened
         for each in self._contracts:
             if not os.fspath(each).startswith("pack:"):
@@ -154,7 +154,7 @@ class Gateway:
         )
         self._reached = loader.reached
         self._reloading = Reloading(self._contracts, opened.runtime, loader.load, self._say)
-        tending = Tending(opened, self._say)
+        tending = DueActionWorker(opened, self._say)
         self._gate = Gate(
             opened,
             servers,

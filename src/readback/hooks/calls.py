@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from readback.client.files import FileAction
     from readback.domain.outcome.outcome import Outcome
     from readback.engine.external_attempts import Report
-    from readback.hooks.session import Desk
+    from readback.hooks.session import HookSession
 
-    Opening = Callable[[HookFile, str], AbstractContextManager[Desk]]
+    Opening = Callable[[HookFile, str], AbstractContextManager[HookSession]]
 
 FAILED_TEXT_MAX: Final = 2_000
 
@@ -43,7 +43,7 @@ def before(call: ToolCall, file: HookFile, opening: Opening) -> Answer:
         return _noted(desk, call)
 
 
-def governing(desk: Desk, file: HookFile, call: ToolCall) -> FileAction | None:
+def governing(desk: HookSession, file: HookFile, call: ToolCall) -> FileAction | None:
     """The contract that governs a call: the one of an entry that fits it, else the one of the tool's own name."""
     from readback.hooks.session import UNGOVERNED
 
@@ -53,7 +53,7 @@ def governing(desk: Desk, file: HookFile, call: ToolCall) -> FileAction | None:
     return desk.actions.get(ruled or call.tool)
 
 
-def _begun(desk: Desk, action: FileAction, call: ToolCall) -> Answer:
+def _begun(desk: HookSession, action: FileAction, call: ToolCall) -> Answer:
     from readback.domain.errors import InputError
     from readback.hooks.session import arguments_of, unapprovable
 
@@ -77,7 +77,7 @@ def _begun(desk: Desk, action: FileAction, call: ToolCall) -> Answer:
     return protocol.denied(f"{reason}\n{told.for_model()}")
 
 
-def _noted(desk: Desk, call: ToolCall) -> Answer:
+def _noted(desk: HookSession, call: ToolCall) -> Answer:
     from readback.hooks.session import UNGOVERNED, noted
 
     handed = desk.hand_out(desk.actions[UNGOVERNED], call, noted(call))
@@ -110,7 +110,7 @@ def after(call: ToolCall, file: HookFile, opening: Opening) -> Answer:
     return judged(call, told)
 
 
-def _recorded_late(desk: Desk, call: ToolCall, *, asked: bool) -> None:
+def _recorded_late(desk: HookSession, call: ToolCall, *, asked: bool) -> None:
     """That it was called is on record from now on, as of what nobody checked, and told when the turn ends. `asked`: it
     was denied, and ran all the same.
     """

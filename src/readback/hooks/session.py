@@ -31,8 +31,8 @@ from readback.drivers.driver_sync import SyncDriver
 from readback.drivers.interpreter import Parked
 from readback.engine import external_attempts
 from readback.engine.compiled_contract import Request
-from readback.engine.coordinator import Ticket
-from readback.engine.effects import Answer, Step
+from readback.engine.coordinator import ActionHandle
+from readback.engine.effects import Effect, EffectResult
 from readback.engine.resume import fold
 from readback.engine.stages.approve import waits
 from readback.hooks.commits import COMMIT_FIELDS, commit_of
@@ -65,7 +65,7 @@ class Where:
 ANYWHERE: Final = Where()
 
 
-class Desk:
+class HookSession:
     """The ledger and the contracts, for one hook."""
 
     def __init__(self, session: Session, actions: Mapping[str, FileAction]) -> None:
@@ -75,7 +75,9 @@ class Desk:
 
     # --- acting ------------------------------------------------------------------------------------------------
 
-    def hand_out(self, action: FileAction, call: ToolCall, given: Mapping[str, Json]) -> external_attempts.Handed:
+    def hand_out(
+        self, action: FileAction, call: ToolCall, given: Mapping[str, Json]
+    ) -> external_attempts.ExternalAttempt:
         """Makes the attempt durable. Raises what `Readback.run` raises, for what cannot be proposed."""
         proposal = action(**given)
         waiting = self._waiting(proposal)
@@ -84,14 +86,14 @@ class Desk:
         assert not isinstance(handed, Parked)
         return handed
 
-    def _handing(self, request: Request) -> Generator[Step, Answer, external_attempts.Handed]:
+    def _handing(self, request: Request) -> Generator[Effect, EffectResult, external_attempts.ExternalAttempt]:
         s = self.session
-        return external_attempts.hand_out(s.engine, request, s.scope, s.plan_of, Ticket())
+        return external_attempts.start_external(s.engine, request, s.scope, s.plan_of, ActionHandle())
 
     def report(self, action_id: str, said: external_attempts.Report, wait_us: int) -> Outcome:
         """How the attempt ended, and what is read back; pending where that takes longer than one may wait."""
         s = self.session
-        work = external_attempts.report(s.engine, action_id, s.scope.tenant, s.plan_of, said)
+        work = external_attempts.complete_external(s.engine, action_id, s.scope.tenant, s.plan_of, said)
         told = self.driver.drive(work, s.runtime.now_us() + wait_us)
         return self.outcome(action_id) if isinstance(told, Parked) else told
 
@@ -196,7 +198,7 @@ def _asks(action: Action, definition: Definition, requested: Mapping[str, Json])
 
 
 @contextmanager
-def opened(file: HookFile, run: str, where: Where = ANYWHERE) -> Iterator[Desk]:
+def opened(file: HookFile, run: str, where: Where = ANYWHERE) -> Iterator[HookSession]:
     """The desk of one hook. Raises HookFileError, ContractFileError, SettingsError, StoreError."""
     url = where.url or (f"sqlite:///{quote(file.ledger)}" if file.ledger else None)
     settings = bootstrap.settings(url=url, tenant=where.tenant, principal=where.principal, contracts=file.contracts)
@@ -217,7 +219,7 @@ def opened(file: HookFile, run: str, where: Where = ANYWHERE) -> Iterator[Desk]:
         store=None,
         recovery_table=settings.recovery_table or None,
     )
-    desk = Desk(session, actions)
+    desk = HookSession(session, actions)
     try:
         yield desk
     finally:

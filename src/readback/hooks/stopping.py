@@ -28,7 +28,7 @@ from readback.engine.external_attempts import Report
 from readback.hooks import protocol
 from readback.hooks.hook_file import AtStop, HookFile
 from readback.hooks.protocol import STOP, SUBAGENT_STOP, TEXT_MAX_CHARACTERS, Answer, Stopping
-from readback.hooks.session import UNGOVERNED, Desk
+from readback.hooks.session import UNGOVERNED, HookSession
 from readback.ports.storage.store import StoredEvent
 
 ITEMS_TOLD_MAX: Final = 20
@@ -48,7 +48,9 @@ FOR_A_PERSON: Final = (
 NOT_REPORTED: Final = "No report of this call came before the turn ended: it was refused, or interrupted, or is over."
 
 
-def ending(said: Stopping, file: HookFile, opening: Callable[[HookFile, str], AbstractContextManager[Desk]]) -> Answer:
+def ending(
+    said: Stopping, file: HookFile, opening: Callable[[HookFile, str], AbstractContextManager[HookSession]]
+) -> Answer:
     """Stop and SubagentStop: kept on once with what is not verified, else let go."""
     with opening(file, said.session) as desk:
         if not said.again:
@@ -66,7 +68,7 @@ def ending(said: Stopping, file: HookFile, opening: Callable[[HookFile, str], Ab
     return protocol.kept_on(worded(left, loose, FOR_THE_AGENT))
 
 
-def read_again(desk: Desk, file: HookFile, *, all_open: bool, quiet: bool) -> None:
+def read_again(desk: HookSession, file: HookFile, *, all_open: bool, quiet: bool) -> None:
     """Goes on with what is due; with `all_open` also with attempts whose report has not come: no tool runs any more.
     Of one that runs it would be told that nothing of it can appear, and that it may be repeated. `quiet`: the agent
     itself says that none runs. That is how a call of its own tools has ended, then; an MCP server may still be at one
@@ -98,7 +100,7 @@ def _not_reported() -> Report:
     return Report(Ending.RAISED, error=ToolError(NOT_REPORTED))
 
 
-def believed(desk: Desk) -> Belief:
+def believed(desk: HookSession) -> Belief:
     """What may be believed of the session."""
     chosen = choose(desk.session, None, settled_max=SETTLED_MAX)
     outcomes = [chosen.told(desk.outcome(action_id)) for action_id in chosen.ids]
@@ -113,7 +115,7 @@ def believed(desk: Desk) -> Belief:
     )
 
 
-def unverified(desk: Desk, belief: Belief) -> list[Item]:
+def unverified(desk: HookSession, belief: Belief) -> list[Item]:
     """What is open; and what was called and is refuted, unless the same was verified on the same target since.
 
     What a tool said that it had done, and did not do, or did otherwise, is refuted, and waits for a person besides: he
@@ -131,7 +133,7 @@ def unverified(desk: Desk, belief: Belief) -> list[Item]:
     return sorted(found, key=lambda each: each.action_id)
 
 
-def _refuted(desk: Desk, item: Item) -> bool:
+def _refuted(desk: HookSession, item: Item) -> bool:
     """Whether a reading has shown that the target is not as it was to be, and that is all that is wrong."""
     if item.standing is Standing.NOT_DONE:
         return True
@@ -139,7 +141,7 @@ def _refuted(desk: Desk, item: Item) -> bool:
     return waits and desk.outcome(item.action_id).verdict is Verdict.REFUTED
 
 
-def _put_right(desk: Desk, refuted: Item, verified: list[str]) -> bool:
+def _put_right(desk: HookSession, refuted: Item, verified: list[str]) -> bool:
     """Whether one of these calls began after the refuted one, and was verified after that one had been reported.
 
     By their places in the log, and not by their ids: those follow a clock, which may be set back, and say nothing of

@@ -21,7 +21,7 @@ After = Callable[[Context, Mapping[str, object], object], object]
 
 
 @dataclass(frozen=True, slots=True)
-class Hand:
+class Handler:
     """One callable of a contract. `call` takes the context and the bound arguments.
 
     `is_async`: it returns an awaitable. It may be called from any thread, once at a time for one action. `glance`: the
@@ -36,7 +36,7 @@ class Hand:
     glance: Glance | None = None
     place: Place | None = None
 
-    def then(self, after: After, after_async: Callable[..., Awaitable[object]]) -> Hand:
+    def then(self, after: After, after_async: Callable[..., Awaitable[object]]) -> Handler:
         """A hand that does as this one does, and answers what `after` makes of that. Nothing is called here.
 
         `after` is given the context, the arguments and the answer; `after_async` the same, where this one is async.
@@ -56,7 +56,7 @@ class Hand:
 
 
 @dataclass(frozen=True, slots=True)
-class Hands:
+class Handlers:
     """Everything a contract can do.
 
     `execute`: the tool; called at most once for each durable attempt, and whatever it returns or raises is evidence.
@@ -66,11 +66,11 @@ class Hands:
     `rollback`: puts a local boundary back; called at most once an attempt, and verified by reading.
     """
 
-    execute: Hand
-    readers: tuple[Hand, ...] = ()
-    find: Hand | None = None
-    lookup: Hand | None = None
-    rollback: Hand | None = None
+    execute: Handler
+    readers: tuple[Handler, ...] = ()
+    find: Handler | None = None
+    lookup: Handler | None = None
+    rollback: Handler | None = None
 
 
 class Staged(Protocol):

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.domain.contract.script_permissions import Allowance, ScriptLimits
+from readback.domain.contract.script_permissions import ScriptLimits, ScriptPermissions
 
 Functions = Mapping[str, Mapping[str, Callable[..., object]]]
 """Host functions by module and name."""
@@ -83,7 +83,7 @@ class ScriptEngine(Protocol):
     """Compiles scripts, and runs them."""
 
     def compile(
-        self, source: str, name: str, *, entry: str, takes: int, allow: Allowance, limits: ScriptLimits
+        self, source: str, name: str, *, entry: str, takes: int, allow: ScriptPermissions, limits: ScriptLimits
     ) -> Script:
         """Checks that it compiles, loads without a host call, and defines `entry` with that many parameters.
 

@@ -1,8 +1,8 @@
 """What a contract file may name: sources to read from, and executors to act with.
 
-`contracts.files` knows their words and never an adapter: it is handed a `Fittings`. The one of the built-in systems is
-made in `sdk.fittings`; a test, or a surface with systems of its own, hands in another. Whatever a fitting is given was
-rendered from the contract's templates and checked; nothing in it is evaluated again.
+`contracts.files` knows their words and never an adapter: it is handed a `SystemFactory`. The one of the built-in
+systems is made in `sdk.fittings`; a test, or a surface with systems of its own, hands in another. Whatever a fitting
+is given was rendered from the contract's templates and checked; nothing in it is evaluated again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Reference:
         return f"{self.kind}:{self.name}"
 
 
-class Pieces(NamedTuple):
+class TemplateParts(NamedTuple):
     """Fixed texts with values between them, for whatever binds or encodes values: `texts` is one longer."""
 
     texts: tuple[str, ...]
@@ -43,7 +43,7 @@ Given: TypeAlias = Mapping[str, object]
 """What a template came to for one call."""
 
 
-class SourceFitting(Protocol):
+class SourceAdapter(Protocol):
     """One reader's source. Safe from any thread; keeps nothing open between two calls. `place`: see `acting.Hand`.
 
     `located`: where a path of it lies on this machine; None where it has no files. Raises ReadbackError.
@@ -75,7 +75,7 @@ class SourceFitting(Protocol):
         ...
 
 
-class ExecutorFitting(Protocol):
+class ExecutorAdapter(Protocol):
     """What one contract acts with. Safe from any thread. `place`: see `acting.Hand`; `located`: as a source's."""
 
     place: Callable[[], str] | None
@@ -86,7 +86,7 @@ class ExecutorFitting(Protocol):
         ...
 
 
-class ToolFitting(Protocol):
+class ToolAdapter(Protocol):
     """One tool of a server, called on an event loop."""
 
     async def call(self, ctx: Context, arguments: Mapping[str, Json]) -> dict[str, Json]:
@@ -112,17 +112,17 @@ class ServerTerms:
     cwd: str | Reference = ""
 
 
-class Fittings(Protocol):
+class SystemFactory(Protocol):
     """Makes fittings when a contract is loaded; a system is reached only when one is used.
 
     `kind`: a word of `contracts.files.words`. `folder`: where relative paths begin: the contract file's own.
     `timeout_us`: what one call may take. Raises FittingError for what cannot be had here.
     """
 
-    def source(self, kind: str, name: str, fixed: Fixed, folder: str, timeout_us: int) -> SourceFitting: ...
+    def source(self, kind: str, name: str, fixed: Fixed, folder: str, timeout_us: int) -> SourceAdapter: ...
 
-    def executor(self, kind: str, name: str, fixed: Fixed, folder: str, timeout_us: int) -> ExecutorFitting: ...
+    def executor(self, kind: str, name: str, fixed: Fixed, folder: str, timeout_us: int) -> ExecutorAdapter: ...
 
-    def tool(self, server: str, name: str, timeout_us: int) -> ToolFitting:
+    def tool(self, server: str, name: str, timeout_us: int) -> ToolAdapter:
         """`server`: a name of the file's `servers`; "" for the server that the file's tools belong to."""
         ...

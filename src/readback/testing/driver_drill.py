@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.contracts.sandbox_actions import Drillable, Twin, safe_twin
+from readback.contracts.sandbox_actions import Drillable, SafeTarget, safe_twin
 from readback.domain.context import Context
 from readback.domain.contract.contract import Contract
 from readback.domain.errors.drill import (
@@ -30,9 +30,9 @@ from readback.domain.kind import Kind
 from readback.domain.predicate import Path, look
 from readback.domain.verification.observation import Observation, ObservationStatus, normalise, normalise_exception
 from readback.domain.verification.reading import Presence, Reading
-from readback.engine.compiled_contract import Plan
+from readback.engine.compiled_contract import CompiledContract
 from readback.engine.stages.execute import is_staged
-from readback.ports.handlers import Hand
+from readback.ports.handlers import Handler
 
 US: Final = 1_000_000
 POLL_LAST_SECONDS: Final = 1.0
@@ -85,7 +85,7 @@ def drill_key(
     action: Drillable,
     arguments: Mapping[str, object],
     *,
-    twin: Twin | Drillable | None = None,
+    twin: SafeTarget | Drillable | None = None,
     tenant: str = "drill",
     principal: str = "agent:drill",
     settle: float | None = None,
@@ -98,7 +98,7 @@ def drill_key(
     DoubledEffectError, AnswersDifferError or DrillUndeterminedError for what was seen.
     """
     declared = getattr(action, "declared_twin", None)
-    given = twin if twin is None or isinstance(twin, Twin) else Twin(twin)
+    given = twin if twin is None or isinstance(twin, SafeTarget) else SafeTarget(twin)
     if declared is not None and given is not None and given != declared:
         raise DrillRefusedError(f"This is not the twin that {action.name!r} declares.")
     plan, bound, requested = safe_twin(action, declared or given, arguments)
@@ -107,7 +107,7 @@ def drill_key(
     return run.hold(plan.contract.within_us / US if settle is None else settle)
 
 
-def _drillable(plan: Plan) -> None:
+def _drillable(plan: CompiledContract) -> None:
     contract = plan.contract
     if not contract.execution.honours_key:
         raise DrillRefusedError(
@@ -127,7 +127,7 @@ class _Drill:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: CompiledContract,
         bound: Mapping[str, object],
         requested: Mapping[str, Json],
         runtime: Pause,
@@ -194,7 +194,7 @@ class _Drill:
             raise DrillRefusedError("The action leaves a transaction open; no key is needed to drop that.")
         return normalise(value, 0)
 
-    def _let(self, hand: Hand, context: Context) -> Any:
+    def _let(self, hand: Handler, context: Context) -> Any:
         value = hand.call(context, self._bound)
         if not isawaitable(value):
             return value
@@ -232,7 +232,7 @@ class _Drill:
             raise DrillUndeterminedError("Setting the same twice shows in a version alone, and the reader gives none.")
         return str(reading.version) if reading.version is not None else (reading.presence.value, str(reading.value))
 
-    def _look(self, hand: Hand) -> object:
+    def _look(self, hand: Handler) -> object:
         try:
             return self._let(hand, self._context)
         except Exception as error:
@@ -257,7 +257,7 @@ class _Drill:
             raise AnswersDifferError(message + "; ".join(differ) + ".", details=self._details(1))
 
 
-def _relied_on(plan: Plan) -> list[Path]:
+def _relied_on(plan: CompiledContract) -> list[Path]:
     """What the contract reads from the tool's answer."""
     checks = (*plan.require, *plan.ensure, *plan.fails_when)
     predicates = [each.predicate for each in checks if each.predicate is not None]

@@ -1,8 +1,8 @@
 """The third driver: the engine under virtual time, with faults. Hours pass in milliseconds, and processes die on order.
 
 For simulations and tests beside `VirtualRuntime` and `MemoryStore`. A hand says by an exception what no return value
-could: that it hangs (`Hangs`), that its process is gone (`Vanishes`), that its caller gave up (`Stops`). It must not be
-used where real systems keep their own time.
+could: that it hangs (`CallHangs`), that its process is gone (`ProcessDied`), that its caller gave up
+(`CallerCancelled`). It must not be used where real systems keep their own time.
 """
 
 from __future__ import annotations
@@ -19,22 +19,25 @@ from readback.domain.action.action import Action
 from readback.domain.context import Context
 from readback.domain.events import open_envelope
 from readback.engine.effects import (
-    Answer,
+    ActionsById,
+    AllowEarlyDispatch,
+    AllResults,
     Begin,
     Begun,
     Called,
-    Clear,
+    CallReader,
     Commit,
     Committed,
     Counted,
     DependantsFound,
     Dispatch,
+    Effect,
+    EffectResult,
     Ending,
-    Family,
+    EvidenceSize,
     Folded,
     FoldedSaga,
     FreezeFound,
-    Gathered,
     KeyFound,
     Lease,
     Leased,
@@ -46,27 +49,24 @@ from readback.engine.effects import (
     Loaded,
     LoadFreeze,
     LoadKey,
-    LoadOpening,
+    LoadPreconditions,
     LoadSaga,
-    Look,
-    Pace,
-    Paced,
+    MakeDue,
+    MeasureEvidence,
     Proved,
     ProveEnded,
+    ReadKind,
+    ReadSlot,
+    ReserveReadSlot,
+    RunAll,
     Settle,
-    Step,
-    Stir,
-    Take,
-    Together,
     Wait,
-    Weigh,
-    Weighed,
     Woken,
 )
 from readback.engine.entries.side_records import oldest_freeze
 from readback.engine.resume import fold_opened, woken
 from readback.engine.saga_run import fold_saga
-from readback.ports.handlers import Hand
+from readback.ports.handlers import Handler
 from readback.ports.storage.store import LedgerStore
 from readback.testing.runtime_virtual import US_PER_SECOND, VirtualRuntime
 
@@ -81,15 +81,15 @@ _open = lru_cache(maxsize=4096)(open_envelope)
 """Most steps read all entries of their action again. The bytes are the key, so what was changed is opened anew."""
 
 
-class Hangs(BaseException):
+class CallHangs(BaseException):
     """Raised by a hand: it gives no answer within its timeout. What it did to the world stays done."""
 
 
-class Vanishes(BaseException):
+class ProcessDied(BaseException):
     """The process is gone: nothing is written any more, nobody is told. Whoever comes next has the ledger alone."""
 
 
-class Stops(BaseException):
+class CallerCancelled(BaseException):
     """Raised by a hand: the caller gave up while it ran, as with an interrupt or a cancelled task."""
 
 
@@ -116,7 +116,7 @@ class VirtualDriver:
         """Something that somebody else does at that moment, if the work waits through it."""
         heapq.heappush(self._agenda, (at_us, next(self._order), act))
 
-    def drive(self, work: Generator[Step, Answer, T], give_up_us: int | None = None) -> T | Parked:
+    def drive(self, work: Generator[Effect, EffectResult, T], give_up_us: int | None = None) -> T | Parked:
         """To the end of the work, or until it would wait beyond `give_up_us`. Raises Vanishes where it was ordered."""
         stopped = False
         try:
@@ -127,7 +127,7 @@ class VirtualDriver:
                     if stopped or not self._wait(step, give_up_us):
                         work.close()
                         return Parked(step.action_id)
-                    answer: Answer = Woken(self.runtime.now_us())
+                    answer: EffectResult = Woken(self.runtime.now_us())
                 else:
                     try:
                         answer = self._do(step)
@@ -139,9 +139,9 @@ class VirtualDriver:
         except StopIteration as stop:
             return cast(T, stop.value)
 
-    def _count(self, step: Step) -> None:
+    def _count(self, step: Effect) -> None:
         if self.vanish_at is not None and len(self.done) >= self.vanish_at:
-            raise Vanishes
+            raise ProcessDied
         if len(self.done) >= STEPS_MAX:
             raise AssertionError(f"{STEPS_MAX} steps, the last ones {self.done[-6:]}: it turns in a circle")
         self.done.append(type(step).__name__)
@@ -175,7 +175,7 @@ class VirtualDriver:
 
     # --- doing ---------------------------------------------------------------------------------------
 
-    def _do(self, step: Step) -> Answer:
+    def _do(self, step: Effect) -> EffectResult:
         match step:
             case Commit(append):
                 return Committed(self.store.append((append,))[0], self.runtime.now_us())
@@ -184,10 +184,10 @@ class VirtualDriver:
                 if now_us > step.not_after_us:
                     return Called(Ending.NOT_MADE, None, None, now_us, now_us)
                 return self._call(step.plan.hands.execute, step.context, step.arguments, step.timeout_us)
-            case Take() | Settle():
+            case CallReader() | Settle():
                 return self._call(_hand(step), step.context, step.arguments, step.timeout_us)
-            case Together(works):
-                return Gathered(tuple(self.drive(work) for work in works))
+            case RunAll(works):
+                return AllResults(tuple(self.drive(work) for work in works))
             case Wait():
                 raise AssertionError("a wait is not done but waited")
             case _:
@@ -197,7 +197,7 @@ class VirtualDriver:
         self,
         step: Begin
         | LoadKey
-        | LoadOpening
+        | LoadPreconditions
         | LoadCounts
         | Load
         | LoadAction
@@ -205,18 +205,18 @@ class VirtualDriver:
         | LoadDependants
         | LoadSaga
         | LoadFreeze
-        | Pace
+        | ReserveReadSlot
         | ProveEnded
-        | Weigh
-        | Stir
+        | MeasureEvidence
+        | MakeDue
         | Lease
-        | Clear,
-    ) -> Answer:
+        | AllowEarlyDispatch,
+    ) -> EffectResult:
         store, runtime = self.store, self.runtime
         match step:
             case Begin(fresh):
                 return Begun(runtime.now_us(), runtime.new_id() if fresh else "", runtime.owner())
-            case LoadOpening(tenant, key_hash, subjects):
+            case LoadPreconditions(tenant, key_hash, subjects):
                 return store.opening(tenant, key_hash, subjects)
             case LoadKey(tenant, key_hash):
                 return KeyFound(store.key(tenant, key_hash))
@@ -230,23 +230,23 @@ class VirtualDriver:
             case LoadAction(action_id):
                 return Folded(self._fold(action_id))
             case LoadActions(ids):
-                return Family({each: a for each in ids if (a := self._fold(each)) is not None})
+                return ActionsById({each: a for each in ids if (a := self._fold(each)) is not None})
             case LoadDependants(tenant, claim, limit):
                 return DependantsFound(tuple(store.dependants(tenant, claim, limit)))
             case LoadSaga(saga_id):
                 held = store.projection(saga_id)
                 due_us = held.projection.due_us if held is not None else None
                 return FoldedSaga(fold_saga(store.events(saga_id), due_us))
-            case Pace(tenant, wanted_us, per_minute):
-                return Paced(store.pace(tenant, runtime.now_us(), wanted_us, per_minute))
+            case ReserveReadSlot(tenant, wanted_us, per_minute):
+                return ReadSlot(store.pace(tenant, runtime.now_us(), wanted_us, per_minute))
             case ProveEnded(_, owner):  # one driver does one thing at a time: its own attempt has ended
                 return Proved(owner == runtime.owner() or runtime.is_gone(owner))
-            case Weigh(tenant):
-                return Weighed(store.evidence_bytes(tenant))
-            case Stir(waiting_id):
+            case MeasureEvidence(tenant):
+                return EvidenceSize(store.evidence_bytes(tenant))
+            case MakeDue(waiting_id):
                 store.wake(waiting_id, runtime.now_us())
                 return Woken(runtime.now_us())
-            case Clear():
+            case AllowEarlyDispatch():
                 return Woken(runtime.now_us())
             case Lease():
                 return self._lease(step)
@@ -270,16 +270,16 @@ class VirtualDriver:
         stored = self.store.projection(step.action_id)
         return Leased(fence, stored.version if stored is not None else 0, now_us)
 
-    def _call(self, hand: Hand, context: Context, arguments: Mapping[str, object], timeout_us: int) -> Called:
+    def _call(self, hand: Handler, context: Context, arguments: Mapping[str, object], timeout_us: int) -> Called:
         started = self.runtime.now_us()
         try:
             value = hand.call(context, arguments)
             if hand.is_async:
                 value = _awaited(cast("Coroutine[Any, Any, object]", value))
-        except Hangs:
+        except CallHangs:
             self._jump(started + timeout_us)
             return Called(Ending.TIMED_OUT, None, None, started, self.runtime.now_us())
-        except Stops as stop:
+        except CallerCancelled as stop:
             return Called(Ending.CANCELLED, None, stop, started, self.runtime.now_us())
         except Exception as error:  # tidy: boundary -- whatever user code raises is evidence, never our failure
             return Called(Ending.RAISED, None, error, started, self.runtime.now_us())
@@ -296,25 +296,25 @@ def _awaited(coroutine: Coroutine[Any, Any, object]) -> object:
     raise AssertionError("An async hand under virtual time may not await real things; use AsyncReadback for that.")
 
 
-def _hand(step: Take | Settle) -> Hand:
+def _hand(step: CallReader | Settle) -> Handler:
     hands = step.plan.hands
     if isinstance(step, Settle):
         if step.staged is None:
             assert hands.rollback is not None
             return hands.rollback
         ending = getattr(step.staged, "commit" if step.commit else "abandon")
-        return Hand("staged", lambda _context, _arguments: ending())
+        return Handler("staged", lambda _context, _arguments: ending())
     match step.look:
-        case Look.READER:
+        case ReadKind.READER:
             return hands.readers[step.index]
-        case Look.FIND:
+        case ReadKind.FIND:
             assert hands.find is not None
             return hands.find
-        case Look.LOOKUP:
+        case ReadKind.LOOKUP:
             assert hands.lookup is not None
             return hands.lookup
-        case Look.STAGED:
+        case ReadKind.STAGED:
             read = step.staged.read  # type: ignore[attr-defined]
-            return Hand("staged", lambda _context, _arguments: read())
+            return Handler("staged", lambda _context, _arguments: read())
         case _:
             assert_never(step.look)

@@ -15,7 +15,7 @@ from dataclasses import field, replace
 from readback.canon.digest import sha256_hex
 from readback.canon.frozen import dataclass
 from readback.domain.errors import StoreCorruptError, StoreError
-from readback.ports.storage.contract_filter import Known
+from readback.ports.storage.contract_filter import ContractFilter
 from readback.ports.storage.store import (
     ActionFilter,
     Append,
@@ -364,7 +364,7 @@ class MemoryStore(MemoryLog, MemoryOutbox):
 
     # --- due and leases ------------------------------------------------------------------------------
 
-    def due(self, now_us: int, limit: int, tenant: str = "", known: Known | None = None) -> list[str]:
+    def due(self, now_us: int, limit: int, tenant: str = "", known: ContractFilter | None = None) -> list[str]:
         with self._open():
             ready: dict[str, list[tuple[int, str]]] = {}
             watched: dict[str, list[tuple[int, str]]] = {}

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Final, assert_never
 
 from readback.domain.errors import NotDispatchedError
-from readback.testing.driver_virtual import Hangs, Stops, Vanishes
+from readback.testing.driver_virtual import CallerCancelled, CallHangs, ProcessDied
 
 
 class Answer(StrEnum):
@@ -54,7 +54,7 @@ def give(answer: Answer) -> object:
         case Answer.SILENT:
             return None
         case Answer.TIMEOUT:
-            raise Hangs
+            raise CallHangs
         case Answer.ACCEPTED:
             return (202, {"status": "accepted"})
         case Answer.PENDING:
@@ -66,10 +66,10 @@ def give(answer: Answer) -> object:
         case Answer.CONNECTION_LOST:
             raise ConnectionResetError("The connection was lost after the request was sent.")
         case Answer.CANCELLED:
-            raise Stops
+            raise CallerCancelled
         case Answer.REFUSED:
             raise NotDispatchedError("The connection was refused.")
         case Answer.CRASHED:
-            raise Vanishes
+            raise ProcessDied
         case _:
             assert_never(answer)

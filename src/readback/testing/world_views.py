@@ -15,7 +15,7 @@ from readback.canon.frozen import dataclass
 from readback.domain.kind import Kind
 from readback.domain.side_effect import Consistency
 from readback.domain.verification.reading import Reading
-from readback.testing.driver_virtual import Hangs
+from readback.testing.driver_virtual import CallHangs
 from readback.testing.world import Record, World
 from readback.testing.world_effects import OTHER_TENANT, Operation
 
@@ -49,7 +49,7 @@ class View(StrEnum):
 
 
 @dataclass(slots=True)
-class Eyes:
+class FaultyReader:
     """A read path to a world. `since_us`: the moment of the action; `stamps`: the source shows stamps."""
 
     world: World
@@ -88,7 +88,7 @@ class Eyes:
             case View.RAISING:
                 return self._unless_acted(KeyError("column"))
             case View.HANGING:
-                return self._unless_acted(Hangs())
+                return self._unless_acted(CallHangs())
             case View.WRONG_TYPE:
                 return {"status": "shipped"} if self.acted else self._shown(None)
             case _:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from readback.canon import Json, ReadbackError, json_value, payload_bytes, sha256_hex
-from readback.domain.contract.script_permissions import Allowance, ScriptLimits
+from readback.domain.contract.script_permissions import ScriptLimits, ScriptPermissions
 from readback.ports.scripts import Functions, HostCall
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class _UnavailableError(Exception):
 class WorldHost:
     """The host functions of scripts under one allow-list."""
 
-    def __init__(self, allow: Allowance, limits: ScriptLimits, now_us: Callable[[], int]) -> None:
+    def __init__(self, allow: ScriptPermissions, limits: ScriptLimits, now_us: Callable[[], int]) -> None:
         self._allow, self._limits, self._now_us = allow, limits, now_us
 
     def functions(self, record: Callable[[HostCall], None]) -> Functions:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from readback.canon import Json, ReadbackError, holds_exact, json_value, sha256_hex
 from readback.canon.frozen import dataclass
-from readback.domain.contract.script_permissions import Allowance, ScriptLimits
+from readback.domain.contract.script_permissions import ScriptLimits, ScriptPermissions
 from readback.domain.errors.delegation import (
     ScriptCompileError,
     ScriptError,
@@ -98,7 +98,7 @@ _BEGUN_IN: list[int] = []
 """The process in which pydantic-monty runs. It keeps threads for the whole process, and a fork copies no threads."""
 _POOLS: dict[int, object] = {}
 """The pools that are open in this process."""
-Hosts = Callable[[Allowance, ScriptLimits], ScriptHost]
+Hosts = Callable[[ScriptPermissions, ScriptLimits], ScriptHost]
 
 
 class MontyEngine:
@@ -110,7 +110,7 @@ class MontyEngine:
         self._pool: Any = None
 
     def compile(
-        self, source: str, name: str, *, entry: str, takes: int, allow: Allowance, limits: ScriptLimits
+        self, source: str, name: str, *, entry: str, takes: int, allow: ScriptPermissions, limits: ScriptLimits
     ) -> MontyScript:
         """See the port."""
         if len(source.encode("utf-8", "replace")) > SOURCE_MAX_BYTES:

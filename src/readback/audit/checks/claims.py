@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from readback.canon import ReadbackError
 from readback.domain.action.action import Action
 from readback.domain.events import EventKind, open_envelope
-from readback.engine.claims.dependencies import upon, upon_in
+from readback.engine.claims.dependencies import claims_relied_on, upon_in
 from readback.ports.storage.store import LedgerStore
 
 
 def not_kept(store: LedgerStore, action: Action) -> Iterator[str]:
     """What the action says that it was planned upon, and that is not kept so: a retraction would not name it."""
-    for claim in upon(action):
+    for claim in claims_relied_on(action):
         if not store.relies(action.tenant, claim, action.id):
             yield f"Action {action.id} was planned upon {claim}, and that is not kept."
 

@@ -14,7 +14,7 @@ from typing import Final
 from readback.canon import ReadbackError
 from readback.canon.frozen import dataclass
 from readback.domain.events import Opened, open_envelope
-from readback.engine.entries.side_records import Control
+from readback.engine.entries.side_records import FreezeAndIncidentChanges
 from readback.ports.storage.store import Freeze, Incident, LedgerStore, StoredEvent
 
 LOOKS_MAX: Final = 5
@@ -64,7 +64,7 @@ class Controls:
     def heard(self, opened: Opened) -> None:
         """One more entry that does something beside its action."""
         event = opened.event
-        control = Control()
+        control = FreezeAndIncidentChanges()
         control.take(opened.tenant, opened.action_id, opened.version, event.at_us, event.data)
         for freeze in control.freezes:
             self.freezes.setdefault((freeze.tenant, freeze.subject, freeze.action_id), freeze)

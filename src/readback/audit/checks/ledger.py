@@ -38,7 +38,7 @@ from readback.audit.checks.entries import (
 from readback.audit.checks.erasure import erasure_faults, is_gone
 from readback.audit.checks.heads import Heads
 from readback.audit.checks.outbox import Positions
-from readback.audit.checks.prefetch import MEDIA, Shelf
+from readback.audit.checks.prefetch import MEDIA, EvidenceCache
 from readback.audit.checks.request import request_faults
 from readback.audit.checks.sealed import SealedAudit
 from readback.audit.checks.signed import Signatures
@@ -216,7 +216,7 @@ class _Look:
 
 def _audit_actions(store: LedgerStore, report: AuditReport, controls: Controls, progress: Callable[[int], None]) -> int:
     """All of them, a few at a time; how many of the entries that were scanned are theirs."""
-    shelf, folded = Shelf(store), 0
+    shelf, folded = EvidenceCache(store), 0
     histories = store.histories()
     while some := list(islice(histories, ACTIONS_AT_ONCE)):
         looks = [_look(store, held, events) for held, events in some]
@@ -300,7 +300,7 @@ def _orphans(store: LedgerStore) -> Iterator[Fault]:
                 yield fault_at(stored, "projection.missing", what)
 
 
-def _audit_action(store: LedgerStore, shelf: Shelf, look: _Look, report: AuditReport) -> int:
+def _audit_action(store: LedgerStore, shelf: EvidenceCache, look: _Look, report: AuditReport) -> int:
     """One action; how many of the entries that were scanned are its own."""
     report.actions += 1
     events = look.events
@@ -321,7 +321,7 @@ def _until(events: list[StoredEvent], seq: int) -> int:
     return sum(1 for each in events if 0 < each.seq <= seq)
 
 
-def _check_folded(store: LedgerStore, shelf: Shelf, look: _Look, report: AuditReport) -> Iterator[Fault]:
+def _check_folded(store: LedgerStore, shelf: EvidenceCache, look: _Look, report: AuditReport) -> Iterator[Fault]:
     held, events, opened = look.held, look.events, look.opened
     projection = held.projection
 
@@ -354,7 +354,7 @@ def _check_folded(store: LedgerStore, shelf: Shelf, look: _Look, report: AuditRe
 
 
 def _saga_faults(
-    store: LedgerStore, shelf: Shelf, look: _Look, saga: Saga, report: AuditReport
+    store: LedgerStore, shelf: EvidenceCache, look: _Look, saga: Saga, report: AuditReport
 ) -> Iterator[tuple[str, str]]:
     """(code, what is wrong) with a saga whose entries could be folded."""
     for what in _differences(look.held, projection_of_saga(saga), saga.version):
@@ -368,7 +368,7 @@ def _saga_faults(
 
 
 def _action_faults(
-    store: LedgerStore, shelf: Shelf, look: _Look, action: Action, report: AuditReport
+    store: LedgerStore, shelf: EvidenceCache, look: _Look, action: Action, report: AuditReport
 ) -> Iterator[tuple[str, str]]:
     """(code, what is wrong) with an action whose entries could be folded."""
     opened = look.opened
@@ -427,7 +427,7 @@ def _recomputed(action: Action, first: Opened) -> Iterator[str]:
 # --- 3. evidence ---
 
 
-def _evidence(store: LedgerStore, shelf: Shelf, tenant: str, look: _Look, report: AuditReport) -> Iterator[str]:
+def _evidence(store: LedgerStore, shelf: EvidenceCache, tenant: str, look: _Look, report: AuditReport) -> Iterator[str]:
     opened = look.opened
     if tenant == look.held.projection.tenant and shelf.is_whole(tenant):  # as most are
         return
@@ -457,7 +457,7 @@ def _evidence(store: LedgerStore, shelf: Shelf, tenant: str, look: _Look, report
 # --- 4. idempotency ---
 
 
-def _key(store: LedgerStore, shelf: Shelf, action: Action, report: AuditReport) -> Iterator[str]:
+def _key(store: LedgerStore, shelf: EvidenceCache, action: Action, report: AuditReport) -> Iterator[str]:
     if action.attempts == 0 and action.approval is None and not action.reserved:
         return
     record = shelf.key(action.tenant, action.key_hash)

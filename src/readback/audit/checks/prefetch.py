@@ -27,7 +27,7 @@ _NO_KEYS: Final[Mapping[str, KeyRecord]] = MappingProxyType({})
 _MEDIA: Final = frozenset({MEDIA})
 
 
-class Shelf:
+class EvidenceCache:
     """The evidence and the keys of the actions at hand."""
 
     def __init__(self, store: LedgerStore) -> None:

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from readback.audit.checks.prefetch import Shelf
+from readback.audit.checks.prefetch import EvidenceCache
 from readback.canon import ReadbackError
 from readback.canon.frozen import dataclass
 from readback.domain.action.claim import ClaimKind, Reason, claim_bytes, claim_id
 from readback.domain.errors import StoreCorruptError, StoreError
 from readback.domain.events import Event, EventKind, Opened
 from readback.domain.people.review import lifts, resolution_bytes
-from readback.domain.people.signed_statement import TOKEN, SignedWord, signed_word_of, why_not_signed
+from readback.domain.people.signed_statement import TOKEN, SignedStatement, signed_word_of, why_not_signed
 from readback.engine.entries.side_records import texts
 from readback.engine.stages.approve import Approvals
 
@@ -52,7 +52,7 @@ class Signatures:
     not_kept: int = 0
     """Entries that name a signer and keep no signature."""
 
-    def read(self, shelf: Shelf, opened: list[Opened], *, critical: bool) -> Iterator[str]:
+    def read(self, shelf: EvidenceCache, opened: list[Opened], *, critical: bool) -> Iterator[str]:
         """One more action or saga. `critical`: a decision about it counts only where it is signed."""
         for one in opened:
             if "lift" in one.event.data and one.event.kind is not EventKind.LIFTED:
@@ -77,7 +77,7 @@ class Signatures:
             elif _SIGNED_BY not in event.data:
                 yield f"{what} is a person's decision, and the field that says who signed it is gone."
 
-    def _why_not(self, one: Opened, word: SignedWord | None, said: _Said) -> str:
+    def _why_not(self, one: Opened, word: SignedStatement | None, said: _Said) -> str:
         """Why the signature of an entry does not count, behind its name; "" where it does."""
         data = one.event.data
         if word is None:
@@ -171,7 +171,7 @@ def _claim(one: Opened, version: int) -> bytes:
     return claim_bytes(claim, one.tenant, version, _STATUS[one.event.kind], who, _reason(one.event))
 
 
-def _kept(shelf: Shelf, one: Opened) -> SignedWord | None:
+def _kept(shelf: EvidenceCache, one: Opened) -> SignedStatement | None:
     try:
         found = shelf.evidence(one.tenant, one.action_id, one.event.refs[TOKEN])
         return None if found is None else signed_word_of(found.body)

@@ -23,8 +23,8 @@ from readback.domain.kind import Kind
 from readback.domain.people.review import RESTORED
 from readback.domain.saga.fold import CLOSED, KIND
 from readback.domain.state import TERMINAL, State
-from readback.engine.compiled_contract import Scope
-from readback.engine.entries.recorder import Entries
+from readback.engine.compiled_contract import CallerContext
+from readback.engine.entries.recorder import Recorder
 from readback.engine.resume import fold
 from readback.engine.saga_run import SagaRun, fold_saga
 from readback.engine.stages.escalate import TO_REVIEW
@@ -144,7 +144,7 @@ def _held_action(store: LedgerStore, stored: StoredProjection, words: tuple[str,
     if record is not None and record.action_id != action.id:
         return None  # its operation is another action's by now, and that one is held
     mine = KeyRecord(action.tenant, action.key_hash, action.request_hash, action.id, "PENDING", action.created_us, 0)
-    entries, path = Entries(action, action.version), _WAY[action.state]
+    entries, path = Recorder(action, action.version), _WAY[action.state]
     if action.attempt_open:
         # What became of the call is not known, and nobody has read it: that is recorded first.
         entries.add(EventKind.RESUMED, now_us, path[:1], {"owner": words[0]})
@@ -157,6 +157,6 @@ def _held_saga(store: LedgerStore, stored: StoredProjection, words: tuple[str, s
     saga = fold_saga(store.events(stored.projection.action_id))
     if saga is None:
         raise StoreCorruptError(f"Saga {stored.projection.action_id} cannot be held: it has no entries.")
-    run = SagaRun(saga, Scope(saga.tenant, saga.principal), words[0], stored.fence, saga.version, now_us)
+    run = SagaRun(saga, CallerContext(saga.tenant, saga.principal), words[0], stored.fence, saga.version, now_us)
     run.record(EventKind.HELD, _data(words), _WAY[saga.state])
     return run.append(park=True)

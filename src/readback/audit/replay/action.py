@@ -27,7 +27,7 @@ from readback.domain.events import Event, EventKind, Opened
 from readback.domain.records.replayed import Comparison, Difference, JudgedAgain, Replayed
 from readback.domain.recovery.rule import table_of
 from readback.domain.recovery.table import RecoveryTable
-from readback.engine.compiled_contract import Plan
+from readback.engine.compiled_contract import CompiledContract
 
 FIELDS: Final = (
     "code",
@@ -48,7 +48,7 @@ class _Replay:
     """One replay at work."""
 
     bundle: Bundle
-    plan: Plan
+    plan: CompiledContract
     table: RecoveryTable | None
     action: Action
     round: Round = field(default_factory=Round)
@@ -110,7 +110,7 @@ def _says_nothing(event: Event) -> bool:
     return event.kind is not EventKind.JUDGED and not event.path
 
 
-def replay(bundle: Bundle, plan: Plan, table: RecoveryTable | None = None) -> Replayed:
+def replay(bundle: Bundle, plan: CompiledContract, table: RecoveryTable | None = None) -> Replayed:
     """Judges the bundle's action again. `table`: by this one, in place of those by which was decided.
 
     Raises BundleError where the entries cannot be folded.

@@ -21,7 +21,7 @@ from readback.domain.state import State
 from readback.domain.verdict import Attribution, Level, Verdict, Why
 from readback.domain.verification.reading import UNREADABLE
 from readback.domain.verification.reconciliation import Reconciliation
-from readback.engine.recovery.transition_paths import walk
+from readback.engine.recovery.transition_paths import path_through
 from readback.engine.run import Run
 from readback.engine.schedule import Timing, timing
 from readback.engine.stages import compensate, execute, recover, validate, verify, watch
@@ -69,11 +69,11 @@ def _judged(standing: Standing, table: RecoveryTable) -> Decided:
     when = timing(run.contract, run.action, verify.ended_by_itself(run))
     if run.observation is not None and not run.observation.dispatched and not run.action.left_before:
         decision = recover.decide(run, table, when, execute.never_dispatched(run), as_of_us)
-        return Decided(_said(decision), walk(run.action.state, S.FAILED))
+        return Decided(_said(decision), path_through(run.action.state, S.FAILED))
     dropped = _dropped(standing, run)
     if dropped is not None:
         decision = recover.decide(run, table, when, dropped, as_of_us)
-        return Decided(_said(decision), walk(run.action.state, S.ROLLED_BACK))
+        return Decided(_said(decision), path_through(run.action.state, S.ROLLED_BACK))
     if run.action.state is S.RECONCILED_SUCCESS:
         return _drift(standing, run, table, as_of_us)
     decision = _decision(run, table, when, as_of_us)

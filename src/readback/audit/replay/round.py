@@ -22,7 +22,7 @@ from readback.domain.verification.case import SCOPE_KEYS, IdentityMatch, Judged
 from readback.domain.verification.change import dotted, outside, withheld
 from readback.domain.verification.observation import Observation
 from readback.domain.verification.reading import Lookup, Presence, Reading, TakenReading
-from readback.engine.compiled_contract import Check, IdentityCheck, Plan, Scope
+from readback.engine.compiled_contract import CallerContext, Check, CompiledContract, IdentityCheck
 from readback.engine.entries.reading import taken_as_recorded
 from readback.engine.resume import marks
 from readback.engine.run import Run
@@ -85,7 +85,7 @@ class Standing:
     """Where an action stood when an entry was recorded."""
 
     bundle: Bundle
-    plan: Plan
+    plan: CompiledContract
     action: Action
     round: Round
     event: Event
@@ -147,7 +147,7 @@ class Standing:
         kept = request if isinstance(request, dict) else {}
         requested, intended, budget = kept.get("requested"), kept.get("intended"), kept.get("budget")
         context = {key: str(value) for key, value in a.context.items()}
-        scope = Scope(
+        scope = CallerContext(
             a.tenant, a.principal, context.get("run", ""), budget=budget if isinstance(budget, dict) else None
         )
         return Run(

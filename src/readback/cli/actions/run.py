@@ -87,7 +87,7 @@ def _run(
     as_json: bool,
 ) -> int:
     operation, wait, goal, step = how
-    ticket = coordinator.Ticket()
+    ticket = coordinator.ActionHandle()
     driver = SyncDriver(session.store, session.runtime, session.courier)
     try:
         until_us = session.give_up_us(wait)
@@ -128,7 +128,7 @@ def tell(outcome: Outcome, settings: Settings, *, as_json: bool) -> int:
 
 
 def interrupted(
-    session: Session, driver: SyncDriver, ticket: coordinator.Ticket, settings: Settings, *, as_json: bool
+    session: Session, driver: SyncDriver, ticket: coordinator.ActionHandle, settings: Settings, *, as_json: bool
 ) -> int:
     """Ctrl-C: what is in the ledger stands, and a worker goes on with it."""
     try:

@@ -23,7 +23,7 @@ from readback.contracts.registry import Registry
 from readback.drivers.driver_sync import SyncDriver
 from readback.drivers.interpreter import Parked
 from readback.engine import coordinator
-from readback.engine.compiled_contract import Plan
+from readback.engine.compiled_contract import CompiledContract
 
 EXIT_SUBMITTED: Final = 0
 
@@ -73,7 +73,7 @@ def submit(
         goal = read_object("--intended", intended)
         with working(settings, registry, run=run_id, trace=trace) as session, sigterm_interrupts():
             until_us = session.give_up_us(wait)
-            ticket = coordinator.Ticket()
+            ticket = coordinator.ActionHandle()
             driver = SyncDriver(session.store, session.runtime, session.courier)
             try:
                 work = submitting.submit(session, asked, arguments, operation, goal, step, ())
@@ -122,6 +122,6 @@ def _waited(
     return tell(outcome, settings, as_json=as_json)
 
 
-def _nobody(_contract: str) -> Plan | None:
+def _nobody(_contract: str) -> CompiledContract | None:
     """No plan is known here, so that nothing is gone on with."""
     return None

@@ -24,7 +24,7 @@ from readback.decisions.model.seals import sealed
 from readback.domain.errors import UsageError
 from readback.domain.errors.decision import BindingError, EnvelopeError
 from readback.domain.state import EXIT_FAILED, EXIT_VERIFIER
-from readback.engine.compiled_contract import Plan
+from readback.engine.compiled_contract import CompiledContract
 
 LINE_MAX_CHARACTERS: Final = 900
 
@@ -50,7 +50,7 @@ def check(files: tuple[str, ...], verifiers: str | None, modules: tuple[str, ...
 
     Exit code 0: sound; 5: they cannot be enforced.
     """
-    plans: Mapping[str, Plan] = {}
+    plans: Mapping[str, CompiledContract] = {}
     if modules:
         registry = load_contracts(settings_of(modules=modules), needed=True)
         plans = registry.load() if registry is not None else {}
@@ -119,7 +119,9 @@ def write_new(path: str, value: object) -> None:
         raise UsageError(f"{path} cannot be written: {error.strerror}.", remedy="Name a new file.") from error
 
 
-def _checked(file: str, verifiers: str | None, plans: Mapping[str, Plan]) -> tuple[dict[str, Json], list[Json]]:
+def _checked(
+    file: str, verifiers: str | None, plans: Mapping[str, CompiledContract]
+) -> tuple[dict[str, Json], list[Json]]:
     """What an envelope is, and its faults, the ones of its actions' contracts among them."""
     try:
         kind = DecisionType.load(file, verifiers=verifiers)

@@ -17,13 +17,18 @@ from readback.client.client import Readback
 from readback.decisions.api import ACTORS, PLANNERS, Decided, DecisionType
 from readback.decisions.flow.record import Actor
 from readback.decisions.model.envelope import Counts, Snapshot
-from readback.decisions.model.words import Said, Severity, Stage
+from readback.decisions.model.words import Severity, Stage, VerificationResultWord
 from readback.domain.errors import UnknownOutcomeError, UsageError
 
 TIERS: Final = ("tiny", "small", "medium", "large")
 LINE_MAX_CHARACTERS: Final = 600
 _COUNT = click.IntRange(min=0)
-_SIGNS: Final = {Said.PASS: OK, Said.FAIL: BAD, Said.INCONCLUSIVE: OPEN, Said.NA: BAD}
+_SIGNS: Final = {
+    VerificationResultWord.PASS: OK,
+    VerificationResultWord.FAIL: BAD,
+    VerificationResultWord.INCONCLUSIVE: OPEN,
+    VerificationResultWord.NA: BAD,
+}
 
 
 @click.command("run", short_help="One action under its envelope.")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from readback.hooks.hook_file import HookFile
-    from readback.hooks.session import Desk
+    from readback.hooks.session import HookSession
 
 HELD_BACK: Final = 2
 """The exit code by which a hook blocks; the agent shows the model what stands on stderr."""
@@ -134,8 +134,8 @@ def _hook_file(named: str | None) -> HookFile:
 
 def _opening(
     url: str | None, tenant: str | None, principal: str | None
-) -> Callable[[HookFile, str], AbstractContextManager[Desk]]:
-    def opening(file: HookFile, run: str) -> AbstractContextManager[Desk]:
+) -> Callable[[HookFile, str], AbstractContextManager[HookSession]]:
+    def opening(file: HookFile, run: str) -> AbstractContextManager[HookSession]:
         from readback.hooks.session import Where, opened
 
         return partial(opened, where=Where(url, tenant, principal))(file, run)

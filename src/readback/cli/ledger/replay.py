@@ -21,7 +21,7 @@ from readback.domain.errors import UsageError
 from readback.domain.errors.record import BundleError
 from readback.domain.records.replayed import Comparison, JudgedAgain, Replayed
 from readback.domain.state import worst_exit
-from readback.engine.compiled_contract import Plan
+from readback.engine.compiled_contract import CompiledContract
 from readback.log.tlog_proof import parse_proof
 
 EXIT_OF: Final = {Comparison.SAME: 0, Comparison.DIFFERS: 1, Comparison.NOT_EVALUATED: 5}
@@ -84,7 +84,7 @@ def _bundle(file: str) -> bytes:
     return data
 
 
-def _plans(modules: tuple[str, ...]) -> dict[str, Plan]:
+def _plans(modules: tuple[str, ...]) -> dict[str, CompiledContract]:
     """Contracts are taken only where they were asked for here: the environment's own would stand in unasked."""
     if not modules:
         return {}

@@ -93,7 +93,7 @@ def _fallen(session: Session, found: Claim) -> tuple[str, ...]:
     assert action is not None
     driver = SyncDriver(session.store, session.runtime)
     try:
-        answer = driver.drive(dependencies.fallen(action.tenant, dependencies.upon(action)))
+        answer = driver.drive(dependencies.invalid_claims(action.tenant, dependencies.claims_relied_on(action)))
         assert isinstance(answer, tuple)  # nothing of it waits
         return answer
     finally:

@@ -13,7 +13,7 @@ from readback.cli import options
 from readback.cli.sessions import again_with, reading, settings_of, working
 from readback.cli.terminal import console, moment, note, print_json, safe
 from readback.client.operations import delivery_admin
-from readback.client.operations.delivery_admin import Dead, Position
+from readback.client.operations.delivery_admin import DeadLetterMessage, Position
 from readback.domain.errors import NotFoundError, UsageError
 from readback.domain.records.message import EventName, Message, Naming
 
@@ -229,7 +229,7 @@ def _position(one: Position) -> dict[str, Json]:
     }
 
 
-def _dead(one: Dead) -> dict[str, Json]:
+def _dead(one: DeadLetterMessage) -> dict[str, Json]:
     letter = one.letter
     return {
         "id": one.message.id,
@@ -265,7 +265,7 @@ def _draw_positions(found: list[Position]) -> None:
     console().print(table)
 
 
-def _draw_dead(found: list[Dead]) -> None:
+def _draw_dead(found: list[DeadLetterMessage]) -> None:
     from rich.table import Table
     from rich.text import Text
 

@@ -13,14 +13,14 @@ from rich.text import Text
 from readback.cli.actions.outcome_text import plain, verdict_text
 from readback.cli.actions.render import facts, grid, identity, postconditions, section, side_by_side
 from readback.cli.terminal import BAD, NONE, OK, OPEN, mark, moment, quoted_name, safe
-from readback.domain.people.review_case import ReviewPacket
+from readback.domain.people.review_case import ReviewCase
 
 STATES: Final = ("intended", "requested", "observed", "before", "authoritative")
 HISTORY_MAX: Final = 40
 CHANGED_SHOWN_MAX: Final = 8
 
 
-def draw(packet: ReviewPacket, console: Console, where: str) -> None:
+def draw(packet: ReviewCase, console: Console, where: str) -> None:
     """What there is to decide first, what it stands on after it."""
     body: dict[str, Any] = packet.as_json()
     title = f"{plain(packet.state).upper()}  {safe(body['contract'])} on {quoted_name(body['target'])}"
@@ -44,7 +44,7 @@ def draw(packet: ReviewPacket, console: Console, where: str) -> None:
             break
 
 
-def _summary(packet: ReviewPacket, body: dict[str, Any]) -> list[tuple[str, str]]:
+def _summary(packet: ReviewCase, body: dict[str, Any]) -> list[tuple[str, str]]:
     found = body["discrepancy"]
     incidents = ", ".join(f"{i['id']} ({i['severity']})" for i in body["incidents"])
     return [
@@ -113,7 +113,7 @@ def _history(found: Any) -> Any:
     return table
 
 
-def _choices(packet: ReviewPacket) -> Any:
+def _choices(packet: ReviewCase) -> Any:
     table = grid("", "decision", "what it will do")
     for one in packet.choices:
         said = one.will if one.open else f"Not possible: {one.why_not}"

@@ -46,7 +46,7 @@ from readback.client.raised import watched_reader, watched_tool
 from readback.contracts.assumed import Assumed, named_target, with_defaults
 from readback.contracts.functions.arguments import ArgumentSchema
 from readback.contracts.functions.callables import (
-    Parts,
+    ContractParts,
     Reader,
     argument_names,
     argument_schema,
@@ -55,14 +55,14 @@ from readback.contracts.functions.callables import (
 )
 from readback.contracts.functions.key_use import why_keyless
 from readback.contracts.problems import Problems
-from readback.contracts.sandbox_actions import Twin
+from readback.contracts.sandbox_actions import SafeTarget
 from readback.contracts.templates import Template, compile_template
 from readback.domain.context import Context
 from readback.domain.contract.contract import Contract
 from readback.domain.errors import ContractError, ContractFieldError, TemplateError, UsageError
 from readback.domain.side_effect import Consistency, Independence
 from readback.domain.verification.reading import Lookup, Reading
-from readback.engine.compiled_contract import Plan
+from readback.engine.compiled_contract import CompiledContract
 
 if TYPE_CHECKING:
     from readback.client.authoring.evaluation import Evaluated
@@ -106,9 +106,9 @@ class ActionDefinition(Generic[P]):
         self._lookup: Callable[..., object] | None = None
         self._rollback: Callable[..., object] | None = None
         self._compensation: ActionDefinition[P] | None = None
-        self._twin: Twin | None = None
+        self._twin: SafeTarget | None = None
         self._inherits: ActionDefinition[P] | None = None
-        self._loaded: tuple[Plan, ArgumentSchema] | None = None
+        self._loaded: tuple[CompiledContract, ArgumentSchema] | None = None
         self._operation: Template | None = None
         self._loading = False
         self.__name__ = getattr(function, "__name__", "action")
@@ -136,7 +136,7 @@ class ActionDefinition(Generic[P]):
         return str(self.options["name"])
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> CompiledContract:
         """The compiled contract with its hands. Compiles at the first use; raises ContractError."""
         return (self._loaded or self._load())[0]
 
@@ -156,11 +156,11 @@ class ActionDefinition(Generic[P]):
         return self._compensation
 
     @property
-    def declared_twin(self) -> Twin | None:
+    def declared_twin(self) -> SafeTarget | None:
         """Where it may be drilled."""
         return self._twin
 
-    def load(self) -> Plan:
+    def load(self) -> CompiledContract:
         """Compiles and checks everything that needs no data. Raises ContractError with all faults."""
         return self.plan
 
@@ -331,7 +331,7 @@ class ActionDefinition(Generic[P]):
             raise UsageError(f"The action {self.name!r} has a twin already.")
         if action:
             refuse_any_but(ActionDefinition, "twin", action[0], "Name an action, or fix arguments by their names.")
-        self._twin = Twin(action[0] if action else None, fixed)
+        self._twin = SafeTarget(action[0] if action else None, fixed)
 
     def _compensates(self, action: ActionDefinition[P]) -> None:
         refuse_any_but(
@@ -360,7 +360,7 @@ class ActionDefinition(Generic[P]):
 
     # --- loading ---
 
-    def _load(self) -> tuple[Plan, ArgumentSchema]:
+    def _load(self) -> tuple[CompiledContract, ArgumentSchema]:
         from readback.bootstrap import predicate_engine
         from readback.contracts.compile import compile_contract
 
@@ -422,7 +422,7 @@ class ActionDefinition(Generic[P]):
         readers = [*self._readers, *(each for each in named if isinstance(each, Reader))]
         return {**self.options, "target": target_of(self.unverified, readers, self._named_by)}
 
-    def _parts(self, schema: ArgumentSchema, assumed: tuple[str, ...], problems: Problems) -> Parts:
+    def _parts(self, schema: ArgumentSchema, assumed: tuple[str, ...], problems: Problems) -> ContractParts:
         readers = tuple(self._readers)
         if not readers and not self.options.get("readers") and self._inherits is not None:
             readers = tuple(self._inherits._readers)  # noqa: SLF001 - of its own kind
@@ -438,7 +438,7 @@ class ActionDefinition(Generic[P]):
             if theirs != schema.names and mismatch:
                 reason = f"It takes ({', '.join(theirs)}), and its action takes ({', '.join(schema.names)})."
                 problems.add("compensate", ContractFieldError(reason))
-        return Parts(
+        return ContractParts(
             execute=hand(self.unverified, watched_tool),
             arguments=schema,
             readers=tuple(map(watched_reader, readers)),

@@ -16,14 +16,14 @@ from readback.contracts.functions.callables import Reader, accepts, argument_nam
 from readback.contracts.functions.key_use import searches_by_its_own_stamp
 from readback.contracts.problems import Problems, did_you_mean
 from readback.domain.errors import ContractFieldError, UsageError
-from readback.ports.handlers import Hand
+from readback.ports.handlers import Handler
 
 _READING_VERBS: Final = re.compile(r"^(?:get|read|fetch|load|find|look_up|lookup|select|show)_(?=\w)")
 
 
 def built_hand(
     what: str, function: Callable[..., object] | None, schema: ArgumentSchema, problems: Problems
-) -> Hand | None:
+) -> Handler | None:
     """A hand of an author's function; None where there is none. What it cannot take becomes a problem."""
     if function is None:
         return None

@@ -11,7 +11,7 @@ from readback.domain.errors import HonestyError
 from readback.domain.predicate import Evaluation, Truth, conjoin
 from readback.domain.verdict import Verdict
 from readback.domain.verification.reading import Presence, Reading
-from readback.engine.compiled_contract import Plan
+from readback.engine.compiled_contract import CompiledContract
 from readback.engine.stages.evaluate import evaluate
 
 
@@ -43,7 +43,7 @@ class Evaluated:
         raise HonestyError("An evaluation is neither true nor false: ask `verdict` or `truth(name)`.")
 
 
-def judge(plan: Plan, states: Mapping[str, object]) -> Evaluated:
+def judge(plan: CompiledContract, states: Mapping[str, object]) -> Evaluated:
     """Evaluates all clauses over states by root name. A Reading stands for its value, an absent one for null.
 
     A reading that shows nothing (not visible, unavailable) leaves every postcondition undetermined.

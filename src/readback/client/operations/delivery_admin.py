@@ -42,8 +42,8 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True)
-class Dead:
-    """A dead letter with the message that it is."""
+class DeadLetterMessage:
+    """What was to be delivered, and why delivery ended."""
 
     letter: DeadLetter
     message: Message
@@ -74,21 +74,23 @@ def _waiting(store: LedgerStore, cursor: Cursor | None, subscriber: Subscriber |
     return sum(1 for _ in islice(heard, WAITING_MAX))
 
 
-def dead_letters(session: Session, unread: set[int], subscriber: str = "") -> list[Dead]:
+def dead_letters(session: Session, unread: set[int], subscriber: str = "") -> list[DeadLetterMessage]:
     """This tenant's dead letters, in the order of the log; of one subscriber or all. `unread` takes the entries
     that cannot be read, and whose letters are not here.
     """
     store, tenant = session.store, session.scope.tenant
     log = log_of(store)
-    found: list[Dead] = []
+    found: list[DeadLetterMessage] = []
     for letter in store.letters(subscriber, limit=LETTERS_MAX):
         message = _message(store, log, letter, unread) if _seen(letter.subscriber, tenant) else None
         if message is not None and message.tenant == tenant:
-            found.append(Dead(letter, message))
+            found.append(DeadLetterMessage(letter, message))
     return found
 
 
-def resend(session: Session, chosen: Iterable[Dead]) -> tuple[list[Dead], list[Dead]]:
+def resend(
+    session: Session, chosen: Iterable[DeadLetterMessage]
+) -> tuple[list[DeadLetterMessage], list[DeadLetterMessage]]:
     """Asks for dead letters once more, and delivers what can be delivered here: (taken, not taken).
 
     What cannot, because another process has the subscriber, is delivered by that one.

@@ -19,7 +19,7 @@ from readback.contracts.files.templates.template import ASKS_OBSERVED, Values
 from readback.domain.context import Context
 from readback.domain.errors import SandboxEscapeError
 from readback.domain.verification.reading import Lookup, Presence
-from readback.ports.system_factory import SourceFitting
+from readback.ports.system_factory import SourceAdapter
 
 _OF_A_SERVER: Final = "It is a tool of a server: it is looked for where a server is given, and is not called."
 
@@ -53,7 +53,7 @@ def probed(contract: FileContract, tenant: str, principal: str) -> Iterator[Prob
         yield Probe(contract.name, use, *_searched(use, fitting, spec, context, values))
 
 
-def _searched(use: str, fitting: SourceFitting, spec: Spec, context: Context, values: Values) -> tuple[bool, str, str]:
+def _searched(use: str, fitting: SourceAdapter, spec: Spec, context: Context, values: Values) -> tuple[bool, str, str]:
     try:
         given = spec.given(values)
         found = fitting.find(context, given) if use == "find" else fitting.lookup(context, given)

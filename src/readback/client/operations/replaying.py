@@ -15,13 +15,13 @@ from readback.contracts.recorded import recorded_plan
 from readback.domain.errors.record import BundleError
 from readback.domain.records.replayed import Replayed
 from readback.domain.recovery.table import RecoveryTable
-from readback.engine.compiled_contract import Plan
+from readback.engine.compiled_contract import CompiledContract
 from readback.ports.predicates import PredicateEngine
 
-PlanOf = Callable[[str], Plan | None]
+PlanOf = Callable[[str], CompiledContract | None]
 
 
-def nothing_loaded(name: str) -> Plan | None:
+def nothing_loaded(name: str) -> CompiledContract | None:
     """No contracts were loaded."""
     return None
 
@@ -41,7 +41,7 @@ def replay_bundle(
     return replay(bundle, _plan(bundle, predicates, plans), table)
 
 
-def _plan(bundle: Bundle, predicates: PredicateEngine, plans: PlanOf) -> Plan:
+def _plan(bundle: Bundle, predicates: PredicateEngine, plans: PlanOf) -> CompiledContract:
     proposal = bundle.entries[0].event
     loaded = plans(str(proposal.data.get("contract")))
     if loaded is not None:

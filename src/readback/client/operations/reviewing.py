@@ -13,9 +13,9 @@ from readback.client.session import Session, check_id
 from readback.domain.contract.approval import is_principal
 from readback.domain.errors import NotFoundError, OversizeError, ReviewError, UsageError
 from readback.domain.people.review import Decision, lift_bytes, resolution_bytes
-from readback.domain.people.review_case import ReviewPacket
-from readback.domain.people.signed_statement import SignedWord, why_not_signed
-from readback.engine.effects import Answer, Step
+from readback.domain.people.review_case import ReviewCase
+from readback.domain.people.signed_statement import SignedStatement, why_not_signed
+from readback.engine.effects import Effect, EffectResult
 from readback.engine.people import review
 from readback.engine.people.review import Order, needs_signature
 from readback.engine.people.review_case import packet
@@ -33,7 +33,7 @@ def queue(session: Session, limit: int = PAGE_MAX) -> list[StoredProjection]:
     return session.store.page(ActionFilter(session.scope.tenant, review=True, limit=limit))
 
 
-def review_packet(session: Session, id_or_stamp: str) -> ReviewPacket:
+def review_packet(session: Session, id_or_stamp: str) -> ReviewCase:
     """What there is to decide about an action or a saga. Raises NotFoundError."""
     action_id = session.action_id(id_or_stamp)
     if session.is_saga(action_id):
@@ -41,7 +41,7 @@ def review_packet(session: Session, id_or_stamp: str) -> ReviewPacket:
     return packet(session.store, action_id, session.scope.tenant, session.engine.table, session.plan_of)
 
 
-def resolving(session: Session, order: Order) -> Generator[Step, Answer, None]:
+def resolving(session: Session, order: Order) -> Generator[Effect, EffectResult, None]:
     """The work that records the decision and what it entails, for whoever has a driver."""
     work = saga_review.resolve if session.is_saga(order.action_id) else review.resolve
     return work(session.engine, order, session.scope.tenant, session.plan_of)
@@ -137,7 +137,7 @@ def incident(session: Session, incident_id: str) -> Incident:
 
 def signed_word(
     session: Session, who: str, message: bytes, given: bytes | Signer, contracts: Sequence[str]
-) -> SignedWord:
+) -> SignedStatement:
     """Exactly this, signed by one of this process's approvers. Raises ReviewError where that counts for nothing."""
     approvals, tenant = session.engine.approvals, session.scope.tenant
     if not isinstance(given, bytes) and not hasattr(given, "sign"):
@@ -146,7 +146,7 @@ def signed_word(
     approver = approvals.policy.named(who)
     if approver is None or not all(approver.may_approve(tenant, contract) for contract in contracts):
         raise _unsigned(f"{who!r} is no approver for this.")
-    word = SignedWord(approver.name, approver.key_id, message, signature)
+    word = SignedStatement(approver.name, approver.key_id, message, signature)
     if why_not_signed(word, approvals.policy, approvals.verify):
         raise _unsigned(f"The signature is not {who!r}'s over this decision.")
     return word

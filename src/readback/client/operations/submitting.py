@@ -15,8 +15,8 @@ from readback.client.proposal import Proposal
 from readback.client.session import Session, check_id, check_step
 from readback.domain.errors import ArgumentError, OversizeError, ProposalError
 from readback.engine.compiled_contract import Request
-from readback.engine.effects import Answer, Step
-from readback.engine.run_result import Finished
+from readback.engine.effects import Effect, EffectResult
+from readback.engine.run_result import Completed
 from readback.engine.stages.submit import Submission, submit_named
 
 
@@ -28,7 +28,7 @@ def submit(
     intended: Mapping[str, object] | None,
     step: str,
     upon: Iterable[Upon] | Upon,
-) -> Generator[Step, Answer, str]:
+) -> Generator[Effect, EffectResult, str]:
     """The id under which it is asked for now, or was before. Raises InputError before anything is recorded."""
     claims = () if upon == () else claiming.upon_ids(s, upon)
     if isinstance(asked, Proposal):
@@ -54,9 +54,9 @@ def submit(
     return submit_named(Submission(asked, given, named, goal, step, claims), s.scope, s.engine.limits)
 
 
-def _proposed(s: Session, request: Request) -> Generator[Step, Answer, str]:
+def _proposed(s: Session, request: Request) -> Generator[Effect, EffectResult, str]:
     ended = yield from s.engine.submit(request, s.scope)
-    return ended.run.action.id if isinstance(ended, Finished) else ended.action_id
+    return ended.run.action.id if isinstance(ended, Completed) else ended.action_id
 
 
 def _object(name: str, value: Mapping[str, object]) -> dict[str, Json]:

@@ -12,7 +12,7 @@ from typing import Final
 from readback.canon.frozen import dataclass
 from readback.client.session import check_id
 from readback.domain.errors import UnknownTenantError, UsageError
-from readback.ports.storage.contract_filter import Known
+from readback.ports.storage.contract_filter import ContractFilter
 from readback.ports.storage.store import LedgerStore
 from readback.ports.storage.wakeups import due_in_turn
 
@@ -56,7 +56,7 @@ class Served:
         word = "tenant" if self.one else "tenants"
         return f"{word} {', '.join(self.tenants)}"
 
-    def due(self, store: LedgerStore, now_us: int, limit: int, known: Known | None = None) -> list[str]:
+    def due(self, store: LedgerStore, now_us: int, limit: int, known: ContractFilter | None = None) -> list[str]:
         """Ids that are due (of what is known): every tenant's first, then every tenant's second."""
         return due_in_turn(store, self.tenants, now_us, limit, known)
 

@@ -34,7 +34,7 @@ from readback.domain.state import TERMINAL, State
 from readback.drivers.driver_async import AsyncDriver
 from readback.drivers.group_commit import call_back
 from readback.drivers.read_batching import projections_of
-from readback.ports.storage.contract_filter import Known
+from readback.ports.storage.contract_filter import ContractFilter
 from readback.ports.storage.store import ActionFilter, Projection, StoredProjection
 from readback.ports.storage.wakeups import Wakeup, Wakeups
 
@@ -256,7 +256,7 @@ class Worker:
         crowded = len(self._refused) >= REFUSED_KEPT_MAX
         return len(found) == limit and before < len(self._tasks) < self._concurrency and not crowded
 
-    def _known(self, now_us: int) -> Known:
+    def _known(self, now_us: int) -> ContractFilter:
         return self._session.known(now_us - self._handover_us)
 
     async def _take_each(self, found: Sequence[Wakeup]) -> None:
@@ -329,7 +329,7 @@ class Worker:
             except StoreError as error:
                 self._watching.said(f"Warning: {error.message} The wake-up comes again.")
 
-    def _name_unknown(self, known: Known, limit: int) -> None:
+    def _name_unknown(self, known: ContractFilter, limit: int) -> None:
         """Says what is due and not known here: each contract once, and not with every action of it."""
         due = self._served.due(self._session.store, self._session.runtime.now_us(), limit)
         for action_id, stored in projections_of(self._session.store, due).items():
@@ -470,7 +470,7 @@ class Worker:
         self._name_unknown(known, ERRORS_KEPT_MAX)
         return True
 
-    def _waits(self, p: Projection, known: Known) -> bool:
+    def _waits(self, p: Projection, known: ContractFilter) -> bool:
         if p.hold:
             return False  # for a person; what is due of it is when his time is over, or to look whether he has decided
         if p.due_us is None or self._given_up(p.action_id):

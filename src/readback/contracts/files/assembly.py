@@ -21,7 +21,7 @@ from readback.contracts.files.checks.places import places_of
 from readback.contracts.files.contract import Entry, FileContract, Home
 from readback.contracts.files.document import FAULTS_TOLD_MAX, FILE_MAX_BYTES, Fault, Written, read_document
 from readback.contracts.files.servers import ServerReader
-from readback.contracts.files.system_options import Findings, joined
+from readback.contracts.files.system_options import Diagnostics, joined
 from readback.contracts.files.tools.listing import Toolbox
 from readback.contracts.files.undecided import tell_undecided
 from readback.contracts.files.vocabulary import API_VERSION, DOCUMENT_KEYS, KIND
@@ -30,7 +30,7 @@ from readback.contracts.problems import did_you_mean
 from readback.domain.errors import SettingsError
 from readback.domain.errors.files import ContractFileError
 from readback.ports.predicates import PredicateEngine
-from readback.ports.system_factory import Fittings
+from readback.ports.system_factory import SystemFactory
 
 FILES_MAX: Final = 64
 CONTRACTS_MAX: Final = 1_000
@@ -43,7 +43,7 @@ class Draft:
     """One file, read: its contracts as they stand there, and what was found wrong so far."""
 
     home: Home
-    findings: Findings = field(default_factory=Findings)
+    findings: Diagnostics = field(default_factory=Diagnostics)
     contracts: dict[str, Entry] = field(default_factory=dict)
     overrides: dict[str, Written] = field(default_factory=dict)
 
@@ -92,7 +92,7 @@ def described(file: str, fault: Fault) -> dict[str, Json]:
 def load_files(
     paths: Iterable[str | PathLike[str]],
     engine: PredicateEngine,
-    fittings: Fittings,
+    fittings: SystemFactory,
     *,
     pins: Mapping[str, str] | None = None,
     toolbox: Toolbox | None = None,
@@ -137,7 +137,7 @@ def drafted(path: str, content: bytes, folder: str = "") -> Draft:
     return draft
 
 
-def assembled(drafts: list[Draft], engine: PredicateEngine, fittings: Fittings, toolbox: Toolbox) -> Loaded:
+def assembled(drafts: list[Draft], engine: PredicateEngine, fittings: SystemFactory, toolbox: Toolbox) -> Loaded:
     """The drafts' contracts, merged in their order and compiled."""
     entries: dict[str, Entry] = {}
     doubles = [each for draft in drafts for each in _merge(entries, draft)]
@@ -259,7 +259,7 @@ class _Assembly:
     """Compiles each contract once, the one that reverses it first."""
 
     def __init__(
-        self, entries: Mapping[str, Entry], engine: PredicateEngine, fittings: Fittings, toolbox: Toolbox
+        self, entries: Mapping[str, Entry], engine: PredicateEngine, fittings: SystemFactory, toolbox: Toolbox
     ) -> None:
         self._entries = dict(entries)
         self._engine, self._fittings, self._toolbox = engine, fittings, toolbox

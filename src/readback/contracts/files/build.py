@@ -27,13 +27,13 @@ from readback.contracts.files.readers import NOTHING, TOOL, ReaderMaker, Search,
 from readback.contracts.files.reversal import REVERSAL_ROOTS, reversal_of
 from readback.contracts.files.schemas.json_schema import arguments_named, arguments_of
 from readback.contracts.files.system_options import Spec, SpecReader, joined
-from readback.contracts.files.templates.template import Fill, compile_fill
+from readback.contracts.files.templates.template import CompiledTemplate, compile_fill
 from readback.contracts.files.tool_handlers import tool_hand
 from readback.contracts.files.tools.listing import Toolbox, drops_key, raised_class
 from readback.contracts.files.tools.tool_arguments import ToolArguments
 from readback.contracts.files.vocabulary import EXECUTOR, OWN_KEYS
 from readback.contracts.functions.arguments import ArgumentSchema
-from readback.contracts.functions.callables import Parts
+from readback.contracts.functions.callables import ContractParts
 from readback.contracts.options import EXECUTE_KEYS, OPTION_KEYS
 from readback.contracts.problems import Problems, did_you_mean
 from readback.contracts.templates import compile_template
@@ -41,9 +41,9 @@ from readback.contracts.verification_levels import covered, hidden_under
 from readback.domain.errors import ContractError, ContractFieldError, ExpressionError, TemplateError
 from readback.domain.predicate import Path
 from readback.domain.side_effect import SideEffect, depth
-from readback.ports.handlers import Hand
+from readback.ports.handlers import Handler
 from readback.ports.predicates import PredicateEngine
-from readback.ports.system_factory import ExecutorFitting, Fittings
+from readback.ports.system_factory import ExecutorAdapter, SystemFactory
 
 CONTRACT_KEYS: Final = (*(key for key in OPTION_KEYS if key != "name"), *OWN_KEYS)
 DESCRIPTION_MAX_CHARS: Final = 2_000
@@ -55,7 +55,7 @@ _OURS: Final = frozenset({"readers", "execute", *OWN_KEYS})
 class Builder:
     """One contract on its way. `toolbox`: what is known of servers' tools."""
 
-    def __init__(self, entry: Entry, engine: PredicateEngine, fittings: Fittings, toolbox: Toolbox) -> None:
+    def __init__(self, entry: Entry, engine: PredicateEngine, fittings: SystemFactory, toolbox: Toolbox) -> None:
         self.entry = entry
         self.engine = engine
         self.fittings = fittings
@@ -96,7 +96,7 @@ class Builder:
             names = self.arguments.names if self.arguments_known else None
             specs = SpecReader(self.engine, names, self._findings, roots=REVERSAL_ROOTS)
             reversal = reversal_of(specs, given, joined(self.entry.path, "compensate.arguments"), compensation)
-        parts = Parts(
+        parts = ContractParts(
             execute=self._execute_hand,
             arguments=self.arguments,
             readers=tuple(each.reader for each in self.readers),
@@ -337,7 +337,7 @@ class Builder:
         named = self._plain("side_effect")
         return depth(SideEffect(str(named))).default_timeout_us if named in words else TIMEOUT_US
 
-    def _execute(self) -> tuple[Spec | None, Hand]:
+    def _execute(self) -> tuple[Spec | None, Handler]:
         name = self.entry.name
         node = self.keys.get("execute")
         path = joined(self.entry.path, "execute")
@@ -356,7 +356,7 @@ class Builder:
         made = self._acts(spec, node, path)
         return spec, uncalled(name) if made is None else acting(name, spec, made, self.engine)
 
-    def _calls(self, spec: Spec, node: Written | None, path: str) -> tuple[Spec | None, Hand]:
+    def _calls(self, spec: Spec, node: Written | None, path: str) -> tuple[Spec | None, Handler]:
         """A tool of a server, as what acts."""
         name, at = self.entry.name, node if node is not None else self.entry.place
         spec = replace(spec, fixed={"name": self.tool_name, **spec.fixed})
@@ -382,7 +382,7 @@ class Builder:
         kind, inner = self._specs.one(node, path, EXECUTOR, beside)
         return None if inner is None else self._specs.executor(kind, inner, joined(path, kind))
 
-    def _put_back(self) -> Hand | None:
+    def _put_back(self) -> Handler | None:
         node = self.keys.get("rollback")
         path = joined(self.entry.path, "rollback")
         spec = None if node is None else self._executor(node, path)
@@ -396,7 +396,7 @@ class Builder:
         made = self._acts(spec, node, path)
         return None if made is None else acting(name, spec, made, self.engine)
 
-    def _acts(self, spec: Spec, node: Written | None, path: str) -> ExecutorFitting | None:
+    def _acts(self, spec: Spec, node: Written | None, path: str) -> ExecutorAdapter | None:
         entry = self.entry
         try:
             return self.fittings.executor(spec.kind, entry.name, spec.fixed, entry.home.folder, self._timeout_us)
@@ -413,7 +413,7 @@ class Builder:
 
     # --- what is only a file's -------------------------------------------------------------------------------------
 
-    def _operation_fill(self) -> Fill | None:
+    def _operation_fill(self) -> CompiledTemplate | None:
         node = self.keys.get("operation")
         if node is None:
             return None

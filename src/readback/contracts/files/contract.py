@@ -13,8 +13,8 @@ from typing import Any, Final, Protocol
 from readback.canon import Json, json_value
 from readback.canon.frozen import dataclass
 from readback.contracts.files.document import Place, Written
-from readback.contracts.files.system_options import Findings, Spec, json_of
-from readback.contracts.files.templates.template import ASKS_OBSERVED, Fill, Values
+from readback.contracts.files.system_options import Diagnostics, Spec, json_of
+from readback.contracts.files.templates.template import ASKS_OBSERVED, CompiledTemplate, Values
 from readback.contracts.files.tools.tool_arguments import ToolArguments
 from readback.contracts.functions.arguments import ArgumentSchema
 from readback.contracts.functions.callables import Reader
@@ -22,10 +22,10 @@ from readback.contracts.functions.calling import Look
 from readback.domain.context import Context
 from readback.domain.errors import NotDispatchedError, TemplateError
 from readback.domain.verification.reading import Reading
-from readback.engine.compiled_contract import Plan
-from readback.ports.handlers import Glance, Hand
+from readback.engine.compiled_contract import CompiledContract
+from readback.ports.handlers import Glance, Handler
 from readback.ports.predicates import PredicateEngine
-from readback.ports.system_factory import ExecutorFitting, ServerTerms, SourceFitting
+from readback.ports.system_factory import ExecutorAdapter, ServerTerms, SourceAdapter
 
 GATEWAY: Final = "it is a tool of a server, and is called through a gateway in front of that server"
 
@@ -50,7 +50,7 @@ class Entry:
     home: Home
     node: Written
     place: Place
-    findings: Findings
+    findings: Diagnostics
     inside: str = ""
     """Where it stands within another contract; "" for one of its own."""
     takes: str = ""
@@ -76,7 +76,7 @@ class FittedReader:
 
     reader: Reader
     spec: Spec
-    fitting: SourceFitting | None
+    fitting: SourceAdapter | None
     place: Place
     tool: Asked | None = None
 
@@ -88,17 +88,17 @@ class FileContract:
     name: str
     home: Home
     place: Place
-    plan: Plan
+    plan: CompiledContract
     arguments: ArgumentSchema
     predicates: PredicateEngine
     readers: tuple[FittedReader, ...] = ()
     searches: Mapping[str, Spec] = field(default_factory=dict)
     """What stands under `find` and `lookup`, as far as they are there."""
-    sought: Mapping[str, SourceFitting | None] = field(default_factory=dict)
+    sought: Mapping[str, SourceAdapter | None] = field(default_factory=dict)
     """Their built-in sources, for finding out beforehand whether they can be asked; None for a server's tool."""
     execute: Spec | None = None
     compensation: FileContract | None = None
-    operation: Fill | None = None
+    operation: CompiledTemplate | None = None
     twin: Mapping[str, object] = field(default_factory=dict)
     description: str = ""
     uncallable: str = ""
@@ -123,7 +123,7 @@ class FileContract:
         """Every source that it asks."""
         return (*(each.spec for each in self.readers), *self.searches.values())
 
-    def load(self) -> Plan:
+    def load(self) -> CompiledContract:
         """The plan; it was compiled with the file."""
         return self.plan
 
@@ -185,7 +185,7 @@ def values_of(engine: PredicateEngine, ctx: Context, arguments: Mapping[str, obj
     return Values(engine, roots)
 
 
-def acting(name: str, spec: Spec, fitting: ExecutorFitting, engine: PredicateEngine) -> Hand:
+def acting(name: str, spec: Spec, fitting: ExecutorAdapter, engine: PredicateEngine) -> Handler:
     """The tool. What cannot be rendered was not sent, and that is certain."""
 
     def call(ctx: Context, arguments: Mapping[str, object]) -> object:
@@ -195,22 +195,22 @@ def acting(name: str, spec: Spec, fitting: ExecutorFitting, engine: PredicateEng
             raise NotDispatchedError(f"{name!r} was not called: {error.message}") from error
         return fitting.execute(ctx, given)
 
-    return Hand(name, call, place=fitting.place)
+    return Handler(name, call, place=fitting.place)
 
 
-def uncalled(name: str) -> Hand:
+def uncalled(name: str) -> Handler:
     """A tool that only a gateway can call."""
 
     def call(ctx: Context, arguments: Mapping[str, object]) -> object:
         raise NotDispatchedError(f"{name!r} was not called: {GATEWAY}.")
 
-    return Hand(name, call)
+    return Handler(name, call)
 
 
 UNNAMED: Final = "There is no answer of the tool that would name what to look at."
 
 
-def looking(spec: Spec, fitting: SourceFitting, engine: PredicateEngine, use: str) -> Look:
+def looking(spec: Spec, fitting: SourceAdapter, engine: PredicateEngine, use: str) -> Look:
     """`use`: read, find or lookup."""
     ask: Mapping[str, Any] = {"read": fitting.read, "find": fitting.find, "lookup": fitting.lookup}
 
@@ -226,7 +226,7 @@ def looking(spec: Spec, fitting: SourceFitting, engine: PredicateEngine, use: st
     return look
 
 
-def glancing(spec: Spec, fitting: SourceFitting, engine: PredicateEngine) -> Glance:
+def glancing(spec: Spec, fitting: SourceAdapter, engine: PredicateEngine) -> Glance:
     """What `looking` reads, for an event loop."""
 
     def glance(ctx: Context, arguments: Mapping[str, object]) -> Reading | None:

@@ -16,7 +16,7 @@ from readback.contracts.compile import READER_TIMEOUT_US
 from readback.contracts.durations import microseconds
 from readback.contracts.files.contract import Entry, FittedReader, glancing, looking
 from readback.contracts.files.document import Written
-from readback.contracts.files.system_options import Findings, Spec, SpecReader, joined
+from readback.contracts.files.system_options import Diagnostics, Spec, SpecReader, joined
 from readback.contracts.files.tool_handlers import ToolSource, tool_look
 from readback.contracts.files.vocabulary import COMPLETE, READER_KEYS, SEARCH_KEYS, SOURCE, SourceKind
 from readback.contracts.functions.callables import Reader
@@ -25,9 +25,9 @@ from readback.contracts.problems import did_you_mean
 from readback.domain.errors import ContractError, ContractFieldError, WeakReaderError
 from readback.domain.errors.files import FittingError
 from readback.domain.side_effect import Consistency, Independence
-from readback.ports.handlers import Hand
+from readback.ports.handlers import Handler
 from readback.ports.predicates import PredicateEngine
-from readback.ports.system_factory import Fittings, Reference, SourceFitting, ToolFitting
+from readback.ports.system_factory import Reference, SourceAdapter, SystemFactory, ToolAdapter
 
 TOOL: Final = "tool"
 NOTHING: Final = "Nothing stands behind it: write a value, or leave the key away."
@@ -45,9 +45,9 @@ class Search:
     """
 
     spec: Spec
-    hand: Hand
+    hand: Handler
     declared: Reader | None
-    fitting: SourceFitting | None
+    fitting: SourceAdapter | None
     complete: bool = False
     """It shows every effect, in every place that the tool can write."""
 
@@ -58,8 +58,8 @@ class ReaderMaker:
 
     entry: Entry
     specs: SpecReader
-    findings: Findings
-    fittings: Fittings
+    findings: Diagnostics
+    fittings: SystemFactory
     engine: PredicateEngine
     execute: Spec | None
 
@@ -102,7 +102,11 @@ class ReaderMaker:
         declared = self._declared(name, look, asks, system, spec, terms) if terms or asks else None
         complete = COMPLETE in spec.fixed or (COMPLETE in said and said[COMPLETE].value is True)
         return Search(
-            spec, Hand(name, look, asks, place=None if fitting is None else fitting.place), declared, fitting, complete
+            spec,
+            Handler(name, look, asks, place=None if fitting is None else fitting.place),
+            declared,
+            fitting,
+            complete,
         )
 
     def _declared(
@@ -121,7 +125,7 @@ class ReaderMaker:
             whole_region=terms.get("whole_region") is True,
         )
 
-    def _source(self, spec: Spec, name: str, timeout_us: int, node: Written, path: str) -> SourceFitting | None:
+    def _source(self, spec: Spec, name: str, timeout_us: int, node: Written, path: str) -> SourceAdapter | None:
         """A built-in source; None, with a fault, where it cannot be had."""
         try:
             return self.fittings.source(spec.kind, name, spec.fixed, self.entry.home.folder, timeout_us)
@@ -141,7 +145,7 @@ class ReaderMaker:
         source = str(terms.get("source", system_of(spec)))
         timeout = span(terms.get("timeout"), READER_TIMEOUT_US)
         asked: ToolSource | None = None
-        fitting: SourceFitting | None = None
+        fitting: SourceAdapter | None = None
         if kind == TOOL:
             if not server_known(spec, self.entry, self.findings, inner, joined(path, kind)):
                 return None
@@ -221,7 +225,7 @@ class ReaderMaker:
         return mine == [_place(spec.fixed, name) for name in row.where]
 
 
-def tool_fitting(fittings: Fittings, spec: Spec, timeout_us: int) -> ToolFitting | None:
+def tool_fitting(fittings: SystemFactory, spec: Spec, timeout_us: int) -> ToolAdapter | None:
     """The tool of a server; None where it cannot be called from here."""
     try:
         return fittings.tool(str(spec.fixed.get("server", "")), str(spec.fixed["name"]), timeout_us)
@@ -229,7 +233,7 @@ def tool_fitting(fittings: Fittings, spec: Spec, timeout_us: int) -> ToolFitting
         return None
 
 
-def server_known(spec: Spec, entry: Entry, findings: Findings, node: Written, path: str) -> bool:
+def server_known(spec: Spec, entry: Entry, findings: Diagnostics, node: Written, path: str) -> bool:
     """Whether the server of a tool is one that the file names."""
     name = spec.fixed.get("server")
     if name is None or name in entry.home.servers:

@@ -9,7 +9,7 @@ from typing import Final
 
 from readback.canon.frozen import dataclass
 from readback.contracts.files.document import Written
-from readback.contracts.files.system_options import Findings, joined, reference_in
+from readback.contracts.files.system_options import Diagnostics, joined, reference_in
 from readback.contracts.files.templates import injection_checks
 from readback.contracts.files.undecided import tell_undecided
 from readback.contracts.files.vocabulary import SERVER_KEYS
@@ -24,7 +24,7 @@ class ServerReader:
     """Reads servers of one file. `folder`: the file's."""
 
     folder: str
-    findings: Findings
+    findings: Diagnostics
 
     def named(self, node: Written) -> dict[str, ServerTerms]:
         """Those of `servers`, by name."""

@@ -15,7 +15,7 @@ from readback.canon.frozen import dataclass
 from readback.contracts.conditions_compiler import fields_of
 from readback.contracts.files.document import Fault, Place, Written
 from readback.contracts.files.templates import command_arguments, injection_checks
-from readback.contracts.files.templates.template import ROOTS, Fill, Values, compile_fill
+from readback.contracts.files.templates.template import ROOTS, CompiledTemplate, Values, compile_fill
 from readback.contracts.files.tools.not_found_rules import Absence, error_text, sound_error
 from readback.contracts.files.vocabulary import (
     ABSENCE_KEYS,
@@ -43,7 +43,7 @@ Render: TypeAlias = Callable[[Values], object]
 
 
 @dataclass(slots=True)
-class Findings:
+class Diagnostics:
     """The faults of one file, in the order they were found."""
 
     faults: list[Fault] = field(default_factory=list)
@@ -95,7 +95,7 @@ class SpecReader:
 
     engine: PredicateEngine
     arguments: Collection[str] | None
-    findings: Findings
+    findings: Diagnostics
     names: set[str] = field(default_factory=set)
     scope: set[str] = field(default_factory=set)
     roots: Collection[str] = ROOTS
@@ -196,7 +196,7 @@ class SpecReader:
                 fixed[key.name], asked[key.name] = self._headers(node, path, mail=row.name == "smtp")
             case Shape.TEXT:
                 fill = self._fill(node)
-                safe = injection_checks.safe_path if key.name in ("path", "to") else Fill.text
+                safe = injection_checks.safe_path if key.name in ("path", "to") else CompiledTemplate.text
                 asked[key.name] = lambda values: safe(fill, values)
                 if key.name in ("path", "to"):
                     named_by = [fields_of(hole.predicate, "requested") for hole in fill.holes]
@@ -237,7 +237,7 @@ class SpecReader:
             case _:
                 assert_never(key.shape)
 
-    def _fill(self, node: Written) -> Fill:
+    def _fill(self, node: Written) -> CompiledTemplate:
         """Raises ContractError."""
         source = node.value
         if isinstance(source, bool | dict | list) or source is None:
@@ -249,15 +249,15 @@ class SpecReader:
             self.scope |= fields_of(hole.predicate, "scope")
         return fill
 
-    def _fill_at(self, node: Written, path: str) -> Fill:
+    def _fill_at(self, node: Written, path: str) -> CompiledTemplate:
         """With its fault where it stands; then an empty one goes on."""
         try:
             return self._fill(node)
         except ContractError as error:
             self.findings.add(node, path, error)
-            return Fill("", ())
+            return CompiledTemplate("", ())
 
-    def _fills(self, node: Written, path: str) -> list[Fill]:
+    def _fills(self, node: Written, path: str) -> list[CompiledTemplate]:
         return [self._fill_at(each, f"{path}[{number}]") for number, each in enumerate(_entries(node))]
 
     def _argument(self, node: Written) -> command_arguments.Argument:
@@ -273,7 +273,7 @@ class SpecReader:
                 found.append(self._argument(each))
             except ContractError as error:
                 self.findings.add(each, f"{path}[{number}]", error)
-                found.append(command_arguments.Argument(Fill("", ())))
+                found.append(command_arguments.Argument(CompiledTemplate("", ())))
         return found
 
     def _value(self, node: Written, path: str) -> Render:
@@ -309,7 +309,7 @@ class SpecReader:
     def _headers(self, node: Written, path: str, *, mail: bool) -> tuple[dict[str, object], Render]:
         """Those that are references, for good; those that are templates, for each call."""
         kept: dict[str, object] = {}
-        fills: dict[str, Fill] = {}
+        fills: dict[str, CompiledTemplate] = {}
         for name, each in _named(node).items():
             at = joined(path, name)
             try:

@@ -23,9 +23,9 @@ from readback.domain.json_pointer import pointed
 from readback.domain.paging import has_another_page
 from readback.domain.verification.observation_signs import one_line
 from readback.domain.verification.reading import Lookup, Reading
-from readback.ports.handlers import Hand
+from readback.ports.handlers import Handler
 from readback.ports.predicates import PredicateEngine
-from readback.ports.system_factory import ToolFitting
+from readback.ports.system_factory import ToolAdapter
 
 ANSWER_MAX_CHARS: Final = 8 * 1024 * 1024
 SAID_MAX_CHARS: Final = 300
@@ -33,8 +33,8 @@ Asks: TypeAlias = Callable[[Context, Values], Awaitable[object]]
 
 
 def tool_hand(
-    name: str, spec: Spec, fitting: ToolFitting | None, engine: PredicateEngine, unsent: frozenset[str] = frozenset()
-) -> Hand:
+    name: str, spec: Spec, fitting: ToolAdapter | None, engine: PredicateEngine, unsent: frozenset[str] = frozenset()
+) -> Handler:
     """Calls the tool: with what the contract's `arguments` come to, else with the very arguments of the call.
 
     `unsent`: arguments that are null only because they were not given.
@@ -51,7 +51,7 @@ def tool_hand(
             given = {key: each for key, each in given.items() if each is not None or key not in unsent}
         return await fitting.call(ctx, given)
 
-    return Hand(name, call, is_async=True)
+    return Handler(name, call, is_async=True)
 
 
 def sent(spec: Spec, values: Values) -> dict[str, Json]:
@@ -70,7 +70,7 @@ class ToolSource:
 
     system: str
     spec: Spec
-    fitting: ToolFitting | None
+    fitting: ToolAdapter | None
     fixed: Mapping[str, object] = field(default_factory=dict)
 
     async def read(self, ctx: Context, values: Values) -> Reading:

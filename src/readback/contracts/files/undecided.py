@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from readback.contracts.files.document import Written
 from readback.contracts.files.schema import OPTIONS
-from readback.contracts.files.system_options import Findings, joined
+from readback.contracts.files.system_options import Diagnostics, joined
 from readback.contracts.files.vocabulary import SOURCE
 from readback.domain.errors.files import UndecidedError
 
@@ -52,7 +52,7 @@ def proposed(text: object) -> str | None:
     return stripped.removeprefix(f"{MARK} ").strip() if stripped.startswith(f"{MARK} ") else None
 
 
-def tell_undecided(node: Written, path: str, findings: Findings) -> bool:
+def tell_undecided(node: Written, path: str, findings: Diagnostics) -> bool:
     """Names every marked value as a fault where it stands, and whether there is any."""
     found = [*undecided(node, path)]
     for each in found:

@@ -18,8 +18,8 @@ from readback.domain.context import Context
 from readback.domain.errors import ContractFieldError
 from readback.domain.side_effect import Consistency, Independence
 from readback.domain.verification.reading import Reading
-from readback.engine.compiled_contract import Plan
-from readback.ports.handlers import Glance, Hand, Place
+from readback.engine.compiled_contract import CompiledContract
+from readback.ports.handlers import Glance, Handler, Place
 
 ReadResult = TypeVar("ReadResult", bound="Reading | Awaitable[Reading]")
 
@@ -44,11 +44,11 @@ class Reader:
     parameters: tuple[str, ...] | None = None
     function: Callable[..., object] | None = None
     glance: Glance | None = None
-    """The very same look for an event loop; see `Hand`."""
+    """The very same look for an event loop; see `Handler`."""
     whole_region: bool = False
     """Its readings show everything that the call may change."""
     place: Place | None = None
-    """Which system it asks; see `Hand`."""
+    """Which system it asks; see `Handler`."""
     declared: bool = True
     """Its author says how fresh it is, and how far its path is from the action's. Else nothing is assumed of it."""
 
@@ -58,16 +58,16 @@ class Reader:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class ContractParts:
     """What a contract is made of beside its options: the hands, the arguments, and the compensation's plan."""
 
-    execute: Hand
+    execute: Handler
     arguments: ArgumentSchema
     readers: tuple[Reader, ...] = ()
-    find: Hand | None = None
-    lookup: Hand | None = None
-    rollback: Hand | None = None
-    compensation: Plan | None = None
+    find: Handler | None = None
+    lookup: Handler | None = None
+    rollback: Handler | None = None
+    compensation: CompiledContract | None = None
     find_as: Reader | None = None
     """What is declared of `find`, where something is; else it counts as the first reader does."""
     keyless: str = ""
@@ -86,13 +86,13 @@ Around = Callable[[Look, str, bool], Look]
 """Wraps a call, given the name of its function and whether it is async."""
 
 
-def hand(function: Callable[..., object], around: Around | None = None) -> Hand:
+def hand(function: Callable[..., object], around: Around | None = None) -> Handler:
     """A hand that passes the arguments that the function names."""
     look, name, asks = _calling(function).passing(function), _name(function), is_async(function)
-    return Hand(name, look if around is None else around(look, name, asks), asks)
+    return Handler(name, look if around is None else around(look, name, asks), asks)
 
 
-def search_hand(function: Callable[..., object]) -> Hand:
+def search_hand(function: Callable[..., object]) -> Handler:
     """A hand whose answer is a list, each part of which becomes a reading."""
     return hand(function, _searching)
 

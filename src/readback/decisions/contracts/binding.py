@@ -27,7 +27,7 @@ from readback.decisions.contracts.load import LoadedEnvelope
 from readback.decisions.contracts.verifiers import Verifier
 from readback.decisions.model.envelope import Envelope
 from readback.decisions.model.verification import DETAIL_MAX_CHARS, VerificationResult, fault_of
-from readback.decisions.model.words import MS_US, TIER_OF, Said
+from readback.decisions.model.words import MS_US, TIER_OF, VerificationResultWord
 from readback.domain.context import Context
 from readback.domain.contract.contract import Contract, ReaderTerms
 from readback.domain.errors import ReaderTypeError
@@ -36,14 +36,14 @@ from readback.domain.kind import Kind
 from readback.domain.predicate import Postcondition
 from readback.domain.side_effect import Consistency, Independence, depth
 from readback.domain.verification.reading import Presence, Reading
-from readback.engine.compiled_contract import Check, Plan
-from readback.ports.handlers import Hand
+from readback.engine.compiled_contract import Check, CompiledContract
+from readback.ports.handlers import Handler
 
 VERIFIERS_KEY: Final = "$verifiers"
 READ_AFTER_WRITE, INVARIANT_CHECK = "read_after_write", "invariant_check"
 
 
-def bound(plan: Plan, loaded: LoadedEnvelope) -> Plan:
+def bound(plan: CompiledContract, loaded: LoadedEnvelope) -> CompiledContract:
     """The plan of this action under this envelope. Raises BindingError with everything that the contract lacks."""
     envelope, verifiers = loaded.envelope, tuple(loaded.verifiers.values())
     lacking = [*_lacking(plan, envelope, verifiers)]
@@ -63,7 +63,7 @@ def bound(plan: Plan, loaded: LoadedEnvelope) -> Plan:
     return replace(plan, contract=contract.sealed(), ensure=(*plan.ensure, *checks), hands=hands)
 
 
-def _lacking(plan: Plan, envelope: Envelope, verifiers: tuple[Verifier, ...]) -> list[tuple[str, str]]:
+def _lacking(plan: CompiledContract, envelope: Envelope, verifiers: tuple[Verifier, ...]) -> list[tuple[str, str]]:
     contract, found = plan.contract, list[tuple[str, str]]()
     tier = TIER_OF[contract.side_effect]
     methods = envelope.verification.methods
@@ -86,7 +86,7 @@ def _lacking(plan: Plan, envelope: Envelope, verifiers: tuple[Verifier, ...]) ->
     return found
 
 
-def _reads_back(plan: Plan) -> bool:
+def _reads_back(plan: CompiledContract) -> bool:
     """Some postcondition is about the target's own record."""
     return bool(plan.contract.readers) and any(
         "authoritative" in mentioned(each) and not _of_probes(each) for each in plan.ensure
@@ -103,7 +103,7 @@ def _is_invariant(check: Check) -> bool:
     return "authoritative" in roots and not roots & NOT_SYSTEM
 
 
-def _check(verifier: Verifier, plan: Plan) -> Check:
+def _check(verifier: Verifier, plan: CompiledContract) -> Check:
     path = f"authoritative[{json.dumps(VERIFIERS_KEY)}][{json.dumps(verifier.name)}].passed"
     predicate = plan.predicates.compile(f"{path} == true", boolean=True)
     return Check(Postcondition(f"verifier.{verifier.name}", predicate.source), predicate)
@@ -157,7 +157,7 @@ class _Asking:
     contract: Contract
     verifiers: tuple[Verifier, ...]
 
-    def beside(self, hand: Hand) -> Hand:
+    def beside(self, hand: Handler) -> Handler:
         return hand.then(self._both, self._both_async)
 
     def _both(self, ctx: Context, arguments: Mapping[str, object], seen: object) -> object:
@@ -192,8 +192,10 @@ class _Asking:
         told: dict[str, Json] = {}
         for name, answer in answers.items():
             said: dict[str, Json] = {"outcome": answer.outcome, "detail": answer.detail[:DETAIL_MAX_CHARS]}
-            if answer.outcome != Said.INCONCLUSIVE:  # else left out, so that its postcondition is undetermined
-                said["passed"] = answer.outcome == Said.PASS
+            if (
+                answer.outcome != VerificationResultWord.INCONCLUSIVE
+            ):  # else left out, so that its postcondition is undetermined
+                said["passed"] = answer.outcome == VerificationResultWord.PASS
             told[name] = said
         consistency = seen.consistency
         if consistency is not None:

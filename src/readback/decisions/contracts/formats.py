@@ -9,12 +9,22 @@ from __future__ import annotations
 from typing import Final
 
 from readback.decisions.contracts.shapes import Fields, Flag, Listed, Mapped, Shape, Text, Whole
-from readback.decisions.model.words import ALIASES, DriftType, Ended, Patch, Rung, Said, Severity, Stage, Tier
+from readback.decisions.model.words import (
+    ALIASES,
+    BlastRadius,
+    DecisionEnd,
+    DegradeStep,
+    DriftType,
+    Patch,
+    Severity,
+    Stage,
+    VerificationResultWord,
+)
 
 _NAME: Final = Text(least=1)
 _MOMENT: Final = Text(moment=True)
-_TIERS: Final = Text(among=tuple(Tier))
-_RADII: Final = Text(among=tuple(tier for tier in Tier if tier is not Tier.NONE))
+_TIERS: Final = Text(among=tuple(BlastRadius))
+_RADII: Final = Text(among=tuple(tier for tier in BlastRadius if tier is not BlastRadius.NONE))
 _STAGES: Final = Fields({stage: Whole() for stage in Stage}, tuple(Stage))
 _LIMITS: Final = ("maxHops", "maxFanout", "maxToolCalls", "maxChainDepth")
 
@@ -29,7 +39,7 @@ ENVELOPE: Final = Fields(
             {"defaultTtlMs": Whole(), "featureTtls": Mapped(Whole()), "allowStaleIfSafe": Flag()}, ("defaultTtlMs",)
         ),
         "limits": Fields({name: Whole() for name in _LIMITS}, _LIMITS),
-        "degradeLadder": Listed(Fields({"step": Text(among=tuple(Rung)), "maxExtraMs": Whole()}, ("step",)), 1),
+        "degradeLadder": Listed(Fields({"step": Text(among=tuple(DegradeStep)), "maxExtraMs": Whole()}, ("step",)), 1),
         "verification": Fields(
             {"requiredAboveBlastRadius": _TIERS, "methods": Listed(_NAME), "verifyTimeoutMs": Whole()},
             ("requiredAboveBlastRadius",),
@@ -62,7 +72,7 @@ ACTION: Final = Fields(
     {
         "actionId": _NAME,
         "actionType": _NAME,
-        "blastRadiusTier": Text(among=(*(tier for tier in Tier if tier is not Tier.NONE), *ALIASES)),
+        "blastRadiusTier": Text(among=(*(tier for tier in BlastRadius if tier is not BlastRadius.NONE), *ALIASES)),
         "targetRefs": Listed(Fields({"type": Text(), "id": Text()}, ("type", "id"))),
         "constraints": Mapped(),
         "authorization": Fields(
@@ -114,10 +124,15 @@ _PARTS: Final[dict[str, Shape]] = {
     ),
     "actions": Listed(ACTION),
     "verification": Fields(
-        {"required": Flag(), "method": Text(), "result": Text(among=tuple(Said)), "details": Mapped()},
+        {
+            "required": Flag(),
+            "method": Text(),
+            "result": Text(among=tuple(VerificationResultWord)),
+            "details": Mapped(),
+        },
         ("required", "result"),
     ),
-    "outcome": Fields({"code": Text(among=tuple(Ended)), "reason": Text(), "effects": Mapped()}, ("code",)),
+    "outcome": Fields({"code": Text(among=tuple(DecisionEnd)), "reason": Text(), "effects": Mapped()}, ("code",)),
     "telemetry": Fields(_TELEMETRY, tuple(_TELEMETRY)),
 }
 _SEAL: Final = Fields({"sealedAt": _MOMENT, "sealHash": Text()}, ("sealedAt", "sealHash"))

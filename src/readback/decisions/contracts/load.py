@@ -22,7 +22,7 @@ from readback.decisions.model.envelope import (
     SafeAction,
     VerificationTerms,
 )
-from readback.decisions.model.words import Rung, Stage, Tier
+from readback.decisions.model.words import BlastRadius, DegradeStep, Stage
 from readback.domain.errors.decision import EnvelopeError
 
 FINDINGS_MAX: Final = 100
@@ -79,14 +79,18 @@ def envelope_of(value: Mapping[str, Any], sha256: str = "") -> Envelope:
             fresh["defaultTtlMs"], dict(fresh.get("featureTtls", {})), fresh.get("allowStaleIfSafe", False)
         ),
         limits=Counts(limits["maxHops"], limits["maxFanout"], limits["maxToolCalls"], limits["maxChainDepth"]),
-        ladder=tuple(LadderStep(Rung(each["step"]), each.get("maxExtraMs", 0)) for each in value["degradeLadder"]),
+        ladder=tuple(
+            LadderStep(DegradeStep(each["step"]), each.get("maxExtraMs", 0)) for each in value["degradeLadder"]
+        ),
         verification=VerificationTerms(
-            Tier(asked["requiredAboveBlastRadius"]), tuple(asked.get("methods", ())), asked.get("verifyTimeoutMs", 0)
+            BlastRadius(asked["requiredAboveBlastRadius"]),
+            tuple(asked.get("methods", ())),
+            asked.get("verifyTimeoutMs", 0),
         ),
         safe_action=SafeAction(
             safe["requireIdempotency"],
-            Tier(safe["requireRollbackAbove"]),
-            Tier(safe["blastRadiusMax"]),
+            BlastRadius(safe["requireRollbackAbove"]),
+            BlastRadius(safe["blastRadiusMax"]),
             None if allowed is None else tuple(allowed),
         ),
         description=value.get("description", ""),
@@ -105,9 +109,9 @@ def _contradictions(value: Json) -> Iterator[tuple[str, str]]:
     yield from _repeated("safeAction.allowedActionTypes", safe.get("allowedActionTypes"))
     threshold = _part(value, "verification", dict).get("requiredAboveBlastRadius")
     most = safe.get("blastRadiusMax")
-    words = {tier.value for tier in Tier}
+    words = {tier.value for tier in BlastRadius}
     if isinstance(threshold, str) and isinstance(most, str) and {threshold, most} <= words:
-        if Tier(most).above(Tier(threshold)) and not _methods(value):
+        if BlastRadius(most).above(BlastRadius(threshold)) and not _methods(value):
             yield (
                 "verification",
                 f"Actions up to {most!r} are allowed and above {threshold!r} verified, and there are no methods.",

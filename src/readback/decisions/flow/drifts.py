@@ -11,7 +11,7 @@ from readback.decisions.flow.judge import Judged
 from readback.decisions.flow.ladder import Degraded
 from readback.decisions.model.drift import Drift, told_once
 from readback.decisions.model.violation import Violation
-from readback.decisions.model.words import FALLBACKS, DriftType, Gate, Rung, Said, Severity
+from readback.decisions.model.words import FALLBACKS, DegradeStep, DriftType, Gate, Severity, VerificationResultWord
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.verdict import Attribution
@@ -54,14 +54,14 @@ def _of_step(degraded: Degraded) -> list[Drift]:
     if degraded.rung in FALLBACKS:
         said = f"The ladder's step {degraded.word} was taken: {degraded.reason.value}."
         return [Drift(DriftType.FALLBACK, Severity.YELLOW, degraded.word, said)]
-    if degraded.rung is Rung.BYPASS:
+    if degraded.rung is DegradeStep.BYPASS:
         return [Drift(DriftType.BYPASS, Severity.RED, degraded.word, degraded.said or "The decision was bypassed.")]
     return []
 
 
 def _of_verification(judged: Judged) -> list[Drift]:
     """Yellow where it did not pass, red where its time was over."""
-    if judged.said not in (Said.FAIL, Said.INCONCLUSIVE):
+    if judged.said not in (VerificationResultWord.FAIL, VerificationResultWord.INCONCLUSIVE):
         return []
     severity = Severity.RED if judged.timed_out else Severity.YELLOW
     cause = "timeout" if judged.timed_out else judged.said.value

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from readback.canon.frozen import dataclass
 from readback.decisions.model.envelope import Counts, Envelope
 from readback.decisions.model.violation import Violation
-from readback.decisions.model.words import CLASS_OF, MS_US, TIER_OF, Gate, Rung, Stage, Tier
+from readback.decisions.model.words import CLASS_OF, MS_US, TIER_OF, BlastRadius, DegradeStep, Gate, Stage
 from readback.domain.contract.contract import Contract
 
 
@@ -22,21 +22,21 @@ class Asked:
 
     contract: Contract
     operation: bool
-    declared: Tier | None = None
+    declared: BlastRadius | None = None
 
     @property
-    def tier(self) -> Tier:
+    def tier(self) -> BlastRadius:
         """By the contract's class alone."""
         return TIER_OF[self.contract.side_effect]
 
 
-def deadline_us(envelope: Envelope, fallback: Rung | None) -> int:
+def deadline_us(envelope: Envelope, fallback: DegradeStep | None) -> int:
     """How long the decision may take: the deadline, and what the ladder gives to the step that was taken."""
     step = envelope.step(fallback) if fallback is not None else None
     return (envelope.deadline_ms + (step.max_extra_ms if step else 0)) * MS_US
 
 
-def over_time(envelope: Envelope, elapsed_us: int, fallback: Rung | None = None) -> Iterator[Violation]:
+def over_time(envelope: Envelope, elapsed_us: int, fallback: DegradeStep | None = None) -> Iterator[Violation]:
     """The hard deadline."""
     limit_us = deadline_us(envelope, fallback)
     if elapsed_us > limit_us:
@@ -55,7 +55,7 @@ def over_budgets(envelope: Envelope, stages_us: Mapping[Stage, int]) -> Iterator
             yield Violation(Gate.STAGE_BUDGET, f"stageBudgetsMs.{stage.value}", budget, took, False, said)
 
 
-def stale(envelope: Envelope, ages_us: Mapping[str, int], tier: Tier) -> Iterator[Violation]:
+def stale(envelope: Envelope, ages_us: Mapping[str, int], tier: BlastRadius) -> Iterator[Violation]:
     """Features over their time to live. Stale is let pass only where the envelope says so and the tier is at or below
     both of its thresholds; an age below zero is no age, and counts as stale.
     """

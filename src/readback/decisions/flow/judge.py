@@ -10,7 +10,7 @@ from dataclasses import field
 from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.decisions.model.envelope import Envelope
-from readback.decisions.model.words import MS_US, Ended, Said
+from readback.decisions.model.words import MS_US, DecisionEnd, VerificationResultWord
 from readback.domain.contract.contract import Contract
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.outcome.outcome import JudgedPostcondition, Outcome
@@ -28,7 +28,7 @@ VERIFIER = "verifier."
 class Judged:
     """The verification of one action. `timed_out`: it is inconclusive because the time was over."""
 
-    said: Said
+    said: VerificationResultWord
     timed_out: bool
     methods: dict[str, Json] = field(default_factory=dict)
     reason: str = ""
@@ -39,7 +39,11 @@ def judged(envelope: Envelope, contract: Contract, outcome: Outcome, verify_us: 
     long was waited for it.
     """
     if not outcome.attempted:
-        return Judged(Said.NA, False, reason=outcome.code or outcome.detail or outcome.hold or outcome.state.value)
+        return Judged(
+            VerificationResultWord.NA,
+            False,
+            reason=outcome.code or outcome.detail or outcome.hold or outcome.state.value,
+        )
     limit_us = envelope.verification.timeout_ms * MS_US
     late = bool(limit_us) and verify_us > limit_us
     unasked = _unasked(contract, outcome) if outcome.standing else []
@@ -50,15 +54,17 @@ def judged(envelope: Envelope, contract: Contract, outcome: Outcome, verify_us: 
     }
     if unasked:  # it was run before, without this envelope or under another contract
         named = ", ".join(name.removeprefix(VERIFIER) for name in unasked)
-        return Judged(Said.INCONCLUSIVE, False, methods, f"verified without {named}")
+        return Judged(VerificationResultWord.INCONCLUSIVE, False, methods, f"verified without {named}")
     if outcome.standing and not late:
-        return Judged(Said.PASS, False, methods)
+        return Judged(VerificationResultWord.PASS, False, methods)
     if outcome.standing:
-        return Judged(Said.INCONCLUSIVE, True, methods, f"verified after {verify_us // MS_US} ms, too late")
+        return Judged(
+            VerificationResultWord.INCONCLUSIVE, True, methods, f"verified after {verify_us // MS_US} ms, too late"
+        )
     if outcome.verdict is Verdict.REFUTED and not outcome.contested:
-        return Judged(Said.FAIL, False, methods, _found(outcome))
+        return Judged(VerificationResultWord.FAIL, False, methods, _found(outcome))
     timed_out = outcome.why in LATE or (not outcome.settled and outcome.why is Why.NONE)
-    return Judged(Said.INCONCLUSIVE, timed_out, methods, outcome.why.value or outcome.state.value)
+    return Judged(VerificationResultWord.INCONCLUSIVE, timed_out, methods, outcome.why.value or outcome.state.value)
 
 
 def _unasked(contract: Contract, outcome: Outcome) -> list[str]:
@@ -67,14 +73,14 @@ def _unasked(contract: Contract, outcome: Outcome) -> list[str]:
     return [each.name for each in contract.ensure if (each.name, each.source) not in asked]
 
 
-def ended(said: Said, outcome: Outcome | None) -> Ended:
+def ended(said: VerificationResultWord, outcome: Outcome | None) -> DecisionEnd:
     """The episode's code. What is not known is `partial`, which is the nearest word there is; the reason says so."""
-    if outcome is None or said is Said.NA:
-        return Ended.ABSTAIN
-    if said is Said.PASS:
-        return Ended.SUCCESS
+    if outcome is None or said is VerificationResultWord.NA:
+        return DecisionEnd.ABSTAIN
+    if said is VerificationResultWord.PASS:
+        return DecisionEnd.SUCCESS
     partial = outcome.discrepancy is Discrepancy.PARTIAL_APPLICATION
-    return Ended.PARTIAL if said is Said.INCONCLUSIVE or partial else Ended.FAIL
+    return DecisionEnd.PARTIAL if said is VerificationResultWord.INCONCLUSIVE or partial else DecisionEnd.FAIL
 
 
 def _own(name: str, outcome: Outcome) -> list[JudgedPostcondition]:
@@ -92,10 +98,16 @@ def _method(name: str, outcome: Outcome, *, late: bool) -> Json:
     return said
 
 
-def _together(own: list[JudgedPostcondition], *, late: bool) -> Said:
+def _together(own: list[JudgedPostcondition], *, late: bool) -> VerificationResultWord:
     if not own or late or any(each.truth is Truth.UNDETERMINED for each in own):
-        return Said.FAIL if any(each.truth is Truth.VIOLATED for each in own) and not late else Said.INCONCLUSIVE
-    return Said.PASS if all(each.truth is Truth.HOLDS for each in own) else Said.FAIL
+        return (
+            VerificationResultWord.FAIL
+            if any(each.truth is Truth.VIOLATED for each in own) and not late
+            else VerificationResultWord.INCONCLUSIVE
+        )
+    return (
+        VerificationResultWord.PASS if all(each.truth is Truth.HOLDS for each in own) else VerificationResultWord.FAIL
+    )
 
 
 def _answer(name: str, outcome: Outcome) -> dict[str, Json] | None:

@@ -14,7 +14,7 @@ from readback.decisions.flow.ladder import Degraded
 from readback.decisions.model.envelope import Counts, Envelope, Snapshot
 from readback.decisions.model.moments import written_moment
 from readback.decisions.model.violation import Violation
-from readback.decisions.model.words import FALLBACKS, MS_US, TIER_OF, Ended, Gate, Said, Stage
+from readback.decisions.model.words import FALLBACKS, MS_US, TIER_OF, DecisionEnd, Gate, Stage, VerificationResultWord
 from readback.domain.contract.contract import Contract
 from readback.domain.outcome.outcome import Outcome
 
@@ -52,7 +52,7 @@ class Facts:
     planned: Planned
     counts: Counts
     stages_us: Mapping[Stage, int]
-    ended: Ended
+    ended: DecisionEnd
     reason: str
     degraded: Degraded
     broken: Sequence[Violation] = ()
@@ -152,7 +152,7 @@ def _verification(facts: Facts) -> dict[str, Json]:
         }
     said: dict[str, Json] = {
         "required": tier is not None and envelope.requires_verification(tier),
-        "result": (judged.said if judged is not None else Said.NA).value,
+        "result": (judged.said if judged is not None else VerificationResultWord.NA).value,
         "details": details,
     }
     if methods:

@@ -17,7 +17,7 @@ from readback.decisions.contracts.verifiers import BUILT_IN
 from readback.decisions.interop.imported import Imported, Statement, backed, refuse_any
 from readback.decisions.model.moments import read_moment
 from readback.decisions.model.seals import BINDING, RULE, matching_rule
-from readback.decisions.model.words import Ended, Said
+from readback.decisions.model.words import DecisionEnd, VerificationResultWord
 
 ENTRIES_MAX: Final = 100
 """Of a list where an object belongs: whose faults are told too."""
@@ -34,21 +34,21 @@ def import_episode(content: bytes, name: str) -> Imported:
     said = str(verification["result"])
     evidence: dict[str, Json] = {"details": verification.get("details", {})}
     notes = []
-    if said == Said.PASS and verification["required"] is False:
+    if said == VerificationResultWord.PASS and verification["required"] is False:
         notes.append("The episode says that verification was not required of it.")
     statements = [
         Statement(
             f"{value['episodeId']}: verification by {verification.get('method') or 'no named method'}",
             said,
             evidence,
-            backed(evidence, passing=said == Said.PASS),
+            backed(evidence, passing=said == VerificationResultWord.PASS),
             tuple(notes),
         ),
         Statement(
             f"{value['episodeId']}: outcome",
             str(value["outcome"]["code"]),
             {"effects": _effects(value)},
-            backed({"effects": _effects(value)}, passing=value["outcome"]["code"] == Ended.SUCCESS),
+            backed({"effects": _effects(value)}, passing=value["outcome"]["code"] == DecisionEnd.SUCCESS),
         ),
     ]
     facts: dict[str, Json] = {
@@ -126,7 +126,7 @@ def _doubts(value: Mapping[str, Any], rule: str | None) -> tuple[str, ...]:
     began, over = read_moment(value["startedAt"]), read_moment(value["endedAt"])
     if began is not None and over is not None and over < began:
         said.append("It ended before it began.")
-    if value["verification"]["result"] == Said.PASS and not value["actions"]:
+    if value["verification"]["result"] == VerificationResultWord.PASS and not value["actions"]:
         said.append("It says that verification passed, and names no action.")
     if value["dteRef"]["decisionType"] != value["decisionType"]:
         said.append("Its decision type is not the one of its envelope.")

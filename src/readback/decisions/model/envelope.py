@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from readback.canon.frozen import dataclass
-from readback.decisions.model.words import Rung, Stage, Tier
+from readback.decisions.model.words import BlastRadius, DegradeStep, Stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Counts:
 class VerificationTerms:
     """`timeout_ms` 0: the contract's own window stands."""
 
-    required_above: Tier
+    required_above: BlastRadius
     methods: tuple[str, ...]
     timeout_ms: int = 0
 
@@ -51,8 +51,8 @@ class SafeAction:
     """`allowed_types` None: every type; an empty list allows none."""
 
     require_idempotency: bool
-    require_rollback_above: Tier
-    blast_radius_max: Tier
+    require_rollback_above: BlastRadius
+    blast_radius_max: BlastRadius
     allowed_types: tuple[str, ...] | None = None
 
 
@@ -60,7 +60,7 @@ class SafeAction:
 class LadderStep:
     """One step of the degrade ladder, and how much longer than the deadline it may take."""
 
-    rung: Rung
+    rung: DegradeStep
     max_extra_ms: int = 0
 
 
@@ -82,15 +82,15 @@ class Envelope:
     policy_version: str = ""
     sha256: str = ""
 
-    def step(self, rung: Rung) -> LadderStep | None:
+    def step(self, rung: DegradeStep) -> LadderStep | None:
         """The ladder's step of this name, if it has one."""
         return next((each for each in self.ladder if each.rung is rung), None)
 
-    def requires_verification(self, tier: Tier) -> bool:
+    def requires_verification(self, tier: BlastRadius) -> bool:
         """Strictly above the threshold."""
         return tier.above(self.verification.required_above)
 
-    def requires_rollback(self, tier: Tier) -> bool:
+    def requires_rollback(self, tier: BlastRadius) -> bool:
         """Strictly above the threshold."""
         return tier.above(self.safe_action.require_rollback_above)
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 from typing import Final
 
 from readback.canon.frozen import dataclass
-from readback.decisions.model.words import Said
+from readback.decisions.model.words import VerificationResultWord
 
-ANSWERS: Final = frozenset({Said.PASS.value, Said.FAIL.value, Said.INCONCLUSIVE.value})
+ANSWERS: Final = frozenset(
+    {VerificationResultWord.PASS.value, VerificationResultWord.FAIL.value, VerificationResultWord.INCONCLUSIVE.value}
+)
 DETAIL_MAX_CHARS: Final = 500
 
 

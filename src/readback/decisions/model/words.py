@@ -14,7 +14,7 @@ from readback.domain.side_effect import SideEffect
 MS_US: Final = 1_000
 
 
-class Tier(StrEnum):
+class BlastRadius(StrEnum):
     """Blast radius, from nothing to everything. `none` is a threshold only: no action has it."""
 
     NONE = "none"
@@ -28,36 +28,36 @@ class Tier(StrEnum):
         """0 (none) to 4 (large)."""
         return _RANK[self]
 
-    def above(self, threshold: Tier) -> bool:
+    def above(self, threshold: BlastRadius) -> bool:
         """Strictly above, as the envelope's thresholds mean it."""
         return self.rank > threshold.rank
 
 
-_RANK: Final = MappingProxyType({tier: rank for rank, tier in enumerate(Tier)})
+_RANK: Final = MappingProxyType({tier: rank for rank, tier in enumerate(BlastRadius)})
 
 CLASS_OF: Final = MappingProxyType(
     {
-        Tier.TINY: SideEffect.LOW_RISK_INTERNAL,
-        Tier.SMALL: SideEffect.MEDIUM_RISK_WRITE,
-        Tier.MEDIUM: SideEffect.HIGH_RISK_EXTERNAL,
-        Tier.LARGE: SideEffect.CRITICAL_MUTATION,
+        BlastRadius.TINY: SideEffect.LOW_RISK_INTERNAL,
+        BlastRadius.SMALL: SideEffect.MEDIUM_RISK_WRITE,
+        BlastRadius.MEDIUM: SideEffect.HIGH_RISK_EXTERNAL,
+        BlastRadius.LARGE: SideEffect.CRITICAL_MUTATION,
     }
 )
 """The class that the contract of an action of this tier has to have at least; reads and drafts count as tiny too."""
 
 TIER_OF: Final = MappingProxyType(
     {
-        SideEffect.READ_ONLY: Tier.TINY,
-        SideEffect.EPHEMERAL_WRITE: Tier.TINY,
-        SideEffect.LOW_RISK_INTERNAL: Tier.TINY,
-        SideEffect.MEDIUM_RISK_WRITE: Tier.SMALL,
-        SideEffect.HIGH_RISK_EXTERNAL: Tier.MEDIUM,
-        SideEffect.CRITICAL_MUTATION: Tier.LARGE,
+        SideEffect.READ_ONLY: BlastRadius.TINY,
+        SideEffect.EPHEMERAL_WRITE: BlastRadius.TINY,
+        SideEffect.LOW_RISK_INTERNAL: BlastRadius.TINY,
+        SideEffect.MEDIUM_RISK_WRITE: BlastRadius.SMALL,
+        SideEffect.HIGH_RISK_EXTERNAL: BlastRadius.MEDIUM,
+        SideEffect.CRITICAL_MUTATION: BlastRadius.LARGE,
     }
 )
 """The tier that an action has by its contract's class; what anybody declares can be refused, and lowers nothing."""
 
-ALIASES: Final = MappingProxyType({"low": Tier.SMALL, "high": Tier.LARGE})
+ALIASES: Final = MappingProxyType({"low": BlastRadius.SMALL, "high": BlastRadius.LARGE})
 """Two older words for tiers, read upwards: they are accepted of an action, and never in an envelope."""
 
 
@@ -70,7 +70,7 @@ class Stage(StrEnum):
     VERIFY = "verify"
 
 
-class Rung(StrEnum):
+class DegradeStep(StrEnum):
     """Steps of a degrade ladder."""
 
     CACHE_BUNDLE = "cache_bundle"
@@ -81,11 +81,11 @@ class Rung(StrEnum):
     BYPASS = "bypass"
 
 
-FALLBACKS: Final = frozenset({Rung.CACHE_BUNDLE, Rung.SMALL_MODEL, Rung.RULES_ONLY})
+FALLBACKS: Final = frozenset({DegradeStep.CACHE_BUNDLE, DegradeStep.SMALL_MODEL, DegradeStep.RULES_ONLY})
 """Steps by which it is planned again, faster; the rest do not act."""
 
 
-class Said(StrEnum):
+class VerificationResultWord(StrEnum):
     """What a verification came to, in the format's words. INCONCLUSIVE counts as FAIL for safety and stays itself."""
 
     PASS = "pass"
@@ -95,7 +95,7 @@ class Said(StrEnum):
     """Nothing was executed, so there was nothing to verify."""
 
 
-class Ended(StrEnum):
+class DecisionEnd(StrEnum):
     """What became of the decision, in the episode's words."""
 
     SUCCESS = "success"

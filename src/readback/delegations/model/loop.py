@@ -31,7 +31,7 @@ _NOT_AGAIN: Final = frozenset(
 """What more work by the same delegate would make worse: a person looks first."""
 
 
-class Move(StrEnum):
+class NextMove(StrEnum):
     """What follows an attempt."""
 
     ACCEPT = "accept"
@@ -44,19 +44,19 @@ class Move(StrEnum):
     OPEN = "open"
 
 
-def after(outcome: Outcome, attempt: int, retries: int) -> Move:
+def after(outcome: Outcome, attempt: int, retries: int) -> NextMove:
     """What follows the attempt of this number, counted from 0."""
     if outcome.standing:
-        return Move.ACCEPT
+        return NextMove.ACCEPT
     if outcome.why is Why.UNVERIFIABLE and outcome.attempted:
-        return Move.SKIPPED
+        return NextMove.SKIPPED
     if outcome.why is Why.VERIFIER_ERROR and outcome.settled:
-        return Move.BROKEN
+        return NextMove.BROKEN
     refuted = outcome.settled and outcome.verdict is Verdict.REFUTED and not outcome.contested and outcome.attempted
     ended = outcome.resolution is Resolution.ATTESTED_DONE or outcome.state is State.ABANDONED
     if not refuted or ended or outcome.discrepancy in _NOT_AGAIN or not has_answered(outcome):
-        return Move.OPEN
-    return Move.AGAIN if attempt < retries else Move.EXHAUSTED
+        return NextMove.OPEN
+    return NextMove.AGAIN if attempt < retries else NextMove.EXHAUSTED
 
 
 def has_answered(outcome: Outcome) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from readback.domain import state as states
-from readback.domain.action.action_state import Facts
+from readback.domain.action.action_state import ActionState
 from readback.domain.action.erasure import let_go
 from readback.domain.action.event_handlers import FOLD
 from readback.domain.errors import StoreCorruptError
@@ -20,7 +20,7 @@ _ERASED, _BEGUN = EventKind.ERASED, State.PROPOSED
 
 
 @dataclass(slots=True)
-class Action(Facts):
+class Action(ActionState):
     """One action's facts, as of the last entry that was applied."""
 
     def apply(self, event: Event, head: str) -> None:

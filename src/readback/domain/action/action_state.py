@@ -24,7 +24,7 @@ _ATTESTABLE = frozenset({State.REVIEW_REQUIRED, State.UNKNOWN, State.FAILED})
 
 
 @dataclass(slots=True)  # the standard one: each entry sets fields of it, which costs more in a native one
-class Facts:
+class ActionState:
     """Everything the ledger says of one action. Times in microseconds; 0 where it has not happened."""
 
     id: str
@@ -93,7 +93,7 @@ class Facts:
     cancelled: bool = False
     contested: bool = False
     """What was told of it is contradicted, and nobody has decided about that."""
-    claims: tuple[claims.Said, ...] = ()
+    claims: tuple[claims.ClaimEvent, ...] = ()
     """What was said last of each of its claims; nothing is written for one that merely stands."""
     claimed_us: int = 0
     """When it was verified first, whatever was said later: that is what makes its claims."""

@@ -21,7 +21,7 @@ from readback.canon.frozen import dataclass
 from readback.domain.errors import StoreCorruptError
 from readback.domain.errors.claim import MalformedClaimError
 from readback.domain.events import Event, EventKind
-from readback.domain.people.signed_statement import SignedWord
+from readback.domain.people.signed_statement import SignedStatement
 
 DEPENDANTS_NAMED_MAX: Final = 32
 """So many of the actions that were planned upon a claim are named in an entry; of the others there is a number."""
@@ -130,7 +130,7 @@ _BEFORE: Final = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ClaimEvent:
     """What was said last of a claim. `who` and `note`: a person's name and reason, where it was one."""
 
     kind: ClaimKind
@@ -177,7 +177,7 @@ class Claim:
     kind: ClaimKind
     status: ClaimStatus
     made_us: int
-    said: Said | None = None
+    said: ClaimEvent | None = None
     grounds: tuple[Ground, ...] = ()
     version: int = 0
     """The version of its action that was looked at; 0 where it is an outcome's own."""
@@ -246,7 +246,7 @@ EVENT_OF: Final = MappingProxyType({status: kind for kind, status in _STATUS_OF.
 """The kind of entry that says each of these."""
 
 
-def said_in(event: Event, version: int) -> Said:
+def said_in(event: Event, version: int) -> ClaimEvent:
     """What an entry says of a claim. Raises KeyError where a field is missing, StoreCorruptError for what is no word
     of ours.
     """
@@ -261,7 +261,7 @@ def said_in(event: Event, version: int) -> Said:
             raise ValueError(f"{confidence!r} is no confidence")
     except ValueError as unknown:
         raise StoreCorruptError(f"An entry about a claim holds a word that is none of ours: {unknown}.") from unknown
-    return Said(
+    return ClaimEvent(
         kind,
         _STATUS_OF[event.kind],
         reason,
@@ -283,7 +283,7 @@ class Word:
 
     who: str = ""
     note: str = ""
-    signed: SignedWord | None = None
+    signed: SignedStatement | None = None
 
     @property
     def signed_by(self) -> str:
@@ -311,7 +311,7 @@ def data_of(change: Change, dependants: tuple[str, ...] = (), more: int = 0, wor
     }
 
 
-def said_of(claims: tuple[Said, ...], kind: ClaimKind) -> Said | None:
+def said_of(claims: tuple[ClaimEvent, ...], kind: ClaimKind) -> ClaimEvent | None:
     """What was said last of the claim of this kind."""
     for one in claims:
         if one.kind is kind:
@@ -319,13 +319,13 @@ def said_of(claims: tuple[Said, ...], kind: ClaimKind) -> Said | None:
     return None
 
 
-def own_status(claims: tuple[Said, ...], kind: ClaimKind, *, made: bool) -> ClaimStatus:
+def own_status(claims: tuple[ClaimEvent, ...], kind: ClaimKind, *, made: bool) -> ClaimStatus:
     """How the claim of this kind stands by itself. `made`: a verified success was recorded."""
     said = said_of(claims, kind)
     return said.status if said else (ClaimStatus.STANDING if made else ClaimStatus.NONE)
 
 
-def status_of(claims: tuple[Said, ...], kind: ClaimKind, *, made: bool) -> ClaimStatus:
+def status_of(claims: tuple[ClaimEvent, ...], kind: ClaimKind, *, made: bool) -> ClaimStatus:
     """How the claim of this kind stands: that it holds falls with that it happened, and is not claimed without it."""
     status = own_status(claims, kind, made=made)
     if kind is ClaimKind.HOLDS and status not in FALLEN:
@@ -334,14 +334,14 @@ def status_of(claims: tuple[Said, ...], kind: ClaimKind, *, made: bool) -> Claim
     return status
 
 
-def holds(claims: tuple[Said, ...]) -> bool:
+def holds(claims: tuple[ClaimEvent, ...]) -> bool:
     """Whether what a verified success left is still claimed to hold, for all that was said."""
     if not claims:
         return True
     return status_of(claims, ClaimKind.HOLDS, made=True) in (ClaimStatus.STANDING, ClaimStatus.REINSTATED)
 
 
-def worst(claims: tuple[Said, ...]) -> str:
+def worst(claims: tuple[ClaimEvent, ...]) -> str:
     """The worst that was said: retracted, contested, reinstated; "" where nothing was."""
     found = {one.status for one in claims}
     return next((status.value for status in _WORST if status in found), "")
@@ -352,11 +352,11 @@ def may_follow(before: ClaimStatus, after: ClaimStatus) -> bool:
     return after in _BEFORE and before in _BEFORE[after]
 
 
-def after(claims: tuple[Said, ...], said: Said) -> tuple[Said, ...]:
+def after(claims: tuple[ClaimEvent, ...], said: ClaimEvent) -> tuple[ClaimEvent, ...]:
     """The claims once one more thing was said."""
     return tuple(sorted((*(one for one in claims if one.kind is not said.kind), said), key=lambda one: one.kind))
 
 
-def contradicted(claims: tuple[Said, ...]) -> bool:
+def contradicted(claims: tuple[ClaimEvent, ...]) -> bool:
     """Whether what somebody was told is contradicted, as far as claims tell."""
     return any(one.status in FALLEN and one.reason in CONTRADICTS for one in claims)

@@ -11,7 +11,7 @@ from typing import Final
 from readback.canon import Json
 from readback.domain import state as states
 from readback.domain.action import claim as claims
-from readback.domain.action.action_state import Facts
+from readback.domain.action.action_state import ActionState
 from readback.domain.action.approval_record import asked, signed
 from readback.domain.action.erasure import let_go
 from readback.domain.action.judgement import Judgement
@@ -29,7 +29,7 @@ from readback.domain.state import State
 _FAILED, _SUCCESS = State.FAILED, State.RECONCILED_SUCCESS
 
 
-def _proposed(a: Facts, e: Event) -> None:
+def _proposed(a: ActionState, e: Event) -> None:
     d = e.data
     a.principal, a.contract = str(d["principal"]), str(d["contract"])
     a.operation, a.stamp, a.key_hash = str(d["operation"]), str(d["stamp"]), str(d["key_hash"])
@@ -43,7 +43,7 @@ def _proposed(a: Facts, e: Event) -> None:
         a.asked_hash = "" if a.contract_ref else a.request_hash
 
 
-def _take_terms(a: Facts, e: Event) -> None:
+def _take_terms(a: ActionState, e: Event) -> None:
     """What the contract makes of a request; all of it empty where the contract is not known. Taken once."""
     if a.contract_ref:
         raise StoreCorruptError(f"Action {a.id} is admitted, and was already.")
@@ -58,7 +58,7 @@ def _take_terms(a: Facts, e: Event) -> None:
     a.request_ref, a.contract_ref = e.refs["request"], "" if by_name else e.refs["contract"]
 
 
-def _rejected(a: Facts, e: Event) -> None:
+def _rejected(a: ActionState, e: Event) -> None:
     _released(a)
     a.code = str(e.data.get("code", ""))
     a.judgement.detail = str(e.data.get("detail", ""))
@@ -67,7 +67,7 @@ def _rejected(a: Facts, e: Event) -> None:
     a.due_us = None
 
 
-def _read(a: Facts, e: Event) -> None:
+def _read(a: ActionState, e: Event) -> None:
     if e.data["role"] == "before":
         a.before, a.before_ref = e.data, e.refs.get("reading", "")
         return
@@ -79,7 +79,7 @@ def _read(a: Facts, e: Event) -> None:
     a.verified_us = e.at_us
 
 
-def _attempted(a: Facts, e: Event) -> None:
+def _attempted(a: ActionState, e: Event) -> None:
     _released(a)
     a.gated = "approval" in e.data
     if a.approval is not None:
@@ -104,7 +104,7 @@ def _attempted(a: Facts, e: Event) -> None:
     a.due_us = _int(e.data["due"]) if "due" in e.data else e.at_us
 
 
-def _observed(a: Facts, e: Event) -> None:
+def _observed(a: ActionState, e: Event) -> None:
     a.observation, a.observation_ref = e.data, e.refs.get("observation", "")
     a.attempt_open = False
     a.ended_us = _int(e.data["ended"])
@@ -115,11 +115,11 @@ def _observed(a: Facts, e: Event) -> None:
         a.due_us = a.ended_us  # it was made outside, and its report came before its time was over
 
 
-def _looked_up(a: Facts, e: Event) -> None:
+def _looked_up(a: ActionState, e: Event) -> None:
     a.lookup = str(e.data["status"])
 
 
-def _judged(a: Facts, e: Event) -> None:
+def _judged(a: ActionState, e: Event) -> None:
     _take_judgement(a, e)
     _take_release(a, e)
     d, due = e.data, e.data["due"]
@@ -137,7 +137,7 @@ def _judged(a: Facts, e: Event) -> None:
         _watch_judged(a, e)
 
 
-def _watch_judged(a: Facts, e: Event) -> None:
+def _watch_judged(a: ActionState, e: Event) -> None:
     said, held = e.data.get("watch"), a.judgement.verdict == "verified"
     if isinstance(said, dict):
         a.watch = watching.begun(said, a.reading, a.reading_ref, e.at_us)
@@ -147,7 +147,7 @@ def _watch_judged(a: Facts, e: Event) -> None:
         a.contested = a.drifted or claims.contradicted(a.claims)
 
 
-def _watched(a: Facts, e: Event) -> None:
+def _watched(a: ActionState, e: Event) -> None:
     """Looked at, and nothing is new: after a success, or while an effect of what failed may still land."""
     due = e.data["due"]
     a.due_us, a.decision = due if isinstance(due, int) else None, ""
@@ -163,7 +163,7 @@ def _verified_to_be_reversed(j: Judgement) -> bool:
     return j.verdict == "verified" and j.discrepancy == "compensation_required"
 
 
-def _take_judgement(a: Facts, e: Event) -> None:
+def _take_judgement(a: ActionState, e: Event) -> None:
     d, j = e.data, a.judgement
     if "verdict" not in d:
         return
@@ -178,13 +178,13 @@ def _take_judgement(a: Facts, e: Event) -> None:
     j.ref = e.refs.get("judgement", "")
 
 
-def _take_release(a: Facts, e: Event) -> None:
+def _take_release(a: ActionState, e: Event) -> None:
     """Why the key is free, where the entry ends the action."""
     if "release" in e.data:
         a.release = KeyRelease(str(e.data["release"]))
 
 
-def _resumed(a: Facts, e: Event) -> None:
+def _resumed(a: ActionState, e: Event) -> None:
     a.unproved = a.unproved or e.data.get("unproved") is True
     if a.attempt_open:
         a.attempt_open = False
@@ -192,13 +192,13 @@ def _resumed(a: Facts, e: Event) -> None:
         a.first_ended_us = a.first_ended_us or a.ended_us
 
 
-def _signalled(a: Facts, e: Event) -> None:
+def _signalled(a: ActionState, e: Event) -> None:
     """Looked at, and left until somebody moves it or the time that is said has come."""
     due = e.data.get("due")
     a.due_us = due if isinstance(due, int) else e.at_us
 
 
-def _cancelled(a: Facts, e: Event) -> None:
+def _cancelled(a: ActionState, e: Event) -> None:
     a.cancelled = True
     _released(a)
     if a.state in (_FAILED, State.ABANDONED):
@@ -207,13 +207,13 @@ def _cancelled(a: Facts, e: Event) -> None:
         a.due_us = e.at_us
 
 
-def _staged_settled(a: Facts, e: Event) -> None:
+def _staged_settled(a: ActionState, e: Event) -> None:
     a.rollback_done = e.data["how"] == "abandoned"
     a.commit_open = e.data["how"] in ("commit_open", "abandon_failed")
     a.ended_us = max(a.ended_us, _int(e.data.get("ended", 0)))  # what was left open is a part of the call
 
 
-def _compensation(a: Facts, e: Event) -> None:
+def _compensation(a: ActionState, e: Event) -> None:
     a.compensation_id = str(e.data["action"])
     due = e.data.get("due")
     a.due_us = due if isinstance(due, int) else None
@@ -224,7 +224,7 @@ def _compensation(a: Facts, e: Event) -> None:
         a.reconciled_us, a.decision = e.at_us, ""
 
 
-def _claim(a: Facts, e: Event) -> None:
+def _claim(a: ActionState, e: Event) -> None:
     """Something is said of a claim. What contradicts what somebody was told is put before a person."""
     said = claims.said_in(e, a.version)
     before = claims.own_status(a.claims, said.kind, made=a.claimed_us > 0)
@@ -243,7 +243,7 @@ def _claim(a: Facts, e: Event) -> None:
         a.due_us = None  # there is nothing left to watch
 
 
-def _held(a: Facts, e: Event) -> None:
+def _held(a: ActionState, e: Event) -> None:
     a.hold, a.review = str(e.data["hold"]), str(e.data["hold"])
     a.code = str(e.data.get("code", ""))
     a.due_us = None
@@ -252,7 +252,7 @@ def _held(a: Facts, e: Event) -> None:
     _beside(a, e)
 
 
-def _restored(a: Facts, e: Event) -> None:
+def _restored(a: ActionState, e: Event) -> None:
     """It may have been executed since: attempted without an answer, whatever was said or shown of it before."""
     a.resolution = a.decision = a.lookup = ""
     a.restored, a.judgement.dead = True, False
@@ -263,7 +263,7 @@ def _restored(a: Facts, e: Event) -> None:
         a.attempts, a.executed_us, a.ended_us = 1, e.at_us, e.at_us
 
 
-def _resolved(a: Facts, e: Event) -> None:
+def _resolved(a: ActionState, e: Event) -> None:
     d, due = e.data, e.data["due"]
     a.decision, a.resolution, a.review, a.hold = str(d["decision"]), str(d["resolution"]), "", ""
     gone_on_with = a.decision in ACTS  # judged anew: what contradicted the word before says nothing against that
@@ -276,16 +276,16 @@ def _resolved(a: Facts, e: Event) -> None:
         a.reconciled_us = e.at_us
 
 
-def _lifted(a: Facts, e: Event) -> None:
+def _lifted(a: ActionState, e: Event) -> None:
     lifted = (*_texts(e.data["lift"]), *places_among(_texts(e.data.get("lift_places", []))))
     a.frozen = tuple(subject for subject in a.frozen if subject not in lifted)
 
 
-def _erased(a: Facts, e: Event) -> None:
+def _erased(a: ActionState, e: Event) -> None:
     a.erased, a.erased_us = let_go(a.erased, e), e.at_us
 
 
-def _beside(a: Facts, e: Event) -> None:
+def _beside(a: ActionState, e: Event) -> None:
     """What an entry does beside its action; see lifecycle.control."""
     d = e.data
     a.incident = str(d.get("incident", "")) or a.incident
@@ -295,7 +295,7 @@ def _beside(a: Facts, e: Event) -> None:
         a.frozen = tuple(dict.fromkeys((*a.frozen, *_texts(d["freeze"]))))
 
 
-def _approval_requested(a: Facts, e: Event) -> None:
+def _approval_requested(a: ActionState, e: Event) -> None:
     """It waits for people, for the first time or anew; what was signed before no longer counts."""
     d = e.data
     a.approval = asked(e)
@@ -308,7 +308,7 @@ def _approval_requested(a: Facts, e: Event) -> None:
         j.row, j.table, j.recovery, j.finding = (str(d[key]) for key in ("row", "table", "recovery", "finding"))
 
 
-def _approved(a: Facts, e: Event) -> None:
+def _approved(a: ActionState, e: Event) -> None:
     _answers(a, e)
     assert a.approval is not None
     a.approval.signed.append(signed(e))
@@ -317,7 +317,7 @@ def _approved(a: Facts, e: Event) -> None:
         a.review = ""
 
 
-def _denied(a: Facts, e: Event) -> None:
+def _denied(a: ActionState, e: Event) -> None:
     _answers(a, e)
     assert a.approval is not None
     a.approval.denied_by = signed(e).approver
@@ -326,13 +326,13 @@ def _denied(a: Facts, e: Event) -> None:
     a.reconciled_us, a.due_us = e.at_us, None
 
 
-def _answers(a: Facts, e: Event) -> None:
+def _answers(a: ActionState, e: Event) -> None:
     named = e.data["approval"]
     if a.approval is None or named != a.approval.id:
         raise StoreCorruptError(f"Action {a.id} holds a {e.kind.value} approval that was not asked for.")
 
 
-def _released(a: Facts) -> None:
+def _released(a: ActionState) -> None:
     """It waits for no approval any more."""
     if a.hold == HOLD:
         a.hold = a.code = ""
@@ -351,7 +351,7 @@ def _texts(value: Json) -> tuple[str, ...]:
     return tuple(map(str, value)) if isinstance(value, list) else ()
 
 
-FOLD: Final[Mapping[EventKind, Callable[[Facts, Event], None]]] = {
+FOLD: Final[Mapping[EventKind, Callable[[ActionState, Event], None]]] = {
     EventKind.PROPOSED: _proposed,
     EventKind.ADMITTED: _take_terms,
     EventKind.REJECTED: _rejected,

@@ -21,7 +21,7 @@ _URL: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Allowance:
+class ScriptPermissions:
     """`http`: addresses, whose scheme, host and port have to be the same and whose path is where it begins.
 
     `fs`: folders, of which nothing outside is seen, also not by a link. `sql`: SQLite files by name, opened to read.
@@ -32,9 +32,9 @@ class Allowance:
     sql: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, given: Mapping[str, object] | Allowance | None) -> Allowance:
+    def of(cls, given: Mapping[str, object] | ScriptPermissions | None) -> ScriptPermissions:
         """From a mapping with the keys http, fs and sql. Raises ContractFieldError."""
-        if isinstance(given, Allowance):
+        if isinstance(given, ScriptPermissions):
             return given
         given = given or {}
         unknown = sorted(set(map(str, given)) - {"http", "fs", "sql"})

@@ -13,10 +13,10 @@ from readback.domain.action.claim import (
     ADVICE,
     REASONS,
     Claim,
+    ClaimEvent,
     ClaimKind,
     ClaimStatus,
     Reason,
-    Said,
     said_of,
     worst,
 )
@@ -51,7 +51,7 @@ _STATUS: Final = MappingProxyType(
 )
 
 
-def against(said: tuple[Said, ...], *, told: bool, contested: bool) -> str:
+def against(said: tuple[ClaimEvent, ...], *, told: bool, contested: bool) -> str:
     """What is said against what somebody was told. `told`: that was a success."""
     for (kind, status), words in _AGAINST.items() if told else ():
         found = said_of(said, kind)
@@ -63,12 +63,12 @@ def against(said: tuple[Said, ...], *, told: bool, contested: bool) -> str:
     return CONTRADICTED if contested else ""
 
 
-def reinstated(said: tuple[Said, ...]) -> str:
+def reinstated(said: tuple[ClaimEvent, ...]) -> str:
     """Of a success that fell once, and stands again."""
     return REINSTATED if worst(said) == ClaimStatus.REINSTATED else ""
 
 
-def model_line(said: Said) -> str:
+def model_line(said: ClaimEvent) -> str:
     """What was said of one claim, for the model."""
     what = f"that it {said.kind.value} is {said.status.value}"
     return f"Claim: {what} ({said.reason.value}, confidence {said.confidence}). {ADVICE[said.advice]}"

@@ -14,9 +14,9 @@ from readback.canon import Json, stored_bytes
 from readback.canon.frozen import dataclass
 from readback.domain.action.claim import (
     Claim,
+    ClaimEvent,
     ClaimKind,
     ClaimStatus,
-    Said,
     claim_id,
     holds,
     own_status,
@@ -118,7 +118,7 @@ class Outcome:
     erased_us: int = 0
     """When its payloads were erased; 0: they were not. What it came to stands in the entries, and is as it was."""
 
-    said: tuple[Said, ...] = ()
+    said: tuple[ClaimEvent, ...] = ()
     """What was said last of each of its claims; nothing for one that merely stands."""
     claimed_us: int = 0
     """When it was verified first, in microseconds, which is what makes its claims; 0 where it never was."""

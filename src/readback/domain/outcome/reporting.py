@@ -17,7 +17,7 @@ from typing import Final
 
 from readback.canon import Json, json_text
 from readback.canon.frozen import dataclass
-from readback.domain.action.claim import ClaimStatus, Said, holds, worst
+from readback.domain.action.claim import ClaimEvent, ClaimStatus, holds, worst
 from readback.domain.contract.freezing import CODE as FROZEN
 from readback.domain.discrepancy import DISCREPANCIES, Discrepancy
 from readback.domain.errors import InvariantError
@@ -79,7 +79,7 @@ class ReportInput:
     observed: bool = True
     contested: bool = False
     reason: str = ""
-    said: tuple[Said, ...] = ()
+    said: tuple[ClaimEvent, ...] = ()
     """What was said last of its claims."""
     fallen: tuple[str, ...] = ()
     """Claims that it was planned upon, and that stand no more."""

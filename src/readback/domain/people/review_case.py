@@ -27,7 +27,7 @@ CUT: Final = "$cut"
 
 
 @dataclass(frozen=True, slots=True)
-class ReviewPacket:
+class ReviewCase:
     """What there is to decide about one action. `version` is what a resolution has to expect.
 
     `reason` is why it is in the queue, "" where it no longer is; `choices` every decision, with what it will do or why
@@ -48,7 +48,7 @@ class ReviewPacket:
 
 def packet_of(
     head: Mapping[str, Json], sections: Mapping[str, Json], choices: Sequence[Choice], *, version: int, reason: str
-) -> ReviewPacket:
+) -> ReviewCase:
     """Puts a packet together. `head`: small facts, its id and state among them; `sections`: what may be large.
 
     Raises OversizeError where it is over PACKET_MAX_BYTES even with everything cut.
@@ -67,7 +67,7 @@ def packet_of(
             f"The packet of {head['id']} has {size} bytes, over {PACKET_MAX_BYTES}.",
             remedy=f"Look at `readback show {head['id']} --json` for the whole record.",
         )
-    return ReviewPacket(str(head["id"]), version, str(head["state"]), reason, tuple(choices), body)
+    return ReviewCase(str(head["id"]), version, str(head["state"]), reason, tuple(choices), body)
 
 
 def bounded(value: Json, limit: int = SECTION_MAX_BYTES) -> Json:

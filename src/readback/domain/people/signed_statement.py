@@ -22,7 +22,7 @@ _TEXTS: Final = frozenset({"format", "signer", "key_id", "statement", "signature
 
 
 @dataclass(frozen=True, slots=True)
-class SignedWord:
+class SignedStatement:
     """One person's signature, with exactly the bytes that were signed. `signer`: the approver's name."""
 
     signer: str
@@ -48,20 +48,20 @@ class SignedWord:
         return sha256_hex(self.body())
 
 
-def signed_word_of(body: bytes) -> SignedWord | None:
+def signed_word_of(body: bytes) -> SignedStatement | None:
     """What was kept, read again. None for whatever is not exactly a signed word."""
     try:
         raw = parse_json(body)
         if not isinstance(raw, dict) or raw.keys() != _TEXTS:
             return None
         signer, key, statement, signature = (str(raw[n]) for n in ("signer", "key_id", "statement", "signature"))
-        word = SignedWord(signer, key, statement.encode(), b64decode(signature))
+        word = SignedStatement(signer, key, statement.encode(), b64decode(signature))
         return word if word.body() == body else None  # nor is another spelling of the same
     except (ReadbackError, ValueError):
         return None
 
 
-def why_not_signed(word: SignedWord, policy: Policy, verify: Verify) -> str:
+def why_not_signed(word: SignedStatement, policy: Policy, verify: Verify) -> str:
     """Why the signature is nobody's who is listed, as the end of a sentence; "" where it is."""
     approver = policy.named(word.signer)
     if approver is None or approver.key_id != word.key_id:

@@ -20,7 +20,7 @@ _KEYS: Final = ("anchors", "entries", "off", "secret", "seconds")
 
 
 @dataclass(frozen=True, slots=True)
-class Cadence:
+class SealSchedule:
     """When a checkpoint is signed, and where it is kept beside the ledger.
 
     `anchors`: URLs of the places that each checkpoint is handed to; `secret`: where the bearer token for those reached
@@ -34,10 +34,10 @@ class Cadence:
     off: bool = False
 
 
-SEAL_DEFAULT: Final = Cadence()
+SEAL_DEFAULT: Final = SealSchedule()
 
 
-def cadence_of(given: Mapping[str, object], where: str) -> Cadence:
+def cadence_of(given: Mapping[str, object], where: str) -> SealSchedule:
     """The cadence of a table. Raises SettingsError, which names the place where it was given."""
     odd = sorted(set(given) - set(_KEYS))
     if odd:
@@ -54,4 +54,4 @@ def cadence_of(given: Mapping[str, object], where: str) -> Cadence:
         raise SettingsError(f"{where}: anchors are at most {ANCHORS_MAX}, each named once.", remedy="Correct it.")
     if not isinstance(secret, str) or not isinstance(off, bool):
         raise SettingsError(f"{where}: secret is a text, and off is true or false.", remedy="Correct it.")
-    return Cadence(entries, float(seconds), tuple(anchors), secret, off)
+    return SealSchedule(entries, float(seconds), tuple(anchors), secret, off)

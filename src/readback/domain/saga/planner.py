@@ -37,7 +37,7 @@ FORWARD_MAX_US: Final = 300 * SECOND_US
 HOLDS: Final = frozenset({"approval", "deferred", "frozen"})
 
 
-class Standing(StrEnum):
+class StepStatus(StrEnum):
     """What a step's action amounts to for its saga."""
 
     WAITING = "waiting"
@@ -61,11 +61,11 @@ class Standing(StrEnum):
     """Only a person can say what became of it."""
 
 
-_OPEN: Final = frozenset({Standing.ANNOUNCED, Standing.RUNNING, Standing.LATE, Standing.HELD})
-_TROUBLE: Final = frozenset({Standing.FAILED, Standing.EFFECT, Standing.REVERSED})
+_OPEN: Final = frozenset({StepStatus.ANNOUNCED, StepStatus.RUNNING, StepStatus.LATE, StepStatus.HELD})
+_TROUBLE: Final = frozenset({StepStatus.FAILED, StepStatus.EFFECT, StepStatus.REVERSED})
 
 
-class End(StrEnum):
+class SagaEnd(StrEnum):
     """How a saga ends, as far as it ends by itself."""
 
     DONE = "done"
@@ -77,7 +77,7 @@ class End(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Moves:
+class SagaPlan:
     """What is to be recorded and done now. Names are steps', ids are actions'.
 
     `news` and `undone`: steps whose action, or reversal, has ended and is not on record so. `turn`: another heading,
@@ -98,7 +98,7 @@ class Moves:
     go_on: tuple[str, ...] = ()
     reverse: str = ""
     reversing: str = ""
-    end: End | None = None
+    end: SagaEnd | None = None
     until_us: int | None = None
     quiet: bool = False
     hold: str = ""
@@ -113,56 +113,56 @@ Children = Mapping[str, Action]
 """The saga's actions, and their own reversals, by id."""
 
 
-def next_moves(saga: Saga, children: Children, now_us: int) -> Moves:
+def next_moves(saga: Saga, children: Children, now_us: int) -> SagaPlan:
     """See this module."""
     if saga.state in CLOSED:
-        return Moves()
-    return _View(saga, children, now_us).moves()
+        return SagaPlan()
+    return _Planner(saga, children, now_us).moves()
 
 
-def standing_of(saga: Saga, name: str, children: Children) -> Standing:
+def standing_of(saga: Saga, name: str, children: Children) -> StepStatus:
     """What one step amounts to now."""
     record = saga.steps[name]
     if record.refused:
-        return Standing.FAILED
+        return StepStatus.FAILED
     if not record.action_id:
-        return Standing.WAITING
+        return StepStatus.WAITING
     child = children.get(record.action_id)
     if child is None:
-        return Standing.ANNOUNCED
+        return StepStatus.ANNOUNCED
     stands, undo = _standing(child, children), children.get(record.undo_id)
     if undo is not None and undo.state is State.RECONCILED_SUCCESS and not undo.contested:
-        return Standing.REVERSED if stands in (Standing.DONE, Standing.EFFECT) else stands
+        return StepStatus.REVERSED if stands in (StepStatus.DONE, StepStatus.EFFECT) else stands
     return stands
 
 
-def _standing(child: Action, children: Children) -> Standing:
+def _standing(child: Action, children: Children) -> StepStatus:
     match child.state:
         case State.RECONCILED_SUCCESS:
-            return Standing.STUCK if child.contested else Standing.DONE
+            return StepStatus.STUCK if child.contested else StepStatus.DONE
         case State.FAILED | State.ROLLED_BACK:
-            return Standing.EFFECT if has_effect(child) else Standing.FAILED
+            return StepStatus.EFFECT if has_effect(child) else StepStatus.FAILED
         case State.COMPENSATED:
-            return Standing.REVERSED
+            return StepStatus.REVERSED
         case State.ABANDONED:
-            return Standing.STUCK if child.attempts else Standing.FAILED
+            return StepStatus.STUCK if child.attempts else StepStatus.FAILED
         case State.REVIEW_REQUIRED if child.attested is Resolution.ATTESTED_NOT_DONE:
-            return Standing.FAILED
+            return StepStatus.FAILED
         case State.REVIEW_REQUIRED:
-            return Standing.HELD if child.attempts == 0 and child.hold in HOLDS else Standing.STUCK
+            return StepStatus.HELD if child.attempts == 0 and child.hold in HOLDS else StepStatus.STUCK
         case State.COMPENSATION_FAILED:
-            return Standing.STUCK
+            return StepStatus.STUCK
         case State.UNKNOWN:
             if child.due_us is not None:
-                return Standing.LATE
+                return StepStatus.LATE
             if child.attested is Resolution.ATTESTED_NOT_DONE:
-                return Standing.FAILED
-            return Standing.FAILED if child.kind == "read" else Standing.STUCK
+                return StepStatus.FAILED
+            return StepStatus.FAILED if child.kind == "read" else StepStatus.STUCK
         case State.COMPENSATING:
             own = children.get(child.compensation_id)
-            return Standing.LATE if own is not None and own.state is State.UNKNOWN else Standing.RUNNING
+            return StepStatus.LATE if own is not None and own.state is State.UNKNOWN else StepStatus.RUNNING
         case State.VALIDATED:
-            return Standing.HELD if child.hold and child.attempts == 0 else Standing.RUNNING
+            return StepStatus.HELD if child.hold and child.attempts == 0 else StepStatus.RUNNING
         case (
             State.PROPOSED
             | State.EXECUTING
@@ -174,7 +174,7 @@ def _standing(child: Action, children: Children) -> Standing:
             | State.VERIFICATION_TIMEOUT
             | State.FORWARD_RECOVERY
         ):
-            return Standing.RUNNING
+            return StepStatus.RUNNING
         case _:
             assert_never(child.state)
 
@@ -200,7 +200,7 @@ def backoff_us(tries: int) -> int:
     return min(FORWARD_FIRST_US << min(max(tries - 1, 0), 20), FORWARD_MAX_US)
 
 
-class _View:
+class _Planner:
     """One look at a saga."""
 
     def __init__(self, saga: Saga, children: Children, now_us: int) -> None:
@@ -209,7 +209,7 @@ class _View:
         self.news = tuple(s.name for s in saga.terms if self._is_news(s.name))
         self.undone = tuple(s.name for s in saga.terms if self._undo_is_news(s.name))
 
-    def moves(self) -> Moves:
+    def moves(self) -> SagaPlan:
         turn = self._turn()
         if turn is not None:
             return turn
@@ -228,7 +228,7 @@ class _View:
     def child(self, name: str) -> Action | None:
         return self.children.get(self.saga.steps[name].action_id)
 
-    def named(self, *standings: Standing) -> tuple[str, ...]:
+    def named(self, *standings: StepStatus) -> tuple[str, ...]:
         return tuple(name for name, stands in self.stands.items() if stands in standings)
 
     def _is_news(self, name: str) -> bool:
@@ -247,19 +247,19 @@ class _View:
             if step.region is not Region.PIVOT or child is None:
                 continue
             undone = child.state in (State.COMPENSATED, State.ROLLED_BACK)
-            if self.stands[step.name] is Standing.DONE or (has_effect(child) and not undone):
+            if self.stands[step.name] is StepStatus.DONE or (has_effect(child) and not undone):
                 return True
         return False
 
     def _pivot_begun(self) -> bool:
         """It lies behind, has failed, or it is not known which way it goes: a cancellation comes too late."""
-        return any(s.region is Region.PIVOT and self.stands[s.name] is not Standing.WAITING for s in self.saga.terms)
+        return any(s.region is Region.PIVOT and self.stands[s.name] is not StepStatus.WAITING for s in self.saga.terms)
 
     # --- which way ---
 
-    def _turn(self) -> Moves | None:
+    def _turn(self) -> SagaPlan | None:
         if self.saga.heading is Heading.BACKWARD and self.pivot_passed() and not self._reversing():
-            return Moves(self.news, self.undone, turn=Heading.FORWARD, reason="pivot_passed")
+            return SagaPlan(self.news, self.undone, turn=Heading.FORWARD, reason="pivot_passed")
         if self.saga.heading is not Heading.ONWARD:
             return None
         failed = self.named(*_TROUBLE)
@@ -268,27 +268,31 @@ class _View:
             return None
         because = failed[0] if failed else ""
         if self.pivot_passed():
-            return Moves(self.news, turn=Heading.FORWARD, because=because, reason="step_failed")
-        return Moves(self.news, turn=Heading.BACKWARD, because=because, reason="step_failed" if failed else "cancelled")
+            return SagaPlan(self.news, turn=Heading.FORWARD, because=because, reason="step_failed")
+        return SagaPlan(
+            self.news, turn=Heading.BACKWARD, because=because, reason="step_failed" if failed else "cancelled"
+        )
 
     def _reversing(self) -> bool:
         return any(record.undo_id or record.undo_past for record in self.saga.steps.values())
 
-    def _onward(self) -> Moves:
-        if all(stands is Standing.DONE for stands in self.stands.values()):
-            return Moves(self.news, end=End.DONE)
-        stuck = self.named(Standing.STUCK)
+    def _onward(self) -> SagaPlan:
+        if all(stands is StepStatus.DONE for stands in self.stands.values()):
+            return SagaPlan(self.news, end=SagaEnd.DONE)
+        stuck = self.named(StepStatus.STUCK)
         stops = bool(stuck) or (self.saga.cancelled and not self.pivot_passed())
         return self._stopping(stuck) if stops else self._going()
 
-    def _going(self) -> Moves:
-        return self._with_open(begin=self._ready(), begun=self.named(Standing.ANNOUNCED))
+    def _going(self) -> SagaPlan:
+        return self._with_open(begin=self._ready(), begun=self.named(StepStatus.ANNOUNCED))
 
-    def _stopping(self, stuck: tuple[str, ...]) -> Moves:
+    def _stopping(self, stuck: tuple[str, ...]) -> SagaPlan:
         """Nothing more is begun; what runs is waited for, then a person decides."""
         if self.named(*_OPEN):
-            return self._with_open(withdraw=self.named(Standing.HELD, Standing.ANNOUNCED))
-        return Moves(self.news, self.undone, end=End.REVIEW, because=stuck[0] if stuck else "", reason="step_stuck")
+            return self._with_open(withdraw=self.named(StepStatus.HELD, StepStatus.ANNOUNCED))
+        return SagaPlan(
+            self.news, self.undone, end=SagaEnd.REVIEW, because=stuck[0] if stuck else "", reason="step_stuck"
+        )
 
     def _ready(self) -> tuple[str, ...]:
         """Steps whose predecessors are verified; the pivot only when everything before it is."""
@@ -296,26 +300,28 @@ class _View:
         return tuple(
             step.name
             for step in self.saga.terms
-            if self.stands[step.name] is Standing.WAITING and self._cleared(step, before)
+            if self.stands[step.name] is StepStatus.WAITING and self._cleared(step, before)
         )
 
     def _cleared(self, step: StepTerms, before: list[str]) -> bool:
         needed = step.after if step.region is Region.BEFORE else (*step.after, *before)
-        return all(self.stands[name] is Standing.DONE for name in needed)
+        return all(self.stands[name] is StepStatus.DONE for name in needed)
 
     # --- backward ---
 
-    def _backward(self) -> Moves:
+    def _backward(self) -> SagaPlan:
         if self.named(*_OPEN):
-            return self._with_open(withdraw=self.named(Standing.HELD, Standing.ANNOUNCED))
-        stuck = self.named(Standing.STUCK)
+            return self._with_open(withdraw=self.named(StepStatus.HELD, StepStatus.ANNOUNCED))
+        stuck = self.named(StepStatus.STUCK)
         if stuck or self.pivot_passed():
             because = stuck[0] if stuck else ""
-            return Moves(self.news, self.undone, end=End.REVIEW, because=because, reason="step_stuck")
+            return SagaPlan(self.news, self.undone, end=SagaEnd.REVIEW, because=because, reason="step_stuck")
         effects = self._effects()
         if effects:
             return self._reverse(effects[0])
-        return Moves(self.news, self.undone, end=End.REVERSED if self.named(Standing.REVERSED) else End.FAILED)
+        return SagaPlan(
+            self.news, self.undone, end=SagaEnd.REVERSED if self.named(StepStatus.REVERSED) else SagaEnd.FAILED
+        )
 
     def _effects(self) -> list[str]:
         """Steps with an effect to reverse, the one that was committed last first; what was reversed is none of them."""
@@ -325,46 +331,46 @@ class _View:
 
     def _reversible(self, name: str) -> Action | None:
         child = self.child(name)
-        if child is None or self.stands[name] not in (Standing.DONE, Standing.EFFECT):
+        if child is None or self.stands[name] not in (StepStatus.DONE, StepStatus.EFFECT):
             return None
         return child if has_effect(child) else None
 
-    def _reverse(self, name: str) -> Moves:
+    def _reverse(self, name: str) -> SagaPlan:
         record = self.saga.steps[name]
-        failed = Moves(self.news, self.undone, end=End.REVIEW, because=name, reason="compensation_failed")
+        failed = SagaPlan(self.news, self.undone, end=SagaEnd.REVIEW, because=name, reason="compensation_failed")
         if record.undo_state == "refused":
             return failed
         if not record.undo_id:
-            return Moves(self.news, self.undone, reverse=name)
+            return SagaPlan(self.news, self.undone, reverse=name)
         undo = self.children.get(record.undo_id)
         if undo is None:
-            return Moves(self.news, self.undone, reversing=name)
+            return SagaPlan(self.news, self.undone, reversing=name)
         if over(undo):
             return failed
         return self._waiting([undo], quiet=undo.state is State.UNKNOWN)
 
     # --- forward ---
 
-    def _forward(self) -> Moves:
-        if all(stands is Standing.DONE for stands in self.stands.values()):
-            return Moves(self.news, end=End.DONE)
+    def _forward(self) -> SagaPlan:
+        if all(stands is StepStatus.DONE for stands in self.stands.values()):
+            return SagaPlan(self.news, end=SagaEnd.DONE)
         again = [name for name in self.named(*_TROUBLE) if self._may_try(name)]
         at = {name: self._try_at_us(name) for name in again}
         begin = (*self._ready(), *(name for name in again if at[name] <= self.now_us))
-        moves = self._with_open(begin=begin, begun=self.named(Standing.ANNOUNCED))
+        moves = self._with_open(begin=begin, begun=self.named(StepStatus.ANNOUNCED))
         if moves.works or self.named(*_OPEN) or again:
             later = min((us for us in at.values() if us > self.now_us), default=None)
             return _sooner(moves, later)
-        stuck = self.named(Standing.STUCK, *_TROUBLE)
-        reason = "step_stuck" if self.named(Standing.STUCK) else "forward_exhausted"
-        return Moves(self.news, self.undone, end=End.REVIEW, because=stuck[0] if stuck else "", reason=reason)
+        stuck = self.named(StepStatus.STUCK, *_TROUBLE)
+        reason = "step_stuck" if self.named(StepStatus.STUCK) else "forward_exhausted"
+        return SagaPlan(self.news, self.undone, end=SagaEnd.REVIEW, because=stuck[0] if stuck else "", reason=reason)
 
     def _may_try(self, name: str) -> bool:
         """Nothing of the last try exists or can follow, and there were not too many."""
         record, child = self.saga.steps[name], self.child(name)
         if record.refused or child is None or record.tries - self.saga.forgiven >= FORWARD_TRIES_MAX:
             return False
-        return self.stands[name] is Standing.FAILED and child.may_repeat
+        return self.stands[name] is StepStatus.FAILED and child.may_repeat
 
     def _try_at_us(self, name: str) -> int:
         child = self.child(name)
@@ -374,15 +380,15 @@ class _View:
 
     def _with_open(
         self, *, begin: tuple[str, ...] = (), begun: tuple[str, ...] = (), withdraw: tuple[str, ...] = ()
-    ) -> Moves:
+    ) -> SagaPlan:
         """These moves, and going on with whatever is open."""
         standing = ((n, s) for n, s in self.stands.items() if n not in withdraw)
-        running = [n for n, s in standing if s in (Standing.RUNNING, Standing.LATE, Standing.HELD)]
+        running = [n for n, s in standing if s in (StepStatus.RUNNING, StepStatus.LATE, StepStatus.HELD)]
         actions = [child for name in running if (child := self.child(name)) is not None]
-        active = self.named(Standing.RUNNING)
+        active = self.named(StepStatus.RUNNING)
         moves = self._waiting(actions, quiet=not active)
         held = [c.hold for n, c in self._held() if n not in withdraw]
-        return Moves(
+        return SagaPlan(
             self.news,
             self.undone,
             begin=begin,
@@ -395,14 +401,14 @@ class _View:
         )
 
     def _held(self) -> list[tuple[str, Action]]:
-        return [(n, c) for n in self.named(Standing.HELD) if (c := self.child(n)) is not None]
+        return [(n, c) for n in self.named(StepStatus.HELD) if (c := self.child(n)) is not None]
 
-    def _waiting(self, actions: list[Action], *, quiet: bool) -> Moves:
+    def _waiting(self, actions: list[Action], *, quiet: bool) -> SagaPlan:
         """Goes on with those that are due, and else waits for the first that will be."""
         due = [self._due(action) for action in actions]
         ready = tuple(action_id for action_id, at_us in due if at_us <= self.now_us)
         until = min((at_us for _, at_us in due), default=None)
-        return Moves(self.news, self.undone, go_on=ready, until_us=until, quiet=quiet)
+        return SagaPlan(self.news, self.undone, go_on=ready, until_us=until, quiet=quiet)
 
     def _due(self, action: Action) -> tuple[str, int]:
         """Whom to go on with, and when: an action that is being reversed waits for its reversal."""
@@ -416,7 +422,7 @@ class _View:
         return action.id, self.now_us + slower_us(HELD_FIRST_US, HELD_MAX_US, self.saga.looks)
 
 
-def _sooner(moves: Moves, at_us: int | None) -> Moves:
+def _sooner(moves: SagaPlan, at_us: int | None) -> SagaPlan:
     if at_us is None:
         return moves
     until = at_us if moves.until_us is None else min(moves.until_us, at_us)

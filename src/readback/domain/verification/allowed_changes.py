@@ -22,7 +22,7 @@ NAMED_MAX: Final = 10
 _NOT_WHOLE: Final = "Whether anything beside it changed cannot be told: a reading did not show all of it."
 
 
-def changed_beside(case: Case, judged: Judged, whose: Attribution) -> Reconciliation | None:
+def unexpected_changes(case: Case, judged: Judged, whose: Attribution) -> Reconciliation | None:
     """What stands against success outside the frame: a change that may not be, or one that nobody can see any more."""
     frame, before = case.contract.may_change, case.before
     if frame is None or before is None or before.taken.believable_absence:

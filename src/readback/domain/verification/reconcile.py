@@ -28,7 +28,7 @@ from readback.domain.kind import Kind
 from readback.domain.predicate import Truth, conjoin
 from readback.domain.side_effect import Consistency, SideEffect
 from readback.domain.verdict import Attribution, Level, Verdict, Why
-from readback.domain.verification.allowed_changes import changed_beside
+from readback.domain.verification.allowed_changes import unexpected_changes
 from readback.domain.verification.attribution import (
     attribute,
     bears_stamp,
@@ -233,7 +233,7 @@ def _judge_absence(case: Case, judged: Judged) -> Reconciliation:
         if Truth.UNDETERMINED in truths:
             return replace(_judge_untold(judged), ensure=judged.ensure)
         if case.contract.kind is _READ_KIND:
-            lost = changed_beside(case, judged, Attribution.UNKNOWN)
+            lost = unexpected_changes(case, judged, Attribution.UNKNOWN)
             return replace(lost or success(Attribution.UNKNOWN), ensure=judged.ensure)
         return replace(_judge_gone(case, judged), ensure=judged.ensure)
     result = _judge_violated(case, judged)
@@ -310,7 +310,7 @@ def _judge_holding(case: Case, judged: Judged) -> Reconciliation:
     whose = attribute(case, judged)
     if kind is _READ_KIND:
         # What is published as a read may write: a frame that the contract draws holds for it too.
-        return changed_beside(case, judged, whose) or success(whose)
+        return unexpected_changes(case, judged, whose) or success(whose)
     if kind.needs_ours and found_otherwise(case, judged):
         return undetermined(Why.UNATTRIBUTED, Finding.AUTHORITY_MISMATCH, Discrepancy.UNKNOWN_STATE, _FOUND_OTHERWISE)
     if kind in (_CREATE, Kind.SEND) and landed_unseen(case, judged):
@@ -321,9 +321,9 @@ def _judge_holding(case: Case, judged: Judged) -> Reconciliation:
         return undetermined(Why.UNATTRIBUTED, Finding.AUTHORITY_MISMATCH, Discrepancy.UNKNOWN_STATE)
     if whose is _ALREADY_SO:
         if case.contract.noop is Noop.ALLOW and not _told_as_error(case):
-            return changed_beside(case, judged, whose) or _stays(case, no_op())
+            return unexpected_changes(case, judged, whose) or _stays(case, no_op())
         return _violated_finally(case, judged, _ALREADY_SO)
-    return changed_beside(case, judged, whose) or _settle(case, judged, whose)
+    return unexpected_changes(case, judged, whose) or _settle(case, judged, whose)
 
 
 def _told_as_error(case: Case) -> bool:

@@ -13,7 +13,7 @@ from readback.canon import Json
 from readback.domain.action.action import Action
 from readback.domain.action.claim import ClaimStatus, parse_claim_id, status_of
 from readback.domain.errors.claim import NOT_STANDING, MalformedClaimError
-from readback.engine.effects import Answer, Folded, LoadAction, Step
+from readback.engine.effects import Effect, EffectResult, Folded, LoadAction
 
 LOOKED_AT_MAX: Final = 256
 """So many claims are looked at, the nearest first; beyond them nothing is said."""
@@ -22,7 +22,7 @@ NAMED_MAX: Final = 8
 STANDS: Final = frozenset({ClaimStatus.STANDING, ClaimStatus.REINSTATED})
 
 
-def upon(action: Action) -> tuple[str, ...]:
+def claims_relied_on(action: Action) -> tuple[str, ...]:
     """The claims that the action was planned upon."""
     return upon_in(action.context)
 
@@ -33,7 +33,7 @@ def upon_in(context: Mapping[str, Json]) -> tuple[str, ...]:
     return tuple(str(each) for each in named) if isinstance(named, list) else ()
 
 
-def fallen(tenant: str, claims: tuple[str, ...]) -> Generator[Step, Answer, tuple[str, ...]]:
+def invalid_claims(tenant: str, claims: tuple[str, ...]) -> Generator[Effect, EffectResult, tuple[str, ...]]:
     """Which of these claims do not stand, and which of those that they in turn were planned upon; the nearest first."""
     waiting, seen, found = list(claims), set(claims), list[str]()
     looked = 0
@@ -52,22 +52,22 @@ def fallen(tenant: str, claims: tuple[str, ...]) -> Generator[Step, Answer, tupl
             continue
         if status_of(action.claims, kind, made=action.claimed_us > 0) not in STANDS:
             found.append(claim)
-        fresh = [each for each in upon(action) if each not in seen]
+        fresh = [each for each in claims_relied_on(action) if each not in seen]
         seen.update(fresh)
         waiting += fresh
     return tuple(found)
 
 
-def why_not(action: Action) -> Generator[Step, Answer, str]:
+def reason_blocked(action: Action) -> Generator[Effect, EffectResult, str]:
     """Why it may not be executed, in a sentence, as far as that depends on claims; "" where nothing is against it."""
-    claims = upon(action)
+    claims = claims_relied_on(action)
     if not claims:
         return ""
-    found = yield from fallen(action.tenant, claims)
+    found = yield from invalid_claims(action.tenant, claims)
     if not found:
         return ""
     named = ", ".join(found[:NAMED_MAX]) + (f" and {len(found) - NAMED_MAX} more" if len(found) > NAMED_MAX else "")
     return f"What it was planned upon does not stand ({named}), so nothing was executed: plan again."
 
 
-__all__ = ["NOT_STANDING", "fallen", "upon", "upon_in", "why_not"]
+__all__ = ["NOT_STANDING", "claims_relied_on", "invalid_claims", "reason_blocked", "upon_in"]

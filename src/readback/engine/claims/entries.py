@@ -35,11 +35,11 @@ from readback.domain.state import State
 from readback.domain.verdict import Verdict, Why
 from readback.domain.verification.observation import ObservationStatus
 from readback.domain.verification.reconciliation import Reconciliation
-from readback.engine.effects import Answer, DependantsFound, LoadDependants, Step
-from readback.engine.entries.recorder import Entries
+from readback.engine.effects import DependantsFound, Effect, EffectResult, LoadDependants
+from readback.engine.entries.recorder import Recorder
 from readback.engine.run import Run
 
-Steps = Generator[Step, Answer, None]
+Steps = Generator[Effect, EffectResult, None]
 _K, _C, _S = ClaimKind, ClaimStatus, State
 
 SAYS_DONE: Final = frozenset(
@@ -143,7 +143,7 @@ def record_claims(run: Run, changes: Iterable[Change], now_us: int) -> Steps:
             run.record(EVENT_OF[each.status], now_us, (), data_of(each, named, more))
 
 
-def enter_claims(entries: Entries, changes: Iterable[Change], now_us: int, word: Word = NOBODY) -> Steps:
+def enter_claims(entries: Recorder, changes: Iterable[Change], now_us: int, word: Word = NOBODY) -> Steps:
     """The same without a contract at hand: for what a person says, and for a saga's reversal."""
     for change in changes:
         for each in stages(entries.action, change):
@@ -173,7 +173,7 @@ def is_reversed(action: Action) -> bool:
     return said is not None and said.reason is Reason.REVERSED
 
 
-def dependants(action: Action, kind: ClaimKind) -> Generator[Step, Answer, tuple[tuple[str, ...], int]]:
+def dependants(action: Action, kind: ClaimKind) -> Generator[Effect, EffectResult, tuple[tuple[str, ...], int]]:
     """The actions that were planned upon the claim, and upon those, and so on: some by id, of the others how many.
 
     Nothing is asked where nothing was ever verified: nobody can have been planned upon it.

@@ -13,23 +13,23 @@ from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.domain.action.action import Action
 from readback.domain.events import Event, EventKind, seal
-from readback.domain.people.signed_statement import TOKEN, SignedWord
+from readback.domain.people.signed_statement import TOKEN, SignedStatement
 from readback.domain.state import State
 from readback.engine.entries.projection import projection_of, settled_key
-from readback.engine.entries.side_records import Control
+from readback.engine.entries.side_records import FreezeAndIncidentChanges
 from readback.ports.storage.store import Append, Evidence, KeyRecord, SealedEvent
 
 MEDIA: Final = "application/json"
 
 
 @dataclass(slots=True)
-class Entries:
+class Recorder:
     """The entries of one append to an action that is at version `expected`."""
 
     action: Action
     expected: int
     events: list[SealedEvent] = field(default_factory=list)
-    control: Control = field(default_factory=Control)
+    control: FreezeAndIncidentChanges = field(default_factory=FreezeAndIncidentChanges)
     evidence: dict[str, Evidence] = field(default_factory=dict)
     """By digest: several entries may stand on one signature."""
 
@@ -39,7 +39,7 @@ class Entries:
         at_us: int,
         path: tuple[State, ...],
         data: dict[str, Json],
-        signed: SignedWord | None = None,
+        signed: SignedStatement | None = None,
     ) -> None:
         """One more fact: folded now, durable with the append. `signed`: the word that it says, kept beside it."""
         refs: dict[str, str] = {}

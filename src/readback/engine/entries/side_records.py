@@ -25,7 +25,7 @@ from readback.ports.storage.store import Freeze, Incident, LedgerStore
 
 
 @dataclass(slots=True)
-class Control:
+class FreezeAndIncidentChanges:
     """What the entries of one append do beside their action."""
 
     freezes: list[Freeze] = field(default_factory=list)
@@ -103,4 +103,12 @@ def resource_of(target: str) -> tuple[str, ...]:
     return subjects((FreezeScope.RESOURCE,), tenant="", principal="", contract="", target=target)
 
 
-__all__ = ["Control", "freeze_data", "freezing", "incident_data", "oldest_freeze", "resource_of", "texts"]
+__all__ = [
+    "FreezeAndIncidentChanges",
+    "freeze_data",
+    "freezing",
+    "incident_data",
+    "oldest_freeze",
+    "resource_of",
+    "texts",
+]

@@ -31,16 +31,16 @@ from readback.domain.recovery.table import RecoveryAction, RecoveryTable
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
 from readback.engine.effects import (
-    Answer,
     Begin,
     Begun,
     Commit,
     Committed,
+    Effect,
+    EffectResult,
     Folded,
     Lease,
     Leased,
     LoadAction,
-    Step,
     Wait,
 )
 from readback.engine.entries.projection import projection_of, settled_key
@@ -79,7 +79,7 @@ class ApprovalRequest:
         return signed_token(self.bound, signer, approver, decision, self.read_us)
 
 
-def requested(action_id: str, tenant: str, approvals: Approvals) -> Generator[Step, Answer, ApprovalRequest]:
+def requested(action_id: str, tenant: str, approvals: Approvals) -> Generator[Effect, EffectResult, ApprovalRequest]:
     """The request that an action waits for. Raises ApprovalError where it waits for none, or it was changed."""
     action = yield from _find(action_id, tenant)
     asked = _open(action)
@@ -108,7 +108,7 @@ def signed_token(bound: Bound, signer: Signer, approver: str, decision: Decision
 def record(
     action_id: str, tenant: str, given: bytes | str | Mapping[str, object] | ApprovalToken, approvals: Approvals,
     decision: Decision,
-) -> Generator[Step, Answer, None]:  # fmt: skip
+) -> Generator[Effect, EffectResult, None]:  # fmt: skip
     """Takes a token up. Raises ApprovalError for one that does not count; then nothing was recorded."""
     token = given if isinstance(given, ApprovalToken) else token_of(given)
     for _ in range(TRIES_MAX):
@@ -131,7 +131,9 @@ def record(
     raise ApprovalError(f"Action {action_id} is busy; nothing was recorded.", remedy="Ask again.")
 
 
-def renew(action_id: str, tenant: str, approvals: Approvals, table: RecoveryTable) -> Generator[Step, Answer, None]:
+def renew(
+    action_id: str, tenant: str, approvals: Approvals, table: RecoveryTable
+) -> Generator[Effect, EffectResult, None]:
     """Asks anew where it was asked for under another list of approvers than this process has; else does nothing.
 
     What was signed under the old one no longer counts. Raises ApprovalError where nothing waits.
@@ -198,7 +200,7 @@ WHY: Final = {
 }
 
 
-def _find(action_id: str, tenant: str) -> Generator[Step, Answer, Action]:
+def _find(action_id: str, tenant: str) -> Generator[Effect, EffectResult, Action]:
     folded = yield LoadAction(action_id)
     assert isinstance(folded, Folded)
     if folded.action is None or folded.action.tenant != tenant:
@@ -217,7 +219,7 @@ def _open(action: Action) -> Asked:
     )
 
 
-def _bound(action: Action, asked: Asked) -> Generator[Step, Answer, Bound]:
+def _bound(action: Action, asked: Asked) -> Generator[Effect, EffectResult, Bound]:
     """The bytes made anew, which have to be those that were kept."""
     bound = bound_of(action, asked, (yield from load_kept(action)))
     kept = yield from load(action, asked.payload)

@@ -26,12 +26,12 @@ from readback.domain.errors.claim import ClaimError
 from readback.domain.side_effect import SideEffect
 from readback.engine import coordinator
 from readback.engine.claims.entries import enter_claims
-from readback.engine.effects import Answer, Commit, Committed, Step
-from readback.engine.entries.recorder import Entries
+from readback.engine.effects import Commit, Committed, Effect, EffectResult
+from readback.engine.entries.recorder import Recorder
 from readback.engine.people.review import leased
 from readback.ports.storage.store import Appended
 
-Steps = Generator[Step, Answer, None]
+Steps = Generator[Effect, EffectResult, None]
 _K, _C = ClaimKind, ClaimStatus
 
 
@@ -65,7 +65,7 @@ def decide(order: ClaimOrder, tenant: str) -> Steps:
         lease = yield from leased(action.id, 0)
         if lease.version != action.version:
             continue
-        entries = Entries(action, action.version)
+        entries = Recorder(action, action.version)
         yield from enter_claims(entries, (Change(order.kind, order.status, Reason.PERSON),), lease.now_us, order.word)
         assert lease.fence is not None
         committed = yield Commit(entries.append(lease.fence))

@@ -22,17 +22,18 @@ from readback.domain.errors import NotFoundError, ReviewError
 from readback.domain.events import EventKind
 from readback.domain.idempotency import KeyDecision, KeyStatus, Resolution, aged, on_key
 from readback.domain.people.review import ACTS, RESOLUTION_OF, Decision, Standing, choice, lifts, path_of
-from readback.domain.people.signed_statement import SignedWord
+from readback.domain.people.signed_statement import SignedStatement
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
 from readback.engine import coordinator
 from readback.engine.claims import entries as claim
 from readback.engine.effects import (
-    Answer,
     Begin,
     Begun,
     Commit,
     Committed,
+    Effect,
+    EffectResult,
     FreezeFound,
     KeyFound,
     Lease,
@@ -41,15 +42,14 @@ from readback.engine.effects import (
     Loaded,
     LoadFreeze,
     LoadKey,
-    Step,
-    Stir,
+    MakeDue,
     Wait,
 )
 from readback.engine.engine import Engine
-from readback.engine.entries.recorder import Entries
+from readback.engine.entries.recorder import Recorder
 from readback.engine.resume import PlanOf, marks
 from readback.engine.saga_run import left_behind
-from readback.engine.stop_at_wait import Relay
+from readback.engine.stop_at_wait import StopAtWait
 from readback.ports.storage.store import Appended, KeyRecord, KeyTaken
 
 LEASE_US: Final = 5_000_000
@@ -57,7 +57,7 @@ LOOK_AGAIN_US: Final = 500_000
 LOOKS_MAX: Final = 240
 """An action that somebody works on all the time is not decided over his head: two minutes, then it is said."""
 
-Steps = Generator[Step, Answer, None]
+Steps = Generator[Effect, EffectResult, None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Order:
     expect_version: int
     who: str
     reason: str
-    signed: SignedWord | None = None
+    signed: SignedStatement | None = None
 
     @property
     def signed_by(self) -> str:
@@ -94,7 +94,7 @@ def resolve(engine: Engine, order: Order, tenant: str, plans: PlanOf) -> Steps:
     if order.decision is Decision.REOPEN:
         reserve, replaces = yield from _reserved(action, lease.now_us)
     said = claim.of_attestation(action, order.decision)
-    entries = Entries(action, action.version)
+    entries = Recorder(action, action.version)
     path, data = path_of(order.decision, action.state), _data(action, order, lease)
     entries.add(EventKind.RESOLVED, lease.now_us, path, data, order.signed)
     yield from claim.enter_claims(entries, said, lease.now_us, Word(order.who, order.reason, order.signed))
@@ -110,9 +110,9 @@ def resolve(engine: Engine, order: Order, tenant: str, plans: PlanOf) -> Steps:
             raise stale(order, action.version)
     if order.decision in ACTS and plans(action.contract) is not None:
         # Durable and due: a crash from here on leaves it to whoever resumes it.
-        yield from Relay(coordinator.go_on(engine, order.action_id, tenant, plans), may_wait=False)
+        yield from StopAtWait(coordinator.go_on(engine, order.action_id, tenant, plans), may_wait=False)
     if action.context.get("saga"):
-        yield Stir(str(action.context["saga"]))  # it is looked at soon; it would be anyway, only later
+        yield MakeDue(str(action.context["saga"]))  # it is looked at soon; it would be anyway, only later
 
 
 def lift(action_id: str, subject: str, order: Order, tenant: str) -> Steps:
@@ -126,7 +126,7 @@ def lift(action_id: str, subject: str, order: Order, tenant: str) -> Steps:
         if lease.version != action.version:
             continue
         yield from _check_freeze(action, subject, order)
-        entries = Entries(action, action.version)
+        entries = Recorder(action, action.version)
         data: dict[str, Json] = {"lift": [subject], "who": order.who, "reason": order.reason}
         if places := lifted_with(subject, action.frozen):
             data["lift_places"] = [*places]
@@ -156,7 +156,7 @@ def _check_freeze(action: Action, subject: str, order: Order) -> Steps:
 # --- may it be decided? ---
 
 
-def _of_version(order: Order, tenant: str) -> Generator[Step, Answer, Action]:
+def _of_version(order: Order, tenant: str) -> Generator[Effect, EffectResult, Action]:
     action = yield from coordinator.find(order.action_id, tenant)
     # After somebody attested that it was not done, it may still be reopened; everything else is decided once.
     again = order.decision is Decision.REOPEN and action.attested is Resolution.ATTESTED_NOT_DONE
@@ -233,7 +233,7 @@ def standing_of(
     )
 
 
-def leased(action_id: str, version: int) -> Generator[Step, Answer, Leased]:
+def leased(action_id: str, version: int) -> Generator[Effect, EffectResult, Leased]:
     """The lease; whoever works on it right now is waited for. Raises ReviewError where it is at another version."""
     for _ in range(LOOKS_MAX):
         begun = yield Begin()
@@ -274,7 +274,7 @@ def _data(action: Action, order: Order, lease: Leased) -> dict[str, Json]:
     }
 
 
-def _reserved(action: Action, now_us: int) -> Generator[Step, Answer, tuple[KeyRecord, str]]:
+def _reserved(action: Action, now_us: int) -> Generator[Effect, EffectResult, tuple[KeyRecord, str]]:
     """The key is taken again before anything is executed under it; from whom it may be taken over, too."""
     found = yield LoadKey(action.tenant, action.key_hash)
     assert isinstance(found, KeyFound)
@@ -313,7 +313,7 @@ def _key_taken(holder: str) -> ReviewError:
     )
 
 
-def _load(action: Action, digest: str) -> Generator[Step, Answer, dict[str, Json]]:
+def _load(action: Action, digest: str) -> Generator[Effect, EffectResult, dict[str, Json]]:
     loaded = yield Load(action.tenant, action.id, digest)
     assert isinstance(loaded, Loaded)
     body = None if loaded.body is None else parse_json(loaded.body)

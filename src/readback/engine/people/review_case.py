@@ -16,7 +16,7 @@ from readback.domain.errors import NotFoundError
 from readback.domain.events import EventKind, Opened, open_envelope
 from readback.domain.idempotency import key_text
 from readback.domain.people.review import choices
-from readback.domain.people.review_case import ReviewPacket, packet_of
+from readback.domain.people.review_case import ReviewCase, packet_of
 from readback.domain.predicate import Truth
 from readback.domain.recovery.table import RecoveryTable
 from readback.domain.verification.change import differences, dotted
@@ -28,7 +28,7 @@ WITHHELD: Final = {"$withheld": True}
 _DECIDED: Final = frozenset({EventKind.RESOLVED, EventKind.LIFTED})
 
 
-def packet(store: LedgerStore, action_id: str, tenant: str, table: RecoveryTable, plans: PlanOf) -> ReviewPacket:
+def packet(store: LedgerStore, action_id: str, tenant: str, table: RecoveryTable, plans: PlanOf) -> ReviewCase:
     """The packet of an action. Raises NotFoundError for another tenant's, OversizeError for one beyond all bounds."""
     stored = store.events(action_id)
     action = fold(stored)

@@ -26,7 +26,7 @@ _WITHOUT_EFFECT = ((), (S.UNKNOWN,), (S.PENDING, S.UNKNOWN))
 
 
 @cache
-def path(now: State, goal: State, effect_shown: bool = False) -> tuple[State, ...]:
+def shortest_path(now: State, goal: State, effect_shown: bool = False) -> tuple[State, ...]:
     """The states to walk from `now`, `goal` last; empty if that is where we are.
 
     `effect_shown`: a reading shows an effect, so that a failed reconciliation comes after COMMITTED; else it comes
@@ -47,10 +47,10 @@ def _options(goal: State, effect_shown: bool) -> tuple[tuple[State, ...], ...]:
     return _WAYPOINTS.get(goal, ((),))
 
 
-def walk(now: State, *goals: State, effect_shown: bool = False) -> tuple[State, ...]:
+def path_through(now: State, *goals: State, effect_shown: bool = False) -> tuple[State, ...]:
     """Several goals after one another."""
     steps: tuple[State, ...] = ()
     for goal in goals:
-        part = path(now, goal, effect_shown)
+        part = shortest_path(now, goal, effect_shown)
         steps, now = steps + part, goal
     return steps

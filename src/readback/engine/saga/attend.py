@@ -12,11 +12,11 @@ from readback.domain.errors import NotFoundError
 from readback.domain.events import EventKind
 from readback.domain.saga.fold import CLOSED, Saga
 from readback.domain.saga.outcome import SagaOutcome
-from readback.domain.saga.planner import End, next_moves
+from readback.domain.saga.planner import SagaEnd, next_moves
 from readback.domain.state import TERMINAL, State
 from readback.engine import coordinator
-from readback.engine.compiled_contract import Scope
-from readback.engine.effects import Answer, Begin, Begun, Commit, Committed, Lease, Leased, Step, Stir, Wait
+from readback.engine.compiled_contract import CallerContext
+from readback.engine.effects import Begin, Begun, Commit, Committed, Effect, EffectResult, Lease, Leased, MakeDue, Wait
 from readback.engine.engine import Engine
 from readback.engine.resume import PlanOf
 from readback.engine.saga import engine as saga
@@ -27,11 +27,13 @@ from readback.engine.saga_run import LEASE_US, SagaRun, load_family, load_json, 
 from readback.engine.stages.escalate import CONTRACT_CHANGED, TO_REVIEW
 from readback.ports.storage.store import Appended
 
-Telling = Generator[Step, Answer, SagaOutcome]
+Telling = Generator[Effect, EffectResult, SagaOutcome]
 LOOK_AGAIN_US = coordinator.LOOK_AGAIN_US
 
 
-def begin(engine: Engine, request: SagaRequest, scope: Scope, plans: PlanOf, ticket: coordinator.Ticket) -> Telling:
+def begin(
+    engine: Engine, request: SagaRequest, scope: CallerContext, plans: PlanOf, ticket: coordinator.ActionHandle
+) -> Telling:
     """Begins a saga, or joins the one that its operation already has, and stays until it is settled."""
     yield from saga.begin(engine, request, scope, plans, ticket)
     return (yield from stay(engine, ticket.action_id, scope.tenant, plans, replayed=ticket.replayed))
@@ -59,12 +61,12 @@ def stay(engine: Engine, saga_id: str, tenant: str, plans: PlanOf, *, replayed: 
         yield Wait(saga_id, max(later, now_us + LOOK_AGAIN_US))
 
 
-def _stirred(found: Saga, now_us: int) -> Generator[Step, Answer, bool]:
+def _stirred(found: Saga, now_us: int) -> Generator[Effect, EffectResult, bool]:
     """Whether what it waits for has happened: an approval was given, or a person has decided about a step."""
     family = yield from load_family(found)
     moves = next_moves(found, family, now_us)
     turns = moves.turn is not None and found.review != FORWARD_HELD
-    return moves.works or turns or moves.end not in (None, End.REVIEW)
+    return moves.works or turns or moves.end not in (None, SagaEnd.REVIEW)
 
 
 def settled(found: Saga) -> bool:
@@ -77,7 +79,7 @@ def look(saga_id: str, tenant: str, *, replayed: bool = False) -> Telling:
     return (yield from outcome_of_saga((yield from find(saga_id, tenant)), replayed=replayed))
 
 
-def find(saga_id: str, tenant: str) -> Generator[Step, Answer, Saga]:
+def find(saga_id: str, tenant: str) -> Generator[Effect, EffectResult, Saga]:
     """The saga of this tenant. Another tenant's does not exist here."""
     found = yield from load_saga(saga_id)
     if found is None or (tenant and found.tenant != tenant):
@@ -85,7 +87,7 @@ def find(saga_id: str, tenant: str) -> Generator[Step, Answer, Saga]:
     return found
 
 
-def advance(engine: Engine, saga_id: str, tenant: str, plans: PlanOf) -> Generator[Step, Answer, None]:
+def advance(engine: Engine, saga_id: str, tenant: str, plans: PlanOf) -> Generator[Effect, EffectResult, None]:
     """Goes on with a due saga until it would have to wait: what a worker does with it.
 
     One of whose contracts is another one now goes to review; one of which a contract is not here is left as it is, and
@@ -102,12 +104,12 @@ def advance(engine: Engine, saga_id: str, tenant: str, plans: PlanOf) -> Generat
 
 def advance_step(
     engine: Engine, action_id: str, saga_id: str, tenant: str, plans: PlanOf
-) -> Generator[Step, Answer, None]:
+) -> Generator[Effect, EffectResult, None]:
     """Goes on with a due action of a saga, and has the saga looked at if it is settled; nothing depends on that."""
     yield from coordinator.advance(engine, action_id, tenant, plans)
     action = yield from coordinator.find(action_id, tenant)
     if coordinator.settled(action):
-        yield Stir(saga_id)
+        yield MakeDue(saga_id)
 
 
 def go_on(engine: Engine, found: Saga, plans: PlanOf) -> saga.Look:
@@ -121,7 +123,7 @@ def go_on(engine: Engine, found: Saga, plans: PlanOf) -> saga.Look:
     return (yield from saga.proceed(engine, plans, run))
 
 
-def cancel(engine: Engine, saga_id: str, tenant: str, plans: PlanOf) -> Generator[Step, Answer, None]:
+def cancel(engine: Engine, saga_id: str, tenant: str, plans: PlanOf) -> Generator[Effect, EffectResult, None]:
     """Records that the caller wants it stopped: before the pivot it turns back; after it, it goes on forward."""
     while True:
         found = yield from find(saga_id, tenant)
@@ -170,7 +172,7 @@ def _hold(run: SagaRun, contract: str) -> saga.Look:
     return saga.Left.WAITING if (yield from _commit(run)) else saga.Left.ELSEWHERE
 
 
-def _leased(found: Saga, engine: Engine) -> Generator[Step, Answer, SagaRun | None]:
+def _leased(found: Saga, engine: Engine) -> Generator[Effect, EffectResult, SagaRun | None]:
     begun = yield Begin()
     assert isinstance(begun, Begun)
     leased = yield Lease(found.id, begun.now_us + LEASE_US, found.version)
@@ -181,11 +183,11 @@ def _leased(found: Saga, engine: Engine) -> Generator[Step, Answer, SagaRun | No
     return SagaRun(found, scope, begun.owner, leased.fence, found.version, leased.now_us)
 
 
-def _scope(found: Saga, engine: Engine) -> Generator[Step, Answer, Scope]:
+def _scope(found: Saga, engine: Engine) -> Generator[Effect, EffectResult, CallerContext]:
     """In whose name it goes on: its own, whoever works on it. A broken glass counts where it is broken alone."""
     context = {key: str(value) for key, value in found.context.items()}
     budget = yield from load_json(found, found.budget_ref)
-    return Scope(
+    return CallerContext(
         found.tenant,
         found.principal,
         context.get("run", ""),
@@ -199,13 +201,13 @@ def _scope(found: Saga, engine: Engine) -> Generator[Step, Answer, Scope]:
     )
 
 
-def _commit(run: SagaRun) -> Generator[Step, Answer, bool]:
+def _commit(run: SagaRun) -> Generator[Effect, EffectResult, bool]:
     committed = yield Commit(run.append(park=True))
     assert isinstance(committed, Committed)
     return isinstance(committed.result, Appended)
 
 
-def _now() -> Generator[Step, Answer, int]:
+def _now() -> Generator[Effect, EffectResult, int]:
     begun = yield Begin()
     assert isinstance(begun, Begun)
     return begun.now_us

@@ -18,12 +18,12 @@ from readback.domain.idempotency import key_hash
 from readback.domain.saga.check import Problem, StepDraft, faults, regions_of
 from readback.domain.saga.fold import KIND, Reference, Region, Saga, StepTerms, request_hash
 from readback.domain.state import State
-from readback.engine.compiled_contract import Plan, Scope
+from readback.engine.compiled_contract import CallerContext, CompiledContract
 from readback.engine.effects import Begun
 from readback.engine.saga_run import SagaRun
 from readback.engine.stages.execute import STAMP_PREFIX
 from readback.engine.stages.validate import check_scopes
-from readback.engine.values.redaction import Secrecy
+from readback.engine.values.redaction import Redactor
 from readback.ports.storage.store import KeyRecord
 
 FORMAT: Final = 1
@@ -38,7 +38,7 @@ class StepRequest:
     """One step as a caller proposes it. `requested` lacks the arguments that `references` will bring."""
 
     name: str
-    plan: Plan
+    plan: CompiledContract
     requested: Mapping[str, Json]
     intended: Mapping[str, Json] | None = None
     references: Mapping[str, Reference] = field(default_factory=lambda: _NO_REFERENCES)
@@ -55,7 +55,7 @@ class SagaRequest:
     operation: str
 
 
-def check(request: SagaRequest, scope: Scope) -> tuple[StepTerms, ...]:
+def check(request: SagaRequest, scope: CallerContext) -> tuple[StepTerms, ...]:
     """The terms of its steps. Raises SagaError with every fault, all at once; nothing was done."""
     for step in request.steps:
         check_scopes(step.plan.contract, scope)
@@ -85,11 +85,11 @@ def _draft(step: StepRequest) -> StepDraft:
 def _hidden(step: StepRequest) -> tuple[str, ...]:
     """Arguments, given or to be brought, of which the record may keep a mark only."""
     given: dict[str, Json] = {**dict.fromkeys(step.references, "reference"), **step.requested}
-    kept = Secrecy(step.plan.contract.redact).hide(given, "requested")
+    kept = Redactor(step.plan.contract.redact).hide(given, "requested")
     assert isinstance(kept, dict)
     names = [name for name, value in given.items() if value is not None and kept[name] != value]
     goal: Json = dict(step.intended) if step.intended is not None else None
-    if Secrecy(step.plan.contract.redact).hide(goal, "intended") != goal:
+    if Redactor(step.plan.contract.redact).hide(goal, "intended") != goal:
         names.append("intended")
     return tuple(names)
 
@@ -111,7 +111,7 @@ def _terms(step: StepRequest, draft: StepDraft, region: Region) -> StepTerms:
 
 
 def begin_run(
-    request: SagaRequest, terms: tuple[StepTerms, ...], scope: Scope, begun: Begun, table_version: str
+    request: SagaRequest, terms: tuple[StepTerms, ...], scope: CallerContext, begun: Begun, table_version: str
 ) -> tuple[SagaRun, Json]:
     """The saga with its first event recorded and its key to be reserved, and its definition. Nothing is durable yet."""
     saga = Saga(begun.action_id, scope.tenant)

@@ -15,14 +15,14 @@ from readback.domain.action.claim import ClaimKind, ClaimStatus, own_status
 from readback.domain.saga.fold import Saga
 from readback.domain.state import State
 from readback.engine.claims.entries import REVERSED, enter_claims, is_reversed
-from readback.engine.effects import Answer, Begin, Begun, Commit, Committed, Lease, Leased, Step
-from readback.engine.entries.recorder import Entries
+from readback.engine.effects import Begin, Begun, Commit, Committed, Effect, EffectResult, Lease, Leased
+from readback.engine.entries.recorder import Recorder
 from readback.ports.storage.store import Appended
 
 LEASE_US: Final = 5_000_000
 
 
-def take_back(saga: Saga, undone: Iterable[str], family: Mapping[str, Action]) -> Generator[Step, Answer, bool]:
+def take_back(saga: Saga, undone: Iterable[str], family: Mapping[str, Action]) -> Generator[Effect, EffectResult, bool]:
     """Retracts what the steps claimed to hold whose reversal is verified. False: somebody works on one; look again."""
     for name in undone:
         record = saga.steps[name]
@@ -40,14 +40,14 @@ def _claims(action: Action) -> bool:
     return status is not ClaimStatus.NONE and not (status is ClaimStatus.RETRACTED and is_reversed(action))
 
 
-def _retract(effect: Action) -> Generator[Step, Answer, bool]:
+def _retract(effect: Action) -> Generator[Effect, EffectResult, bool]:
     begun = yield Begin()
     assert isinstance(begun, Begun)
     leased = yield Lease(effect.id, begun.now_us + LEASE_US, effect.version)
     assert isinstance(leased, Leased)
     if leased.fence is None or leased.version != effect.version:
         return False
-    entries = Entries(effect, effect.version)
+    entries = Recorder(effect, effect.version)
     yield from enter_claims(entries, (REVERSED,), leased.now_us)
     # Nothing is durable so far: a crash from here on leaves a lease that runs out, and the reversal as news.
     committed = yield Commit(entries.append(leased.fence))

@@ -15,25 +15,25 @@ from readback.domain.action.action import Action
 from readback.domain.errors import InputError, InvariantError, PayloadConflictError
 from readback.domain.idempotency import KeyDecision, KeyStatus, aged, former_operation, key_hash, on_key
 from readback.domain.saga.fold import KIND, Heading
-from readback.domain.saga.planner import LOOK_AGAIN_US, Moves, next_moves
+from readback.domain.saga.planner import LOOK_AGAIN_US, SagaPlan, next_moves
 from readback.domain.state import State
 from readback.engine import coordinator, tenant_limits
-from readback.engine.compiled_contract import Plan, Scope
+from readback.engine.compiled_contract import CallerContext, CompiledContract
 from readback.engine.effects import (
-    Answer,
+    AllResults,
     Begin,
     Begun,
     Commit,
     Committed,
-    Gathered,
+    Effect,
+    EffectResult,
     KeyFound,
     LoadKey,
-    Step,
-    Together,
+    RunAll,
 )
 from readback.engine.engine import Engine
 from readback.engine.resume import PlanOf
-from readback.engine.run_result import Existing, Work
+from readback.engine.run_result import Duplicate, Work
 from readback.engine.saga import claims as saga_claims
 from readback.engine.saga import record as saga_record
 from readback.engine.saga import steps as saga_steps
@@ -41,7 +41,7 @@ from readback.engine.saga.begin import SagaRequest, begin_run, check
 from readback.engine.saga.steps import Definition
 from readback.engine.saga_run import LEASE_MAX_US, LEASE_US, SagaRun, load_family, load_json
 from readback.engine.schedule import lease_until
-from readback.engine.stop_at_wait import Relay
+from readback.engine.stop_at_wait import StopAtWait
 from readback.ports.storage.store import Appended, Crowded, KeyRecord, KeyTaken
 
 
@@ -54,13 +54,13 @@ class Left(StrEnum):
     """Somebody else moved it on."""
 
 
-Look = Generator[Step, Answer, Left]
-Steps = Generator[Step, Answer, None]
+Look = Generator[Effect, EffectResult, Left]
+Steps = Generator[Effect, EffectResult, None]
 
 
 def begin(
-    engine: Engine, request: SagaRequest, scope: Scope, plans: PlanOf, ticket: coordinator.Ticket
-) -> Generator[Step, Answer, None]:
+    engine: Engine, request: SagaRequest, scope: CallerContext, plans: PlanOf, ticket: coordinator.ActionHandle
+) -> Generator[Effect, EffectResult, None]:
     """Begins a saga, or finds the one that its operation already has, which the ticket then names.
 
     Raises SagaError with all faults of its definition, PayloadConflictError for another definition under the same
@@ -73,18 +73,18 @@ def begin(
     taken = yield from _key_holder(run)
     if taken is None and engine.limits is not None:  # its steps are admitted with it
         own = engine.limits.of(scope.tenant)
-        yield from tenant_limits.weigh(scope.tenant, own)
+        yield from tenant_limits.check_evidence_quota(scope.tenant, own)
         run.in_flight_max = own.in_flight
     if taken is None:
         ticket.action_id = run.saga.id
-        desk = _Desk(engine, plans, run, Definition.of(body, run.saga))
+        desk = _SagaExecutor(engine, plans, run, Definition.of(body, run.saga))
         ended = yield from desk.work(first=True)
-        taken = ended if isinstance(ended, Existing) else None
+        taken = ended if isinstance(ended, Duplicate) else None
     if taken is not None:
         ticket.action_id, ticket.replayed = taken.action_id, True
 
 
-def _key_holder(run: SagaRun) -> Generator[Step, Answer, Existing | None]:
+def _key_holder(run: SagaRun) -> Generator[Effect, EffectResult, Duplicate | None]:
     found = yield LoadKey(run.saga.tenant, run.saga.key_hash)
     assert isinstance(found, KeyFound)
     if found.record is not None:
@@ -98,10 +98,10 @@ def _key_holder(run: SagaRun) -> Generator[Step, Answer, Existing | None]:
     record = found.record
     if record is None or record.request_hash != run.saga.request_hash:
         return None
-    return Existing(record.action_id, in_flight=record.status == KeyStatus.PENDING.value)
+    return Duplicate(record.action_id, in_flight=record.status == KeyStatus.PENDING.value)
 
 
-def _existing(run: SagaRun, record: KeyRecord) -> Existing | None:
+def _existing(run: SagaRun, record: KeyRecord) -> Duplicate | None:
     same = record.request_hash == run.saga.request_hash
     match on_key(aged(KeyStatus(record.status), record.expires_us, run.now_us), same_request=same):
         case KeyDecision.EXECUTE:
@@ -113,17 +113,17 @@ def _existing(run: SagaRun, record: KeyRecord) -> Existing | None:
                 details={"action": record.action_id},
             )
         case KeyDecision.REPLAY | KeyDecision.JOIN:
-            return Existing(record.action_id, in_flight=record.status == KeyStatus.PENDING.value)
+            return Duplicate(record.action_id, in_flight=record.status == KeyStatus.PENDING.value)
 
 
 def proceed(engine: Engine, plans: PlanOf, run: SagaRun) -> Look:
     """Goes on with a saga whose lease is held, until it has to wait or has ended."""
-    ended = yield from _Desk(engine, plans, run).work()
-    return Left.ELSEWHERE if isinstance(ended, Existing) else ended
+    ended = yield from _SagaExecutor(engine, plans, run).work()
+    return Left.ELSEWHERE if isinstance(ended, Duplicate) else ended
 
 
 @dataclass(slots=True)
-class _Desk:
+class _SagaExecutor:
     """One saga in hand."""
 
     engine: Engine
@@ -131,7 +131,7 @@ class _Desk:
     run: SagaRun
     definition: Definition | None = None
 
-    def work(self, *, first: bool = False) -> Generator[Step, Answer, Left | Existing]:
+    def work(self, *, first: bool = False) -> Generator[Effect, EffectResult, Left | Duplicate]:
         """Look, write down, do; again until nothing is to be done now."""
         run = self.run
         before: tuple[int, tuple[tuple[str, int], ...]] = (-1, ())
@@ -162,8 +162,8 @@ class _Desk:
             yield from self._together(works)
 
     def _rest(
-        self, moves: Moves, family: dict[str, Action], *, stalled: bool
-    ) -> Generator[Step, Answer, Left | Existing]:
+        self, moves: SagaPlan, family: dict[str, Action], *, stalled: bool
+    ) -> Generator[Effect, EffectResult, Left | Duplicate]:
         """Nothing can be done now: that is written down with the time of the next look, and the lease given back."""
         run = self.run
         if moves.end is not None:
@@ -178,7 +178,9 @@ class _Desk:
 
     # --- what is done ---
 
-    def _works(self, moves: Moves, family: dict[str, Action]) -> Generator[Step, Answer, list[tuple[str, Work]]]:
+    def _works(
+        self, moves: SagaPlan, family: dict[str, Action]
+    ) -> Generator[Effect, EffectResult, list[tuple[str, Work]]]:
         """The works by the step (or "" for going on), each announced where it begins something."""
         run, plans = self.run, self.plans
         works: list[tuple[str, Work]] = []
@@ -197,7 +199,7 @@ class _Desk:
 
     def _begin(
         self, name: str, family: dict[str, Action], announced: str = ""
-    ) -> Generator[Step, Answer, list[tuple[str, Work]]]:
+    ) -> Generator[Effect, EffectResult, list[tuple[str, Work]]]:
         run, terms = self.run, self.run.saga.step(name)
         action_id = announced or (yield from _fresh_id())
         try:
@@ -211,7 +213,9 @@ class _Desk:
             saga_record.begins(run, name, action_id)
         return [(name, self.engine.run(request, run.scope))]
 
-    def _withdraw(self, name: str, family: dict[str, Action]) -> Generator[Step, Answer, list[tuple[str, Work]]]:
+    def _withdraw(
+        self, name: str, family: dict[str, Action]
+    ) -> Generator[Effect, EffectResult, list[tuple[str, Work]]]:
         run, terms = self.run, self.run.saga.step(name)
         action_id = run.saga.steps[name].action_id
         child = family.get(action_id)
@@ -226,7 +230,7 @@ class _Desk:
             return []
         return [("", saga_steps.decline(self.engine, request, run.scope))]
 
-    def _reverse(self, name: str, family: dict[str, Action]) -> Generator[Step, Answer, list[tuple[str, Work]]]:
+    def _reverse(self, name: str, family: dict[str, Action]) -> Generator[Effect, EffectResult, list[tuple[str, Work]]]:
         run = self.run
         record = run.saga.steps[name]
         undo_id = record.undo_id or (yield from _fresh_id())
@@ -245,9 +249,9 @@ class _Desk:
         if not works:
             return
         run = self.run
-        ready = tuple(saga_steps.guarded(Relay(work, may_wait=False)) for _, work in works)
-        gathered = yield Together(ready)
-        assert isinstance(gathered, Gathered)
+        ready = tuple(saga_steps.guarded(StopAtWait(work, may_wait=False)) for _, work in works)
+        gathered = yield RunAll(ready)
+        assert isinstance(gathered, AllResults)
         begun = yield Begin()
         assert isinstance(begun, Begun)
         run.passed(begun.now_us)
@@ -256,7 +260,7 @@ class _Desk:
                 self._refused(name, result)
             elif isinstance(result, BaseException):
                 raise result
-            elif name and isinstance(result, Existing):
+            elif name and isinstance(result, Duplicate):
                 self._taken(name, result)
 
     def _refused(self, name: str, refused: InputError) -> None:
@@ -268,7 +272,7 @@ class _Desk:
         else:
             saga_record.refused(self.run, name, refused)
 
-    def _taken(self, name: str, existing: Existing) -> None:
+    def _taken(self, name: str, existing: Duplicate) -> None:
         """The key is another action's. A reversal of the same effect is the same; another step is none of ours."""
         record = self.run.saga.steps[name]
         if existing.action_id in (record.action_id, record.undo_id):
@@ -284,13 +288,13 @@ class _Desk:
 
     # --- what it needs ---
 
-    def _defined(self) -> Generator[Step, Answer, Definition]:
+    def _defined(self) -> Generator[Effect, EffectResult, Definition]:
         if self.definition is None:
             saga = self.run.saga
             self.definition = Definition.of((yield from load_json(saga, saga.definition_ref)), saga)
         return self.definition
 
-    def _plan(self, name: str) -> Plan:
+    def _plan(self, name: str) -> CompiledContract:
         plan = self.plans(name)
         assert plan is not None
         return plan
@@ -300,7 +304,7 @@ class _Desk:
         longest = max((lease_until(plan.contract, 0) for plan in plans if plan is not None), default=LEASE_US)
         return min(LEASE_US + works * longest, LEASE_MAX_US)
 
-    def _commit(self, *, park: bool) -> Generator[Step, Answer, Left | Existing | None]:
+    def _commit(self, *, park: bool) -> Generator[Effect, EffectResult, Left | Duplicate | None]:
         run = self.run
         if not run.pending:
             return None
@@ -314,12 +318,12 @@ class _Desk:
             case KeyTaken(record):
                 return _existing(run, record) or Left.ELSEWHERE
             case Crowded(in_flight):
-                raise tenant_limits.crowded(run.saga.tenant, in_flight)
+                raise tenant_limits.too_many_in_flight(run.saga.tenant, in_flight)
             case _:
                 return Left.ELSEWHERE
 
 
-def _fresh_id() -> Generator[Step, Answer, str]:
+def _fresh_id() -> Generator[Effect, EffectResult, str]:
     begun = yield Begin(fresh=True)
     assert isinstance(begun, Begun)
     return begun.action_id

@@ -19,9 +19,9 @@ from readback.domain.saga.fold import Heading, Saga
 from readback.domain.saga.planner import (
     REVIEW_FIRST_US,
     REVIEW_MAX_US,
-    End,
-    Moves,
-    Standing,
+    SagaEnd,
+    SagaPlan,
+    StepStatus,
     has_effect,
     slower_us,
     standing_of,
@@ -30,7 +30,7 @@ from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
 from readback.domain.verification.observation_signs import one_line
 from readback.engine.entries.side_records import incident_data
-from readback.engine.recovery.transition_paths import walk
+from readback.engine.recovery.transition_paths import path_through
 from readback.engine.saga_run import SagaRun
 from readback.engine.stages.recover import REVERSALS
 
@@ -48,7 +48,7 @@ _PERSONS: Final[Mapping[State, tuple[State, ...]]] = {
 # --- steps ---
 
 
-def news(run: SagaRun, moves: Moves, family: Family) -> None:
+def news(run: SagaRun, moves: SagaPlan, family: Family) -> None:
     """What has become of steps and reversals since the last look."""
     for name in moves.news:
         child = family[run.saga.steps[name].action_id]
@@ -120,7 +120,7 @@ def _to_wait(saga: Saga, *, late: bool) -> tuple[State, ...]:
 # --- which way ---
 
 
-def turn(run: SagaRun, moves: Moves, table: RecoveryTable) -> bool:
+def turn(run: SagaRun, moves: SagaPlan, table: RecoveryTable) -> bool:
     """Another heading. Forward recovery is a state of its own; backward becomes one when something is reversed.
 
     False: the table does not let it go forward by itself; a person decides, and that is what is recorded.
@@ -151,7 +151,7 @@ def turn(run: SagaRun, moves: Moves, table: RecoveryTable) -> bool:
     return True
 
 
-def _hold_forward(run: SagaRun, moves: Moves, row: Row, table: RecoveryTable) -> None:
+def _hold_forward(run: SagaRun, moves: SagaPlan, row: Row, table: RecoveryTable) -> None:
     if run.saga.state is S.REVIEW_REQUIRED:
         _wait_for_person(run)
         return
@@ -159,7 +159,7 @@ def _hold_forward(run: SagaRun, moves: Moves, row: Row, table: RecoveryTable) ->
     _record_end(run, moves.because, FORWARD_HELD, row, path, table, review=True)
 
 
-def may_reverse(run: SagaRun, moves: Moves, family: Family, table: RecoveryTable) -> bool:
+def may_reverse(run: SagaRun, moves: SagaPlan, family: Family, table: RecoveryTable) -> bool:
     """The table lets what was done be reversed; else a person decides, and that is what is recorded."""
     saga = run.saga
     if saga.state is S.COMPENSATING:
@@ -198,39 +198,39 @@ def _reversal_row(saga: Saga, family: Family, table: RecoveryTable) -> Row:
 def _to_partial(saga: Saga) -> tuple[State, ...]:
     if saga.state in _PERSONS:
         return (*_PERSONS[saga.state], S.COMMITTED, S.PARTIALLY_COMMITTED)
-    return () if saga.state is S.PARTIALLY_COMMITTED else walk(saga.state, S.PARTIALLY_COMMITTED)
+    return () if saga.state is S.PARTIALLY_COMMITTED else path_through(saga.state, S.PARTIALLY_COMMITTED)
 
 
 # --- the end ---
 
 
-def end(run: SagaRun, moves: Moves, family: Family, table: RecoveryTable) -> None:
+def end(run: SagaRun, moves: SagaPlan, family: Family, table: RecoveryTable) -> None:
     """It has ended, for good or until a person decides. What waits for one goes on waiting, ever more slowly."""
     assert moves.end is not None
     saga = run.saga
     match moves.end:
-        case End.DONE:
+        case SagaEnd.DONE:
             row = table.decide(Finding.VERIFIED, _situation(saga.side_effect))
             _record_end(run, "", "", row, _reopened(saga, S.RECONCILED_SUCCESS), table)
-        case End.FAILED:
+        case SagaEnd.FAILED:
             row = table.decide(Finding.REFUTED_DEAD, _situation(saga.side_effect, shown=False))
             _record_end(run, "", "", row, _reopened(saga, S.FAILED), table, free=_is_free(saga, family))
-        case End.REVERSED:
+        case SagaEnd.REVERSED:
             row = _reversal_row(saga, family, table)
             back = () if saga.state is S.COMPENSATING else (*_to_partial(saga), S.COMPENSATING)
             _record_end(run, "", "", row, (*back, S.COMPENSATED), table)
-        case End.REVIEW:
+        case SagaEnd.REVIEW:
             _to_review(run, moves, table)
 
 
 def _reopened(saga: Saga, goal: State) -> tuple[State, ...]:
     """The way to an end, out of review too, and out of what a person ordered there."""
     if saga.state not in _PERSONS:
-        return walk(saga.state, goal)
-    return (*_PERSONS[saga.state], *walk(S.PENDING, goal))
+        return path_through(saga.state, goal)
+    return (*_PERSONS[saga.state], *path_through(S.PENDING, goal))
 
 
-def _to_review(run: SagaRun, moves: Moves, table: RecoveryTable) -> None:
+def _to_review(run: SagaRun, moves: SagaPlan, table: RecoveryTable) -> None:
     saga = run.saga
     if saga.state is S.REVIEW_REQUIRED:
         _wait_for_person(run)
@@ -257,7 +257,7 @@ def _stuck_path(saga: Saga) -> tuple[State, ...]:
         return (S.REVIEW_REQUIRED,)
     if any(record.state == S.RECONCILED_SUCCESS.value for record in saga.steps.values()):
         return (*_to_partial(saga), S.REVIEW_REQUIRED)
-    return (*walk(saga.state, S.UNKNOWN), S.REVIEW_REQUIRED)
+    return (*path_through(saga.state, S.UNKNOWN), S.REVIEW_REQUIRED)
 
 
 def _record_end(
@@ -294,7 +294,7 @@ def _is_free(saga: Saga, family: Family) -> bool:
         child = family.get(saga.steps[step.name].action_id)
         if child is not None and not child.may_repeat:
             return False
-        if standing_of(saga, step.name, family) not in (Standing.WAITING, Standing.FAILED):
+        if standing_of(saga, step.name, family) not in (StepStatus.WAITING, StepStatus.FAILED):
             return False
     return True
 

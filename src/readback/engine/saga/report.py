@@ -13,18 +13,18 @@ from readback.domain.outcome.outcome import Outcome
 from readback.domain.recovery.table import DEFAULT_TABLE
 from readback.domain.saga.fold import Heading, Saga, StepTerms
 from readback.domain.saga.outcome import SagaOutcome, StepOutcome
-from readback.domain.saga.planner import Standing, has_effect, over, standing_of
+from readback.domain.saga.planner import StepStatus, has_effect, over, standing_of
 from readback.domain.saga.reporting import StepWord
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Level, Why
-from readback.engine.effects import Answer, Step
+from readback.engine.effects import Effect, EffectResult
 from readback.engine.saga_run import load_family, verdict_of
 from readback.engine.stages.report import outcome_of
 
 Family = Mapping[str, Action]
 
 
-def outcome_of_saga(saga: Saga, *, replayed: bool = False) -> Generator[Step, Answer, SagaOutcome]:
+def outcome_of_saga(saga: Saga, *, replayed: bool = False) -> Generator[Effect, EffectResult, SagaOutcome]:
     """The outcome by the ledger alone."""
     family = yield from load_family(saga)
     steps: dict[str, StepOutcome] = {}
@@ -98,7 +98,7 @@ def _attribution(steps: Mapping[str, StepOutcome]) -> Attribution:
 _CLOSED = (StepWord.COMPLETED, StepWord.LEFT, StepWord.REVERSED, StepWord.FAILED)
 
 
-def _step(saga: Saga, terms: StepTerms, family: Family) -> Generator[Step, Answer, StepOutcome]:
+def _step(saga: Saga, terms: StepTerms, family: Family) -> Generator[Effect, EffectResult, StepOutcome]:
     record = saga.steps[terms.name]
     child, undo = family.get(record.action_id), family.get(record.undo_id)
     if undo is None and child is not None:
@@ -127,26 +127,26 @@ def word_of(saga: Saga, name: str, family: Family) -> StepWord:
     """What may be said of one step."""
     record = saga.steps[name]
     match standing_of(saga, name, family):
-        case Standing.WAITING | Standing.ANNOUNCED:
+        case StepStatus.WAITING | StepStatus.ANNOUNCED:
             return StepWord.NOT_BEGUN
-        case Standing.RUNNING:
+        case StepStatus.RUNNING:
             child = family[record.action_id]
             return StepWord.REVERSING if child.state is State.COMPENSATING else StepWord.PENDING
-        case Standing.LATE:
+        case StepStatus.LATE:
             return StepWord.UNKNOWN
-        case Standing.HELD:
+        case StepStatus.HELD:
             return StepWord.HELD
-        case Standing.FAILED:
+        case StepStatus.FAILED:
             return StepWord.FAILED
-        case Standing.REVERSED:
+        case StepStatus.REVERSED:
             return StepWord.REVERSED
-        case Standing.STUCK:
+        case StepStatus.STUCK:
             return StepWord.REVIEW
-        case Standing.DONE | Standing.EFFECT as stands:
+        case StepStatus.DONE | StepStatus.EFFECT as stands:
             return _of_effect(saga, name, family, stands)
 
 
-def _of_effect(saga: Saga, name: str, family: Family, stands: Standing) -> StepWord:
+def _of_effect(saga: Saga, name: str, family: Family, stands: StepStatus) -> StepWord:
     record = saga.steps[name]
     undo = family.get(record.undo_id)
     if record.undo_state == "refused":
@@ -155,7 +155,7 @@ def _of_effect(saga: Saga, name: str, family: Family, stands: Standing) -> StepW
         if undo.state is State.RECONCILED_SUCCESS and not undo.contested:
             return StepWord.REVERSED
         return StepWord.NOT_REVERSED if over(undo) else StepWord.REVERSING
-    if stands is Standing.EFFECT:
+    if stands is StepStatus.EFFECT:
         return StepWord.NOT_REVERSED
     back = saga.heading is Heading.BACKWARD and not has_effect(family[record.action_id])
     return StepWord.LEFT if back else StepWord.COMPLETED

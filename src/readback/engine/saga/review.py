@@ -10,12 +10,12 @@ from readback.canon import Json
 from readback.domain.errors import NotFoundError
 from readback.domain.events import EventKind, open_envelope
 from readback.domain.people.review import ACTS, Standing, choices, path_of
-from readback.domain.people.review_case import ReviewPacket, packet_of
+from readback.domain.people.review_case import ReviewCase, packet_of
 from readback.domain.people.signed_statement import TOKEN
 from readback.domain.saga.fold import Heading, Saga
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
-from readback.engine.compiled_contract import Scope
+from readback.engine.compiled_contract import CallerContext
 from readback.engine.effects import Commit, Committed
 from readback.engine.engine import Engine
 from readback.engine.people.review import Order, Steps, check_person, leased, refuse, stale, undecided
@@ -38,7 +38,7 @@ def resolve(engine: Engine, order: Order, tenant: str, plans: PlanOf) -> Steps:
     refuse(order, standing_of(found, loaded=_loaded(found, plans)))
     lease = yield from leased(found.id, order.expect_version)
     assert lease.fence is not None
-    run = SagaRun(found, Scope(found.tenant, found.principal), "", lease.fence, found.version, lease.now_us)
+    run = SagaRun(found, CallerContext(found.tenant, found.principal), "", lease.fence, found.version, lease.now_us)
     data: dict[str, Json] = {
         "decision": order.decision.value,
         "who": order.who,
@@ -76,7 +76,7 @@ def _loaded(saga: Saga, plans: PlanOf) -> bool | None:
     return None if saga_attend.missing(saga, plans) is not None else not saga_attend.changed(saga, plans)
 
 
-def saga_packet(store: LedgerStore, saga_id: str, tenant: str, plans: PlanOf) -> ReviewPacket:
+def saga_packet(store: LedgerStore, saga_id: str, tenant: str, plans: PlanOf) -> ReviewCase:
     """The packet of a saga: what it is, where each of its steps stands, and what may be decided about the whole."""
     stored = store.events(saga_id)
     saga = fold_saga(stored)

@@ -17,14 +17,14 @@ from readback.domain.errors import InputError, StoreCorruptError
 from readback.domain.events import EventKind
 from readback.domain.predicate import Path, look
 from readback.domain.saga.fold import Saga, StepTerms
-from readback.domain.saga.planner import Standing, standing_of
+from readback.domain.saga.planner import StepStatus, standing_of
 from readback.domain.state import State
 from readback.domain.verification.change import is_withheld
-from readback.engine.compiled_contract import Plan, Request, Scope
-from readback.engine.effects import Answer, Begin, Begun, Commit, Committed, Lease, Leased, Step
+from readback.engine.compiled_contract import CallerContext, CompiledContract, Request
+from readback.engine.effects import Begin, Begun, Commit, Committed, Effect, EffectResult, Lease, Leased
 from readback.engine.engine import Engine
 from readback.engine.resume import PlanOf, revive
-from readback.engine.run_result import Elsewhere, Ended, Finished, Work
+from readback.engine.run_result import Completed, RunResult, Superseded, Work
 from readback.engine.saga_run import load_json
 from readback.engine.stages import compensate, execute
 from readback.ports.storage.store import Appended
@@ -61,8 +61,13 @@ class Definition:
 
 
 def request_of(
-    saga: Saga, definition: Definition, terms: StepTerms, action_id: str, plan: Plan, family: Mapping[str, Action]
-) -> Generator[Step, Answer, Request]:
+    saga: Saga,
+    definition: Definition,
+    terms: StepTerms,
+    action_id: str,
+    plan: CompiledContract,
+    family: Mapping[str, Action],
+) -> Generator[Effect, EffectResult, Request]:
     """The step's request. Raises UnresolvedError, or the InputError of arguments that do not fit."""
     requested = definition.part(terms.name, "requested")
     for argument, raw in definition.part(terms.name, "references").items():
@@ -96,10 +101,10 @@ def _edges(saga: Saga, terms: StepTerms, family: Mapping[str, Action]) -> tuple[
     return tuple(claim_id(each.id, ClaimKind.HOLDS) for each in before if each is not None)
 
 
-def _value(saga: Saga, step: str, path: str, family: Mapping[str, Action]) -> Generator[Step, Answer, Json]:
+def _value(saga: Saga, step: str, path: str, family: Mapping[str, Action]) -> Generator[Effect, EffectResult, Json]:
     """A value of what was read back of an earlier step; nothing that is not reconciled, and nothing redacted."""
     source = family.get(saga.steps[step].action_id)
-    if source is None or standing_of(saga, step, family) is not Standing.DONE:
+    if source is None or standing_of(saga, step, family) is not StepStatus.DONE:
         raise UnresolvedError(f"Step {step!r} is not verified, so that nothing of it can be used.")
     if path.split(".")[0] == "requested":
         body = yield from load_json(source, source.request_ref)
@@ -126,7 +131,7 @@ def _hides(value: Json) -> bool:
 # --- works ---
 
 
-def decline(engine: Engine, request: Request, scope: Scope) -> Work:
+def decline(engine: Engine, request: Request, scope: CallerContext) -> Work:
     """Takes an announced id out of the game: whoever meant to begin the action finds it refused."""
     begun = yield Begin()
     assert isinstance(begun, Begun)
@@ -137,9 +142,9 @@ def decline(engine: Engine, request: Request, scope: Scope) -> Work:
     committed = yield Commit(run.append(run.now_us, park=True))
     assert isinstance(committed, Committed)
     if not isinstance(committed.result, Appended):
-        return Elsewhere(request.action_id)
+        return Superseded(request.action_id)
     run.committed(committed.result.version, True)
-    return Finished(run)
+    return Completed(run)
 
 
 def withdraw(engine: Engine, action: Action, plans: PlanOf) -> Work:
@@ -149,13 +154,13 @@ def withdraw(engine: Engine, action: Action, plans: PlanOf) -> Work:
     leased = yield Lease(action.id, begun.now_us + LEASE_US, action.version)
     assert isinstance(leased, Leased)
     if leased.fence is None or leased.version != action.version:
-        return Elsewhere(action.id)
+        return Superseded(action.id)
     run = yield from revive(action, plans, begun.owner, leased.fence)
     run.passed(leased.now_us)
     return (yield from engine.cancel(run))
 
 
-def reversal_of(saga: Saga, effect: Action, action_id: str, plans: PlanOf) -> Generator[Step, Answer, Request]:
+def reversal_of(saga: Saga, effect: Action, action_id: str, plans: PlanOf) -> Generator[Effect, EffectResult, Request]:
     """The compensating action of a step's effect, under the key that every compensation of it has."""
     run = yield from revive(effect, plans, "", 0)
     request = yield from compensate.compensation_of(run)
@@ -173,7 +178,7 @@ def reversal_of(saga: Saga, effect: Action, action_id: str, plans: PlanOf) -> Ge
     )
 
 
-def guarded(work: Work) -> Generator[Step, Answer, Ended | InputError]:
+def guarded(work: Work) -> Generator[Effect, EffectResult, RunResult | InputError]:
     """The work, with the caller's faults as its result: a step that may not be proposed ends no other step's work."""
     try:
         return (yield from work)

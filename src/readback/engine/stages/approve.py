@@ -34,7 +34,7 @@ from readback.domain.idempotency import request_hash
 from readback.domain.predicate import Truth
 from readback.domain.recovery.table import RecoveryAction, RecoveryTable, Row
 from readback.domain.state import State
-from readback.engine.effects import Answer, Begin, Begun, Load, Loaded, Step
+from readback.engine.effects import Begin, Begun, Effect, EffectResult, Load, Loaded
 from readback.engine.run import Run
 from readback.engine.stages import execute, validate
 from readback.engine.stages.evaluate import evaluate
@@ -60,7 +60,7 @@ class Approvals:
 NO_APPROVALS = Approvals()
 
 
-def ask(run: Run, approvals: Approvals) -> Generator[Step, Answer, bool]:
+def ask(run: Run, approvals: Approvals) -> Generator[Effect, EffectResult, bool]:
     """Before the first attempt: whether a person is asked now, and the action waits. The key is reserved with it."""
     if not needed(run):
         return False
@@ -85,7 +85,9 @@ def needed(run: Run) -> bool:
     return seen.truth is not Truth.VIOLATED
 
 
-def gate(run: Run, approvals: Approvals, table: RecoveryTable) -> Generator[Step, Answer, tuple[str, ...] | None]:
+def gate(
+    run: Run, approvals: Approvals, table: RecoveryTable
+) -> Generator[Effect, EffectResult, tuple[str, ...] | None]:
     """Before any attempt: the approvals that it stands on (none, where none is needed), or None if it may not be made.
 
     Then what follows is recorded: it waits on, is asked for anew, or has ended. A crash before the commit changes
@@ -112,7 +114,7 @@ def gate(run: Run, approvals: Approvals, table: RecoveryTable) -> Generator[Step
     return stands_on
 
 
-def may_send_again(run: Run, approvals: Approvals) -> Generator[Step, Answer, bool]:
+def may_send_again(run: Run, approvals: Approvals) -> Generator[Effect, EffectResult, bool]:
     """Whether the same request may be sent again, and on which approvals: the run keeps both. Records nothing."""
     stands_on: tuple[str, ...] | None = None
     if (yield from validate.relying(run)) is None and (yield from validate.frozen(run)) is None:
@@ -121,7 +123,7 @@ def may_send_again(run: Run, approvals: Approvals) -> Generator[Step, Answer, bo
     return not run.barred
 
 
-def still_approved(run: Run, approvals: Approvals) -> Generator[Step, Answer, tuple[str, ...] | None]:
+def still_approved(run: Run, approvals: Approvals) -> Generator[Effect, EffectResult, tuple[str, ...] | None]:
     """The approvals on which an attempt would stand now; None where it would stand on none. Records nothing."""
     if not needed(run):
         return ()
@@ -133,7 +135,7 @@ def still_approved(run: Run, approvals: Approvals) -> Generator[Step, Answer, tu
 
 def _allowed(
     run: Run, asked: Asked | None, approvals: Approvals, table: RecoveryTable
-) -> Generator[Step, Answer, Approved | None]:
+) -> Generator[Effect, EffectResult, Approved | None]:
     """Whether the attempt is approved now; where it is not, what follows from that is recorded."""
     if asked is None:
         yield from _request(run, approvals.policy)
@@ -155,7 +157,9 @@ def _allowed(
     return None
 
 
-def _checked(run: Run, asked: Asked, approvals: Approvals, at_us: int) -> Generator[Step, Answer, Approved | Refused]:
+def _checked(
+    run: Run, asked: Asked, approvals: Approvals, at_us: int
+) -> Generator[Effect, EffectResult, Approved | Refused]:
     """The recorded tokens, held against what would be executed at that time."""
     action, terms = run.action, run.contract.approval
     assert terms is not None
@@ -174,7 +178,7 @@ def _checked(run: Run, asked: Asked, approvals: Approvals, at_us: int) -> Genera
     return said if same or not in_time else Refused(ApprovalCode.MISMATCH)
 
 
-def doubt(run: Run, approvals: Approvals) -> Generator[Step, Answer, Finding | None]:
+def doubt(run: Run, approvals: Approvals) -> Generator[Effect, EffectResult, Finding | None]:
     """What a process that goes on with an executed action has to say of its approval: nothing, as a rule.
 
     Executed without one that counts is an alarm; under another list of approvers, and by nobody who is listed here, is
@@ -198,7 +202,9 @@ def doubt(run: Run, approvals: Approvals) -> Generator[Step, Answer, Finding | N
 # --- what is recorded ---
 
 
-def _request(run: Run, policy: Policy, row: Row | None = None, table: str = "") -> Generator[Step, Answer, None]:
+def _request(
+    run: Run, policy: Policy, row: Row | None = None, table: str = ""
+) -> Generator[Effect, EffectResult, None]:
     """Asks, for the first time or anew: the exact bytes become evidence, and the action waits."""
     terms = run.contract.approval
     assert terms is not None
@@ -243,7 +249,7 @@ def request_data(asked: Asked, payload: str, before: Asked | None, row: Row | No
     return data
 
 
-def _revalidate(run: Run, policy: Policy, table: RecoveryTable) -> Generator[Step, Answer, None]:
+def _revalidate(run: Run, policy: Policy, table: RecoveryTable) -> Generator[Effect, EffectResult, None]:
     """The list of approvers is another one now: what the old one approved is asked for anew, or fails, by the table."""
     row = table.decide(Finding.POLICY_VERSION_MISMATCH, validate.unexecuted(run.contract.side_effect))
     if row.action is RecoveryAction.REVALIDATE_APPROVAL:
@@ -327,7 +333,7 @@ def goes_on(action: Action) -> bool:
     return waits(action) and asked is not None and asked.complete and action.due_us != asked.expires_us
 
 
-def load(action: Action, digest: str) -> Generator[Step, Answer, bytes]:
+def load(action: Action, digest: str) -> Generator[Effect, EffectResult, bytes]:
     """Evidence that has to be there. Raises StoreCorruptError."""
     loaded = yield Load(action.tenant, action.id, digest)
     assert isinstance(loaded, Loaded)
@@ -336,7 +342,7 @@ def load(action: Action, digest: str) -> Generator[Step, Answer, bytes]:
     return loaded.body
 
 
-def load_kept(action: Action) -> Generator[Step, Answer, dict[str, Json]]:
+def load_kept(action: Action) -> Generator[Effect, EffectResult, dict[str, Json]]:
     """The request of an action, as it is kept."""
     kept = parse_json((yield from load(action, action.request_ref)))
     if not isinstance(kept, dict):

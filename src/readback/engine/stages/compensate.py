@@ -30,21 +30,21 @@ from readback.domain.verification.reading import Presence, Role
 from readback.domain.verification.reconciliation import Reconciliation
 from readback.engine.compiled_contract import Request
 from readback.engine.effects import (
-    Answer,
     Called,
+    CallReader,
+    Effect,
+    EffectResult,
     Ending,
     Folded,
     KeyFound,
     LoadAction,
     LoadKey,
-    Look,
+    ReadKind,
     Settle,
-    Step,
-    Take,
 )
 from readback.engine.entries.side_records import freeze_data, incident_data
 from readback.engine.run import Run
-from readback.engine.run_result import Ended, Finished
+from readback.engine.run_result import Completed, RunResult
 from readback.engine.schedule import LEASE_MARGIN_US, lease_until
 from readback.engine.stages.compensation_arguments import given_to_reversal
 from readback.engine.stages.evaluate import judge_reading
@@ -64,7 +64,7 @@ CHILD_LOOK_AGAIN_US = 1_000_000
 # --- a transaction that was left open ---
 
 
-def settle_staged(run: Run) -> Generator[Step, Answer, Reconciliation | None]:
+def settle_staged(run: Run) -> Generator[Effect, EffectResult, Reconciliation | None]:
     """Verifies inside the open boundary; commits what holds, drops everything else.
 
     Nothing is committed once the attempt's lease may be another's: who took it over has judged without it. None: it was
@@ -123,15 +123,17 @@ def _both(old: Json, new: Json) -> tuple[Json, Json]:
     return {key: pair[0] for key, pair in pairs.items()}, {key: pair[1] for key, pair in pairs.items()}
 
 
-def _read_inside(run: Run) -> Generator[Step, Answer, Judged]:
+def _read_inside(run: Run) -> Generator[Effect, EffectResult, Judged]:
     timeout = run.contract.execution.timeout_us
-    called = yield Take(run.plan, Look.STAGED, 0, run.call_context(), run.given, timeout, run.staged)
+    called = yield CallReader(run.plan, ReadKind.STAGED, 0, run.call_context(), run.given, timeout, run.staged)
     assert isinstance(called, Called)
     judged = judge_reading(run.plan, taken_of(run, Role.STAGED, called), run.variables(), run.taken_before)
     return judged
 
 
-def _unchanged(run: Run, inside: Judged, against: str, refused: bool) -> Generator[Step, Answer, Reconciliation | None]:
+def _unchanged(
+    run: Run, inside: Judged, against: str, refused: bool
+) -> Generator[Effect, EffectResult, Reconciliation | None]:
     """After the boundary was dropped: the target, read from outside, must be what it was before, and nothing of ours
     be found anywhere else.
     """
@@ -151,7 +153,7 @@ def _unchanged(run: Run, inside: Judged, against: str, refused: bool) -> Generat
     )
 
 
-def _nothing_found(run: Run) -> Generator[Step, Answer, bool]:
+def _nothing_found(run: Run) -> Generator[Effect, EffectResult, bool]:
     """A search by our stamp, where the contract has one, looked everywhere and found nothing."""
     if not run.contract.has_find:
         return True
@@ -175,10 +177,10 @@ def same_as_before(run: Run, now: Judged) -> bool:
 
 # --- rollback ---
 
-CommitStep = Callable[[Run], Generator[Step, Answer, Ended | None]]
+CommitStep = Callable[[Run], Generator[Effect, EffectResult, RunResult | None]]
 
 
-def roll_back(run: Run, commit: CommitStep) -> Generator[Step, Answer, Ended | None]:
+def roll_back(run: Run, commit: CommitStep) -> Generator[Effect, EffectResult, RunResult | None]:
     """Puts the local boundary back, once, and reads whether the target is as before."""
     if not run.action.rollback_done:
         now_us = run.now_us
@@ -199,7 +201,7 @@ def roll_back(run: Run, commit: CommitStep) -> Generator[Step, Answer, Ended | N
     return None
 
 
-def _put_back(run: Run) -> Generator[Step, Answer, None]:
+def _put_back(run: Run) -> Generator[Effect, EffectResult, None]:
     timeout = run.contract.execution.timeout_us
     called = yield Settle(run.plan, run.call_context(), run.given, None, False, timeout)
     assert isinstance(called, Called)
@@ -216,7 +218,7 @@ def _record_end(run: Run, now_us: int, path: tuple[State, ...], review: str, inc
 # --- compensation ---
 
 
-def compensation_of(run: Run) -> Generator[Step, Answer, Request]:
+def compensation_of(run: Run) -> Generator[Effect, EffectResult, Request]:
     """The compensating action of an effect: its key is the effect's, so that it can run only once. Raises InputError
     where it cannot be given what it takes.
     """
@@ -234,7 +236,7 @@ def compensation_of(run: Run) -> Generator[Step, Answer, Request]:
     )
 
 
-def follow_begun(run: Run, request: Request, table: RecoveryTable) -> Generator[Step, Answer, None]:
+def follow_begun(run: Run, request: Request, table: RecoveryTable) -> Generator[Effect, EffectResult, None]:
     """What was begun is followed, and nothing is begun: it runs once, or its arguments are known as redacted only."""
     if run.action.compensation_id:
         begun = yield LoadAction(run.action.compensation_id)
@@ -253,9 +255,9 @@ def follow_begun(run: Run, request: Request, table: RecoveryTable) -> Generator[
     record_compensation(run, folded.action, table, run.now_us)
 
 
-def child_of(ended: Ended) -> Generator[Step, Answer, Action | None]:
+def child_of(ended: RunResult) -> Generator[Effect, EffectResult, Action | None]:
     """The compensating action as it stands, whoever ran it."""
-    if isinstance(ended, Finished):
+    if isinstance(ended, Completed):
         return ended.run.action
     folded = yield LoadAction(ended.action_id)
     assert isinstance(folded, Folded)

@@ -16,12 +16,12 @@ from readback.domain.saga.fold import StepRecord
 from readback.domain.saga.planner import over
 from readback.domain.state import State
 from readback.domain.verdict import Verdict
-from readback.engine.effects import Answer, Folded, LoadAction, Step
+from readback.engine.effects import Effect, EffectResult, Folded, LoadAction
 from readback.engine.saga_run import load_saga
 from readback.engine.stages.report import outcome_of
 
 
-def outcome_now(action: Action, *, replayed: bool = False) -> Generator[Step, Answer, Outcome]:
+def outcome_now(action: Action, *, replayed: bool = False) -> Generator[Effect, EffectResult, Outcome]:
     """The outcome by the ledger alone, its saga's entries included: what was reversed since is no success any more, and
     is no longer told as reversed where the reversal fell.
     """
@@ -47,7 +47,7 @@ def outcome_now(action: Action, *, replayed: bool = False) -> Generator[Step, An
     return (yield from _by_its_reversal(taken_back, record.undo_id))
 
 
-def _by_its_reversal(outcome: Outcome, undo_id: str) -> Generator[Step, Answer, Outcome]:
+def _by_its_reversal(outcome: Outcome, undo_id: str) -> Generator[Effect, EffectResult, Outcome]:
     """Contested where the reversal is, or was taken back: its effect may be there again. A person's, where nothing
     comes of the reversal any more.
     """

@@ -11,13 +11,13 @@ from collections.abc import Generator, Mapping
 from readback.canon import Json, parse_json
 from readback.domain.errors import ArgumentError
 from readback.domain.verification.change import is_withheld
-from readback.engine.effects import Answer, Load, Loaded, Step
+from readback.engine.effects import Effect, EffectResult, Load, Loaded
 from readback.engine.run import Run
 
 Given = tuple[Mapping[str, object], Mapping[str, Json]]
 
 
-def given_to_reversal(run: Run) -> Generator[Step, Answer, Given]:
+def given_to_reversal(run: Run) -> Generator[Effect, EffectResult, Given]:
     """Its arguments in both notations. Raises InputError where they cannot be made."""
     made = run.plan.reversing
     if made is None or run.blind or run.action.compensation_id:  # what was begun is followed
@@ -31,7 +31,7 @@ def given_to_reversal(run: Run) -> Generator[Step, Answer, Given]:
     return arguments, requested
 
 
-def _shown(run: Run) -> Generator[Step, Answer, Json]:
+def _shown(run: Run) -> Generator[Effect, EffectResult, Json]:
     """The last reading of the action's target."""
     if run.checks:
         return run.secrecy.hide(run.checks[-1].taken.reading.value, "authoritative")

@@ -15,7 +15,7 @@ from readback.domain.state import State
 from readback.domain.verdict import Verdict, Why
 from readback.domain.verification.observation import ObservationStatus
 from readback.domain.verification.reconciliation import Reconciliation
-from readback.engine.recovery.transition_paths import walk
+from readback.engine.recovery.transition_paths import path_through
 from readback.engine.run import Run
 from readback.engine.schedule import Timing, late_due, late_open, poll_due, settle_due, watch_due
 from readback.engine.stages import recover
@@ -44,7 +44,9 @@ def consequence(run: Run, when: Timing, decision: Decision, now_us: int) -> Cons
     """What follows from the row that was chosen, in the state where the action is. `now_us`: after the readings."""
     action, result, chosen = run.action, decision.result, decision.row.action
     if chosen in recover.SUCCESSES:
-        return Consequence(walk(action.state, _RECONCILED_SUCCESS), watch_due(run.contract, action.stamp, now_us))
+        return Consequence(
+            path_through(action.state, _RECONCILED_SUCCESS), watch_due(run.contract, action.stamp, now_us)
+        )
     out = decision.late and not result.effect_shown and bool(run.contract.readers)  # it may still land
     match chosen:
         case _ if chosen in recover.LOOK_AGAIN:
@@ -61,9 +63,9 @@ def consequence(run: Run, when: Timing, decision: Decision, now_us: int) -> Cons
                 _to_failure(run, decision), late_due(action, when, now_us) if out else _close(run, when, decision)
             )
         case R.DISPATCH_AGAIN:
-            return Consequence(walk(action.state, S.PENDING), now_us, again=True)
+            return Consequence(path_through(action.state, S.PENDING), now_us, again=True)
         case R.RETRY_SAME_KEY:
-            path = (*walk(action.state, S.RECONCILIATION_FAILED), S.FAILED, S.VALIDATED)
+            path = (*path_through(action.state, S.RECONCILIATION_FAILED), S.FAILED, S.VALIDATED)
             return Consequence(path, now_us, again=True)
         case _:
             return Consequence(_to_review(run, decision, when), late_due(action, when, now_us) if out else None)
@@ -85,7 +87,7 @@ def _later(run: Run, when: Timing, decision: Decision, now_us: int) -> tuple[tup
         return _waiting_path(run), poll_due(run.contract, action, when, now_us)
     if not decision.late:
         return _to_review(run, decision, when), late_due(action, when, now_us)
-    return walk(action.state, S.VERIFICATION_TIMEOUT, S.UNKNOWN), late_due(action, when, now_us)
+    return path_through(action.state, S.VERIFICATION_TIMEOUT, S.UNKNOWN), late_due(action, when, now_us)
 
 
 def _waiting_path(run: Run) -> tuple[State, ...]:
@@ -93,15 +95,15 @@ def _waiting_path(run: Run) -> tuple[State, ...]:
     assert observation is not None
     queued = observation.status in (ObservationStatus.ACCEPTED, ObservationStatus.PENDING)
     if action.state is S.EXECUTING and queued:
-        return walk(action.state, S.ACCEPTED, S.PENDING)
-    return walk(action.state, S.PENDING)
+        return path_through(action.state, S.ACCEPTED, S.PENDING)
+    return path_through(action.state, S.PENDING)
 
 
 def _unknown(run: Run, when: Timing, decision: Decision, now_us: int) -> tuple[tuple[State, ...], int | None]:
     action = run.action
     timed_out = action.state is not S.UNKNOWN and decision.as_of_us >= when.deadline_us
     goals = (S.VERIFICATION_TIMEOUT, S.UNKNOWN) if timed_out else (S.UNKNOWN,)
-    path = walk(action.state, *goals) if action.state is not S.UNKNOWN else ()
+    path = path_through(action.state, *goals) if action.state is not S.UNKNOWN else ()
     if decision.row.action is R.REPORT_UNVERIFIED and not (run.contract.readers and run.contract.kind.mutates):
         return path, None
     if late_open(action, when, now_us) and not decision.dead:
@@ -114,11 +116,11 @@ def _unknown(run: Run, when: Timing, decision: Decision, now_us: int) -> tuple[t
 def _to_failed_reconciliation(run: Run, decision: Decision) -> tuple[State, ...]:
     state, shown = run.action.state, decision.result.effect_shown
     if decision.result.parts_done and not _rolls_back(run):
-        before = walk(state, S.PENDING) if state is S.UNKNOWN else ()
-        return (*before, *walk(before[-1] if before else state, S.PARTIALLY_COMMITTED))
+        before = path_through(state, S.PENDING) if state is S.UNKNOWN else ()
+        return (*before, *path_through(before[-1] if before else state, S.PARTIALLY_COMMITTED))
     if decision.result.verdict is Verdict.UNDETERMINED:
-        return walk(state, S.VERIFICATION_TIMEOUT)
-    return walk(state, S.RECONCILIATION_FAILED, effect_shown=shown)
+        return path_through(state, S.VERIFICATION_TIMEOUT)
+    return path_through(state, S.RECONCILIATION_FAILED, effect_shown=shown)
 
 
 def _reversal_path(run: Run) -> tuple[State, ...]:
@@ -132,10 +134,10 @@ def _rolls_back(run: Run) -> bool:
 def _to_failure(run: Run, decision: Decision) -> tuple[State, ...]:
     state = run.action.state
     if decision.result.effect_shown or decision.row.action is R.REFRESH_AND_REPLAN:
-        return walk(state, S.RECONCILIATION_FAILED, S.FAILED, effect_shown=decision.result.effect_shown)
+        return path_through(state, S.RECONCILIATION_FAILED, S.FAILED, effect_shown=decision.result.effect_shown)
     if state is S.UNKNOWN:
-        return walk(state, S.RECONCILIATION_FAILED, S.FAILED)
-    return walk(state, S.FAILED)
+        return path_through(state, S.RECONCILIATION_FAILED, S.FAILED)
+    return path_through(state, S.FAILED)
 
 
 def _to_review(run: Run, decision: Decision, when: Timing) -> tuple[State, ...]:
@@ -145,5 +147,5 @@ def _to_review(run: Run, decision: Decision, when: Timing) -> tuple[State, ...]:
     if state is S.UNKNOWN:
         return (S.REVIEW_REQUIRED,)
     if decision.as_of_us >= when.deadline_us:
-        return walk(state, S.VERIFICATION_TIMEOUT, S.REVIEW_REQUIRED)
-    return (*walk(state, S.UNKNOWN), S.REVIEW_REQUIRED)
+        return path_through(state, S.VERIFICATION_TIMEOUT, S.REVIEW_REQUIRED)
+    return (*path_through(state, S.UNKNOWN), S.REVIEW_REQUIRED)

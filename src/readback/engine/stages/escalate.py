@@ -17,8 +17,8 @@ from readback.domain.errors import InvariantError
 from readback.domain.events import EventKind
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
-from readback.engine.effects import Answer, Commit, Committed, Lease, Leased, Step
-from readback.engine.entries.recorder import Entries
+from readback.engine.effects import Commit, Committed, Effect, EffectResult, Lease, Leased
+from readback.engine.entries.recorder import Recorder
 from readback.engine.entries.side_records import freezing, resource_of
 from readback.ports.storage.store import Appended
 
@@ -47,7 +47,7 @@ TO_REVIEW: Final = MappingProxyType(
 """The shortest legal way to review from every state in which an action can be due."""
 
 
-def escalate(action: Action, owner: str, detail: str, now_us: int) -> Generator[Step, Answer, bool]:
+def escalate(action: Action, owner: str, detail: str, now_us: int) -> Generator[Effect, EffectResult, bool]:
     """Puts a due action before a person. False where somebody else moved it on meanwhile; then nothing was done."""
     if action.state not in TO_REVIEW:
         raise InvariantError(f"Action {action.id} is {action.state.value}; that is nothing to escalate from.")
@@ -55,7 +55,7 @@ def escalate(action: Action, owner: str, detail: str, now_us: int) -> Generator[
     assert isinstance(leased, Leased)
     if leased.fence is None or leased.version != action.version:
         return False
-    entries, path = Entries(action, action.version), TO_REVIEW[action.state]
+    entries, path = Recorder(action, action.version), TO_REVIEW[action.state]
     if action.attempt_open:
         # What became of the call is not known, and nobody here can read it: that is recorded first.
         entries.add(EventKind.RESUMED, leased.now_us, path[:1], {"owner": owner})

@@ -16,7 +16,7 @@ from readback.domain.predicate import Evaluation, Path, Truth, along, look, show
 from readback.domain.verification.case import IdentityMatch, Judged
 from readback.domain.verification.observation_signs import one_line
 from readback.domain.verification.reading import Presence, Role, TakenReading
-from readback.engine.compiled_contract import Check, IdentityCheck, Plan, Variables
+from readback.engine.compiled_contract import Check, CompiledContract, IdentityCheck, Variables
 from readback.engine.run import REDACTED
 from readback.engine.values.argument_copies import own_value
 from readback.engine.values.reader_results import ERROR_TEXT_MAX, text_of
@@ -221,7 +221,7 @@ def _divided(template: str) -> tuple[bool, tuple[Path, ...]]:
 
 
 def judge_reading(
-    plan: Plan, taken: TakenReading, variables: dict[str, Json], before: TakenReading | None = None
+    plan: CompiledContract, taken: TakenReading, variables: dict[str, Json], before: TakenReading | None = None
 ) -> Judged:
     """Everything that can be evaluated over one reading. `variables` are those of the action, without this reading;
     `before`: the reading that stands among them.
@@ -273,7 +273,7 @@ def not_whole(before: TakenReading | None) -> bool:
     return before is not None and not before.reading.complete and before.reading.presence is _PRESENT
 
 
-def identify_reading(plan: Plan, taken: TakenReading, variables: dict[str, Json]) -> Judged:
+def identify_reading(plan: CompiledContract, taken: TakenReading, variables: dict[str, Json]) -> Judged:
     """Of which object a reading is, and not yet what holds of that."""
     if not taken.ran or taken.reading.presence is not _PRESENT:
         return Judged(taken)
@@ -281,7 +281,7 @@ def identify_reading(plan: Plan, taken: TakenReading, variables: dict[str, Json]
     return Judged(taken, _identified(plan, taken, seen, binding, _partial(taken, None)))
 
 
-def _bound(plan: Plan, taken: TakenReading, variables: dict[str, Json]) -> tuple[dict[str, Json], Binding]:
+def _bound(plan: CompiledContract, taken: TakenReading, variables: dict[str, Json]) -> tuple[dict[str, Json], Binding]:
     seen = {**variables, "authoritative": taken.reading.value}
     if taken.role is _BEFORE:
         # It is its own past. Else a clause that names `before` would leave open what held already, and a no-op would
@@ -291,7 +291,7 @@ def _bound(plan: Plan, taken: TakenReading, variables: dict[str, Json]) -> tuple
 
 
 def _identified(
-    plan: Plan, taken: TakenReading, seen: dict[str, Json], binding: Binding, partial: frozenset[str]
+    plan: CompiledContract, taken: TakenReading, seen: dict[str, Json], binding: Binding, partial: frozenset[str]
 ) -> tuple[IdentityMatch, ...]:
     if taken.reading.presence is not _PRESENT:
         return ()

@@ -33,10 +33,10 @@ from readback.domain.verification.observation import (
     one_line,
 )
 from readback.domain.verification.reconciliation import Reconciliation
-from readback.engine.compiled_contract import Request, Scope
-from readback.engine.effects import Answer, Begun, Called, Dispatch, Ending, Proved, ProveEnded, Step
+from readback.engine.compiled_contract import CallerContext, Request
+from readback.engine.effects import Begun, Called, Dispatch, Effect, EffectResult, Ending, Proved, ProveEnded
 from readback.engine.recovery import resend
-from readback.engine.recovery.transition_paths import walk
+from readback.engine.recovery.transition_paths import path_through
 from readback.engine.run import Run
 from readback.engine.schedule import first_look_due
 from readback.ports.storage.store import KeyRecord
@@ -88,7 +88,7 @@ class Draft:
         )
 
 
-def draft(request: Request, scope: Scope, begun: Begun) -> Draft:
+def draft(request: Request, scope: CallerContext, begun: Begun) -> Draft:
     """The action that a request is about to be."""
     run = Run(
         request.plan,
@@ -168,7 +168,7 @@ def keep(run: Run, request: Request, target: str) -> dict[str, str]:
     return {"request": run.keep_request(payload), "contract": run.keep_contract()}
 
 
-def _context(request: Request, scope: Scope) -> dict[str, Json]:
+def _context(request: Request, scope: CallerContext) -> dict[str, Json]:
     """What the action belongs to, and under what it is run."""
     context: dict[str, Json] = {
         "run": scope.run,
@@ -204,7 +204,7 @@ def _operation(request: Request, action_id: str) -> tuple[str, str | dict[str, J
     return action_id, action_id, ""  # drawn fresh for each proposal
 
 
-def target_of(request: Request, scope: Scope, stamp: str, operation: str) -> str:
+def target_of(request: Request, scope: CallerContext, stamp: str, operation: str) -> str:
     """What the contract calls the thing that the request is about."""
     requested = dict(request.requested)
     naming: dict[str, Json] = {
@@ -244,7 +244,7 @@ def attempt(run: Run, now_us: int, approvals: tuple[str, ...] = ()) -> None:
         if action.approval is not None and not approvals:
             data["break_glass"] = run.scope.break_glass
     again = action.state is State.PENDING  # the same request, under a key that the tool honours
-    path = walk(action.state, _EXECUTING) if again else walk(action.state, _VALIDATED, _EXECUTING)
+    path = path_through(action.state, _EXECUTING) if again else path_through(action.state, _VALIDATED, _EXECUTING)
     run.record(_ATTEMPTED, now_us, path, data)
     run.unless_frozen(touches(run))
     if number == 1 and action.approval is None and not action.reserved:
@@ -271,7 +271,7 @@ def touches(run: Run) -> tuple[str, ...]:
     )
 
 
-def dispatch(run: Run) -> Generator[Step, Answer, Called]:
+def dispatch(run: Run) -> Generator[Effect, EffectResult, Called]:
     """The one place where a dispatch is yielded; the attempt is durable."""
     called = yield Dispatch(
         run.plan,
@@ -350,11 +350,11 @@ def record_observation(run: Run, seen: Observation, called: Called, due_us: int 
     if due_us is not None:
         data["due"] = due_us
         queued = seen.status in _QUEUED
-        path = walk(run.action.state, *((State.ACCEPTED, State.PENDING) if queued else (State.PENDING,)))
+        path = path_through(run.action.state, *((State.ACCEPTED, State.PENDING) if queued else (State.PENDING,)))
     run.record(_OBSERVED, called.finished_us, path, data, refs)
 
 
-def take_over(run: Run, *, presumes: bool) -> Generator[Step, Answer, None]:
+def take_over(run: Run, *, presumes: bool) -> Generator[Effect, EffectResult, None]:
     """An attempt that another process made has no answer, and will not get one: it counts as unknown from here.
 
     `presumes`: processes of other machines make attempts too. Then the attempt counts as ended when its own time is

@@ -18,8 +18,8 @@ from readback.domain.predicate import Path, Truth, look
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Level, Verdict, Why
 from readback.domain.verification.observation import Observation
-from readback.engine.claims.dependencies import fallen, upon
-from readback.engine.effects import Answer, Load, Loaded, Step
+from readback.engine.claims.dependencies import claims_relied_on, invalid_claims
+from readback.engine.effects import Effect, EffectResult, Load, Loaded
 from readback.engine.run import Run
 from readback.engine.stages.evaluate import as_json
 
@@ -37,7 +37,7 @@ _ATTRIBUTIONS = {each.value: each for each in Attribution}
 _LEVELS = {each.value: each for each in Level}
 
 
-def outcome_of(action: Action, *, replayed: bool = False) -> Generator[Step, Answer, Outcome]:
+def outcome_of(action: Action, *, replayed: bool = False) -> Generator[Effect, EffectResult, Outcome]:
     """The outcome by the ledger alone."""
     load = _Evidence(action)
     contract = yield from load(action.contract_ref)
@@ -70,7 +70,7 @@ def outcome_of_run(run: Run) -> Outcome:
     return _outcome(action, terms, authoritative, before, observation, _at_hand(run), False)
 
 
-def outcome_after(run: Run) -> Generator[Step, Answer, Outcome]:
+def outcome_after(run: Run) -> Generator[Effect, EffectResult, Outcome]:
     """The outcome of a run that has ended: what is not at hand, since nothing was judged here, comes from the store."""
     if run.judged is None and run.action.judgement.ref:
         return (yield from outcome_of(run.action))
@@ -78,10 +78,10 @@ def outcome_after(run: Run) -> Generator[Step, Answer, Outcome]:
     return told if "upon" not in run.action.context else (yield from _with_fallen(told, run.action))
 
 
-def _with_fallen(told: Outcome, action: Action) -> Generator[Step, Answer, Outcome]:
+def _with_fallen(told: Outcome, action: Action) -> Generator[Effect, EffectResult, Outcome]:
     """What it was planned upon may have fallen since: that is looked up whenever it is told."""
-    claims = upon(action)
-    found = (yield from fallen(action.tenant, claims)) if claims else ()
+    claims = claims_relied_on(action)
+    found = (yield from invalid_claims(action.tenant, claims)) if claims else ()
     return replace(told, fallen=found) if found else told
 
 
@@ -91,7 +91,7 @@ class _Evidence:
     def __init__(self, action: Action) -> None:
         self._action = action
 
-    def __call__(self, digest: str) -> Generator[Step, Answer, Json]:
+    def __call__(self, digest: str) -> Generator[Effect, EffectResult, Json]:
         if not digest or digest in self._action.erased:
             return None
         loaded = yield Load(self._action.tenant, self._action.id, digest)

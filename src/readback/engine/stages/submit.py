@@ -34,23 +34,23 @@ from readback.domain.normal_form import NormalForm, in_normal_form
 from readback.domain.state import State
 from readback.domain.verification.observation_signs import one_line
 from readback.engine import tenant_limits
-from readback.engine.compiled_contract import Plan, Request, Scope
+from readback.engine.compiled_contract import CallerContext, CompiledContract, Request
 from readback.engine.effects import (
-    Answer,
     Begin,
     Begun,
     Commit,
     Committed,
+    Effect,
+    EffectResult,
     Folded,
     KeyFound,
     LoadAction,
     LoadKey,
-    Step,
 )
 from readback.engine.entries.projection import projection_of
-from readback.engine.entries.recorder import Entries
+from readback.engine.entries.recorder import Recorder
 from readback.engine.run import Run
-from readback.engine.run_result import Elsewhere
+from readback.engine.run_result import Superseded
 from readback.engine.stages import execute, validate
 from readback.engine.stages.approve import load_kept
 from readback.ports.storage.store import Append, Appended, Crowded, Evidence, KeyRecord, KeyTaken, SealedEvent
@@ -73,7 +73,7 @@ class Submission:
     upon: tuple[str, ...] = ()
 
 
-def check(contract: Contract | None, scope: Scope) -> None:
+def check(contract: Contract | None, scope: CallerContext) -> None:
     """What may not be left to somebody else, whatever it is. Raises SubmissionError."""
     if scope.break_glass:
         raise SubmissionError(
@@ -92,7 +92,9 @@ def unadmitted(action: Action) -> bool:
     return action.state is State.PROPOSED and not action.contract_ref
 
 
-def submit_named(asked: Submission, scope: Scope, limits: Limits | None) -> Generator[Step, Answer, str]:
+def submit_named(
+    asked: Submission, scope: CallerContext, limits: Limits | None
+) -> Generator[Effect, EffectResult, str]:
     """The id of the action, which is durable and due now; of the one that there is under this operation already.
 
     Raises PayloadConflictError, a limit's error or StoreError; nothing was submitted then.
@@ -115,7 +117,7 @@ def submit_named(asked: Submission, scope: Scope, limits: Limits | None) -> Gene
         replaces = found.record.action_id
     own = limits.of(scope.tenant) if limits is not None else None
     if own is not None:
-        yield from tenant_limits.weigh(scope.tenant, own)
+        yield from tenant_limits.check_evidence_quota(scope.tenant, own)
     committed = yield Commit(_append(asked, scope, begun, replaces, own.in_flight if own is not None else 0))
     assert isinstance(committed, Committed)
     match committed.result:
@@ -124,12 +126,12 @@ def submit_named(asked: Submission, scope: Scope, limits: Limits | None) -> Gene
         case KeyTaken(record):
             return (yield from _existing(asked, record, committed.now_us)) or record.action_id
         case Crowded(in_flight):
-            raise tenant_limits.crowded(scope.tenant, in_flight)
+            raise tenant_limits.too_many_in_flight(scope.tenant, in_flight)
         case other:
             raise InvariantError(f"A new action was not kept: {other}.")
 
 
-def _existing(asked: Submission, record: KeyRecord, now_us: int) -> Generator[Step, Answer, str]:
+def _existing(asked: Submission, record: KeyRecord, now_us: int) -> Generator[Effect, EffectResult, str]:
     """The action that the operation is already; "" where it may be asked for anew."""
     same = record.request_hash == asked_hash(asked.contract, asked.arguments)
     if not same:
@@ -156,7 +158,7 @@ def _asks_the_same(action: Action, asked: Submission) -> bool:
     return request_hash(Kind(action.kind), action.target, asked.arguments) == action.request_hash
 
 
-def _append(asked: Submission, scope: Scope, begun: Begun, replaces: str, in_flight_max: int) -> Append:
+def _append(asked: Submission, scope: CallerContext, begun: Begun, replaces: str, in_flight_max: int) -> Append:
     payload: dict[str, Json] = {"requested": dict(asked.arguments)}
     if asked.intended is not None:
         payload["intended"] = dict(asked.intended)
@@ -188,7 +190,7 @@ def _append(asked: Submission, scope: Scope, begun: Begun, replaces: str, in_fli
     )
 
 
-def _data(asked: Submission, scope: Scope, begun: Begun) -> dict[str, Json]:
+def _data(asked: Submission, scope: CallerContext, begun: Begun) -> dict[str, Json]:
     context: dict[str, Json] = {
         "run": scope.run,
         "plan": scope.plan,
@@ -227,8 +229,8 @@ def _data(asked: Submission, scope: Scope, begun: Begun) -> dict[str, Json]:
 
 
 def admit(
-    action: Action, plan: Plan, owner: str, fence: int, table_version: str, now_us: int
-) -> Generator[Step, Answer, Run | Elsewhere]:
+    action: Action, plan: CompiledContract, owner: str, fence: int, table_version: str, now_us: int
+) -> Generator[Effect, EffectResult, Run | Superseded]:
     """What was asked for by name, held against its contract by whoever has that and its lease.
 
     The run, with an entry that says so, durable with what follows; or, where it is refused, nothing more to do.
@@ -237,23 +239,28 @@ def admit(
     try:
         run = _admitted(action, plan, kept, (owner, fence), table_version, now_us)
     except InputError as refused:
-        entries = Entries(action, action.version)
+        entries = Recorder(action, action.version)
         said = one_line(f"Its contract refused it: {refused.message}", REFUSAL_MAX_BYTES)
         entries.add(EventKind.REJECTED, now_us, (State.FAILED,), {"code": refused.code, "detail": said})
         yield Commit(entries.append(fence))  # where that was not kept, somebody else went on with it
-        return Elsewhere(action.id)
+        return Superseded(action.id)
     return run
 
 
 def _admitted(
-    action: Action, plan: Plan, kept: Mapping[str, Json], held: tuple[str, int], table_version: str, now_us: int
+    action: Action,
+    plan: CompiledContract,
+    kept: Mapping[str, Json],
+    held: tuple[str, int],
+    table_version: str,
+    now_us: int,
 ) -> Run:
     given, goal, budget = kept.get("requested"), kept.get("intended"), kept.get("budget")
     if plan.bind is None or not isinstance(given, dict):
         raise StoreCorruptError(f"What action {action.id} asks for is not there any more.")
     contract, context = plan.contract, action.context
     scopes = context.get("scopes")
-    scope = Scope(
+    scope = CallerContext(
         action.tenant,
         action.principal,
         str(context.get("run", "")),
@@ -274,7 +281,7 @@ def _admitted(
     return run
 
 
-def same_request(run: Run, record: KeyRecord) -> Generator[Step, Answer, bool]:
+def same_request(run: Run, record: KeyRecord) -> Generator[Effect, EffectResult, bool]:
     """Whether the action that has the key was asked for the same. Where it was asked for by name, and nobody has held
     it against its contract, that is done here; of one that was erased meanwhile nobody can tell.
     """
@@ -297,7 +304,7 @@ def same_request(run: Run, record: KeyRecord) -> Generator[Step, Answer, bool]:
     return request_hash(run.contract.kind, run.action.target, requested) == run.action.request_hash
 
 
-def _same_in_form(run: Run, other: Action) -> Generator[Step, Answer, bool]:
+def _same_in_form(run: Run, other: Action) -> Generator[Effect, EffectResult, bool]:
     """Whether both were asked for the same but for the spelling of the target, by the rule that the contract names."""
     contract = run.contract
     form = contract.target_form
@@ -308,7 +315,7 @@ def _same_in_form(run: Run, other: Action) -> Generator[Step, Answer, bool]:
     return asked == in_normal_form(contract.target, form, run.requested)
 
 
-def former_record(run: Run, hashed: str, *, by_fields: bool) -> Generator[Step, Answer, KeyRecord | None]:
+def former_record(run: Run, hashed: str, *, by_fields: bool) -> Generator[Effect, EffectResult, KeyRecord | None]:
     """The record of an operation that was begun under an earlier form of its key; None where there is none.
 
     Where the caller's id has another form, only an action of the releases that composed it is meant: under the composed
@@ -321,13 +328,13 @@ def former_record(run: Run, hashed: str, *, by_fields: bool) -> Generator[Step, 
     return (yield from _composed_by(found.record))
 
 
-def _former(tenant: str, hashed: str) -> Generator[Step, Answer, KeyRecord | None]:
+def _former(tenant: str, hashed: str) -> Generator[Effect, EffectResult, KeyRecord | None]:
     found = yield LoadKey(tenant, hashed)
     assert isinstance(found, KeyFound)
     return None if found.record is None else (yield from _composed_by(found.record))
 
 
-def _composed_by(record: KeyRecord) -> Generator[Step, Answer, KeyRecord | None]:
+def _composed_by(record: KeyRecord) -> Generator[Effect, EffectResult, KeyRecord | None]:
     folded = yield LoadAction(record.action_id)
     assert isinstance(folded, Folded)
     return record if folded.action is not None and folded.action.wrapper in COMPOSING else None

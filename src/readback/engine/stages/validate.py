@@ -26,8 +26,8 @@ from readback.domain.state import State
 from readback.domain.verification.case import Judged
 from readback.domain.verification.reading import UNREADABLE, Fault, Presence
 from readback.engine.claims import dependencies
-from readback.engine.compiled_contract import Request, Scope
-from readback.engine.effects import Answer, FreezeFound, LoadFreeze, Step
+from readback.engine.compiled_contract import CallerContext, Request
+from readback.engine.effects import Effect, EffectResult, FreezeFound, LoadFreeze
 from readback.engine.run import Run
 from readback.engine.stages.evaluate import PAST, WHOLE, evaluate, not_whole
 from readback.engine.stages.execute import touches
@@ -48,7 +48,7 @@ class Refusal:
     discrepancy: Discrepancy | None = None
 
 
-def admit(request: Request, scope: Scope) -> None:
+def admit(request: Request, scope: CallerContext) -> None:
     """The caller's part: principal and operation. Raises InputError; nothing is recorded."""
     contract = request.plan.contract
     allowed = contract.principals
@@ -66,7 +66,7 @@ def admit(request: Request, scope: Scope) -> None:
         )
 
 
-def check_scopes(contract: Contract, scope: Scope) -> None:
+def check_scopes(contract: Contract, scope: CallerContext) -> None:
     """Raises MissingScopeError unless the client holds every scope that the contract names."""
     missing = [each for each in contract.scopes if each not in scope.scopes]
     if missing:
@@ -84,7 +84,7 @@ def only_freezes(request: Request) -> bool:
     return not (named or asks or plan.require or plan.expected_version is not None)
 
 
-def check(run: Run, opened: Opened | None = None) -> Generator[Step, Answer, Refusal | None]:
+def check(run: Run, opened: Opened | None = None) -> Generator[Effect, EffectResult, Refusal | None]:
     """The world's part: the source answers, the version is the expected one, the preconditions hold.
 
     `opened`: what the ledger told of it just now; it is asked where that is not given.
@@ -109,15 +109,15 @@ def barred(run: Run) -> Refusal | None:
     return unreadable or _version(run) or _preconditions(run)
 
 
-def relying(run: Run) -> Generator[Step, Answer, Refusal | None]:
+def relying(run: Run) -> Generator[Effect, EffectResult, Refusal | None]:
     """Refused where something that it was planned upon does not stand."""
     if "upon" not in run.action.context:
         return None
-    detail = yield from dependencies.why_not(run.action)
+    detail = yield from dependencies.reason_blocked(run.action)
     return Refusal(NOT_STANDING, detail, Finding.STALE_STATE) if detail else None
 
 
-def frozen(run: Run) -> Generator[Step, Answer, Freeze | None]:
+def frozen(run: Run) -> Generator[Effect, EffectResult, Freeze | None]:
     """The freeze that stands against an attempt, if there is one."""
     subjects = touches(run)
     if not subjects:

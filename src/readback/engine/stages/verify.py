@@ -29,7 +29,7 @@ from readback.domain.verification.open_class import seen_weakly
 from readback.domain.verification.reading import Fault, Presence, Reading, Role, TakenReading
 from readback.domain.verification.reconcile import reconcile
 from readback.domain.verification.reconciliation import Reconciliation
-from readback.engine.effects import Answer, Called, Ending, Look, Step, Take
+from readback.engine.effects import Called, CallReader, Effect, EffectResult, Ending, ReadKind
 from readback.engine.run import Run
 from readback.engine.schedule import Timing
 from readback.engine.stages.evaluate import as_json, identify_reading, judge_reading
@@ -38,7 +38,7 @@ from readback.engine.values.reader_results import ERROR_TEXT_MAX, fits, lookup_o
 _BEFORE: Final = Role.BEFORE
 _CHECK: Final = Role.CHECK
 _STRONG: Final = Consistency.STRONG
-_READER: Final = Look.READER
+_READER: Final = ReadKind.READER
 _NO_FAULT: Final = Fault.NONE
 _IMPOSSIBLE: Final = (SandboxEscapeError, SettingsError, UsageError)
 _UNAVAILABLE: Final = Presence.UNAVAILABLE
@@ -61,13 +61,13 @@ _STILL_OUT: Final = frozenset(
 """Ends of an attempt that leave open whether something of ours is still running."""
 _READ: Final = EventKind.READ
 
-Steps = Generator[Step, Answer, None]
+Steps = Generator[Effect, EffectResult, None]
 FOUND_MAX = 64
 _NOTHING = Reading(Presence.UNAVAILABLE)
 UNREACHABLE_ERRORS = (ConnectionError, OSError)
 
 
-def take_before(run: Run) -> Generator[Step, Answer, Judged]:
+def take_before(run: Run) -> Generator[Effect, EffectResult, Judged]:
     """The reading before execution, as strong as it can be had: it is what change will be measured against.
 
     What held in it is judged when that is asked for; see `_compared`.
@@ -101,7 +101,7 @@ def take_strongest(run: Run) -> Steps:
     run.checks = ((yield from _check(run, strongest(run.contract))),)
 
 
-def _check(run: Run, index: int) -> Generator[Step, Answer, Judged]:
+def _check(run: Run, index: int) -> Generator[Effect, EffectResult, Judged]:
     taken = yield from _read(run, index, _CHECK)
     return judge_reading(run.plan, taken, run.variables(), run.taken_before)
 
@@ -129,13 +129,13 @@ def strongest(contract: Contract) -> int:
     return max(independent(contract), key=lambda i: (contract.readers[i].consistency.rank, -i))
 
 
-def _read(run: Run, index: int, role: Role) -> Generator[Step, Answer, TakenReading]:
+def _read(run: Run, index: int, role: Role) -> Generator[Effect, EffectResult, TakenReading]:
     terms = run.contract.readers[index]
     strong = terms.consistency is _STRONG or role is _BEFORE
     context = run.call_context(strong)
     if role is _BEFORE and context.before is not None:
         context = replace(context, before=None)  # taken again, as after an approval: what is told is of before the call
-    take = Take(run.plan, _READER, index, context, run.given, terms.timeout_us)
+    take = CallReader(run.plan, _READER, index, context, run.given, terms.timeout_us)
     called = yield take
     assert isinstance(called, Called)
     run.passed(called.finished_us)
@@ -205,7 +205,7 @@ def search(run: Run) -> Steps:
         return
     terms = run.contract.find_terms or next(iter(run.contract.readers), None)
     budget = terms.timeout_us if terms else run.contract.execution.timeout_us
-    called = yield Take(run.plan, Look.FIND, 0, run.call_context(strong=True), run.given, budget)
+    called = yield CallReader(run.plan, ReadKind.FIND, 0, run.call_context(strong=True), run.given, budget)
     assert isinstance(called, Called)
     run.passed(called.finished_us)
     readings = _listed(called)
@@ -299,7 +299,7 @@ def look_up(run: Run) -> Steps:
         return
     terms = run.contract.lookup_terms or next(iter(run.contract.readers), None)
     timeout = terms.timeout_us if terms else run.contract.execution.timeout_us
-    called = yield Take(run.plan, Look.LOOKUP, 0, run.call_context(strong=True), run.given, timeout)
+    called = yield CallReader(run.plan, ReadKind.LOOKUP, 0, run.call_context(strong=True), run.given, timeout)
     assert isinstance(called, Called)
     run.passed(called.finished_us)
     said = lookup_of(called.value) if called.ending is Ending.RETURNED else None

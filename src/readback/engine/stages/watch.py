@@ -37,12 +37,12 @@ from readback.domain.verification.reconcile import reconcile
 from readback.domain.verification.reconciliation import Reconciliation
 from readback.engine import tenant_limits
 from readback.engine.claims import entries as claim
-from readback.engine.effects import Answer, Commit, Committed, Lease, Leased, Load, Loaded, Step
+from readback.engine.effects import Commit, Committed, Effect, EffectResult, Lease, Leased, Load, Loaded
 from readback.engine.entries.reading import taken_as_recorded
-from readback.engine.entries.recorder import Entries
+from readback.engine.entries.recorder import Recorder
 from readback.engine.entries.side_records import incident_data
 from readback.engine.run import Run
-from readback.engine.run_result import Ended, Finished, Work
+from readback.engine.run_result import Completed, RunResult, Work
 from readback.engine.saga_run import load_saga
 from readback.engine.schedule import LATE_POLL_MAX_US, Timing, late_due, watch_next_due
 from readback.engine.stages import recover, verify
@@ -51,20 +51,20 @@ from readback.engine.stages.evaluate import judge_reading
 from readback.engine.stages.recover import Decision
 from readback.engine.values.reader_results import ERROR_TEXT_MAX
 
-Steps = Generator[Step, Answer, None]
+Steps = Generator[Effect, EffectResult, None]
 FALLEN = frozenset({ClaimStatus.CONTESTED, ClaimStatus.RETRACTED})
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class WatchContext:
     """What the engine lends to a look: its table, its limits, and its way to the disk."""
 
     table: RecoveryTable
     limits: Limits | None
-    commit: Callable[[Run], Generator[Step, Answer, Ended | None]]
+    commit: Callable[[Run], Generator[Effect, EffectResult, RunResult | None]]
 
 
-def look(run: Run, desk: Desk) -> Work:
+def look(run: Run, desk: WatchContext) -> Work:
     """One look at an action that was verified, made durable."""
     watched, asked = run.action.watch, run.action.decision == Decided.VERIFY_AGAIN
     over = yield from _over(run.action, asked)  # 1
@@ -72,10 +72,10 @@ def look(run: Run, desk: Desk) -> Work:
         run.record(EventKind.WATCHED, run.now_us, (), {"verdict": NO_LOOK, "why": "", "due": None, "over": over})
     else:
         yield from _look(run, watched, desk, asked)
-    return (yield from desk.commit(run)) or Finished(run)
+    return (yield from desk.commit(run)) or Completed(run)
 
 
-def _over(action: Action, asked: bool) -> Generator[Step, Answer, str]:
+def _over(action: Action, asked: bool) -> Generator[Effect, EffectResult, str]:
     """Why there is nothing left to watch, or "": it was taken back, or the claim fell by other reasons than a drift."""
     if action.decision == Decided.ATTEST_NOT_DONE:
         return Over.WITHDRAWN
@@ -91,7 +91,7 @@ def _over(action: Action, asked: bool) -> Generator[Step, Answer, str]:
     return Over.CHANGES if changes >= CHANGES_MAX and not asked else ""
 
 
-def _look(run: Run, watched: Watched, desk: Desk, asked: bool) -> Steps:
+def _look(run: Run, watched: Watched, desk: WatchContext, asked: bool) -> Steps:
     as_of_us = run.now_us
     yield from verify.take_checks(run, closing=asked)  # 2
     result = holds_now(run)
@@ -105,7 +105,7 @@ def _look(run: Run, watched: Watched, desk: Desk, asked: bool) -> Steps:
     told = result.verdict is not Verdict.UNDETERMINED  # 5
     due = watch_next_due(run.action, watched, run.now_us, told=told)
     if desk.limits is not None and due is not None:
-        due = yield from tenant_limits.next_look(run, desk.limits, (), due)
+        due = yield from tenant_limits.schedule_next_read(run, desk.limits, (), due)
     faults = _faults(run, watched, result, desk.table)
     known = _as_known(watched, result) and not (watched.drifted and (asked or _falls_otherwise(run, watched, result)))
     if not told or known:
@@ -182,7 +182,7 @@ def classified(run: Run, held: Judged | None, result: Reconciliation) -> Reconci
     return replace(found, finding=Finding.DRIFT, effect_shown=run.action.judgement.effect_shown)
 
 
-def _held(run: Run, watched: Watched) -> Generator[Step, Answer, Judged | None]:
+def _held(run: Run, watched: Watched) -> Generator[Effect, EffectResult, Judged | None]:
     if watched.held is None:
         return None
     value: Json = None
@@ -317,7 +317,7 @@ def put_off(action: Action, now_us: int) -> Steps:
     else:
         due = leased.now_us + LATE_POLL_MAX_US if action.late_polls < LATE_POLLS_MAX else None
     over = "" if due is not None else Over.UNREAD
-    entries = Entries(action, action.version)
+    entries = Recorder(action, action.version)
     data: dict[str, Json] = {"verdict": UNTOLD, "why": Why.UNVERIFIABLE.value, "due": due, "over": over}
     entries.add(EventKind.WATCHED, leased.now_us, (), {**data, "error": CONTRACT_CHANGED})
     committed = yield Commit(entries.append(leased.fence))
@@ -327,12 +327,14 @@ def put_off(action: Action, now_us: int) -> Steps:
 # --- what failed, and may still land ---
 
 
-def late(run: Run, decision: Decision, when: Timing, desk: Desk, now_us: int) -> Generator[Step, Answer, Ended | None]:
+def late(
+    run: Run, decision: Decision, when: Timing, desk: WatchContext, now_us: int
+) -> Generator[Effect, EffectResult, RunResult | None]:
     """A look at what failed: nothing is new, or an effect has landed after all, which contests what was said."""
     action, news = run.action, recover.contradicts(run.action, decision)
     due = late_due(action, when, now_us) if decision.late and not decision.result.effect_shown else None
     if desk.limits is not None and due is not None:
-        due = yield from tenant_limits.next_look(run, desk.limits, (), due)
+        due = yield from tenant_limits.schedule_next_read(run, desk.limits, (), due)
     recover.count_sources(run, decision.result)
     if news:
         for judged in (*run.missed, *run.checks):
@@ -345,12 +347,14 @@ def late(run: Run, decision: Decision, when: Timing, desk: Desk, now_us: int) ->
     return (yield from desk.commit(run))
 
 
-def aside(run: Run, decision: Decision, when: Timing, desk: Desk, now_us: int) -> Generator[Step, Answer, Ended | None]:
+def aside(
+    run: Run, decision: Decision, when: Timing, desk: WatchContext, now_us: int
+) -> Generator[Effect, EffectResult, RunResult | None]:
     """A person has to decide, or has: what is seen meanwhile is recorded, and changes no state."""
     shown, news = decision.result.effect_shown, recover.contradicts(run.action, decision)
     due = late_due(run.action, when, now_us) if decision.late and not shown else None
     if desk.limits is not None and due is not None:
-        due = yield from tenant_limits.next_look(run, desk.limits, (), due)
+        due = yield from tenant_limits.schedule_next_read(run, desk.limits, (), due)
     recover.record_judgement(run, decision, (), now_us, due_us=due, held_since_us=0, news=news)
     yield from claim.after_judgement(run, decision.result, (), news=news, now_us=now_us)
     return (yield from desk.commit(run))

@@ -18,12 +18,12 @@ from readback.domain.verification.observation import guarded
 _UNCHANGING: Final = frozenset({str, int, float, bool, bytes, type(None)})
 
 
-def may_change(arguments: Mapping[str, object]) -> bool:
+def has_mutable(arguments: Mapping[str, object]) -> bool:
     """Whether anything among them can be changed by who is given it; of most nothing can."""
     return not _UNCHANGING.issuperset(map(type, arguments.values()))
 
 
-def own_arguments(arguments: Mapping[str, object]) -> dict[str, object]:
+def copy_arguments(arguments: Mapping[str, object]) -> dict[str, object]:
     """The arguments for one call."""
     return {name: _own(value) for name, value in arguments.items()}
 

@@ -13,7 +13,7 @@ from readback.canon import Json, UnsupportedValueError
 from readback.domain.verification.change import is_withheld
 
 
-class Withheld:
+class RedactedArgument:
     """Raises UnsupportedValueError for whatever it is asked: the reading that uses it is then undetermined."""
 
     __slots__ = ()
@@ -27,7 +27,7 @@ class Withheld:
     __add__ = __radd__ = __mod__ = __rmod__ = __call__ = _refuse
 
 
-WITHHELD = Withheld()
+WITHHELD = RedactedArgument()
 
 
 def arguments_of(requested: Mapping[str, Json]) -> dict[str, object]:

@@ -42,7 +42,7 @@ GUESSED: Final = "[redacted]"
 """What `observation_signs` puts for what looks like a credential: it knows no value, and may end early."""
 
 
-class Secrecy:
+class Redactor:
     """What one run keeps to itself. Learns values as they pass; forgets with the run.
 
     `of` gives the one to use: without paths there is nothing to learn, and one is enough for every run.
@@ -59,9 +59,9 @@ class Secrecy:
         """The values, and how they look in an address, in JSON, in a program's text or encoded; the longest first."""
 
     @staticmethod
-    def of(paths: tuple[str, ...]) -> Secrecy:
+    def of(paths: tuple[str, ...]) -> Redactor:
         """That of a contract which redacts these paths."""
-        return Secrecy(paths) if paths else _NOTHING_HIDDEN
+        return Redactor(paths) if paths else _NOTHING_HIDDEN
 
     def learn(self, value: Json, root: str) -> None:
         """Remembers the values at the redacted paths under `root`."""
@@ -149,7 +149,7 @@ class Secrecy:
         return value if ours and isinstance(value, str) and key in _NAMES else self._marked(value, ours=ours)
 
 
-_NOTHING_HIDDEN: Final = Secrecy(())
+_NOTHING_HIDDEN: Final = Redactor(())
 
 
 def cleared(text: str, forms: Sequence[str], mark: str) -> str:

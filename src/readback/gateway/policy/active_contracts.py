@@ -19,7 +19,7 @@ from readback.contracts.files.assembly import Loaded
 from readback.contracts.problems import did_you_mean
 from readback.domain.errors import ArgumentError, SettingsError
 from readback.domain.errors.gateway import NoSuchToolError
-from readback.engine.compiled_contract import Plan
+from readback.engine.compiled_contract import CompiledContract
 from readback.gateway.policy.catalogue import Catalogue, ToolKey
 from readback.gateway.policy.results import UNGOVERNED
 from readback.gateway.policy.servers import GatewayFittings, Servers
@@ -73,7 +73,7 @@ class Loader:
         *,
         pins: Mapping[str, str] | None,
         reach: Callable[[str, ServerTerms], Upstream],
-        know: Callable[[Plan], None],
+        know: Callable[[CompiledContract], None],
         say: Callable[[str], None],
     ) -> None:
         self._paths, self._servers, self._catalogue = paths, servers, catalogue

@@ -20,7 +20,7 @@ from readback.domain.verification.observation import ObservationStatus
 from readback.domain.verification.observation_signs import name_in_text, one_line
 from readback.gateway.call import Call
 from readback.gateway.policy import results
-from readback.gateway.policy.ledger_client import Attending
+from readback.gateway.policy.ledger_client import GatewayClient
 from readback.gateway.policy.replayed_result import content_of
 
 STATUS: Final = "readback_status"
@@ -60,7 +60,7 @@ _DESCRIPTIONS: Final[Mapping[str, str]] = {
 class OwnTools:
     """Those of one gateway. `hold_s`: how long one call of readback_wait lasts at most."""
 
-    def __init__(self, ledger: Attending, hold_s: float) -> None:
+    def __init__(self, ledger: GatewayClient, hold_s: float) -> None:
         self._ledger, self._hold_s = ledger, hold_s
 
     def listed(self) -> list[dict[str, Json]]:

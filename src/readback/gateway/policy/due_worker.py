@@ -15,7 +15,7 @@ from typing import Final
 from readback.canon import ReadbackError
 from readback.domain.errors import StoreError
 from readback.drivers.interpreter import slices
-from readback.gateway.policy.ledger_client import Attending
+from readback.gateway.policy.ledger_client import GatewayClient
 
 US: Final = 1_000_000
 AT_ONCE_MAX: Final = 16
@@ -31,10 +31,10 @@ REFUSED_MAX_US: Final = 600 * US
 REFUSED_KEPT_MAX: Final = 4_096
 
 
-class Tending:
+class DueActionWorker:
     """One gateway's, on its event loop."""
 
-    def __init__(self, ledger: Attending, say: Callable[[str], None]) -> None:
+    def __init__(self, ledger: GatewayClient, say: Callable[[str], None]) -> None:
         self._ledger, self._say = ledger, say
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._refused: dict[str, tuple[int, int]] = {}

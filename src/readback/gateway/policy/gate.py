@@ -29,11 +29,11 @@ from readback.gateway.policy import results, ungoverned
 from readback.gateway.policy.active_contracts import Governed, propose
 from readback.gateway.policy.builtin_tools import OWN_NAMES, OwnTools
 from readback.gateway.policy.catalogue import Catalogue, ToolKey
-from readback.gateway.policy.ledger_client import Attending
+from readback.gateway.policy.ledger_client import GatewayClient
 from readback.gateway.policy.operations import Operations
 from readback.gateway.policy.reload import Reloading
 from readback.gateway.policy.replayed_result import content_of
-from readback.gateway.policy.servers import IN_HAND, Flight, Servers
+from readback.gateway.policy.servers import IN_HAND, InFlightCall, Servers
 from readback.gateway.policy.ungoverned import Policy
 from readback.gateway.policy.unverified_calls import Recording
 from readback.gateway.wire.verbatim import check_exact
@@ -61,7 +61,7 @@ class Gate:
 
     def __init__(
         self,
-        ledger: Attending,
+        ledger: GatewayClient,
         servers: Servers,
         catalogue: Catalogue,
         contracts: Reloading,
@@ -148,7 +148,7 @@ class Gate:
                 said = f"There is no tool {call.tool!r:.200}; {like!r:.200} is governed by a contract."
                 return results.refused(ToolDeniedError(said, remedy="Call it by its exact name."))
             if self._policy is _UNVERIFIED:
-                return await self._recorded(Flight(call, server))
+                return await self._recorded(InFlightCall(call, server))
             return await self._unrecorded(call, server)
         if call.params.get("task") is not None:  # whoever asks so takes no verdict for an answer
             raise GovernedTaskError(f"The tool {call.tool!r:.200} is governed, and runs as no task; nothing was sent.")
@@ -168,7 +168,7 @@ class Gate:
             return results.refused(error)
         if proposal is None or leave is None:  # others are in force by now, and the tool would be held against those
             return await self.call(call, server)
-        return await self._governed(Flight(call, server, agreed), proposal, operation, leave)
+        return await self._governed(InFlightCall(call, server, agreed), proposal, operation, leave)
 
     def _like(self, contracts: Governed, key: ToolKey) -> str:
         """The governed tool that a server which is not strict about names may take an unlisted one for."""
@@ -208,7 +208,7 @@ class Gate:
     # --- governed ---
 
     async def _governed(
-        self, flight: Flight, proposal: Proposal, operation: str | None, leave: Callable[[], None]
+        self, flight: InFlightCall, proposal: Proposal, operation: str | None, leave: Callable[[], None]
     ) -> dict[str, Json]:
         task = asyncio.create_task(self._fly(flight, proposal, operation))
         self._flying.add(task)
@@ -224,7 +224,7 @@ class Gate:
         raw = flight.raw if flight.raw is not None and not outcome.replayed else content_of(outcome)
         return results.governed(outcome, raw)
 
-    async def _fly(self, flight: Flight, proposal: Proposal, operation: str | None) -> Outcome:
+    async def _fly(self, flight: InFlightCall, proposal: Proposal, operation: str | None) -> Outcome:
         """To its end, or until the hold is over and nothing is being called: then `tending` goes on with it."""
         IN_HAND.set(flight)
         waited = await flight.enter()
@@ -235,7 +235,7 @@ class Gate:
         finally:
             flight.leave()
 
-    async def _hold_to_tool(self, flight: Flight, proposal: Proposal) -> None:
+    async def _hold_to_tool(self, flight: InFlightCall, proposal: Proposal) -> None:
         """A tool may have become another one while a call of it waited. Raises ToolChangedError."""
         flight.admitted = False
         try:
@@ -275,7 +275,7 @@ class Gate:
         finally:
             self._holds.discard(over)
 
-    async def _failed(self, flight: Flight, error: ReadbackError) -> dict[str, Json]:
+    async def _failed(self, flight: InFlightCall, error: ReadbackError) -> dict[str, Json]:
         """What ended in an error was not sent, unless the record says otherwise: then that is told."""
         if isinstance(error, UnknownOutcomeError) or not flight.ticket.action_id:
             return results.refused(error)
@@ -285,7 +285,7 @@ class Gate:
             return results.refused(error)
         return results.governed(outcome, None) if outcome.attempted else results.refused(error)
 
-    async def _pending(self, flight: Flight, proposal: Proposal, task: asyncio.Task[Outcome]) -> dict[str, Json]:
+    async def _pending(self, flight: InFlightCall, proposal: Proposal, task: asyncio.Task[Outcome]) -> dict[str, Json]:
         if self._ending and flight.ticket.action_id:
             return results.unfinished(flight.ticket.action_id, proposal.definition.name)
         if self._ending:  # nothing has begun
@@ -313,7 +313,7 @@ class Gate:
         if self._policy is not Policy.PASS:
             said = f"No contract governs the tool {call.tool!r:.200}, and no such tool is let through here."
             return results.in_meta(results.refused(ToolDeniedError(said)))
-        flight = Flight(call, server)
+        flight = InFlightCall(call, server)
         try:
             if self._operations.had(flight.key) and (operation := _operation(call)):
                 self._operations.check_others(flight.key, "", operation)
@@ -329,7 +329,7 @@ class Gate:
         finally:
             flight.leave()
 
-    async def _recorded(self, flight: Flight) -> dict[str, Json]:
+    async def _recorded(self, flight: InFlightCall) -> dict[str, Json]:
         try:
             operation = _operation(flight.call)
             self._check_room(len(self._recording.under_way))
@@ -341,7 +341,7 @@ class Gate:
         except ReadbackError as error:
             return results.in_meta(results.refused(error))
 
-    def _check_ungoverned(self, flight: Flight) -> None:
+    def _check_ungoverned(self, flight: InFlightCall) -> None:
         """Contracts may have been loaded while a call waited. Raises ToolDeniedError."""
         if self._contracts.current.action(flight.key) is not None:
             said = f"A contract governs the tool {flight.call.tool!r:.200} since its call began to wait for room."

@@ -15,14 +15,14 @@ from readback.client.taken_keys import key_of
 from readback.domain.idempotency import KeyStatus, aged, may_replace
 from readback.domain.outcome.outcome import Outcome
 from readback.engine import coordinator
-from readback.engine.compiled_contract import Plan
+from readback.engine.compiled_contract import CompiledContract
 from readback.ports.runtime import Runtime
 from readback.ports.storage.store import Projection
 
-Ticket = coordinator.Ticket
+Ticket = coordinator.ActionHandle
 
 
-class Attending(AsyncReadback):
+class GatewayClient(AsyncReadback):
     """One tenant's ledger, for as long as the gateway runs."""
 
     def attended(
@@ -45,7 +45,7 @@ class Attending(AsyncReadback):
         """Clock and sleep."""
         return self._session.runtime
 
-    def know(self, plan: Plan) -> None:
+    def know(self, plan: CompiledContract) -> None:
         """Loads a contract, so that its actions can be gone on with; earlier versions stay for theirs."""
         self._session.know(plan)
 

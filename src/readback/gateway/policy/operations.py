@@ -14,7 +14,7 @@ from readback.canon.frozen import dataclass
 from readback.client.proposal import Proposal
 from readback.domain.errors import PayloadConflictError
 from readback.gateway.policy.catalogue import ToolKey
-from readback.gateway.policy.ledger_client import Attending
+from readback.gateway.policy.ledger_client import GatewayClient
 from readback.gateway.policy.results import UNGOVERNED
 
 
@@ -24,7 +24,7 @@ class Operations:
     knows.
     """
 
-    ledger: Attending
+    ledger: GatewayClient
     names: Mapping[ToolKey, Sequence[str]]
     _under_way: dict[tuple[ToolKey, str], list[str]] = field(default_factory=dict)
     """Under which contracts operations are called now: what is not on record yet, the ledger does not know."""

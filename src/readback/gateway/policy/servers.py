@@ -20,21 +20,21 @@ from readback.canon.values import short_copied
 from readback.domain.context import Context
 from readback.domain.errors import NotDispatchedError
 from readback.domain.errors.gateway import NoSuchToolError
-from readback.drivers.early_dispatch import Ahead
+from readback.drivers.early_dispatch import EarlyDispatch
 from readback.drivers.group_commit import holding
 from readback.gateway.call import OPERATION_KEY, Call, Toolserver
 from readback.gateway.policy.catalogue import Catalogue, ToolKey
 from readback.gateway.policy.ledger_client import Ticket
 from readback.gateway.upstream.handshake import TASKS
 from readback.ports.runtime import Runtime
-from readback.ports.system_factory import ExecutorFitting, Fixed, SourceFitting
-from readback.systems.configured.factory import BuiltInFittings
+from readback.ports.system_factory import ExecutorAdapter, Fixed, SourceAdapter
+from readback.systems.configured.factory import BuiltInSystems
 
 Answered = TypeVar("Answered")
 
 
 @dataclass(slots=True)
-class Flight:
+class InFlightCall:
     """One call of a client on its way. `raw`: what the tool answered, whole, for whoever still waits."""
 
     call: Call
@@ -48,7 +48,7 @@ class Flight:
     """Done when the tool has answered, for whoever does not wait for the record of that."""
     sent: asyncio.Task[dict[str, Json]] | None = None
     """The call, where it was made ahead."""
-    made_ahead: Ahead | None = None
+    made_ahead: EarlyDispatch | None = None
     admitted: bool = False
     """Whether it has begun, or may; until then it waits for its server to have room."""
     in_room: bool = False
@@ -95,7 +95,7 @@ class Flight:
             self.in_room = False
             self.server.room.release()
 
-    def ahead(self, runtime: Runtime) -> Ahead:
+    def ahead(self, runtime: Runtime) -> EarlyDispatch:
         """The client's own request, to be made while its attempt is being written."""
 
         def make() -> None:
@@ -106,7 +106,7 @@ class Flight:
             if self.sent is not None:
                 self.sent.cancel()
 
-        self.made_ahead = Ahead(make, drop)
+        self.made_ahead = EarlyDispatch(make, drop)
         return self.made_ahead
 
     def end(self) -> None:
@@ -147,7 +147,7 @@ def _retrieved(task: asyncio.Task[dict[str, Json]]) -> None:
         task.exception()
 
 
-IN_HAND: ContextVar[Flight | None] = ContextVar("readback_in_hand", default=None)
+IN_HAND: ContextVar[InFlightCall | None] = ContextVar("readback_in_hand", default=None)
 """The call that this task drives. Nothing where an action is gone on with that nobody waits for."""
 
 
@@ -257,12 +257,12 @@ class GatewayFittings:
 
     def __init__(self, servers: Servers, behind: Mapping[str, Toolserver]) -> None:
         self._servers, self._behind = servers, behind
-        self._built_in = BuiltInFittings()
+        self._built_in = BuiltInSystems()
 
-    def source(self, kind: str, name: str, fixed: Fixed, folder: str, timeout_us: int) -> SourceFitting:
+    def source(self, kind: str, name: str, fixed: Fixed, folder: str, timeout_us: int) -> SourceAdapter:
         return self._built_in.source(kind, name, fixed, folder, timeout_us)
 
-    def executor(self, kind: str, name: str, fixed: Fixed, folder: str, timeout_us: int) -> ExecutorFitting:
+    def executor(self, kind: str, name: str, fixed: Fixed, folder: str, timeout_us: int) -> ExecutorAdapter:
         return self._built_in.executor(kind, name, fixed, folder, timeout_us)
 
     def tool(self, server: str, name: str, timeout_us: int) -> CalledTool:

@@ -16,18 +16,18 @@ from readback.client.proposal import Proposal
 from readback.domain.errors import StoreError, UnknownOutcomeError
 from readback.domain.errors.gateway import ToolRefusedError
 from readback.domain.outcome.outcome import Outcome
-from readback.drivers.early_dispatch import AHEAD, Ahead
+from readback.drivers.early_dispatch import EARLY_DISPATCH, EarlyDispatch
 from readback.gateway.policy import results
-from readback.gateway.policy.ledger_client import Attending
+from readback.gateway.policy.ledger_client import GatewayClient
 from readback.gateway.policy.replayed_result import content_of
-from readback.gateway.policy.servers import IN_HAND, Flight
+from readback.gateway.policy.servers import IN_HAND, InFlightCall
 
 
 class Recording:
     """One gateway's, on its event loop. `check` raises where a call that waited for room may not be made any more."""
 
     def __init__(
-        self, ledger: Attending, hold_s: float, say: Callable[[str], None], check: Callable[[Flight], None]
+        self, ledger: GatewayClient, hold_s: float, say: Callable[[str], None], check: Callable[[InFlightCall], None]
     ) -> None:
         self._ledger, self._hold_s, self._say, self._check = ledger, hold_s, say, check
         self.under_way: set[asyncio.Task[Outcome]] = set()
@@ -39,10 +39,10 @@ class Recording:
         """Whether the last that was to be recorded was: while it is not, nothing is sent that could not be."""
 
     async def call(
-        self, flight: Flight, proposal: Proposal, operation: str | None, leave: Callable[[], None]
+        self, flight: InFlightCall, proposal: Proposal, operation: str | None, leave: Callable[[], None]
     ) -> dict[str, Json]:
         """The result for the client. Its own cancellation goes on to the server. `leave`: told when nothing of it is
-        under way. Raises what `Attending.run` does, and ToolRefusedError.
+        under way. Raises what `GatewayClient.run` does, and ToolRefusedError.
         """
         answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         flight.answered = answered
@@ -82,7 +82,7 @@ class Recording:
         if self._told:
             await asyncio.wait(set(self._told))
 
-    async def _run(self, flight: Flight, proposal: Proposal, operation: str | None) -> Outcome:
+    async def _run(self, flight: InFlightCall, proposal: Proposal, operation: str | None) -> Outcome:
         IN_HAND.set(flight)
         try:
             if await flight.enter():
@@ -91,10 +91,10 @@ class Recording:
             flight.leave()
             proposal.mark_run()  # it never will be
             raise
-        ahead: Ahead | None = None
+        ahead: EarlyDispatch | None = None
         if operation is None and self._sound:  # by now: it may have waited long
             ahead = flight.ahead(self._ledger.runtime)
-            AHEAD.set(ahead)
+            EARLY_DISPATCH.set(ahead)
         try:
             outcome = await self._ledger.attended(
                 proposal, flight.ticket, operation=operation, wait=self._hold_s, ahead=ahead is not None

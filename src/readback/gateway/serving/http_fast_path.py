@@ -22,7 +22,7 @@ from mcp.shared.inbound import (
 )
 
 from readback.canon.frozen import dataclass
-from readback.gateway.session.client_session import Relay
+from readback.gateway.session.client_session import ClientSession
 from readback.gateway.wire.jsonl import answer_line, plain_json
 
 Scope = MutableMapping[str, Any]
@@ -146,7 +146,7 @@ class Head:
 class HttpLane:
     """An ASGI application in front of the SDK's. `stateless`: the session of all clients of the stateless era."""
 
-    def __init__(self, app: App, path: str, stateless: Callable[[], Relay]) -> None:
+    def __init__(self, app: App, path: str, stateless: Callable[[], ClientSession]) -> None:
         self._app, self._path, self._stateless = app, path, stateless
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

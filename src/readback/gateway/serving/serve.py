@@ -28,7 +28,7 @@ from readback.gateway.serving.http_shutdown import HttpEnd
 from readback.gateway.serving.stdio import PATIENCE_S, own_streams
 from readback.gateway.serving.stdio_fast_path import CALL, Admitted, CallLane, envelope_of
 from readback.gateway.serving.texts_from_clients import HttpTexts
-from readback.gateway.session.client_session import Relay
+from readback.gateway.session.client_session import ClientSession
 from readback.gateway.session.names import Names
 from readback.gateway.upstream.attachment import Attachment
 from readback.gateway.upstream.request_context import Context
@@ -52,7 +52,7 @@ class Door:
         self._gate = gate
         self._upstreams = tuple(upstreams)
         self._one_client = one_client
-        self._stateless: Relay | None = None
+        self._stateless: ClientSession | None = None
         self._lane = lane
 
     async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
@@ -81,26 +81,26 @@ class Door:
             lane.beside.add(task)
             task.add_done_callback(lane.beside.discard)
 
-    def _admit(self, lane: CallLane, relay: Relay, context: Context) -> None:
+    def _admit(self, lane: CallLane, relay: ClientSession, context: Context) -> None:
         """Calls may go straight to a session that is open: one of the handshake era is when its client says so."""
         modern = context.session.protocol_version in MODERN_PROTOCOL_VERSIONS
         if context.method == "notifications/initialized" or (modern and context.request_id is not None):
             meta = (context.params or {}).get("_meta")
             lane.admitted = Admitted(relay, context.session, envelope_of(meta if modern and meta else {}))
 
-    def _relay(self, context: Context) -> Relay:
+    def _relay(self, context: Context) -> ClientSession:
         if context.session.protocol_version in MODERN_PROTOCOL_VERSIONS:
             return self.stateless()
         # The SDK gives a session's own state to middleware by no public name.
         connection = context.session._connection  # noqa: SLF001
         relay = connection.state.get("readback")
-        if not isinstance(relay, Relay):
+        if not isinstance(relay, ClientSession):
             attachments = self._own() if self._one_client else [each.attach() for each in self._upstreams]
             relay = connection.state["readback"] = self._made(attachments, modern=False, private=True)
             connection.exit_stack.callback(self._left, relay, attachments)
         return relay
 
-    def stateless(self) -> Relay:
+    def stateless(self) -> ClientSession:
         """The session of all clients of the stateless era."""
         if self._stateless is None:
             self._stateless = self._made(self._own(), modern=True, private=self._one_client)
@@ -113,10 +113,10 @@ class Door:
     def _own(self) -> list[Attachment]:
         return [each.own for each in self._upstreams]
 
-    def _made(self, attachments: Sequence[Attachment], *, modern: bool, private: bool) -> Relay:
-        return Relay(self._gate, attachments, modern=modern, private=private)
+    def _made(self, attachments: Sequence[Attachment], *, modern: bool, private: bool) -> ClientSession:
+        return ClientSession(self._gate, attachments, modern=modern, private=private)
 
-    def _left(self, relay: Relay, attachments: Sequence[Attachment]) -> None:
+    def _left(self, relay: ClientSession, attachments: Sequence[Attachment]) -> None:
         relay.close()
         for upstream, attachment in zip(self._upstreams, attachments, strict=True):
             upstream.detach(attachment)

@@ -17,7 +17,7 @@ from mcp.shared.dispatcher import coerce_request_id
 from mcp_types import CONNECTION_CLOSED
 
 from readback.canon.frozen import dataclass
-from readback.gateway.session.client_session import Relay
+from readback.gateway.session.client_session import ClientSession
 from readback.gateway.upstream.handshake import ENVELOPE
 from readback.gateway.wire.cancellation import CANCELLED
 from readback.gateway.wire.jsonl import answer_line, plain_json
@@ -30,7 +30,7 @@ CALL: Final = "tools/call"
 class Admitted:
     """A request that the SDK has let through: whose session it belongs to, and what its envelope says."""
 
-    relay: Relay
+    relay: ClientSession
     session: Any
     envelope: Mapping[str, Any]
 

@@ -26,7 +26,7 @@ from readback.gateway.session.suspended_requests import Waiting
 from readback.gateway.upstream import protocol_versions
 from readback.gateway.upstream.attachment import Attachment
 from readback.gateway.upstream.connection import PROGRESS, UNTOLD, OnProgress
-from readback.gateway.upstream.handshake import Greeting, Hello
+from readback.gateway.upstream.handshake import ClientInfo, ServerInfo
 from readback.gateway.upstream.request_context import Context, Exchange, ask, tell
 from readback.gateway.wire.cancellation import CANCELLED
 from readback.gateway.wire.client_roots import permitted_in
@@ -41,7 +41,7 @@ FORWARDED: Final = frozenset({"notifications/roots/list_changed"})
 """What a client tells that every server wants to know."""
 
 
-class Relay:
+class ClientSession:
     """A client's session; the `Peer` of its servers. `private`: no other client speaks through the same connections."""
 
     def __init__(
@@ -65,7 +65,7 @@ class Relay:
         """Who is told how far the client is with what a server asked of it, by the token that the client was given."""
         self._telling: set[asyncio.Task[None]] = set()
         gate.listeners.add(self._tools_changed)
-        self._told: tuple[Greeting | None, Mapping[str, Any]] = (None, {})
+        self._told: tuple[ServerInfo | None, Mapping[str, Any]] = (None, {})
         """Who answers, and by which greeting."""
         self._routes: dict[str, Callable[[Exchange, dict[str, Any]], Awaitable[dict[str, Any]]]] = {
             "initialize": self._initialize,
@@ -194,22 +194,22 @@ class Relay:
     def _introduce(self, exchange: Exchange) -> None:
         """The first request says who the client is."""
         self._introduced = True
-        hello = Hello()
+        hello = ClientInfo()
         if self._modern:
-            hello = Hello.of_envelope(exchange.meta)
+            hello = ClientInfo.of_envelope(exchange.meta)
             if not self._private:  # speaks for everybody: what one client can answer is refused for another when asked
-                hello = Hello(
-                    True, hello.version, Hello().info, {"sampling": {}, "elicitation": {"form": {}, "url": {}}}
+                hello = ClientInfo(
+                    True, hello.version, ClientInfo().info, {"sampling": {}, "elicitation": {"form": {}, "url": {}}}
                 )
         elif exchange.context.method == "initialize":
-            hello = Hello.of_initialize(exchange.context.params or {})
+            hello = ClientInfo.of_initialize(exchange.context.params or {})
         for attachment in self._attachments:
             attachment.introduce(hello, self)
 
     @property
-    def _greetings(self) -> list[tuple[str, Greeting]]:
+    def _greetings(self) -> list[tuple[str, ServerInfo]]:
         found = [(each.key, each.greeting) for each in self._attachments]
-        return [(key, greeting) for key, greeting in found if greeting is not None] or [("", Greeting(False, "", {}))]
+        return [(key, greeting) for key, greeting in found if greeting is not None] or [("", ServerInfo(False, "", {}))]
 
     def _info(self) -> Mapping[str, Any]:
         """Who answers."""
@@ -222,7 +222,7 @@ class Relay:
             self._told = greeting, info
         return info
 
-    async def _reached(self) -> list[tuple[str, Greeting]]:
+    async def _reached(self) -> list[tuple[str, ServerInfo]]:
         """What all servers say that can be reached. Raises NotDispatchedError where none can."""
         opened = await asyncio.gather(*(each.connection() for each in self._attachments), return_exceptions=True)
         faults = [each for each in opened if isinstance(each, BaseException)]

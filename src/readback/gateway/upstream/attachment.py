@@ -26,7 +26,7 @@ from readback.domain.errors import NotDispatchedError
 from readback.domain.errors.gateway import ToolRefusedError, UpstreamDeniedError, UpstreamLostError
 from readback.gateway.call import ClientLink
 from readback.gateway.upstream.connection import Connection, OnProgress, Peer, UnsentError
-from readback.gateway.upstream.handshake import Greeting, Hello
+from readback.gateway.upstream.handshake import ClientInfo, ServerInfo
 from readback.gateway.upstream.request_context import Exchange
 from readback.gateway.upstream.target import Server
 from readback.gateway.wire.cancellation import SENT_FOR
@@ -79,10 +79,10 @@ class Nobody:
 class Attachment:
     """A `Toolserver` over connections of its own, of which at most one takes what is new."""
 
-    def __init__(self, server: Server, hello: Hello | None = None, peer: Peer | None = None) -> None:
+    def __init__(self, server: Server, hello: ClientInfo | None = None, peer: Peer | None = None) -> None:
         self._server = server
         self.key = server.key
-        self.hello = hello or Hello()
+        self.hello = hello or ClientInfo()
         self.peer: Peer = peer or Nobody()
         self.room = asyncio.Semaphore(server.at_once) if server.at_once else None
         self.fallback: Attachment | None = None
@@ -101,7 +101,7 @@ class Attachment:
 
     # --- connections ------------------------------------------------------------------------------------
 
-    def introduce(self, hello: Hello, peer: Peer) -> None:
+    def introduce(self, hello: ClientInfo, peer: Peer) -> None:
         """From now on a client speaks through it.
 
         A connection that was opened for others stays where the server was told the same of them; else it ends when
@@ -376,7 +376,7 @@ class Attachment:
                 await connection.close()
 
     @property
-    def greeting(self) -> Greeting | None:
+    def greeting(self) -> ServerInfo | None:
         """What the server said of itself, as far as it was reached."""
         return None if self._current is None else self._current.greeting
 

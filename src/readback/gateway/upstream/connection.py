@@ -34,8 +34,8 @@ from mcp_types import CONNECTION_CLOSED
 
 from readback.canon.fault import ReadbackError
 from readback.domain.errors import NotDispatchedError
-from readback.gateway.upstream.handshake import Greeting, Hello, enveloped, greet
-from readback.gateway.wire.cancellation import CANCELLED, Worded
+from readback.gateway.upstream.handshake import ClientInfo, ServerInfo, enveloped, greet
+from readback.gateway.wire.cancellation import CANCELLED, CancellingStream
 from readback.gateway.wire.http_client import NotOursError, Posts
 from readback.gateway.wire.jsonl import NO_JSON, is_json
 from readback.gateway.wire.line_dispatch import AS_TEXT, LineDispatcher
@@ -81,9 +81,9 @@ class Peer(Protocol):
 class Connection:
     """A connection that has been greeted. Open one with `open`."""
 
-    greeting: Greeting
+    greeting: ServerInfo
 
-    def __init__(self, streams: Callable[[], AbstractAsyncContextManager[Any]], hello: Hello, peer: Peer) -> None:
+    def __init__(self, streams: Callable[[], AbstractAsyncContextManager[Any]], hello: ClientInfo, peer: Peer) -> None:
         self._streams = streams
         self.hello = hello
         self.peer = peer
@@ -112,7 +112,7 @@ class Connection:
     async def open(
         cls,
         streams: Callable[[], AbstractAsyncContextManager[Any]],
-        hello: Hello,
+        hello: ClientInfo,
         peer: Peer,
         *,
         modern: bool | None = None,
@@ -256,7 +256,7 @@ class Connection:
             wire.on_end = self.ended.set
             return wire
         read, write = wire
-        return JSONRPCDispatcher(_Watched(read, self.ended), Worded(write))
+        return JSONRPCDispatcher(_Watched(read, self.ended), CancellingStream(write))
 
     async def _listen(
         self,
@@ -389,7 +389,7 @@ def _bind(function: Callable[..., Awaitable[None]], *args: Any) -> Callable[[], 
 
 
 def _headers(
-    greeting: Greeting, method: str, params: Mapping[str, Any], header_map: Mapping[tuple[str, ...], str] | None
+    greeting: ServerInfo, method: str, params: Mapping[str, Any], header_map: Mapping[tuple[str, ...], str] | None
 ) -> dict[str, str]:
     """What the HTTP transport is to say of a request, as the SDK's own client stamps it."""
     headers = {MCP_PROTOCOL_VERSION_HEADER: greeting.version}

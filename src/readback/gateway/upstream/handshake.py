@@ -36,7 +36,7 @@ INITIALIZE_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Hello:
+class ClientInfo:
     """Who speaks: the gateway itself, or a client through it."""
 
     modern: bool = False
@@ -47,14 +47,14 @@ class Hello:
     """What else a client's `initialize` said."""
 
     @classmethod
-    def of_initialize(cls, params: Mapping[str, Any]) -> Hello:
+    def of_initialize(cls, params: Mapping[str, Any]) -> ClientInfo:
         """As a client of the handshake era says it."""
         more = dict(params)
         version = more.pop("protocolVersion", LATEST_HANDSHAKE_VERSION)
         return cls(False, version, more.pop("clientInfo", {}), more.pop("capabilities", {}), more)
 
     @classmethod
-    def of_envelope(cls, meta: Mapping[str, Any]) -> Hello:
+    def of_envelope(cls, meta: Mapping[str, Any]) -> ClientInfo:
         """As each request of the stateless era says it."""
         version = meta.get(PROTOCOL_VERSION_META_KEY, LATEST_MODERN_VERSION)
         info = meta.get(CLIENT_INFO_META_KEY) or cls().info
@@ -75,7 +75,7 @@ class Hello:
 
 
 @dataclass(frozen=True, slots=True)
-class Greeting:
+class ServerInfo:
     """What a server says of itself: the raw result of `initialize` or `server/discover`."""
 
     modern: bool
@@ -108,7 +108,9 @@ class Greeting:
         return found if isinstance(found, str) else None
 
 
-def enveloped(meta: Mapping[str, Any], hello: Hello, greeting: Greeting, log_level: str | None) -> dict[str, Any]:
+def enveloped(
+    meta: Mapping[str, Any], hello: ClientInfo, greeting: ServerInfo, log_level: str | None
+) -> dict[str, Any]:
     """A request's `_meta` as the server's era wants it: with the envelope, or without."""
     if not greeting.modern:
         return {key: value for key, value in meta.items() if key not in ENVELOPE}
@@ -128,7 +130,7 @@ class Send(Protocol):
     ) -> dict[str, Any]: ...
 
 
-async def greet(send: Send, hello: Hello, *, modern: bool | None = None) -> Greeting:
+async def greet(send: Send, hello: ClientInfo, *, modern: bool | None = None) -> ServerInfo:
     """Agrees with a server on an era. `modern`: what it is known to speak. Raises MCPError, ConnectionError.
 
     A server of both eras is spoken to in the client's. Anything that is no proof of the stateless era falls back to
@@ -153,10 +155,10 @@ async def greet(send: Send, hello: Hello, *, modern: bool | None = None) -> Gree
     version = result.get("protocolVersion")
     if not isinstance(version, str):
         raise MCPError(code=INTERNAL_ERROR, message="The server's answer to initialize names no protocol version.")
-    return Greeting(False, version, result)
+    return ServerInfo(False, version, result)
 
 
-async def _discover(send: Send, hello: Hello, version: str, *, again: bool = True) -> Greeting | None:
+async def _discover(send: Send, hello: ClientInfo, version: str, *, again: bool = True) -> ServerInfo | None:
     """None where the server does not speak the stateless era."""
     params = {"_meta": hello.envelope(version)}
     try:
@@ -168,7 +170,7 @@ async def _discover(send: Send, hello: Hello, version: str, *, again: bool = Tru
         return await _discover(send, hello, mutual, again=False) if mutual and again else None
     supported = result.get("supportedVersions")
     known = [each for each in MODERN_PROTOCOL_VERSIONS if isinstance(supported, list) and each in supported]
-    return Greeting(True, known[-1], result) if known else None
+    return ServerInfo(True, known[-1], result) if known else None
 
 
 def _mutual(data: object) -> str | None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from mcp_types import LOG_LEVEL_META_KEY, SERVER_INFO_META_KEY
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION, MODERN_PROTOCOL_VERSIONS
 
-from readback.gateway.upstream.handshake import Greeting
+from readback.gateway.upstream.handshake import ServerInfo
 
 LEVELS: Final = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 CACHEABLE: Final = frozenset(
@@ -58,7 +58,7 @@ def opted_in(meta: Mapping[str, Any], level: object) -> bool:
     return wanted in LEVELS and level in LEVELS and LEVELS.index(str(level)) >= LEVELS.index(str(wanted))
 
 
-def initialized(greetings: Sequence[tuple[str, Greeting]], asked: str, own_tools: bool) -> dict[str, Any]:
+def initialized(greetings: Sequence[tuple[str, ServerInfo]], asked: str, own_tools: bool) -> dict[str, Any]:
     """The answer to `initialize`, of all servers that were reached, by their names."""
     first = greetings[0][1]
     if len(greetings) == 1 and not first.modern:
@@ -74,7 +74,7 @@ def initialized(greetings: Sequence[tuple[str, Greeting]], asked: str, own_tools
     }
 
 
-def discovered(greetings: Sequence[tuple[str, Greeting]], own_tools: bool) -> dict[str, Any]:
+def discovered(greetings: Sequence[tuple[str, ServerInfo]], own_tools: bool) -> dict[str, Any]:
     """The answer to `server/discover`, of all servers that were reached, by their names."""
     first = greetings[0][1]
     capabilities = _capabilities(greetings, own_tools)
@@ -88,7 +88,7 @@ def discovered(greetings: Sequence[tuple[str, Greeting]], own_tools: bool) -> di
     return stateless("server/discover", found, info(greetings))
 
 
-def info(greetings: Sequence[tuple[str, Greeting]]) -> dict[str, Any]:
+def info(greetings: Sequence[tuple[str, ServerInfo]]) -> dict[str, Any]:
     """Who answers: the server, where it is the only one."""
     if len(greetings) == 1:
         return greetings[0][1].info
@@ -96,7 +96,7 @@ def info(greetings: Sequence[tuple[str, Greeting]]) -> dict[str, Any]:
     return {"name": "readback", "title": f"Readback before {names}", "version": "0.1.0"}
 
 
-def _capabilities(greetings: Sequence[tuple[str, Greeting]], own_tools: bool) -> dict[str, Any]:
+def _capabilities(greetings: Sequence[tuple[str, ServerInfo]], own_tools: bool) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for _, greeting in greetings:
         found = _united(found, greeting.capabilities)
@@ -117,7 +117,7 @@ def _united(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     return united
 
 
-def _instructions(greetings: Sequence[tuple[str, Greeting]]) -> dict[str, str]:
+def _instructions(greetings: Sequence[tuple[str, ServerInfo]]) -> dict[str, str]:
     said = [(key, greeting.instructions) for key, greeting in greetings if greeting.instructions]
     if len(greetings) == 1:
         return {"instructions": str(said[0][1])} if said else {}

@@ -47,7 +47,7 @@ def given_up(request_id: object) -> dict[str, Any]:
     return {**({"reason": ENDED} if said is None else said), "requestId": request_id}
 
 
-class Worded:
+class CancellingStream:
     """A stream to a server, on which cancellations go in the client's words."""
 
     def __init__(self, stream: WriteStream[SessionMessage]) -> None:
@@ -66,7 +66,7 @@ class Worded:
     async def aclose(self) -> None:
         await self._stream.aclose()
 
-    async def __aenter__(self) -> Worded:
+    async def __aenter__(self) -> CancellingStream:
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -25,7 +25,7 @@ class Begun(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class ContractFilter:
     """Contracts by the hashes of their versions, and by name.
 
     By name: an action that was submitted and names no version yet, and one of another version that could be taken by

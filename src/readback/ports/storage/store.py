@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from readback.canon.frozen import dataclass
-from readback.ports.storage.contract_filter import Known
+from readback.ports.storage.contract_filter import ContractFilter
 from readback.ports.storage.log import SealedLog
 from readback.ports.storage.outbox import Outbox
 
@@ -333,7 +333,7 @@ class LedgerStore(SealedLog, Outbox, Protocol):
         """The id of the action with this stamp."""
         ...
 
-    def due(self, now_us: int, limit: int, tenant: str = "", known: Known | None = None) -> list[str]:
+    def due(self, now_us: int, limit: int, tenant: str = "", known: ContractFilter | None = None) -> list[str]:
         """Ids of actions whose due time has come and which nobody holds a live lease on, the longest
         due first; where `known` is given, of those that it covers. A lease past its time is not live. Where several
         tenants have some, each tenant's first comes before any tenant's second: nobody waits behind another's backlog.

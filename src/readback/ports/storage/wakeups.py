@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from readback.canon.digest import sha256_hex
 from readback.canon.frozen import dataclass
-from readback.ports.storage.contract_filter import Known
+from readback.ports.storage.contract_filter import ContractFilter
 from readback.ports.storage.store import LedgerStore
 
 US: Final = 1_000_000
@@ -64,7 +64,7 @@ class Wakeups(Protocol):
         limit: int,
         leave: Collection[str] = (),
         full: Collection[str] = (),
-        known: Known | None = None,
+        known: ContractFilter | None = None,
     ) -> list[Wakeup]:
         """Up to `limit` wake-ups whose time has come; of these tenants, or of everybody where none is named.
 
@@ -122,7 +122,7 @@ def part_of(name: str) -> str:
 
 
 def due_in_turn(
-    store: LedgerStore, tenants: Sequence[str], now_us: int, limit: int, known: Known | None = None
+    store: LedgerStore, tenants: Sequence[str], now_us: int, limit: int, known: ContractFilter | None = None
 ) -> list[str]:
     """Ids that are due, of these tenants (of all where none is named): every tenant's first, then every second."""
     if len(tenants) <= 1:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from readback.canon.frozen import dataclass
-from readback.ports.storage.contract_filter import Known
+from readback.ports.storage.contract_filter import ContractFilter
 from readback.ports.storage.store_rules import SUCCEEDED
 from readback.stores.postgres.connection import row_encoding
 from readback.stores.postgres.connection.rows import statement
@@ -106,7 +106,7 @@ WATCHED: Final = _questions(f"state = '{SUCCEEDED}'")
 EACH: Final = (OPEN, WATCHED)
 
 
-def values(known: Known | None) -> dict[str, Any]:
+def values(known: ContractFilter | None) -> dict[str, Any]:
     """What is bound for what is asked for."""
     hashes, names = (sorted(known.hashes), sorted(known.names)) if known is not None else ([], [])
     left_us = known.left_us if known is not None else 0

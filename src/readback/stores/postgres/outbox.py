@@ -13,7 +13,7 @@ from typing import Any, Final
 from readback.ports.storage.outbox import Cursor, DeadLetter
 from readback.stores.postgres.connection import rows
 from readback.stores.postgres.connection.connect import Connection
-from readback.stores.postgres.connection.second_connection import Beside
+from readback.stores.postgres.connection.second_connection import SecondConnection
 
 CURSOR_COLUMNS: Final = ", ".join(field.name for field in fields(Cursor))
 LETTER_COLUMNS: Final = ", ".join(field.name for field in fields(DeadLetter))
@@ -58,7 +58,7 @@ class Outgoing:
     """The outbox half of the store port. The store that inherits it says how to look and how to change."""
 
     _many_rows: Callable[..., list[rows.Row]]
-    _beside: Beside
+    _beside: SecondConnection
     _own_clock: bool
 
     def cursors(self) -> list[Cursor]:

@@ -13,7 +13,7 @@ import psycopg
 
 from readback.canon.digest import sha256_hex
 from readback.domain.errors import StoreCorruptError, StoreError
-from readback.ports.storage.contract_filter import Known
+from readback.ports.storage.contract_filter import ContractFilter
 from readback.ports.storage.store import (
     ActionFilter,
     Evidence,
@@ -307,7 +307,7 @@ class Queries:
 
     # --- what is due ---------------------------------------------------------------------------------
 
-    def due(self, now_us: int, limit: int, tenant: str = "", known: Known | None = None) -> list[str]:
+    def due(self, now_us: int, limit: int, tenant: str = "", known: ContractFilter | None = None) -> list[str]:
         asked = {"own": self._own_clock, "now": now_us, "tenant": tenant, **due_queries.values(known)}
         wanted = max(limit, 0)
         found = self._due(asked, wanted, due_queries.OPEN)

@@ -13,7 +13,7 @@ from readback.log.frontier import HashTile
 from readback.ports.storage.log import AnchorMark, SealedHead
 from readback.ports.storage.store import Kept, KeyRecord, StoredEvent, StoredProjection
 from readback.stores.postgres.connection import row_encoding, rows
-from readback.stores.postgres.connection.second_connection import Beside
+from readback.stores.postgres.connection.second_connection import SecondConnection
 
 TILES_A_PIECE: Final = 64
 HEADS_A_PIECE: Final = 512
@@ -72,7 +72,7 @@ class SealedQueries:
     """The sealed half of the store port. `_many_rows`, `_beside` and `_lock_class` are the store's."""
 
     _many_rows: Callable[..., list[rows.Row]]
-    _beside: Beside
+    _beside: SecondConnection
     _lock_class: int
 
     def histories(self) -> Iterator[tuple[StoredProjection, list[StoredEvent]]]:

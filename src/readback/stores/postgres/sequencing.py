@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 
 from readback.ports.storage.store import StoredEvent
 from readback.stores.postgres.connection import row_encoding, rows
-from readback.stores.postgres.connection.second_connection import Beside
+from readback.stores.postgres.connection.second_connection import SecondConnection
 
 PIECE_ROWS: Final = 512
 TAKEN_AT_ONCE_MAX: Final = 16_384
@@ -40,7 +40,7 @@ class Sequencing:
     """The part of the store port that is about the order of the log."""
 
     _many_rows: Callable[..., list[rows.Row]]
-    _beside: Beside
+    _beside: SecondConnection
     _lock_class: int
 
     places_later = True

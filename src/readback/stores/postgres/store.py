@@ -25,7 +25,7 @@ from readback.stores.postgres.connection.faults import forked_error
 from readback.stores.postgres.connection.locks import Locks, bucket_of
 from readback.stores.postgres.connection.schema import lock_class
 from readback.stores.postgres.connection.schema_guard import Watched
-from readback.stores.postgres.connection.second_connection import Beside
+from readback.stores.postgres.connection.second_connection import SecondConnection
 from readback.stores.postgres.outbox import Outgoing
 from readback.stores.postgres.queries import Readers
 from readback.stores.postgres.sealing import SealedQueries
@@ -72,7 +72,7 @@ class PostgresStore(Sequencing, SealedQueries, Outgoing, Looking):
         self._group: GroupCommit[Work] = GroupCommit(self._run)
         self._lock_class = lock_class(opening.address.schema)
         watched = Watched(opening.address.schema, self._shown)
-        self._beside = Beside(opening, watched)
+        self._beside = SecondConnection(opening, watched)
         self._objects = Objects(opening.address.objects, opening.address.objects_over)
         readers = Readers(self._shown, opening.reader, watched)
         if self._read_only:

@@ -15,7 +15,7 @@ import apsw
 
 from readback.canon.digest import sha256_hex
 from readback.domain.errors import StoreCorruptError, StoreError
-from readback.ports.storage.contract_filter import Known
+from readback.ports.storage.contract_filter import ContractFilter
 from readback.ports.storage.store import (
     ActionFilter,
     Evidence,
@@ -249,12 +249,14 @@ class Queries:
 
     # --- what is due ---------------------------------------------------------------------------------
 
-    def due(self, now_us: int, limit: int, tenant: str = "", known: Known | None = None) -> list[str]:
+    def due(self, now_us: int, limit: int, tenant: str = "", known: ContractFilter | None = None) -> list[str]:
         wanted = max(limit, 0)
         found = self._due(due_queries.OPEN, now_us, wanted, tenant, known)
         return found + self._due(due_queries.WATCHED, now_us, wanted - len(found), tenant, known)
 
-    def _due(self, which: due_queries.Ready, now_us: int, limit: int, tenant: str, known: Known | None) -> list[str]:
+    def _due(
+        self, which: due_queries.Ready, now_us: int, limit: int, tenant: str, known: ContractFilter | None
+    ) -> list[str]:
         if not limit:
             return []
         if tenant:
@@ -272,7 +274,7 @@ class Queries:
             by_tenant.setdefault(name, []).append((ready_us, action_id))
         return fairly(by_tenant.values(), limit)
 
-    def _groups(self, sql: str, values: rows.Row, now_us: int, known: Known | None) -> list[Group]:
+    def _groups(self, sql: str, values: rows.Row, now_us: int, known: ContractFilter | None) -> list[Group]:
         """The groups that have something due of what is known."""
         groups = []
         for row in self._many_rows(sql, values):
@@ -288,7 +290,7 @@ class Queries:
         found = [row for values in asked for row in self._rows(which.of_group_of_tenant, values)]
         return sorted(cast("list[Found]", found))[:limit]
 
-    def _firsts(self, which: due_queries.Ready, now_us: int, limit: int, known: Known | None) -> list[Found]:
+    def _firsts(self, which: due_queries.Ready, now_us: int, limit: int, known: ContractFilter | None) -> list[Found]:
         """The first of each tenant that has something due; where these are too few, the first `limit` of each."""
         by_tenant: dict[str, list[Group]] = {}
         for group in self._groups(which.groups_by_tenant, (), now_us, known):

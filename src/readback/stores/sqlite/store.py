@@ -36,7 +36,7 @@ from readback.stores.sqlite.schema import (
     unlike,
 )
 from readback.stores.sqlite.sealing import SealedQueries
-from readback.stores.sqlite.transaction import Known, Transaction
+from readback.stores.sqlite.transaction import Transaction, WriteCache
 from readback.stores.sqlite.wal_checkpoint import Folding
 
 BUSY_TIMEOUT_MS: Final = 5_000
@@ -110,7 +110,7 @@ class SqliteStore(SealedQueries, Outgoing, Queries):
         self._places: tuple[tuple[str, tuple[int, int]], ...] = ()
         """The files that are open, each as it stood at its path then."""
         self._writer: apsw.Connection | None = None
-        self._known: Known | None = None
+        self._known: WriteCache | None = None
         self._group: GroupCommit[Work] = GroupCommit(self._run)
         self._for_folding = opening.for_folding
         self._folding = Folding(opening.for_folding)
@@ -120,7 +120,7 @@ class SqliteStore(SealedQueries, Outgoing, Queries):
             readers.give_back(opening.first_reader())
         else:
             self._writer = opening.writer()
-            self._known = Known(self._writer, Watched(self._writer, self._path))
+            self._known = WriteCache(self._writer, Watched(self._writer, self._path))
             self._places = _places_of(self._path_text)
             self._folding.watch(self._writer)
         super().__init__(readers, None if self._read_only else self._rows_at_hand)

@@ -46,7 +46,7 @@ class _Head:
     """The indexed columns as they are in the database; None while the action is not in it."""
 
 
-class Known:
+class WriteCache:
     """What the last transaction left behind, believed only while nobody else has written since.
 
     SQLite counts the changes that a connection makes or notices. The count is asked inside the next
@@ -85,7 +85,7 @@ class Known:
 class Transaction:
     """The changes of one group. `flush` writes what was gathered; the caller begins and commits."""
 
-    def __init__(self, connection: apsw.Connection, known: Known, *, trusting: bool = False) -> None:
+    def __init__(self, connection: apsw.Connection, known: WriteCache, *, trusting: bool = False) -> None:
         """`trusting`: an action that says it is new is written as new, key and all, without a look whether it is.
 
         Where it is not, that breaks a constraint, and the caller begins again without trust.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from readback.ports.runtime import Runtime
-from readback.ports.storage.contract_filter import Known
+from readback.ports.storage.contract_filter import ContractFilter
 from readback.ports.storage.store import LedgerStore
 from readback.ports.storage.wakeups import Wakeup, due_in_turn
 
@@ -30,7 +30,7 @@ class EmbeddedWakeups:
         limit: int,
         leave: Collection[str] = (),
         full: Collection[str] = (),
-        known: Known | None = None,
+        known: ContractFilter | None = None,
     ) -> list[Wakeup]:
         open_to = [tenant for tenant in tenants if tenant not in full]
         if not open_to and tenants:

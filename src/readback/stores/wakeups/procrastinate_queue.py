@@ -25,7 +25,7 @@ from psycopg import sql
 from readback.domain.errors import StoreError
 from readback.ports.runtime import Runtime
 from readback.ports.storage.batch_reads import LooksTogether
-from readback.ports.storage.contract_filter import Known, key_of
+from readback.ports.storage.contract_filter import ContractFilter, key_of
 from readback.ports.storage.store import LedgerStore
 from readback.ports.storage.wakeups import (
     HEARTBEAT_TIMEOUT_US,
@@ -177,7 +177,7 @@ class ProcrastinateWakeups:
         limit: int,
         leave: Collection[str] = (),
         full: Collection[str] = (),
-        known: Known | None = None,
+        known: ContractFilter | None = None,
     ) -> list[Wakeup]:
         self._stirred.clear()
         async with self._asked():
@@ -270,7 +270,7 @@ class ProcrastinateWakeups:
 
     # --- what is fetched -----------------------------------------------------------------------------
 
-    async def _queues(self, tenants: Sequence[str], full: Collection[str], known: Known | None) -> list[str]:
+    async def _queues(self, tenants: Sequence[str], full: Collection[str], known: ContractFilter | None) -> list[str]:
         """Those that have something for us, from behind the one that was served last."""
         served, left_out = set(map(part_of, tenants)), set(map(part_of, full))
         able = None if known is None else self._parts(known)
@@ -283,7 +283,7 @@ class ProcrastinateWakeups:
                     named.append(name)
         return [name for name in named if name > self._last] + [name for name in named if name <= self._last]
 
-    def _parts(self, known: Known) -> frozenset[str]:
+    def _parts(self, known: ContractFilter) -> frozenset[str]:
         """What stands for them in the names of queues; they hardly ever change."""
         keys = known.keys
         if keys != self._able[0]:
@@ -299,7 +299,7 @@ class ProcrastinateWakeups:
             by_queue.setdefault(str(row["queue"]), []).append(Wakeup(str(row["action"]), int(row["id"])))
         return [(queue, by_queue[queue].pop()) for queue in queues if by_queue.get(queue)]
 
-    async def _sweep(self, tenants: Sequence[str], known: Known | None) -> None:
+    async def _sweep(self, tenants: Sequence[str], known: ContractFilter | None) -> None:
         """Wake-ups for what is due and has none: its time has come after long, or one was lost. Takes a small part of
         the time, however much is due that is not for us.
         """
@@ -316,7 +316,7 @@ class ProcrastinateWakeups:
         now_us = self._runtime.now_us()
         self._sweep_us = now_us + max(SWEEP_EVERY_US, SWEEPING_SPARED * (now_us - began_us))
 
-    def _due(self, tenants: Sequence[str], now_us: int, known: Known | None) -> list[tuple[str, str]]:
+    def _due(self, tenants: Sequence[str], now_us: int, known: ContractFilter | None) -> list[tuple[str, str]]:
         """What is due, with its queue."""
         store = self._store
         ids = due_in_turn(store, tenants, now_us, SWEPT_MAX, known)

@@ -12,7 +12,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from readback.domain.errors import SettingsError
-from readback.ports.system_factory import Pieces
+from readback.ports.system_factory import TemplateParts
 from readback.systems.configured.settings import Settled
 
 SQLITE_TIMEOUT_MAX_S: Final = 10.0
@@ -168,7 +168,7 @@ def _usual_options(conninfo: Any) -> str:
 
 def bound(settled: Settled, pieces: object) -> tuple[str, tuple[object, ...]]:
     """The text with the driver's own marks, and the values beside it."""
-    assert isinstance(pieces, Pieces)
+    assert isinstance(pieces, TemplateParts)
     if settled.get("database") is not None:
         return "?".join(pieces.texts), pieces.values
     return "%s".join(text.replace("%", "%%") for text in pieces.texts), pieces.values

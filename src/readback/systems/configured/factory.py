@@ -20,25 +20,25 @@ from readback.domain.errors.own_file import OwnFileError
 from readback.domain.verification.reading import Lookup, Presence, Reading
 from readback.ports.system_factory import (
     TAKES_VALUES,
-    ExecutorFitting,
+    ExecutorAdapter,
     Fixed,
     Given,
     Reference,
-    SourceFitting,
-    ToolFitting,
+    SourceAdapter,
+    ToolAdapter,
 )
 from readback.systems.configured.executors import EXECUTORS
 from readback.systems.configured.places import place_of
 from readback.systems.configured.settings import Settled, located
 from readback.systems.configured.sources import SOURCES, in_folder
-from readback.systems.files.local_disk import NearFiles
+from readback.systems.files.local_disk import LocalDiskCheck
 
 T = TypeVar("T")
 _SEEN: Final = frozenset({Presence.PRESENT, Presence.ABSENT})
 
 
-class FittedSource:
-    """Keeps `SourceFitting` over one row of `fitted_sources`."""
+class ConfiguredSource:
+    """Keeps `SourceAdapter` over one row of `fitted_sources`."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class FittedSource:
         self._row = SOURCES[kind]
         self._near = None if refers else self._row.near  # what a reference stands for may have to be waited for
         self._settle = settle
-        self._files = NearFiles()
+        self._files = LocalDiskCheck()
         self._is_strange = False
         """Whether it was not known of the last file that was to be looked at from an event loop."""
 
@@ -113,8 +113,8 @@ class FittedSource:
         _cleared(settled, lambda: self._row.ping(settled))
 
 
-class FittedExecutor:
-    """Keeps `ExecutorFitting` over one row of `fitted_executors`."""
+class ConfiguredExecutor:
+    """Keeps `ExecutorAdapter` over one row of `fitted_executors`."""
 
     def __init__(self, kind: str, settle: Callable[[], Settled], *, place: Callable[[], str] | None = None) -> None:
         self.place = place
@@ -134,17 +134,17 @@ class FittedExecutor:
         return settled.without(answer) if isinstance(answer, dict) else answer
 
 
-class BuiltInFittings:
+class BuiltInSystems:
     """Keeps `Fittings` over the adapters of this release."""
 
-    def source(self, kind: str, name: str, fixed: Fixed, folder: str, timeout_us: int) -> SourceFitting:
+    def source(self, kind: str, name: str, fixed: Fixed, folder: str, timeout_us: int) -> SourceAdapter:
 
         def settle() -> Settled:
             return Settled(name, fixed, folder, timeout_us)
 
-        return FittedSource(kind, settle, refers=_refers(fixed), place=place_of(kind, fixed, settle))
+        return ConfiguredSource(kind, settle, refers=_refers(fixed), place=place_of(kind, fixed, settle))
 
-    def executor(self, kind: str, name: str, fixed: Fixed, folder: str, timeout_us: int) -> ExecutorFitting:
+    def executor(self, kind: str, name: str, fixed: Fixed, folder: str, timeout_us: int) -> ExecutorAdapter:
         """Raises FittingError for a command that takes values and whose working folder holds Readback's own files."""
         cwd = fixed.get("cwd", ".")
         if kind == "command" and fixed.get(TAKES_VALUES, True) and isinstance(cwd, str):
@@ -156,9 +156,9 @@ class BuiltInFittings:
         def settle() -> Settled:
             return Settled(name, fixed, folder, timeout_us)
 
-        return FittedExecutor(kind, settle, place=place_of(kind, fixed, settle))
+        return ConfiguredExecutor(kind, settle, place=place_of(kind, fixed, settle))
 
-    def tool(self, server: str, name: str, timeout_us: int) -> ToolFitting:
+    def tool(self, server: str, name: str, timeout_us: int) -> ToolAdapter:
         """Raises FittingError: no server runs here."""
         raise FittingError(f"The tool {name!r} is called through a gateway.", remedy="Run it behind `readback mcp`.")
 

@@ -17,7 +17,7 @@ from readback.canon.frozen import dataclass
 from readback.domain.context import Context
 from readback.domain.errors import ReaderTypeError, SandboxEscapeError, SettingsError, UsageError
 from readback.domain.verification.reading import Lookup, Presence, Reading
-from readback.ports.system_factory import Given, Pieces
+from readback.ports.system_factory import Given, TemplateParts
 from readback.systems.configured.databases import bound, connection
 from readback.systems.configured.settings import Settled
 
@@ -222,7 +222,7 @@ def _read_tables(settled: Settled, ctx: Context, given: Given) -> Reading:
 
 def addressed(pieces: object) -> tuple[str, dict[str, Any]]:
     """A path with placeholders, and what fills them: encoded by the adapter."""
-    assert isinstance(pieces, Pieces)
+    assert isinstance(pieces, TemplateParts)
     path = pieces.texts[0]
     params: dict[str, Any] = {}
     for number, (value, text) in enumerate(zip(pieces.values, pieces.texts[1:], strict=True)):

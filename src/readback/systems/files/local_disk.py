@@ -20,7 +20,7 @@ MOUNTS: Final = "/proc/self/mountinfo"
 _ESCAPED: Final = re.compile(r"\\([0-7]{3})")
 
 
-class NearFiles:
+class LocalDiskCheck:
     """The devices that are known to be at hand. Safe from any thread. Where there is no list of mounts as Linux has it,
     nothing ever is.
     """

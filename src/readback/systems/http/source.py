@@ -17,7 +17,7 @@ from readback.domain.paging import has_another_page
 from readback.domain.side_effect import Consistency
 from readback.domain.verification.reading import Lookup, Presence, Reading
 from readback.systems.http.answer import Answer, CommitToken, Lift, lifted, pointed
-from readback.systems.http.transport import PLACEHOLDER, Door, Values
+from readback.systems.http.transport import PLACEHOLDER, HttpTransport, Values
 
 if TYPE_CHECKING:
     import ssl
@@ -60,7 +60,7 @@ class HttpSource:
         if not name:
             raise UsageError("A source needs a name.")
         self.name = name
-        self._door = Door(name, base_url, hosts, timeout_s, tls)
+        self._door = HttpTransport(name, base_url, hosts, timeout_s, tls)
         self._headers = headers
         self._canary = canary
         self._strong_headers = dict(strong_headers)

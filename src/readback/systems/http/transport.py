@@ -36,7 +36,7 @@ _UP: Final = re.compile(r"(?:^|[/\\])\.{1,2}(?:[/\\]|$)")
 """Steps that lead to another resource where somebody on the way decodes an address before it is taken apart."""
 
 
-class Door:
+class HttpTransport:
     """A client of one service. `hosts`: the names, with or without a port, that may be asked."""
 
     def __init__(

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from readback.domain.contract.script_permissions import Allowance, ScriptLimits
+from readback.domain.contract.script_permissions import ScriptLimits, ScriptPermissions
 from readback.domain.errors.delegation import ScriptCompileError, ScriptError, ScriptLimitError
 from readback.ports.scripts import Functions, HostCall, Ran, ScriptEngine, ScriptHost
 
@@ -108,7 +108,7 @@ class FakeHost:
         return {"time": {"now_us": now_us}, "http": {"get": get}, "fs": empty, "sql": empty, "hash": empty}
 
 
-def fake_host(allow: Allowance, limits: ScriptLimits) -> ScriptHost:
+def fake_host(allow: ScriptPermissions, limits: ScriptLimits) -> ScriptHost:
     """The host of the suite."""
     return FakeHost()
 
@@ -121,7 +121,7 @@ class ScriptsConformance:
 
     def ran(self, source: str, *arguments: object, entry: str = "run", given: object = None) -> Ran:
         script = self.engine().compile(
-            source, "verify", entry=entry, takes=len(arguments), allow=Allowance(), limits=LIMITS
+            source, "verify", entry=entry, takes=len(arguments), allow=ScriptPermissions(), limits=LIMITS
         )
         return script.run(list(arguments), given)  # type: ignore[arg-type]
 
@@ -133,7 +133,7 @@ class ScriptsConformance:
 
     def test_nothing_of_one_run_is_in_the_next(self) -> None:
         source = "seen = []\ndef run(result):\n    seen.append(1)\n    return len(seen)\n"
-        script = self.engine().compile(source, "v", entry="run", takes=1, allow=Allowance(), limits=LIMITS)
+        script = self.engine().compile(source, "v", entry="run", takes=1, allow=ScriptPermissions(), limits=LIMITS)
         assert [script.run([{}]).value for _ in range(3)] == [1, 1, 1]
 
     def test_every_host_call_is_recorded_and_a_failed_one_says_so(self) -> None:
@@ -156,7 +156,7 @@ class ScriptsConformance:
     )  # fmt: skip
     def test_what_does_not_compile_load_or_fit_is_found_before_it_is_needed(self, source: str) -> None:
         with pytest.raises(ScriptCompileError):
-            self.engine().compile(source, "v", entry="run", takes=1, allow=Allowance(), limits=LIMITS)
+            self.engine().compile(source, "v", entry="run", takes=1, allow=ScriptPermissions(), limits=LIMITS)
 
     @pytest.mark.parametrize("what", HOSTILE)
     def test_a_hostile_script_is_stopped_and_the_next_one_runs(self, what: str) -> None:
@@ -168,7 +168,7 @@ class ScriptsConformance:
     def test_a_script_that_takes_too_many_steps_is_stopped_also_where_it_has_the_time(self, what: str) -> None:
         limits = replace(LIMITS, seconds=20.0)
         source = f"def run(result):\n{STEPS[what]}\n"
-        script = self.engine().compile(source, "v", entry="run", takes=1, allow=Allowance(), limits=limits)
+        script = self.engine().compile(source, "v", entry="run", takes=1, allow=ScriptPermissions(), limits=limits)
         with pytest.raises(ScriptLimitError, match="steps"):
             script.run([{}])
 
@@ -179,7 +179,7 @@ class ScriptsConformance:
     @pytest.mark.parametrize("source", UNCOUNTED)
     def test_a_script_cannot_count_its_own_steps(self, source: str) -> None:
         with pytest.raises(ScriptCompileError):
-            self.engine().compile(source, "v", entry="run", takes=1, allow=Allowance(), limits=LIMITS)
+            self.engine().compile(source, "v", entry="run", takes=1, allow=ScriptPermissions(), limits=LIMITS)
 
     @pytest.mark.parametrize("what", WALKS)
     def test_a_script_that_looks_for_a_way_out_finds_none(self, what: str) -> None:
@@ -190,7 +190,7 @@ class ScriptsConformance:
         engine = self.engine()
         engine.close()
         script = engine.compile(
-            "def run(r):\n    return 1\n", "v", entry="run", takes=1, allow=Allowance(), limits=LIMITS
+            "def run(r):\n    return 1\n", "v", entry="run", takes=1, allow=ScriptPermissions(), limits=LIMITS
         )
         engine.close()
         assert script.run([{}]).value == 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from readback.domain.errors import ReadbackError
-from readback.ports.storage.contract_filter import Known
+from readback.ports.storage.contract_filter import ContractFilter
 from readback.ports.storage.store import ActionFilter, Appended, LedgerStore, VersionConflict
 from readback.testing.conformance.store_places import PlacesConformance
 from readback.testing.store_samples import (
@@ -126,12 +126,12 @@ class WorkConformance(PlacesConformance):
         )
         none, names = frozenset[str](), frozenset({"ship"})
         cases = {
-            Known(none, frozenset({"h1"}), 0): ["a1", "x1", "s1", "w2"],
-            Known(names, frozenset({"h1"}), 0): ["a1", "x1", "a3", "s1", "w2"],
-            Known(names, frozenset({"h1"}), 19): ["a1", "x1", "a3", "s1", "w2"],
-            Known(names, frozenset({"h1"}), 20): ["a1", "x1", "a2", "a3", "s1", "w2"],
-            Known(none, none, 100): ["s1"],
-            Known(frozenset({"bill", ""}), frozenset({""}), 0): ["a5", "s1"],
+            ContractFilter(none, frozenset({"h1"}), 0): ["a1", "x1", "s1", "w2"],
+            ContractFilter(names, frozenset({"h1"}), 0): ["a1", "x1", "a3", "s1", "w2"],
+            ContractFilter(names, frozenset({"h1"}), 19): ["a1", "x1", "a3", "s1", "w2"],
+            ContractFilter(names, frozenset({"h1"}), 20): ["a1", "x1", "a2", "a3", "s1", "w2"],
+            ContractFilter(none, none, 100): ["s1"],
+            ContractFilter(frozenset({"bill", ""}), frozenset({""}), 0): ["a5", "s1"],
         }
         for known, expected in cases.items():
             assert self.store.due(100, 20, "", known) == expected, known
@@ -147,7 +147,7 @@ class WorkConformance(PlacesConformance):
         ]
         new = [sample_creation(f"b{n}", due_us=900, tenant=name, contract_hash="h1") for n, name in enumerate(names)]
         self.store.append(old + new)
-        known = Known(frozenset(), frozenset({"h1"}), 0)
+        known = ContractFilter(frozenset(), frozenset({"h1"}), 0)
         assert self.store.due(1_000, 5, "", known) == ["b0", "b1", "b2"]
         assert self.store.due(1_000, 5, "t2", known) == ["b2"]
 
@@ -163,7 +163,7 @@ class WorkConformance(PlacesConformance):
         )
         for versions_known in [{"h1"}, {"h2"}, {"h1", "h3"}, {"h9"}, set[str]()]:
             for named in [set[str](), {"ship"}, {"bill", "stow"}]:
-                known = Known(frozenset(named), frozenset(versions_known), 30)
+                known = ContractFilter(frozenset(named), frozenset(versions_known), 30)
                 expected = [
                     f"a{n:03d}"
                     for n, (_, name, version) in enumerate(3 * many)
@@ -179,16 +179,19 @@ class WorkConformance(PlacesConformance):
         self.store.append([sample_creation("a1", due_us=10, contract="ship", contract_hash="h2")])
         assert self.store.lease("a1", "w1", 10, 50) == 1
         names = frozenset({"ship"})
-        assert self.store.due(60, 5, "", Known(names, frozenset({"h2"}), 0)) == ["a1"]
-        assert self.store.due(60, 5, "", Known(names, frozenset(), 49)) == []
-        assert self.store.due(60, 5, "", Known(names, frozenset(), 50)) == ["a1"]
-        assert self.store.due(60, 5, "", Known(names, frozenset(), 99)) == ["a1"]
-        assert self.store.due(40, 5, "", Known(names, frozenset(), 99)) == []
+        assert self.store.due(60, 5, "", ContractFilter(names, frozenset({"h2"}), 0)) == ["a1"]
+        assert self.store.due(60, 5, "", ContractFilter(names, frozenset(), 49)) == []
+        assert self.store.due(60, 5, "", ContractFilter(names, frozenset(), 50)) == ["a1"]
+        assert self.store.due(60, 5, "", ContractFilter(names, frozenset(), 99)) == ["a1"]
+        assert self.store.due(40, 5, "", ContractFilter(names, frozenset(), 99)) == []
 
     def test_what_changes_its_version_is_found_by_the_new_one(self) -> None:
         """A submitted action names no version; the one that begins it does. A store finds it by what it is now."""
         self.store.append([sample_creation("a1", due_us=10, contract="ship", contract_hash="")])
-        by_name, by_version = Known(frozenset({"ship"}), frozenset(), 0), Known(frozenset(), frozenset({"h1"}), 0)
+        by_name, by_version = (
+            ContractFilter(frozenset({"ship"}), frozenset(), 0),
+            ContractFilter(frozenset(), frozenset({"h1"}), 0),
+        )
         assert (self.store.due(50, 5, "", by_name), self.store.due(50, 5, "", by_version)) == (["a1"], [])
         begun = sample_projection("a1", due_us=20, contract="ship", contract_hash="h1")
         self.store.append([sample_append("a1", 1, projection=begun)])

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from typing import Final, Protocol, TypeVar
 
 from readback.ports.runtime import Runtime
-from readback.ports.storage.contract_filter import Known
+from readback.ports.storage.contract_filter import ContractFilter
 from readback.ports.storage.store import LedgerStore
 from readback.ports.storage.wakeups import Wakeup, Wakeups
 from readback.testing.store_samples import sample_append, sample_projection
@@ -73,7 +73,7 @@ async def taken(
     until: int = 1,
     leave: tuple[str, ...] = (),
     full: tuple[str, ...] = (),
-    known: Known | None = None,
+    known: ContractFilter | None = None,
 ) -> list[Wakeup]:
     """What a worker takes, until it has so many or nothing more comes."""
     found: list[Wakeup] = []
@@ -203,10 +203,10 @@ class WakeupsConformance:
             for number in range(40):
                 due(ground, f"old{number:02}", in_us=-SECOND_US, begun="h0")
             due(ground, "new", begun="h1")
-            mine = Known(frozenset({"ship_order"}), frozenset({"h1"}), 0)
+            mine = ContractFilter(frozenset({"ship_order"}), frozenset({"h1"}), 0)
             assert [each.action_id for each in await taken(one, 8, known=mine)] == ["new"]
             assert await one.take((), 8, ("new",), (), mine) == []
-            theirs = Known(frozenset(), frozenset({"h0"}), 0)
+            theirs = ContractFilter(frozenset(), frozenset({"h0"}), 0)
             found = await taken(other, 40, until=40, known=theirs)
             assert sorted(each.action_id for each in found) == [f"old{number:02}" for number in range(40)]
             await one.close()
@@ -220,7 +220,7 @@ class WakeupsConformance:
             due(ground, "left", in_us=-60 * SECOND_US, begun="h0")
             due(ground, "fresh", begun="h0")
             names = frozenset({sample_projection("any").contract})
-            able = Known(names, frozenset({"h1"}), ground.runtime.now_us() - 30 * SECOND_US)
+            able = ContractFilter(names, frozenset({"h1"}), ground.runtime.now_us() - 30 * SECOND_US)
             assert "left" in [each.action_id for each in await taken(worker, 1, known=able)]
             await worker.close()
 

@@ -18,13 +18,15 @@ from readback.contracts.templates import compile_template
 from readback.domain.contract.freezing import INODE, PLACE
 from readback.domain.errors import TemplateError
 from readback.domain.normal_form import widest
-from readback.ports.system_factory import Fittings
+from readback.ports.system_factory import SystemFactory
 
 FILE: Final = "file"
 Located = Callable[[str], str]
 
 
-def places_of(made: FileContract, fittings: Fittings) -> Callable[[Mapping[str, Json], bool], tuple[str, ...]] | None:
+def places_of(
+    made: FileContract, fittings: SystemFactory
+) -> Callable[[Mapping[str, Json], bool], tuple[str, ...]] | None:
     """None for a contract whose target is no file.
 
     What is made takes the request, and whether it is to be frozen: then the target's own file alone counts. Else every

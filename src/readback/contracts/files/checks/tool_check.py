@@ -23,7 +23,7 @@ from readback.contracts.functions.arguments import ArgumentSchema
 from readback.contracts.problems import did_you_mean
 from readback.domain.errors import TemplateError
 from readback.domain.predicate import Path
-from readback.engine.compiled_contract import Check, Plan
+from readback.engine.compiled_contract import Check, CompiledContract
 from readback.ports.predicates import Predicate, PredicateEngine
 
 Tell = Callable[[str, str], None]
@@ -47,7 +47,7 @@ class ToolCheck:
     toolbox: Toolbox
     tell: Tell
 
-    def look(self, plan: Plan | None) -> None:
+    def look(self, plan: CompiledContract | None) -> None:
         """Tells every fault. `plan`: None where the contract has others already."""
         acts = self._acts()
         for each in self.readers:
@@ -159,7 +159,7 @@ class ToolCheck:
         found = _at(shape, tuple(str(fixed.get("value", "")).split("/")[1:]))
         return found if isinstance(found, Mapping) and found is not _UNKNOWN else None
 
-    def _expressions(self, plan: Plan, shapes: Mapping[str, Mapping[str, Any]]) -> None:
+    def _expressions(self, plan: CompiledContract, shapes: Mapping[str, Mapping[str, Any]]) -> None:
         for key, predicate in _predicates(plan):
             sure = True
             for path in predicate.paths:
@@ -189,13 +189,13 @@ _SCOPE: Final = (
 )  # fmt: skip
 
 
-def paths_of(plan: Plan) -> Iterator[Path]:
+def paths_of(plan: CompiledContract) -> Iterator[Path]:
     """Every path that the expressions of a contract mention."""
     for _, predicate in _predicates(plan):
         yield from predicate.paths
 
 
-def _predicates(plan: Plan) -> Iterator[tuple[str, Predicate]]:
+def _predicates(plan: CompiledContract) -> Iterator[tuple[str, Predicate]]:
     named: tuple[tuple[str, tuple[Check, ...]], ...] = (
         ("require", plan.require), ("ensure", plan.ensure), ("fails_when", plan.fails_when),
         ("intermediate", plan.intermediate),

@@ -14,7 +14,7 @@ from typing import Final
 
 from readback.canon.frozen import dataclass
 from readback.contracts.files.document import Written
-from readback.contracts.files.templates.template import Fill, Hole, Values
+from readback.contracts.files.templates.template import CompiledTemplate, Hole, Values
 from readback.domain.errors import ContractFieldError, TemplateError
 
 DATA_KEYS: Final = ("value", "argument")
@@ -38,7 +38,7 @@ _READS_TEXT: Final = _ELSEWHERE | {"psql", "mysql", "mariadb", "duckdb", "clickh
 class Argument:
     """One element of a command, or its standard input. `data`: the contract declares that a value stands there."""
 
-    fill: Fill
+    fill: CompiledTemplate
     data: bool = False
 
 
@@ -112,7 +112,7 @@ def _pinned(arguments: list[Argument]) -> None:
         )
 
 
-def _no_program_text(fills: list[Fill]) -> None:
+def _no_program_text(fills: list[CompiledTemplate]) -> None:
     """Refuses a value in the text that a known interpreter is given to run. Raises ContractFieldError."""
     runs, takes, elsewhere, text = "", _RUNS_TEXT, "", False
     for fill, before in zip(fills[1:], fills, strict=False):

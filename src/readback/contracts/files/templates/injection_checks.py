@@ -10,9 +10,9 @@ import re
 from typing import Final
 from urllib.parse import SplitResult, quote, urlsplit
 
-from readback.contracts.files.templates.template import Fill, Values
+from readback.contracts.files.templates.template import CompiledTemplate, Values
 from readback.domain.errors import ContractFieldError, TemplateError
-from readback.ports.system_factory import Pieces
+from readback.ports.system_factory import TemplateParts
 
 HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
 VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
@@ -41,7 +41,7 @@ _UP: Final = re.compile(r"(?:^|[/\\])\.{1,2}(?:[/\\]|$)")
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
-def sound_statement(fill: Fill, *, reads: bool) -> None:
+def sound_statement(fill: CompiledTemplate, *, reads: bool) -> None:
     """A value may only stand where a parameter may: not in a quoted text, a quoted name or a comment.
 
     Raises ContractFieldError.
@@ -83,7 +83,7 @@ def _sql_inside(text: str, inside: str) -> str:
     return inside
 
 
-def sound_address(fill: Fill) -> None:
+def sound_address(fill: CompiledTemplate) -> None:
     """A path from the root of the service on. Raises ContractFieldError."""
     written = "".join(fill.texts)
     if not fill.texts[0].startswith("/") or fill.texts[0].startswith("//"):
@@ -94,7 +94,7 @@ def sound_address(fill: Fill) -> None:
         raise ContractFieldError("A path goes straight: no '.' or '..'.")
 
 
-def safe_address(fill: Fill, values: Values) -> Pieces:
+def safe_address(fill: CompiledTemplate, values: Values) -> TemplateParts:
     """Each value is one segment, or a part of one. Raises TemplateError."""
     found = fill.pieces(values)
     for hole, value in zip(fill.holes, found.values, strict=True):
@@ -111,7 +111,7 @@ def safe_address(fill: Fill, values: Values) -> Pieces:
     return found
 
 
-def sound_header(name: str, fill: Fill | None) -> None:
+def sound_header(name: str, fill: CompiledTemplate | None) -> None:
     """`fill`: None for a reference. Raises ContractFieldError."""
     if HEADER.fullmatch(name) is None:
         raise ContractFieldError(f"{name!r:.60} cannot be the name of a header.")
@@ -131,7 +131,7 @@ def is_line(text: str) -> bool:
     return not _CONTROL.search(text) and not any(sign in text for sign in "\x85\u2028\u2029")
 
 
-def safe_ascii(fill: Fill, values: Values) -> str:
+def safe_ascii(fill: CompiledTemplate, values: Values) -> str:
     """One line of a header over HTTP, which says nothing else. Raises TemplateError."""
     text = safe_line(fill, values)
     if not text.isascii():
@@ -139,7 +139,7 @@ def safe_ascii(fill: Fill, values: Values) -> str:
     return text
 
 
-def safe_line(fill: Fill, values: Values) -> str:
+def safe_line(fill: CompiledTemplate, values: Values) -> str:
     """One line of a header. Raises TemplateError."""
     text = fill.text(values)
     if not is_line(text):
@@ -147,7 +147,7 @@ def safe_line(fill: Fill, values: Values) -> str:
     return text
 
 
-def safe_path(fill: Fill, values: Values) -> str:
+def safe_path(fill: CompiledTemplate, values: Values) -> str:
     """A path; that it stays below its root is the adapter's to see. Raises TemplateError."""
     text = fill.text(values)
     if not text or "\0" in text:

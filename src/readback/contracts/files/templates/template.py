@@ -15,7 +15,7 @@ from readback.contracts.conditions_compiler import column_of, fields_of, roots_o
 from readback.contracts.problems import did_you_mean
 from readback.domain.errors import ExpressionError, TemplateError
 from readback.ports.predicates import Binding, Predicate, PredicateEngine
-from readback.ports.system_factory import Pieces
+from readback.ports.system_factory import TemplateParts
 
 TEMPLATE_MAX_CHARS: Final = 65_536
 ROOTS: Final = ("requested", "observed", "before", "scope")
@@ -78,7 +78,7 @@ class Hole:
 
 
 @dataclass(frozen=True, slots=True)
-class Fill:
+class CompiledTemplate:
     """A compiled template: texts and expressions, in turn."""
 
     source: str
@@ -114,7 +114,7 @@ class Fill:
             return self.parts[0].value(values)
         return self.text(values)
 
-    def pieces(self, values: Values) -> Pieces:
+    def pieces(self, values: Values) -> TemplateParts:
         """The texts, and the values between them. Raises TemplateError for a value that has parts."""
         found: list[object] = []
         for hole in self.holes:
@@ -122,12 +122,12 @@ class Fill:
             if isinstance(value, dict | list):
                 raise TemplateError(f"{{{hole.predicate.source:.80}}} has parts, and stands for one value.")
             found.append(value)
-        return Pieces(self.texts, tuple(found))
+        return TemplateParts(self.texts, tuple(found))
 
 
 def compile_fill(
     source: str, engine: PredicateEngine, arguments: Collection[str] | None, roots: Collection[str] = ROOTS
-) -> Fill:
+) -> CompiledTemplate:
     """Checks everything that can be checked without values. `arguments`: the names that `requested` has.
 
     Raises TemplateError, or ExpressionError with the column of the expression's first character in `source`.
@@ -143,7 +143,7 @@ def compile_fill(
                 parts.append(text)
         else:
             parts.append(_hole(text, at, engine, arguments, roots))
-    return Fill(source, tuple(parts))
+    return CompiledTemplate(source, tuple(parts))
 
 
 def _hole(

@@ -10,7 +10,7 @@ from typing import Final
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.contracts.files.templates.template import Fill, Hole, Values, as_text
+from readback.contracts.files.templates.template import CompiledTemplate, Hole, Values, as_text
 from readback.contracts.files.tools.tool_schema import same
 from readback.domain.errors import ContractFieldError, ReaderTypeError, TemplateError
 from readback.domain.json_pointer import pointed
@@ -43,7 +43,7 @@ class Absence:
             return False
 
 
-def sound_error(fill: Fill) -> None:
+def sound_error(fill: CompiledTemplate) -> None:
     """It begins with words of its own. Raises ContractFieldError."""
     first = fill.parts[0] if fill.parts else ""
     if not isinstance(first, str) or not first.strip() or first.startswith("*") or STAR in "".join(fill.texts):
@@ -53,7 +53,7 @@ def sound_error(fill: Fill) -> None:
         )
 
 
-def error_text(fill: Fill, values: Values) -> str:
+def error_text(fill: CompiledTemplate, values: Values) -> str:
     """The text with its values, which stand for themselves. Raises TemplateError."""
     found: list[str] = []
     for part in fill.parts:

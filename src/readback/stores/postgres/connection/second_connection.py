@@ -23,7 +23,7 @@ TRIES_MAX: Final = 3
 T = TypeVar("T")
 
 
-class Beside:
+class SecondConnection:
     """Opened when it is first needed. One thread at a time."""
 
     def __init__(self, opening: Opening, watched: Watched) -> None:

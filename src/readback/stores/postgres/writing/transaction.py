@@ -31,7 +31,7 @@ from readback.stores.postgres.connection.connect import Connection
 from readback.stores.postgres.connection.locks import Locks, Wanted
 from readback.stores.postgres.connection.pipeline import together
 from readback.stores.postgres.connection.schema_guard import AS_IT_IS
-from readback.stores.postgres.writing.write_cache import Head, Known
+from readback.stores.postgres.writing.write_cache import Head, WriteCache
 
 Name = tuple[str, str]
 _NEW: Final = Head(0, 0, None, waiting=False)
@@ -45,7 +45,7 @@ class DoubtError(Exception):
 class Transaction:
     """The changes of one group, on a connection that does nothing else meanwhile."""
 
-    def __init__(self, connection: Connection, known: Known, locks: Locks, *, trusting: bool) -> None:
+    def __init__(self, connection: Connection, known: WriteCache, locks: Locks, *, trusting: bool) -> None:
         """`trusting`: an action that says it is new is written as new, and one that was written here before is as it
         was left; where that is wrong the database says so, and the caller begins again without trust.
         """

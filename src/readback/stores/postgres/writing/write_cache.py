@@ -37,7 +37,7 @@ class Head:
         return cls(row[1], row[2], None, row[3])
 
 
-class Known:
+class WriteCache:
     """Heads of actions by id, and texts of contracts by digest and tenant. `watched`: the schema that they are in."""
 
     def __init__(self, watched: Watched) -> None:

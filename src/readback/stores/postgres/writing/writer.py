@@ -27,7 +27,7 @@ from readback.stores.postgres.connection.locks import Locks
 from readback.stores.postgres.connection.schema_guard import Watched
 from readback.stores.postgres.writing.commands import AppendWork, PaceWork, Work
 from readback.stores.postgres.writing.transaction import DoubtError, Transaction
-from readback.stores.postgres.writing.write_cache import Known
+from readback.stores.postgres.writing.write_cache import WriteCache
 from readback.stores.shared_commit import Job
 
 TRIES_MAX: Final = 12
@@ -54,7 +54,7 @@ class Writer:
         self._opening = opening
         self._shown = opening.shown
         self._locks = locks
-        self._watched, self._known = watched, Known(watched)
+        self._watched, self._known = watched, WriteCache(watched)
         self._connection, self._warned = opening.writer(), 0
         self._connection.add_notice_handler(self._hear)
         self._origin = opening.origin(self._connection)
