@@ -128,7 +128,7 @@ GATE = Room(
         "gateway/policy/gate.py",
         "gateway/policy/results.py",
         "gateway/policy/active_contracts.py",
-        "gateway/policy/operations.py",
+        "gateway/policy/gate.py",
         "gateway/policy/ungoverned.py",
     ),
     (

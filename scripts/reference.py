@@ -381,14 +381,14 @@ def _tenant_limits() -> str:
 
 
 LIMITED = (
-    "canon.limits", "domain.contract.watch", "domain.contract.approval", "domain.contract.approvers",
+    "canon.limits", "domain.contract.watch", "domain.contract.approval", "domain.contract.approval",
     "domain.belief.text",
     "audit.feedback.findings",
-    "domain.contract.contract", "domain.outcome.reporting", "contracts.options", "contracts.durations",
+    "domain.contract.contract", "domain.outcome.reporting", "contracts.options", "contracts.options",
     "contracts.templates", "domain.saga.fold", "domain.saga.planner",
     "engine.schedule", "engine.stages.verify", "engine.values.reader_results", "engine.stages.execute",
     "engine.run", "systems.sql.source", "systems.files.source", "systems.mail.source", "systems.mail.executor",
-    "systems.sql.executor", "traces.format.limits", "domain.grounding.report",
+    "systems.sql.executor", "traces.format.fault", "domain.grounding.report",
 )  # fmt: skip
 """The modules whose limits a user can meet."""
 _LIMIT = re.compile(r"^[A-Z][A-Z_]*_(MAX|MAX_[A-Z]+|FIRST_US|MARGIN_US|KEPT_US|GRACE_US)$")

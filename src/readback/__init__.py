@@ -43,8 +43,7 @@ if TYPE_CHECKING:
     from readback.contracts.functions.verifiers import invariant_check, read_after_write
     from readback.decisions.model.verification import VerificationResult
     from readback.delegations.api import delegation, delegation_hook
-    from readback.delegations.model.record import Delegated
-    from readback.delegations.model.turn import Turn
+    from readback.delegations.model.record import Delegated, Turn
     from readback.domain.action.claim import Claim
     from readback.domain.belief.run import Belief
     from readback.domain.context import Context
@@ -101,7 +100,7 @@ _HOMES = {
     "Subscriber": "readback.domain.records.subscriber",
     "TenantLimits": "readback.domain.contract.limits",
     "Timing": "readback.client.authoring.contract_keys",
-    "Turn": "readback.delegations.model.turn",
+    "Turn": "readback.delegations.model.record",
     "UnusedProposalWarning": "readback.client.proposal",
     "Verdict": "readback.domain.verdict",
     "VerificationResult": "readback.decisions.model.verification",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from readback.ports.scripts import ScriptEngine
     from readback.ports.signer import LogSigner, Signer
     from readback.ports.sink import Sink
-    from readback.ports.storage.export import Links, Tiles
+    from readback.ports.storage.log import Links, Tiles
     from readback.ports.storage.store import LedgerStore
     from readback.ports.storage.wakeups import Wakeups
 

@@ -20,8 +20,7 @@ from urllib.parse import unquote
 from readback.canon.digest import sha256_hex
 from readback.canon.frozen import dataclass
 from readback.contracts.documents.own_files import LEDGER_ENDINGS, keep, keep_folder
-from readback.domain.contract.approval import Approver
-from readback.domain.contract.approvers import approvers_of
+from readback.domain.contract.approval import Approver, approvers_of
 from readback.domain.contract.limits import NO_LIMITS, Limits, limits_of
 from readback.domain.errors import SettingsError
 from readback.domain.records.seal_schedule import SEAL_DEFAULT, SealSchedule, cadence_of

@@ -30,8 +30,8 @@ from readback.domain.verification.reading import Reading
 from readback.engine.values.redaction import Redactor
 from readback.systems.command.executor import CommandExecutor
 from readback.systems.command.source import CommandSource
-from readback.systems.configured.credentials import Credentials
 from readback.systems.configured.executors import EXECUTORS
+from readback.systems.configured.settings import Credentials
 from readback.systems.configured.sources import SOURCES
 from readback.systems.files.executor import FileExecutor
 from readback.systems.files.source import FileSource

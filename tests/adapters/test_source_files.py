@@ -17,7 +17,8 @@ import pytest
 from readback.domain.errors import ReaderFailedError, ReaderTypeError, SandboxEscapeError, UsageError
 from readback.domain.normal_form import NormalForm, widest
 from readback.domain.verification.reading import Presence, Reading
-from readback.systems.files import file_names, source
+from readback.systems.files import source
+from readback.systems.files import source as file_names
 from readback.systems.files.source import FileSource
 from readback.testing.conformance.source import SOURCE_RULES, Rule
 from tests.demo.waiting import eventually

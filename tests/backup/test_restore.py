@@ -77,7 +77,7 @@ def test_a_head_of_another_log_or_a_rewritten_one_is_never_accepted(desk: Desk, 
     shutil.copy("backup.db", "rewritten.db")
     connection = apsw.Connection("rewritten.db")
     connection.execute("drop trigger event_is_never_changed")
-    from readback.log.leaf import leaf_hash
+    from readback.log.tree import leaf_hash
 
     envelope = connection.execute("select envelope from event where seq = 1").get
     changed = envelope.replace(b"agent:", b"human:")

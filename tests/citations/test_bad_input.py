@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from readback.decisions.interop.run_folder import RunFolder, read_given
 from readback.traces import ArtifactError, ArtifactTrouble, TraceInputError, TracePolicyError, read_policy, verify_trace
 from readback.traces.artifacts import is_plain_path
-from readback.traces.format import limits
+from readback.traces.format import fault
 from readback.traces.format.strict_json import strict_json
 from tests.citations.forging import honest, judged, reseal
 from tests.citations.memory import MemoryFolder, held
@@ -104,7 +104,7 @@ def test_a_line_over_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(TraceInputError, match="over 1000") as caught:
         verify_trace(files["trace.jsonl"], files["plan.json"], MemoryFolder(files))
     assert caught.value.code == "trace.input.too-large"
-    assert limits.LINE_MAX_BYTES > 1_000_000
+    assert fault.LINE_MAX_BYTES > 1_000_000
 
 
 @given(trace=st.binary(max_size=200), plan=st.binary(max_size=200))
@@ -287,7 +287,7 @@ def test_a_report_is_bounded_and_still_counts_all(tmp_path: Path) -> None:
     header, *events = files["trace.jsonl"].splitlines()
     trace = b"\n".join([header, *[b'{"record":"trace_event","event":{"kind":"x"}}'] * 500, *events])
     report = verify_trace(trace, files["plan.json"], MemoryFolder(files))
-    assert len(report.failures) == limits.FAILURES_KEPT_MAX
+    assert len(report.failures) == fault.FAILURES_KEPT_MAX
     assert report.failures_total > 500
     metrics = report.as_json()["summary_metrics"]
     assert isinstance(metrics, dict)

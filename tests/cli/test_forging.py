@@ -21,7 +21,7 @@ from readback.domain.errors import InvariantError
 from readback.domain.state import State, can
 from readback.engine.effects import Lease, Leased
 from readback.engine.stages.escalate import TO_REVIEW, escalate
-from readback.log.leaf import leaf_hash
+from readback.log.tree import leaf_hash
 from tests.cli.conftest import Desk
 
 Edit = Callable[[dict[str, Any]], None]

@@ -12,8 +12,7 @@ import pytest
 import uvicorn
 from mcp.server.mcpserver import MCPServer
 
-from readback.cli.agents.mcp import _upstreams
-from readback.cli.agents.server_headers import server_headers
+from readback.cli.agents.mcp import _upstreams, server_headers
 from readback.config import Settings
 from readback.domain.errors import ReadbackError, SettingsError, UsageError
 from readback.domain.errors.gateway import ToolRefusedError, UpstreamDeniedError, UpstreamLostError

@@ -47,7 +47,7 @@ def test_an_action_is_run_listed_shown_and_its_ledger_recomputed(there: Desk, le
 def test_a_ledger_whose_guards_are_others_is_not_sound(there: Desk, ledger_url: str, statement: str, said: str) -> None:
     import psycopg
 
-    from readback.stores.postgres.connection.address import address_of
+    from readback.stores.postgres.connection.connect import address_of
 
     there.ship("first", code=0)
     there("ledger", "verify", code=0)

@@ -467,7 +467,7 @@ def _cut_off_everything(connection: apsw.Connection) -> None:
 
 
 def test_a_forged_entry_whose_leaf_was_made_anew_breaks_the_link_behind_it(ledger: Path) -> None:
-    from readback.log.leaf import leaf_hash
+    from readback.log.tree import leaf_hash
 
     def forge(connection: apsw.Connection) -> None:
         envelope = connection.execute("select envelope from event where seq = 3").get

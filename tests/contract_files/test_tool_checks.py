@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from readback.contracts.files.contract import FileContract
 from readback.contracts.files.schemas.sample_values import made_up
 from readback.contracts.files.tools.listing import DESTRUCTIVE_MIN, fingerprint, raised_class
-from readback.contracts.files.tools.tool_arguments import ToolArguments
-from readback.contracts.files.tools.tool_schema import left_to_server, unfit
+from readback.contracts.files.tools.tool_schema import ToolArguments, left_to_server, unfit
 from readback.domain.errors.files import ContractFileError
 from readback.domain.side_effect import SideEffect
 from tests.contract_files.test_tools import NOTE, SERVED, TAKES, TOOLS

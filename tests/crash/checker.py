@@ -15,7 +15,7 @@ from readback.domain.action.action import Action
 from readback.domain.idempotency import key_status
 from readback.domain.state import State
 from readback.engine.resume import fold
-from readback.log.leaf import leaf_hash
+from readback.log.tree import leaf_hash
 from readback.ports.storage.store import StoredProjection
 from readback.stores.sqlite import open_sqlite_store
 from tests.crash.world import Row, World

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from readback.canon import UnsupportedValueError
 from readback.decisions.api import Decided
 from readback.decisions.contracts.formats import DRIFT, EPISODE
-from readback.decisions.model.drift import Drift, told_once
-from readback.decisions.model.moments import read_moment, written_moment
+from readback.decisions.model.drift import Drift, read_moment, told_once, written_moment
 from readback.decisions.model.seals import RULES, matching_rule, seal_hash, sealed
 from readback.decisions.model.words import PATCH_OF, DriftType, Severity
 from readback.testing.runtime_virtual import VirtualRuntime

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from readback import bootstrap
-from readback.audit.checks.heads import Heads
+from readback.audit.checks.entries import Heads
 from readback.audit.evidence import attest
 from readback.cli import progress
 from readback.log.checkpoint import Checkpoint

@@ -17,7 +17,7 @@ from readback.domain.errors import StoreError
 from readback.log.checkpoint import open_checkpoint
 from readback.log.fault import LogError
 from readback.log.note import parse_key
-from readback.log.tlog_proof import parse_proof
+from readback.log.proof import parse_proof
 from tests.cli.conftest import Desk
 from tests.evidence.conftest import Made
 

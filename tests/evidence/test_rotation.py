@@ -10,7 +10,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from readback import bootstrap
-from readback.audit.checks.heads import Heads
+from readback.audit.checks.entries import Heads
 from readback.audit.checks.ledger import audit
 from readback.audit.evidence import attest
 from readback.audit.evidence.attest import Authority, key_of

@@ -22,8 +22,7 @@ from readback.gateway.policy.servers import Servers
 from readback.gateway.policy.ungoverned import contract_for_all, kept, proposed
 from readback.gateway.serving import http_fast_path
 from readback.gateway.serving.stdio_fast_path import Admitted, CallLane
-from readback.gateway.wire.events import Events
-from readback.gateway.wire.http_client import NotOursError, Posts
+from readback.gateway.wire.http_client import Events, NotOursError, Posts
 from readback.gateway.wire.jsonl import json_line, plain_json
 from readback.gateway.wire.pipes import Outgoing
 from readback.testing.runtime_virtual import VirtualRuntime

@@ -21,7 +21,7 @@ from readback.gateway.call import Call
 from readback.gateway.policy import ungoverned
 from readback.mcp import InProcess
 from readback.ports.storage.store import Append, AppendResult, Freeze, Frozen
-from readback.systems.configured.credentials import Credentials
+from readback.systems.configured.settings import Credentials
 from readback.testing.store_memory import MemoryStore
 from readback.testing.store_samples import sample_creation
 from tests.gateway.desk import Desk, at_a_desk, until_asleep

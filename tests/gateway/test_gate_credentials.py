@@ -17,7 +17,7 @@ from readback.gateway.gateway import upstream_of
 from readback.gateway.upstream.target import Endpoint, Server
 from readback.mcp import Gateway, InProcess
 from readback.ports.system_factory import Reference, ServerTerms
-from readback.systems.configured.credentials import HIDDEN, Credentials
+from readback.systems.configured.settings import HIDDEN, Credentials
 from readback.testing.runtime_virtual import VirtualRuntime
 from tests.contract_files.writing import loaded
 

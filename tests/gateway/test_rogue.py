@@ -16,7 +16,7 @@ from readback.domain.errors import UsageError
 from readback.domain.errors.gateway import GovernedTaskError
 from readback.gateway.call import OPERATION_KEY, OUTCOME_KEY, Call
 from readback.gateway.policy.results import DISOWNED, ITS_OWN
-from readback.gateway.session.names import Names
+from readback.gateway.session.lists import Names
 from readback.gateway.upstream.request_context import Exchange, RawRequest, RawResult
 from tests.gateway.desk import Told
 from tests.gateway.rogue import ANY, ENTER, Den, in_a_den

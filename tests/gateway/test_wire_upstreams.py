@@ -19,7 +19,7 @@ from readback.canon import Json
 from readback.domain.errors import NotDispatchedError, UsageError
 from readback.domain.errors.gateway import ToolRefusedError, UpstreamLostError
 from readback.gateway.serving.serve import sdk_server
-from readback.gateway.session.names import Names
+from readback.gateway.session.lists import Names
 from readback.gateway.upstream import attachment
 from readback.gateway.upstream.attachment import STARTS_FREE
 from readback.gateway.upstream.request_context import RawRequest, RawResult

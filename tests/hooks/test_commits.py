@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from readback.hooks.commits import commit_of
+from readback.hooks.session import commit_of
 from tests.hooks.conftest import BASH, Agent
 
 ME = ("-c", "user.name=agent", "-c", "user.email=agent@localhost", "-c", "commit.gpgsign=false")

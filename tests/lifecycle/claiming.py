@@ -11,8 +11,7 @@ from readback.domain.events import Event, EventKind
 from readback.domain.outcome.outcome import Outcome
 from readback.engine import coordinator
 from readback.engine.people import claims as claim_person
-from readback.engine.people.claim_report import claim_of
-from readback.engine.people.claims import ClaimOrder
+from readback.engine.people.claims import ClaimOrder, claim_of
 from readback.testing.driver_virtual import Parked
 from tests.lifecycle.house import TENANT, House
 from tests.lifecycle.reviewing import word

@@ -10,8 +10,7 @@ from readback.client.authoring.action import ActionDefinition
 from readback.domain.context import Context
 from readback.domain.contract.approval import key_id
 from readback.domain.outcome.outcome import Outcome
-from readback.domain.people.review import Decision, lift_bytes, resolution_bytes
-from readback.domain.people.review_case import ReviewCase
+from readback.domain.people.review import Decision, ReviewCase, lift_bytes, resolution_bytes
 from readback.domain.people.signed_statement import SignedStatement
 from readback.domain.verification.reading import Reading
 from readback.engine.people import review

@@ -13,7 +13,7 @@ from readback.canon import Json
 from readback.domain.action.approval_record import asked
 from readback.domain.events import Event, EventKind, open_envelope, seal
 from readback.domain.people.signed_statement import TOKEN
-from readback.log.leaf import leaf_hash
+from readback.log.tree import leaf_hash
 from readback.testing.store_memory import MemoryStore
 from tests.lifecycle import test_signatures as suite
 from tests.lifecycle.approving import CRITICAL, approve, listed

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from readback.canon import stored_bytes
 from readback.engine.values.decoding import TEXT_MAX_CHARACTERS, Sought
 from readback.engine.values.redaction import PAYLOAD_MAX_CHARACTERS, SECRETS_MAX, Redactor
-from readback.systems.configured.credentials import Credentials
+from readback.systems.configured.settings import Credentials
 
 SECRET = 's3cr3t&k\'ey/Zq+9~X\u00e9 "end"'
 Form = Callable[[str], str]

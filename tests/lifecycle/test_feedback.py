@@ -18,8 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from readback.audit.feedback.findings import SEEN_MIN, VERDICT_MAX_US, feedback_json, poor_in
-from readback.audit.feedback.spread import Spread
-from readback.audit.feedback.tally import ContractFeedback, Feedback, SourceFeedback, ToolFeedback, feedback_of
+from readback.audit.feedback.tally import ContractFeedback, Feedback, SourceFeedback, Spread, ToolFeedback, feedback_of
 from readback.client.authoring.action import ActionDefinition
 from readback.domain.verification.reading import Reading
 from readback.testing.driver_virtual import CallHangs, ProcessDied

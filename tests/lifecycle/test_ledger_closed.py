@@ -13,7 +13,7 @@ from readback.domain.action.action import Action
 from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind, open_envelope, seal
 from readback.engine.resume import fold
-from readback.log.leaf import leaf_hash
+from readback.log.tree import leaf_hash
 from readback.ports.storage.store import Append, SealedEvent, StoredEvent, VersionConflict
 from readback.testing.store_memory import MemoryStore
 from tests.lifecycle.house import TENANT, House

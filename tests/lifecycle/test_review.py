@@ -12,7 +12,7 @@ from readback.domain.context import Context
 from readback.domain.errors import NotFoundError, ReviewError
 from readback.domain.events import EventKind
 from readback.domain.idempotency import Resolution
-from readback.domain.people.review_case import CUT, PACKET_MAX_BYTES, SECTION_MAX_BYTES, bounded
+from readback.domain.people.review import CUT, PACKET_MAX_BYTES, SECTION_MAX_BYTES, bounded
 from readback.domain.state import State
 from readback.domain.verification.reading import Lookup, Reading
 from readback.engine import coordinator

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from readback.client.step import SagaStep
 from readback.domain.errors import StoreError
-from readback.domain.saga.reporting import StepWord
+from readback.domain.saga.outcome import StepWord
 from readback.domain.state import State
 from readback.testing.driver_virtual import ProcessDied
 from tests.lifecycle.trip import AFTER, DAY, S, Trip

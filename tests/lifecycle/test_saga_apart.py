@@ -9,7 +9,7 @@ import pytest
 
 from readback.canon.frozen import dataclass
 from readback.domain.errors import NotFoundError, StoreError
-from readback.domain.saga.reporting import StepWord
+from readback.domain.saga.outcome import StepWord
 from readback.domain.state import State
 from readback.engine.effects import Effect
 from readback.engine.saga import attend as saga_attend

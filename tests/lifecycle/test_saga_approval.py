@@ -9,8 +9,7 @@ import pytest
 from readback.audit.checks.ledger import audit
 from readback.domain.contract.approval import Decision
 from readback.domain.errors import ApprovalError
-from readback.domain.saga.outcome import SagaOutcome
-from readback.domain.saga.reporting import StepWord
+from readback.domain.saga.outcome import SagaOutcome, StepWord
 from readback.domain.state import State
 from readback.engine.effects import Commit
 from readback.engine.people import approvals as countersign

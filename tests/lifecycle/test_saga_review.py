@@ -8,8 +8,7 @@ import pytest
 
 from readback.client.operations import reviewing
 from readback.domain.errors import NotFoundError, ReviewError
-from readback.domain.saga.outcome import SagaOutcome
-from readback.domain.saga.reporting import StepWord
+from readback.domain.saga.outcome import SagaOutcome, StepWord
 from readback.domain.state import State
 from readback.engine.saga import review as saga_review
 from readback.ports.storage.store import Freeze

@@ -12,7 +12,7 @@ from readback.domain.errors import NotVerifiedError
 from readback.domain.finding import Finding
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.recovery.table import DEFAULT_TABLE, RecoveryAction, RecoveryTable, Row
-from readback.domain.saga.reporting import StepWord
+from readback.domain.saga.outcome import StepWord
 from readback.domain.state import State
 from readback.engine import coordinator
 from readback.engine.people import approvals as countersign

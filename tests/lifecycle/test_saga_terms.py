@@ -11,8 +11,7 @@ from readback.client.step import from_step
 from readback.domain.errors import NotVerifiedError, ReviewError, SagaError
 from readback.domain.events import EventKind
 from readback.domain.people.review import Decision
-from readback.domain.saga.outcome import SagaOutcome
-from readback.domain.saga.reporting import StepWord
+from readback.domain.saga.outcome import SagaOutcome, StepWord
 from readback.domain.state import State
 from readback.domain.verification.reading import Reading
 from readback.engine.people import review

@@ -8,7 +8,7 @@ import pytest
 
 from readback.domain.context import Context
 from readback.domain.state import State
-from readback.domain.verification.open_words import WEAK
+from readback.domain.verification.open_class import WEAK
 from readback.domain.verification.reading import Reading
 from tests.lifecycle.house import STAMPED, House
 

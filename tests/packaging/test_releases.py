@@ -14,7 +14,7 @@ import apsw
 import psycopg
 import pytest
 
-from readback.stores.postgres.connection.address import address_of
+from readback.stores.postgres.connection.connect import address_of
 from tests.packaging.conftest import ROOT
 from tests.packaging.releases import CLI, PATIENCE_S, STEPS, Release, made
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from readback.audit.record.manifest import bundle_id
+from readback.audit.record.action import bundle_id
 from readback.canon import sha256_hex
-from readback.log.leaf import leaf_hash
+from readback.log.tree import leaf_hash
 from readback.ports.storage.store import LedgerStore
 from tests.record.conftest import VALIDATOR, Desk, record, streams
 

@@ -15,9 +15,8 @@ from aiosmtpd.smtp import SMTP, Envelope, Session
 from readback.domain.context import Context
 from readback.domain.errors import ReaderFailedError, ToolError
 from readback.ports.system_factory import Reference
-from readback.systems.configured.credentials import HIDDEN
 from readback.systems.configured.factory import BuiltInSystems
-from readback.systems.configured.settings import Settled
+from readback.systems.configured.settings import HIDDEN, Settled
 from tests.adapters.test_executor_smtp import Keeper, _serving
 
 SECRET = "pa's/s\\word#1"

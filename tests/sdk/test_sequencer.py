@@ -15,8 +15,7 @@ from readback.audit.checks.ledger import audit
 from readback.audit.evidence.attest import prove_now
 from readback.audit.evidence.sealed import prove_sealed
 from readback.audit.sealing.confirm import is_confirmed
-from readback.audit.sealing.seal import seal
-from readback.audit.sealing.sequence import place_all
+from readback.audit.sealing.seal import place_all, seal
 from readback.background import sequencer as sequencers
 from readback.background.dispatcher import before_open_incidents
 from readback.background.sequencer import Sequencer

@@ -22,10 +22,9 @@ from readback.log.fault import (
     LogSignatureError,
 )
 from readback.log.frontier import Frontier, HashTile, StoredTiles
-from readback.log.leaf import leaf_hash
 from readback.log.note import VerifierKey
 from readback.log.proof import check_inclusion, inclusion_proof
-from readback.log.tree import EMPTY_ROOT, GrowingTree
+from readback.log.tree import EMPTY_ROOT, GrowingTree, leaf_hash
 from readback.ports.storage.log import SealedHead
 from readback.testing.store_memory import MemoryStore
 from readback.testing.store_samples import NOON_US

@@ -14,10 +14,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from readback import bootstrap
 from readback.log.checkpoint import open_checkpoint
-from readback.log.coding import hash_bytes, number
 from readback.log.cosignature import WitnessKey, cosign
 from readback.log.fault import LogError, LogProofError
-from readback.log.note import VerifierKey
+from readback.log.note import VerifierKey, hash_bytes, number
 from readback.log.proof import check_consistency
 
 Answer = tuple[int, bytes, dict[str, str]]

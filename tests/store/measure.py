@@ -18,7 +18,8 @@ import apsw
 
 from readback.adapters.runtime_system import SystemRuntime
 from readback.ports.storage.store import Append
-from readback.stores.sqlite import connect, open_sqlite_store, rows, wal_checkpoint
+from readback.stores.sqlite import connect, open_sqlite_store, rows
+from readback.stores.sqlite import store as wal_checkpoint
 from readback.testing.store_samples import sample_creation, sample_evidence
 
 EVENTS = 3

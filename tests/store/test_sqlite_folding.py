@@ -15,7 +15,8 @@ import apsw
 import pytest
 
 from readback.ports.storage.store import Append
-from readback.stores.sqlite import SqliteStore, open_sqlite_store, wal_checkpoint
+from readback.stores.sqlite import SqliteStore, open_sqlite_store
+from readback.stores.sqlite import store as wal_checkpoint
 from readback.stores.sqlite.transaction import Transaction
 from readback.testing.store_samples import sample_creation, sample_evidence
 
@@ -213,7 +214,7 @@ def test_what_an_erasure_empties_is_emptied_while_it_is_being_folded(
 FORK = """
 import os, sys, threading
 from dataclasses import replace
-from readback.stores.sqlite import wal_checkpoint as folding, open_sqlite_store
+from readback.stores.sqlite import store as folding, open_sqlite_store
 from readback.testing.store_samples import sample_creation, sample_evidence
 folding.LONG_PAGES = 60
 path = sys.argv[1]

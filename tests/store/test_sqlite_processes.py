@@ -107,7 +107,7 @@ def test_a_lease_that_processes_race_for_has_one_holder_at_a_time(tmp_path: Path
 
 WRITE = """
 import sys, threading
-from readback.stores.sqlite import wal_checkpoint as folding, open_sqlite_store
+from readback.stores.sqlite import store as folding, open_sqlite_store
 from readback.testing.store_samples import sample_append, sample_creation, sample_evidence
 from dataclasses import replace
 if sys.argv[1] == "folds":

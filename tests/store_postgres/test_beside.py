@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from readback.stores.postgres import open_postgres_store
-from readback.stores.postgres.connection import address
+from readback.stores.postgres.connection import connect
 from readback.testing.store_samples import sample_creation
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("SEC-audit-beside")]
@@ -20,7 +20,7 @@ def ledger(ledger_url: str) -> Iterator[tuple[str, psycopg.Connection[tuple[obje
     with open_postgres_store(ledger_url) as store:
         store.append([sample_creation("a1")])
     schema = ledger_url.rpartition("schema=")[2]
-    with psycopg.connect(address.address_of(ledger_url).url, autocommit=True) as connection:
+    with psycopg.connect(connect.address_of(ledger_url).url, autocommit=True) as connection:
         connection.execute(f"SET search_path = {schema}".encode())
         yield ledger_url, connection
 

@@ -15,7 +15,7 @@ from readback.domain.errors import SettingsError, StoreCorruptError, StoreError,
 from readback.ports.storage.store import Appended, Erasure, Evidence
 from readback.stores.postgres import PostgresStore, open_postgres_store
 from readback.stores.postgres.blob_store import Objects
-from readback.stores.postgres.connection.address import address_of
+from readback.stores.postgres.connection.connect import address_of
 from readback.testing.store_samples import TENANT, sample_append, sample_evidence
 from tests.store_postgres.test_sequencing import place, session_on
 

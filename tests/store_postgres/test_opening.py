@@ -26,7 +26,8 @@ from readback.domain.errors import (
 )
 from readback.ports.storage.store import Appended, Freeze, Projection
 from readback.stores.postgres import open_postgres_store
-from readback.stores.postgres.connection import address, connect, schema
+from readback.stores.postgres.connection import connect, schema
+from readback.stores.postgres.connection import connect as address
 from readback.stores.postgres.writing.commands import AppendWork, Work
 from readback.stores.shared_commit import Job
 from readback.testing.store_samples import TENANT, sample_append, sample_creation, sample_projection

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from readback.audit.checks.ledger import audit
-from readback.audit.sealing.sequence import place_all
+from readback.audit.sealing.seal import place_all
 from readback.demo.systems.postgres import PostgresPair
 from readback.ports.storage.store import LedgerStore
 from readback.stores.postgres import PostgresStore, open_postgres_store

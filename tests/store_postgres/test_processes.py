@@ -28,8 +28,7 @@ from readback.ports.storage.store import (
     VersionConflict,
 )
 from readback.stores.postgres import PostgresStore, open_postgres_store
-from readback.stores.postgres.connection.locks import bucket_of
-from readback.stores.postgres.connection.schema import lock_class
+from readback.stores.postgres.connection.schema import bucket_of, lock_class
 from readback.testing.store_samples import (
     NOON_US,
     TENANT,

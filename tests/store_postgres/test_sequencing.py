@@ -19,8 +19,7 @@ from readback import bootstrap
 from readback.audit.checks.ledger import audit
 from readback.audit.evidence.attest import Authority, key_of
 from readback.audit.sealing.confirm import is_confirmed
-from readback.audit.sealing.seal import seal_all
-from readback.audit.sealing.sequence import place_all
+from readback.audit.sealing.seal import place_all, seal_all
 from readback.demo.systems.postgres import PostgresPair
 from readback.domain.errors import StoreError
 from readback.ports.storage.outbox import Cursor

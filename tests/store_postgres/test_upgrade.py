@@ -16,7 +16,7 @@ from readback.ports.storage.outbox import Cursor, DeadLetter
 from readback.ports.storage.store import Appended
 from readback.stores.postgres import PostgresStore, open_postgres_store
 from readback.stores.postgres.connection import schema
-from readback.stores.postgres.connection.locks import SCHEMA
+from readback.stores.postgres.connection.schema import SCHEMA
 from readback.testing.store_samples import TENANT, sample_append, sample_creation
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("PGSTORE-upgrade")]

@@ -20,12 +20,11 @@ from readback.domain.state import State
 from readback.domain.verdict import Attribution, Level, Verdict, Why
 from readback.domain.verification import reconcile as reconciling
 from readback.domain.verification import reconciliation
-from readback.domain.verification.case import Case, Judged
 from readback.domain.verification.observation import ObservationStatus
 from readback.domain.verification.reading import Presence, TakenReading
 from readback.domain.verification.reconcile import reconcile
-from readback.domain.verification.reconciliation import Reconciliation
-from readback.engine.recovery import key_evidence
+from readback.domain.verification.reconciliation import Case, Judged, Reconciliation
+from readback.engine.recovery import resend
 from readback.engine.stages import evaluate, recover, verify
 
 Mutate = Callable[[pytest.MonkeyPatch], None]
@@ -118,7 +117,7 @@ def _first_reading_is_final(case: Case) -> Reconciliation | None:
 
 
 def _nowhere_else(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(key_evidence, "looked_elsewhere", lambda *_, **__: True)
+    patch.setattr(resend, "looked_elsewhere", lambda *_, **__: True)
     patch.setattr(reconciling, "looked_elsewhere", lambda *_, **__: True)
 
 

@@ -10,11 +10,10 @@ from readback.domain.contract.contract import Contract, Execution, Noop, ReaderT
 from readback.domain.kind import Kind
 from readback.domain.predicate import Evaluation, Postcondition, Truth
 from readback.domain.side_effect import Consistency, Independence, SideEffect
-from readback.domain.verification.case import Case, IdentityMatch, Judged
 from readback.domain.verification.observation import Observation, ObservationStatus
 from readback.domain.verification.reading import Fault, Lookup, Presence, Reading, Role, TakenReading
 from readback.domain.verification.reconcile import reconcile
-from readback.domain.verification.reconciliation import Reconciliation
+from readback.domain.verification.reconciliation import Case, IdentityMatch, Judged, Reconciliation
 
 STAMP: Final = "rb-mine"
 HOLDS, VIOLATED, UNTOLD = Truth.HOLDS, Truth.VIOLATED, Truth.UNDETERMINED

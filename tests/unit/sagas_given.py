@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from readback.domain.action.action import Action
-from readback.domain.action.judgement import Judgement
+from readback.domain.action.action_state import Judgement
 from readback.domain.saga.fold import Heading, Region, Saga, StepRecord, StepTerms
 from readback.domain.saga.planner import SagaPlan, next_moves
 from readback.domain.side_effect import SideEffect

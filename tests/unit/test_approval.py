@@ -22,13 +22,13 @@ from readback.domain.contract.approval import (
     Decision,
     Policy,
     Refused,
+    approvers_of,
     check_approvals,
     check_key,
     is_principal,
     key_id,
     token_of,
 )
-from readback.domain.contract.approvers import approvers_of
 from readback.domain.errors import ApprovalError, OversizeError, SettingsError
 from readback.testing.signer_memory import MemorySigner, verify_memory
 from tests.unit.approvals_given import ALICE, BOB, NOW, bound_for, signed

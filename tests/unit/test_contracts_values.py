@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from readback.contracts.durations import DURATION_MAX_US, microseconds
+from readback.contracts.options import DURATION_MAX_US, microseconds
 from readback.contracts.templates import RENDERED_MAX_BYTES, RENDERED_MAX_CHARS, TEMPLATE_MAX_CHARS, compile_template
 from readback.domain.errors import ArgumentError, ContractFieldError, TemplateError
 

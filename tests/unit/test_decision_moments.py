@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from readback.decisions.model.moments import read_moment, written_moment
+from readback.decisions.model.drift import read_moment, written_moment
 
 DAY: int = 24 * 3600 * 1_000_000
 NOON = int(datetime(2026, 2, 11, 12, tzinfo=UTC).timestamp()) * 1_000_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from readback.decisions.model.violation import Violation
+from readback.decisions.model.envelope import Violation
 from readback.decisions.model.words import Gate
 
 

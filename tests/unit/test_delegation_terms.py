@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from readback.delegations.model.loop import VALUE_MAX_CHARACTERS, NextMove, after, reason_of, verdict_in
-from readback.delegations.model.record import Delegated
-from readback.delegations.model.turn import NOTHING_ANSWERED, Turn, answered, observed_result, result_of
+from readback.delegations.model.record import NOTHING_ANSWERED, Delegated, Turn, answered, observed_result, result_of
 from readback.delegations.model.words import NO_REASON, PROMPT, RESPONSE_MAX_BYTES, VerifyOutcome, prompt_again
 from readback.domain.context import Context
 from readback.domain.contract.script_permissions import ENTRIES_MAX, ScriptLimits, ScriptPermissions

@@ -10,9 +10,9 @@ import pytest
 
 from readback.canon import Json
 from readback.domain.action.action import Action
+from readback.domain.action.action_state import Judgement
 from readback.domain.action.approval_record import Asked
 from readback.domain.action.claim import ClaimEvent, ClaimKind, ClaimStatus, Reason
-from readback.domain.action.judgement import Judgement
 from readback.domain.action.key_release import KeyRelease
 from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind

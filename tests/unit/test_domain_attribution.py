@@ -24,11 +24,17 @@ from readback.domain.verification.attribution import (
     looked_elsewhere,
     may_have_held,
 )
-from readback.domain.verification.case import SCOPE_KEYS, Case, IdentityMatch, Judged
 from readback.domain.verification.change import REDACTED, changed, differences
 from readback.domain.verification.observation import ObservationStatus
 from readback.domain.verification.reading import Fault, Lookup, Presence, Role
-from readback.domain.verification.reconciliation import Reconciliation, unexecuted
+from readback.domain.verification.reconciliation import (
+    SCOPE_KEYS,
+    Case,
+    IdentityMatch,
+    Judged,
+    Reconciliation,
+    unexecuted,
+)
 from tests.unit.cases_given import (
     BEFORE,
     HOLDS,

@@ -19,10 +19,9 @@ from readback.domain.outcome.outcome import Outcome
 from readback.domain.outcome.planning import GUIDANCE, Planning
 from readback.domain.people import review
 from readback.domain.people.incident import Severity
-from readback.domain.people.review_case import ENTRIES_MAX, PACKET_MAX_BYTES, SECTION_MAX_BYTES, bounded
+from readback.domain.people.review import ENTRIES_MAX, PACKET_MAX_BYTES, SECTION_MAX_BYTES, bounded
 from readback.domain.saga.fold import Heading, Region
-from readback.domain.saga.outcome import StepOutcome
-from readback.domain.saga.reporting import StepWord
+from readback.domain.saga.outcome import StepOutcome, StepWord
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Level, Verdict, Why
 

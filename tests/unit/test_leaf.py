@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-from readback.log.leaf import leaf_hash, leaf_hashes
+from readback.log.tree import leaf_hash, leaf_hashes
 
 
 def test_the_leaf_of_nothing_has_the_known_hash() -> None:

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from readback.bootstrap import verify_signature
 from readback.log.checkpoint import Checkpoint, open_checkpoint, parse_checkpoint, sign_checkpoint
 from readback.log.fault import LogError, LogFormatError, LogProofError, LogSignatureError
-from readback.log.leaf import leaf_hash
 from readback.log.note import Note, VerifierKey, parse_key, parse_note, parse_private, private_text, sign_note
-from readback.log.proof import inclusion_proof
+from readback.log.proof import EntryProof, inclusion_proof, parse_proof
 from readback.log.tiles import (
     TileReader,
     TileWriter,
@@ -25,8 +24,7 @@ from readback.log.tiles import (
     parse_tile,
     tile_path,
 )
-from readback.log.tlog_proof import EntryProof, parse_proof
-from readback.log.tree import EMPTY_ROOT, GrowingTree, path_nodes
+from readback.log.tree import EMPTY_ROOT, GrowingTree, leaf_hash, path_nodes
 
 pytestmark = pytest.mark.slow
 

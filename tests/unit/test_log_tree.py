@@ -14,9 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from readback.log.fault import LogFormatError, LogProofError
-from readback.log.leaf import leaf_hash
 from readback.log.proof import check_consistency, check_inclusion, consistency_proof, inclusion_proof
-from readback.log.tree import EMPTY_ROOT, SIZE_MAX, GrowingTree, nodes_of, path_nodes
+from readback.log.tree import EMPTY_ROOT, SIZE_MAX, GrowingTree, leaf_hash, nodes_of, path_nodes
 
 pytestmark = pytest.mark.slow
 

@@ -6,7 +6,7 @@ import pytest
 
 from readback.canon import Json, payload_bytes, sha256_hex
 from readback.domain.errors import OversizeError
-from readback.domain.people.review_case import (
+from readback.domain.people.review import (
     CUT,
     ENTRIES_MAX,
     PACKET_FORMAT,

@@ -15,8 +15,8 @@ from readback.domain.kind import Kind
 from readback.domain.predicate import Evaluation, Postcondition
 from readback.domain.side_effect import Consistency, Independence, SideEffect
 from readback.domain.verdict import Attribution, Verdict, Why
-from readback.domain.verification.case import Judged
 from readback.domain.verification.reading import Fault, Presence, Role
+from readback.domain.verification.reconciliation import Judged
 from tests.unit.cases_given import (
     BEFORE,
     BEFORE_GONE,

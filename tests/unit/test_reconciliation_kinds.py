@@ -16,9 +16,9 @@ from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Verdict, Why
 from readback.domain.verification.attribution import attribute, has_changed, looked_elsewhere
-from readback.domain.verification.case import Judged
 from readback.domain.verification.observation import ObservationStatus
 from readback.domain.verification.reading import Fault, Lookup, Presence, Role
+from readback.domain.verification.reconciliation import Judged
 from tests.unit.cases_given import (
     BEFORE,
     BEFORE_GONE,

@@ -15,10 +15,9 @@ from readback.domain.predicate import Truth
 from readback.domain.side_effect import Consistency, Independence, SideEffect
 from readback.domain.verdict import Attribution, Verdict, Why
 from readback.domain.verification.attribution import effect_known, looked_elsewhere
-from readback.domain.verification.case import Case, Judged
 from readback.domain.verification.reading import Fault, Presence
 from readback.domain.verification.reconcile import reconcile
-from readback.domain.verification.reconciliation import Reconciliation
+from readback.domain.verification.reconciliation import Case, Judged, Reconciliation
 from tests.unit.cases_given import (
     BEFORE,
     BEFORE_GONE,

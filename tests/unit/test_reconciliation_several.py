@@ -10,9 +10,9 @@ from readback.domain.discrepancy import Discrepancy
 from readback.domain.finding import Finding
 from readback.domain.kind import Kind
 from readback.domain.verdict import Verdict, Why
-from readback.domain.verification.case import Judged
 from readback.domain.verification.observation import ObservationStatus
 from readback.domain.verification.reading import Fault
+from readback.domain.verification.reconciliation import Judged
 from tests.unit.cases_given import HOLDS, STAMP, UNTOLD, contract, gone, judged, observed, result
 
 SENT = contract(Kind.SEND, quorum=2)

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from readback.domain.action.action import Action
-from readback.domain.action.judgement import Judgement
+from readback.domain.action.action_state import Judgement
 from readback.domain.action.record_status import (
     EXECUTION,
     KEY,

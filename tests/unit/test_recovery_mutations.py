@@ -17,10 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from readback.domain.finding import Finding
-from readback.domain.recovery.check import Fault
 from readback.domain.recovery.floor import FLOOR
-from readback.domain.recovery.rule import DOMAINS
-from readback.domain.recovery.space import ALL, SIZE, described, having, matching
+from readback.domain.recovery.rule import ALL, DOMAINS, SIZE, Fault, described, having, matching
 from readback.domain.recovery.table import DEFAULT_TABLE, RecoveryAction, RecoveryTable, Reversal, Row, Situation
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from readback.domain.action.action import Action
-from readback.domain.action.judgement import Judgement
+from readback.domain.action.action_state import Judgement
 from readback.domain.saga.fold import CLOSED, Heading, Region, Saga, StepRecord, StepTerms
 from readback.domain.saga.planner import (
     FORWARD_MAX_US,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from readback.domain.action.action import Action
-from readback.domain.action.judgement import Judgement
+from readback.domain.action.action_state import Judgement
 from readback.domain.saga.fold import Heading
 from readback.domain.saga.planner import (
     FORWARD_FIRST_US,

@@ -13,7 +13,7 @@ import pytest
 
 from readback.domain.errors import InvariantError
 from readback.domain.outcome.reporting import PARTS_MAX, ReportInput
-from readback.domain.saga.reporting import STEP_TEXT, StepWord, saga_model_text, saga_user_text, steps_text
+from readback.domain.saga.outcome import STEP_TEXT, StepWord, saga_model_text, saga_user_text, steps_text
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Verdict
 from tests.golden.rewrite import rewrite

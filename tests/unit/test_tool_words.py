@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from readback.canon import Json
-from readback.domain.outcome.tool_words import BLOCKS_MAX, WORDS_MAX_CHARACTERS, quoted_line, words_of
+from readback.domain.outcome.outcome import BLOCKS_MAX, WORDS_MAX_CHARACTERS, quoted_line, words_of
 from readback.domain.verification.observation import Observation, ObservationStatus
 
 ANSWER = replace(Observation.missing(0), status=ObservationStatus.ERROR, detail="The tool answered 500.")

@@ -21,7 +21,7 @@ from readback.cli.gc_tuning import READING, undisturbed
 from readback.client.async_client import AsyncReadback
 from readback.log.checkpoint import Checkpoint, sign_checkpoint
 from readback.log.frontier import Frontier
-from readback.log.leaf import leaf_hash
+from readback.log.tree import leaf_hash
 from readback.ports.signer import LogSigner
 from readback.ports.storage.log import SealedHead
 from readback.ports.storage.store import LedgerStore, StoredEvent

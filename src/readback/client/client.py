@@ -27,7 +27,7 @@ from readback.domain.contract.limits import TenantLimits
 from readback.domain.errors import NotFoundError, ReadbackError, StoreCorruptError, StoreError, UnknownOutcomeError
 from readback.domain.grounding.report import ReportCheck, judge
 from readback.domain.outcome.outcome import Outcome
-from readback.domain.people.review_case import ReviewCase
+from readback.domain.people.review import ReviewCase
 from readback.domain.records.subscriber import Subscriber
 from readback.domain.saga.outcome import SagaOutcome
 from readback.drivers.driver_sync import SyncDriver

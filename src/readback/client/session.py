@@ -11,10 +11,12 @@ from math import inf
 from typing import TYPE_CHECKING, Final, TypeAlias
 from unicodedata import category
 
-from readback.background.dispatcher import OutboxDispatcher
-from readback.bootstrap import fallback
+from readback.background.dispatcher import OutboxDispatcher, deliveries_of
+from readback.bootstrap import Settings, fallback
+from readback.bootstrap import operator_sink as file_beside
 from readback.bootstrap import runtime as system_runtime
 from readback.bootstrap import settings as read_settings
+from readback.bootstrap import sink as sink_of
 from readback.bootstrap import store as open_store
 from readback.canon import Json, json_value
 from readback.canon.frozen import dataclass
@@ -25,7 +27,6 @@ from readback.client.approving import approvals_of
 from readback.client.proposal import Definition, Proposal
 from readback.client.recovery_table import TableLike, path_of, table_in_force
 from readback.client.sealing import NOT_SEALED, SealLike, Terms, confirmed, terms_of
-from readback.client.subscriptions import NO_SUBSCRIBERS, Subscriptions, subscriptions_for
 from readback.domain.action.action import Action
 from readback.domain.contract.approval import Approver
 from readback.domain.contract.limits import TenantLimits, in_force
@@ -42,7 +43,7 @@ from readback.domain.errors import (
 )
 from readback.domain.idempotency import former_operation, key_hash
 from readback.domain.outcome.outcome import Outcome
-from readback.domain.records.subscriber import Subscriber
+from readback.domain.records.subscriber import Subscriber, listed
 from readback.domain.saga.fold import KIND
 from readback.drivers.ledger_time import in_ledger_time
 from readback.engine import coordinator
@@ -52,6 +53,7 @@ from readback.engine.engine import Engine
 from readback.engine.resume import fold
 from readback.engine.saga_run import fold_saga
 from readback.ports.runtime import Runtime
+from readback.ports.sink import Sink
 from readback.ports.storage.contract_filter import ContractFilter
 from readback.ports.storage.store import ActionFilter, LedgerStore, Projection, StoredProjection
 
@@ -60,6 +62,50 @@ if TYPE_CHECKING:  # sagas, seals and places are had where they are used: a hook
     from readback.background.sequencer import Sequencer
     from readback.client.step import SagaStep
     from readback.engine.saga.begin import SagaRequest
+
+if TYPE_CHECKING:
+    from readback.background.sealer import Sealer
+
+
+# Who is told of an opened ledger's entries: a program's subscribers, or those of the operator's settings.
+
+
+@dataclass(frozen=True, slots=True)
+class Subscriptions:
+    """Subscribers with their sinks. `tenant`: whose they are; "" for the operator's. `at_all`: False where the ledger
+    is only looked at, so that nobody is told anything.
+    """
+
+    sinks: tuple[tuple[Subscriber, Sink], ...] = ()
+    fallback: Sink | None = None
+    tenant: str = ""
+    at_all: bool = False
+
+    def courier(self, store: LedgerStore, runtime: Runtime, sealer: Sealer | None) -> OutboxDispatcher:
+        """Who tells them. Raises StoreError where the position of a new one cannot be kept."""
+        if not self.at_all:
+            return OutboxDispatcher(runtime, sealer=sealer)
+        operator = file_beside(store)
+        made = deliveries_of(store, runtime, self.sinks, self.fallback or operator, operator, self.tenant)
+        courier = OutboxDispatcher(runtime, made, sealer)
+        courier.enrol()
+        return courier
+
+
+NO_SUBSCRIBERS: Final = Subscriptions()
+"""Nobody is told anything: where a ledger is only looked at."""
+
+
+def subscriptions_for(
+    settings: Settings, subscribers: Iterable[Subscriber] | None, tenant: str, runtime: Runtime
+) -> Subscriptions:
+    """A program's subscribers, in place of the settings', or those. Raises SettingsError."""
+    own = subscribers is not None
+    asked = listed(subscribers, tenant) if subscribers is not None else settings.subscribers
+    sinks = tuple((each, sink_of(each, runtime)) for each in asked)
+    fallback = sink_of(settings.fallback, runtime) if settings.fallback is not None else None
+    return Subscriptions(sinks, fallback, tenant if own else "", at_all=True)
+
 
 US: Final = 1_000_000
 DUE_PAGE: Final = 256

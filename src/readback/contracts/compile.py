@@ -14,10 +14,9 @@ from typing import TypeVar
 
 from readback.contracts import verification_levels
 from readback.contracts.conditions_compiler import NOT_ASKED, NOT_YET, Clauses, mentioned, names_state
-from readback.contracts.durations import microseconds
 from readback.contracts.functions.callables import ContractParts, Reader, accepts
 from readback.contracts.functions.verifiers import INVARIANTS_KEY, Invariant, probes_alone, with_probes
-from readback.contracts.options import Options, read_options
+from readback.contracts.options import Options, microseconds, read_options
 from readback.contracts.problems import Problems, did_you_mean
 from readback.contracts.templates import Template, compile_template
 from readback.domain.contract.approval import ApprovalTerms

@@ -22,18 +22,16 @@ from readback.client.proposal import Proposal
 from readback.decisions.contracts.binding import bound, target_of
 from readback.decisions.contracts.document import FILE_MAX_BYTES
 from readback.decisions.contracts.load import LoadedEnvelope, load_envelope
-from readback.decisions.flow import gates, input_checks, ladder
+from readback.decisions.flow import gates, ladder
+from readback.decisions.flow import gates as input_checks
 from readback.decisions.flow.drifts import drifts_of
 from readback.decisions.flow.gates import Asked
-from readback.decisions.flow.judge import Judged, ended, judged
-from readback.decisions.flow.ladder import Degraded, Reason
+from readback.decisions.flow.ladder import Degraded, Judged, Reason, ended, judged
 from readback.decisions.flow.record import Actor, Facts, Planned, action_of, episode_of
 from readback.decisions.interop.run_folder import read_given
-from readback.decisions.model.drift import Drift
-from readback.decisions.model.envelope import Counts, Envelope, Snapshot
-from readback.decisions.model.moments import written_moment
+from readback.decisions.model.drift import Drift, written_moment
+from readback.decisions.model.envelope import Counts, Envelope, Snapshot, Violation
 from readback.decisions.model.seals import sealed
-from readback.decisions.model.violation import Violation
 from readback.decisions.model.words import (
     FALLBACKS,
     MS_US,

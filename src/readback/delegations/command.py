@@ -14,7 +14,7 @@ import uuid
 import readback.systems as systems
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.delegations.model.turn import Turn
+from readback.delegations.model.record import Turn
 from readback.delegations.model.words import RESPONSE_MAX_BYTES
 from readback.domain.errors import ReadbackError, ToolError, UsageError
 from readback.traces.format.strict_json import strict_json

@@ -13,13 +13,12 @@ from typing import Any, Final, cast
 import readback.bootstrap as bootstrap
 from readback.canon import Json, payload_bytes, sha256_hex
 from readback.canon.frozen import dataclass
-from readback.contracts.durations import microseconds
-from readback.contracts.functions.callable_digest import callable_digest
 from readback.contracts.functions.callables import Reader
-from readback.contracts.functions.conditions import version_given
+from readback.contracts.functions.conditions import callable_digest, version_given
+from readback.contracts.options import microseconds
 from readback.delegations.hook_files import HookFile
 from readback.delegations.model.loop import VERDICT_KEY
-from readback.delegations.model.turn import answered, observed_result
+from readback.delegations.model.record import answered, observed_result
 from readback.delegations.model.words import POST_VERIFY
 from readback.delegations.verifying import Check, Handler, Hook, verify
 from readback.domain.context import Context

@@ -13,7 +13,7 @@ from typing import Final
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.contracts.documents.read_file import content_of
+from readback.contracts.documents.own_files import content_of
 from readback.contracts.problems import did_you_mean
 from readback.decisions.contracts.document import read_text
 from readback.decisions.contracts.shapes import Fault, Fields, Text

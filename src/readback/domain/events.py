@@ -19,7 +19,7 @@ from readback.canon.envelopes import EnvelopeReader, Filled, Whole
 from readback.canon.frozen import dataclass
 from readback.domain.errors import StoreCorruptError
 from readback.domain.state import State
-from readback.log.leaf import leaf_hash
+from readback.log.tree import leaf_hash
 
 ENVELOPE_FORMAT = 1
 ENVELOPE_FIELDS = frozenset(

@@ -19,7 +19,7 @@ from readback.engine.effects import Begin, Begun, Commit, Effect, EffectResult, 
 from readback.engine.engine import Engine
 from readback.engine.entries.recorder import Recorder
 from readback.engine.resume import PlanOf, changed, not_loaded, plan_for, revive
-from readback.engine.run_result import Completed, Duplicate, RunResult, Superseded
+from readback.engine.run_result import Completed, Duplicate, RunResult, StopAtWait, Superseded
 from readback.engine.saga_run import left_behind
 from readback.engine.schedule import lease_until
 from readback.engine.stages.approve import approved_blind, goes_on, waits
@@ -28,7 +28,6 @@ from readback.engine.stages.escalate import escalate
 from readback.engine.stages.report import outcome_after
 from readback.engine.stages.submit import admit, unadmitted
 from readback.engine.stages.watch import put_off
-from readback.engine.stop_at_wait import StopAtWait
 
 LOOK_AGAIN_US = 500_000
 """How often an action that another process works on is looked at."""

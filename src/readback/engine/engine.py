@@ -20,7 +20,10 @@ from readback.domain.errors import (
     EnvelopeProfileError,
     InputError,
     PayloadConflictError,
+    ReadbackError,
+    StoreCorruptError,
     StoreError,
+    StoreVersionError,
     UnknownOutcomeError,
 )
 from readback.domain.events import EventKind
@@ -28,7 +31,7 @@ from readback.domain.idempotency import KeyDecision, KeyStatus, aged, on_key
 from readback.domain.people.review import Decision as Decided
 from readback.domain.recovery.table import DEFAULT_TABLE, RecoveryAction, RecoveryTable
 from readback.domain.state import TERMINAL, State
-from readback.domain.verdict import Verdict, Why
+from readback.domain.verdict import Level, Verdict, Why
 from readback.domain.verification.reconciliation import Reconciliation
 from readback.engine import tenant_limits
 from readback.engine.claims import entries as claim
@@ -52,17 +55,68 @@ from readback.engine.effects import (
     Wait,
     Woken,
 )
-from readback.engine.recovery import other_engine, resend
+from readback.engine.recovery import resend
+from readback.engine.recovery import resend as other_engine
 from readback.engine.recovery.transition_paths import path_through
 from readback.engine.run import Run
-from readback.engine.run_result import Completed, Duplicate, RunResult, Superseded, Work
+from readback.engine.run_result import Completed, Duplicate, RunResult, StopAtWait, Superseded, Work
 from readback.engine.schedule import Timing, lease_until, timing
 from readback.engine.stages import approve, compensate, execute, recover, submit, validate, verify, watch
 from readback.engine.stages.consequence import consequence, only_watched
 from readback.engine.stages.recover import Decision
-from readback.engine.stop_at_wait import StopAtWait
-from readback.engine.unrecorded import check_not_rolled_back, unrecorded_outcome
+from readback.engine.stages.report import outcome_of_run
 from readback.ports.storage.store import Appended, Crowded, Frozen, KeyRecord, KeyTaken, Opened
+
+# What it means that a record could not be made: nothing happened, or anything may have.
+
+NEWER_REMEDY: Final = "Do not repeat the action; run `readback resume` of the release that knows the ledger's schema."
+
+LOST: Final = "store.lost"
+LOST_REMEDY: Final = (
+    "Do not repeat the action: look at its target. Was a backup put back, or did a standby take over that lacked it?"
+)
+
+
+def check_not_rolled_back(run: Run, version: int) -> None:
+    """Versions only grow: a ledger that has fewer of this action than it acknowledged has been put back. Nobody else
+    goes on with what it forgot, and its effect is on nobody's record. Raises what `unrecorded` says of that.
+    """
+    if version < run.durable_version:
+        error = StoreCorruptError(
+            f"The ledger acknowledged version {run.durable_version} of action {run.action.id} and has {version} now.",
+            remedy=LOST_REMEDY,
+            code=LOST,
+        )
+        raise unrecorded_outcome(run, error) from error
+
+
+def unrecorded_outcome(run: Run, error: ReadbackError) -> ReadbackError:
+    """Before an attempt is durable nothing happened; after it, nobody may read the error as "nothing was done"."""
+    if run.durable_version == 0 or run.action.attempts == 0:
+        return error
+    outcome = replace(
+        outcome_of_run(run),
+        state=State.UNKNOWN,
+        verdict=Verdict.UNDETERMINED,
+        why=Why.INCOMPLETE,
+        may_repeat=False,
+        level=Level.NORMALISED,
+        told={},
+        detail=f"What became of it could not be recorded: {error}",
+    )
+    return UnknownOutcomeError(
+        f"Action {run.action.id} ({run.contract.name} on {run.action.target}) was attempted and its record failed.",
+        outcome=outcome,
+        remedy=_remedy(error),
+        details={"action": run.action.id, "cause": error.code},
+    )
+
+
+def _remedy(error: ReadbackError) -> str:
+    if isinstance(error, StoreVersionError):
+        return NEWER_REMEDY
+    return LOST_REMEDY if error.code == LOST else ""
+
 
 S, R = State, RecoveryAction
 _COMPENSATING: Final = S.COMPENSATING

@@ -21,7 +21,7 @@ from readback.domain.people.incident import incident_id
 from readback.domain.records.message import DATA_FORMAT, ENTRY_CHARACTERS, LOG_CHARACTERS, TEXTS, EventName, Message
 from readback.domain.saga.fold import KIND
 from readback.domain.state import State
-from readback.engine.entries.projection import projection_of
+from readback.engine.entries.recorder import projection_of
 from readback.engine.entries.side_records import texts
 from readback.engine.resume import fold
 from readback.engine.saga_run import fold_saga, projection_of_saga

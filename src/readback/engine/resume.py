@@ -15,9 +15,9 @@ from readback.domain.errors import ContractChangedError, NotFoundError, StoreCor
 from readback.domain.events import Opened, open_envelope
 from readback.domain.predicate import Path
 from readback.domain.state import State
-from readback.domain.verification.case import Judged
 from readback.domain.verification.observation import Observation
 from readback.domain.verification.reading import Lookup
+from readback.domain.verification.reconciliation import Judged
 from readback.engine.compiled_contract import CallerContext, CompiledContract, Request
 from readback.engine.effects import Effect, EffectResult, Load, Loaded
 from readback.engine.entries.reading import taken_as_recorded

@@ -22,9 +22,9 @@ from readback.domain.idempotency import expires_us, key_status, key_text
 from readback.domain.predicate import Evaluation
 from readback.domain.state import TERMINAL, State
 from readback.domain.verification import change
-from readback.domain.verification.case import Judged
 from readback.domain.verification.observation import Observation
 from readback.domain.verification.reading import Lookup, TakenReading
+from readback.domain.verification.reconciliation import Judged
 from readback.engine.compiled_contract import CallerContext, CompiledContract, Request
 from readback.engine.entries.side_records import FreezeAndIncidentChanges
 from readback.engine.schedule import lease_until

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.systems.configured.credentials import Credentials
+from readback.systems.configured.settings import Credentials
 
 OUTCOME_KEY: Final = "io.readback/outcome"
 """In `_meta` and `structuredContent` of a result: what became of the call, as data."""

@@ -36,7 +36,7 @@ from readback.gateway.session.client_session import protocol_error
 from readback.gateway.upstream.attachment import PAGES_MAX, Attachment, goes_on, paged
 from readback.gateway.upstream.target import Command, Server
 from readback.gateway.upstream.upstream import Upstream
-from readback.systems.configured.credentials import Credentials
+from readback.systems.configured.settings import Credentials
 
 INSIDE: ContextVar[bool] = ContextVar("readback_inside", default=False)
 """Set on connections that come from the gate itself: what they ask is not governed again."""

@@ -125,7 +125,7 @@ def _recorded_late(desk: HookSession, call: ToolCall, *, asked: bool) -> None:
 
 def judged(call: ToolCall, told: Outcome) -> Answer:
     """What the model is told of an outcome: what is not verified stops it, unless nobody promised to verify it."""
-    from readback.domain.outcome.tool_words import quoted_line
+    from readback.domain.outcome.outcome import quoted_line
     from readback.hooks.session import UNGOVERNED
 
     if told.contract == UNGOVERNED:

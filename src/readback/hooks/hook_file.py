@@ -17,10 +17,10 @@ from typing import Final
 from readback.canon import Json, ReadbackError, sha256_hex
 from readback.canon.frozen import dataclass
 from readback.config import PACK, pin_of
-from readback.contracts.documents.read_file import content_of
-from readback.contracts.durations import microseconds
+from readback.contracts.documents.own_files import content_of
 from readback.contracts.files import document
 from readback.contracts.files.document import Fault, Written, read_document
+from readback.contracts.options import microseconds
 from readback.contracts.problems import did_you_mean
 from readback.domain.errors.hook import HookFileError
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from readback.canon.frozen import dataclass
-from readback.log.coding import base64_text, hash_bytes, number
 from readback.log.fault import LogFormatError, LogSignatureError
-from readback.log.note import Check, Note, Sign, VerifierKey, parse_note, sign_note
+from readback.log.note import Check, Note, Sign, VerifierKey, base64_text, hash_bytes, number, parse_note, sign_note
 from readback.log.tree import HASH_BYTES, SIZE_MAX
 
 

@@ -10,9 +10,18 @@ from hashlib import sha256
 from typing import Final
 
 from readback.canon.frozen import dataclass
-from readback.log.coding import base64_bytes, base64_text
 from readback.log.fault import LogFormatError, LogSignatureError
-from readback.log.note import KEY_BYTES, KEY_ID_BYTES, SIGNATURE_BYTES, Check, Sign, Signature, VerifierKey
+from readback.log.note import (
+    KEY_BYTES,
+    KEY_ID_BYTES,
+    SIGNATURE_BYTES,
+    Check,
+    Sign,
+    Signature,
+    VerifierKey,
+    base64_bytes,
+    base64_text,
+)
 
 COSIGNATURE: Final = b"\x04"
 """The algorithm's number in key ids and encoded keys: timestamped Ed25519."""

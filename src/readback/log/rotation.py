@@ -18,9 +18,18 @@ from typing import Final
 
 from readback.canon.frozen import dataclass
 from readback.log.checkpoint import Checkpoint
-from readback.log.coding import base64_text, hash_bytes, number
 from readback.log.fault import LogFormatError, LogSignatureError
-from readback.log.note import Check, Sign, VerifierKey, parse_key, parse_note, sign_note
+from readback.log.note import (
+    Check,
+    Sign,
+    VerifierKey,
+    base64_text,
+    hash_bytes,
+    number,
+    parse_key,
+    parse_note,
+    sign_note,
+)
 
 FORM: Final = "readback/log-key-rotation/1"
 ROTATIONS_MAX: Final = 1_000

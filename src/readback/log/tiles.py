@@ -11,8 +11,7 @@ from hashlib import sha256
 from typing import Final
 
 from readback.log.fault import LogFormatError
-from readback.log.leaf import leaf_hash
-from readback.log.tree import HASH_BYTES, NODE_PREFIX, SIZE_MAX, GrowingTree, fold, node_hash
+from readback.log.tree import HASH_BYTES, NODE_PREFIX, SIZE_MAX, GrowingTree, fold, leaf_hash, node_hash
 
 HEIGHT: Final = 8
 WIDTH: Final = 1 << HEIGHT

@@ -9,12 +9,19 @@ from __future__ import annotations
 
 from collections import Counter
 
-from readback.audit.feedback.spread import Spread
-from readback.audit.feedback.tally import ContractFeedback
+from readback.audit.feedback.tally import ContractFeedback, Feedback, Spread, feedback_of
 from readback.canon.frozen import dataclass
 from readback.client.async_client import AsyncReadback
 from readback.client.client import Readback
-from readback.recipes.measuring import feedback
+
+# What a client's ledger says of contracts, tools and sources; see `lifecycle.feedback`. For recipes and programs.
+
+
+def feedback(client: Readback | AsyncReadback) -> Feedback:
+    """Counts and durations, by contract, tool and source. Raises UsageError where the client is closed."""
+    session = client._session  # noqa: SLF001 - of this room
+    session.check_open()
+    return feedback_of(session.store.scan(), session.scope.tenant)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import field, replace
+from itertools import islice
 
 from readback.canon.digest import sha256_hex
 from readback.canon.frozen import dataclass
 from readback.domain.errors import StoreCorruptError, StoreError
+from readback.log.frontier import HashTile
 from readback.ports.storage.contract_filter import ContractFilter
+from readback.ports.storage.log import AnchorMark, SealedHead
+from readback.ports.storage.outbox import Cursor, DeadLetter
 from readback.ports.storage.store import (
     ActionFilter,
     Append,
@@ -48,8 +52,189 @@ from readback.ports.storage.store_rules import (
     paced,
     refuse_malformed,
 )
-from readback.testing.store_memory_log import Kept, MemoryLog, SealedContent
-from readback.testing.store_memory_outbox import MemoryOutbox, OutboxContent
+
+# The sealed log of the store in memory. Called by that store alone; it forgets when that goes.
+
+
+@dataclass(slots=True)
+class SealedContent:
+    """What several stores opened over the same content share."""
+
+    tiles: dict[tuple[int, int], bytes] = field(default_factory=dict)
+    heads: dict[int, SealedHead] = field(default_factory=dict)
+    marks: dict[str, AnchorMark] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Kept:
+    """The store's own content, as far as it is read here."""
+
+    actions: dict[str, StoredProjection]
+    events: dict[str, list[StoredEvent]]
+    evidence: dict[tuple[str, str, str], Evidence]
+    keys: dict[tuple[str, str], KeyRecord]
+
+
+class MemoryLog:
+    """Keeps the promises of `SealedLog`. The store brings the lock, the entries and the content."""
+
+    def _sealed(self) -> SealedContent:
+        raise NotImplementedError
+
+    def _entries(self) -> list[StoredEvent]:
+        raise NotImplementedError
+
+    def _unplaced(self) -> deque[StoredEvent]:
+        raise NotImplementedError
+
+    def _kept(self) -> Kept:
+        raise NotImplementedError
+
+    def histories(self) -> Iterator[tuple[StoredProjection, list[StoredEvent]]]:
+        with self._open():
+            kept = self._kept()
+            found = [(kept.actions[name], list(kept.events.get(name, ()))) for name in sorted(kept.actions)]
+        yield from found
+
+    def bodies(self, tenant: str, asked: Collection[tuple[str, str]]) -> dict[tuple[str, str], tuple[str, bytes]]:
+        with self._open():
+            found = {name: self._kept().evidence.get((tenant, *name)) for name in asked}
+        return {name: (held.media, held.body) for name, held in found.items() if held is not None}
+
+    def keys(self, tenant: str, key_hashes: Sequence[str]) -> dict[str, KeyRecord]:
+        with self._open():
+            found = {key: self._kept().keys.get((tenant, key)) for key in key_hashes}
+        return {key: record for key, record in found.items() if record is not None}
+
+    def _open(self) -> threading.Lock:
+        raise NotImplementedError
+
+    def take_places(self, limit: int) -> int:
+        with self._open():
+            log, waiting = self._entries(), self._unplaced()
+            taken = min(max(limit, 0), len(waiting))
+            for _ in range(taken):
+                placed = replace(waiting.popleft(), seq=len(log) + 1)
+                log.append(placed)
+                self._kept().events[placed.action_id][placed.version - 1] = placed
+            return taken
+
+    def unplaced(self, limit: int) -> list[StoredEvent]:
+        with self._open():
+            return list(islice(self._unplaced(), max(limit, 0)))
+
+    def entries(self, after_seq: int, limit: int) -> list[tuple[int, bytes, bytes]]:
+        with self._open():
+            return [(e.seq, e.envelope, e.leaf) for e in self._entries()[after_seq : after_seq + limit]]
+
+    def tile(self, level: int, place: int) -> bytes | None:
+        with self._open():
+            return self._sealed().tiles.get((level, place))
+
+    def tiles(self) -> Iterator[HashTile]:
+        with self._open():
+            found = sorted(self._sealed().tiles.items())
+        yield from (HashTile(level, place, hashes) for (level, place), hashes in found)
+
+    def checkpoint(self, size: int | None = None) -> SealedHead | None:
+        with self._open():
+            heads = self._sealed().heads
+            return heads.get(max(heads, default=0) if size is None else size)
+
+    def checkpoints(self) -> Iterator[SealedHead]:
+        with self._open():
+            found = sorted(self._sealed().heads.items())
+        yield from (head for _, head in found)
+
+    def seal(self, after: int, tiles: Sequence[HashTile], head: SealedHead) -> bool:
+        with self._open():
+            sealed = self._sealed()
+            if max(sealed.heads, default=0) != after:
+                return False
+            sealed.tiles.update({(tile.level, tile.place): tile.hashes for tile in tiles})
+            sealed.heads[head.size] = head
+            return True
+
+    def cosigned(self, size: int, note: bytes) -> None:
+        with self._open():
+            heads = self._sealed().heads
+            if size in heads:
+                heads[size] = replace(heads[size], note=note)
+
+    def anchors(self) -> list[AnchorMark]:
+        with self._open():
+            return sorted(self._sealed().marks.values(), key=lambda mark: mark.name)
+
+    def mark(self, mark: AnchorMark) -> None:
+        with self._open():
+            self._sealed().marks[mark.name] = mark
+
+
+# The outbox's part of the store in memory: positions of subscribers and dead letters.
+
+
+@dataclass(slots=True)
+class OutboxContent:
+    """What several stores opened over the same content share."""
+
+    cursors: dict[str, Cursor] = field(default_factory=dict)
+    letters: dict[tuple[int, int, str], DeadLetter] = field(default_factory=dict)
+
+
+class MemoryOutbox:
+    """Keeps the promises of `Outbox`."""
+
+    def _outbox(self) -> OutboxContent:
+        raise NotImplementedError
+
+    def _open(self) -> threading.Lock:
+        raise NotImplementedError
+
+    def cursors(self) -> list[Cursor]:
+        with self._open():
+            return sorted(self._outbox().cursors.values(), key=lambda each: each.name)
+
+    def enrol(self, name: str, after_seq: int) -> Cursor:
+        with self._open():
+            return self._outbox().cursors.setdefault(name, Cursor(name, after_seq))
+
+    def take_cursor(self, name: str, owner: str, now_us: int, until_us: int, dead: str = "") -> Cursor | None:
+        with self._open():
+            found = self._outbox().cursors.get(name)
+            if found is None or (found.owner != dead and lease_is_live(found.owner, found.until_us, now_us)):
+                return None
+            taken = self._outbox().cursors[name] = replace(found, owner=owner, until_us=until_us)
+            return taken
+
+    def keep_cursor(self, held: Cursor, cursor: Cursor, letters: Sequence[DeadLetter] = ()) -> bool:
+        with self._open():
+            found = self._outbox().cursors.get(cursor.name)
+            if found is None or (found.owner, found.until_us) != (held.owner, held.until_us):
+                return False
+            self._outbox().cursors[cursor.name] = cursor
+            self._outbox().letters.update({_place(letter): letter for letter in letters})
+            return True
+
+    def letters(self, subscriber: str = "", *, again: bool = False, limit: int = 1000) -> list[DeadLetter]:
+        with self._open():
+            held = sorted(self._outbox().letters.items())
+        found = [one for _, one in held if subscriber in ("", one.subscriber) and (one.again or not again)]
+        return found[: max(limit, 0)]
+
+    def put_letter(self, letter: DeadLetter) -> bool:
+        with self._open():
+            known = _place(letter) in self._outbox().letters
+            if known:
+                self._outbox().letters[_place(letter)] = letter
+            return known
+
+    def drop_letter(self, letter: DeadLetter) -> None:
+        with self._open():
+            self._outbox().letters.pop(_place(letter), None)
+
+
+def _place(letter: DeadLetter) -> tuple[int, int, str]:
+    return letter.seq, letter.number, letter.subscriber
 
 
 @dataclass(slots=True)

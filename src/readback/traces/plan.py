@@ -13,7 +13,7 @@ from typing import Final
 from readback.canon import sha256_bytes
 from readback.canon.frozen import dataclass
 from readback.traces.digest_rows import DIGEST_BYTES
-from readback.traces.format import ids as recipes
+from readback.traces.format import shapes as recipes
 from readback.traces.format.forms import PLAN
 from readback.traces.format.report import Findings, Place, shown
 from readback.traces.format.shapes import faults_of

@@ -10,10 +10,9 @@ from typing import Final
 
 from readback.canon import sha256_hex
 from readback.traces.artifacts import Artifacts, is_plain_path
-from readback.traces.format import ids
-from readback.traces.format.fault import ArtifactError, TraceInputError
+from readback.traces.format import shapes
+from readback.traces.format.fault import LINE_MAX_BYTES, PROVENANCE_MAX_BYTES, ArtifactError, TraceInputError
 from readback.traces.format.forms import CHUNK, document
-from readback.traces.format.limits import LINE_MAX_BYTES, PROVENANCE_MAX_BYTES
 from readback.traces.format.report import Findings, Place, shown
 from readback.traces.format.shapes import Shape, faults_of
 from readback.traces.format.strict_json import Value, canonical, strict_json
@@ -101,7 +100,7 @@ def read_provenance(metadata: dict[str, Value], artifacts: Artifacts | None, fin
     if artifacts is None:
         return made
     if declared is not None:
-        if ids.config_hash(declared) != declared["config_sha256"]:
+        if shapes.config_hash(declared) != declared["config_sha256"]:
             findings.fail("id.config", Place("trace.jsonl", 1, "/metadata/retrieval_provenance/config_sha256"))
         _read_settings(declared, artifacts, findings)
         corpus = _file(declared["corpus_path"], declared["corpus_sha256"], artifacts, findings)

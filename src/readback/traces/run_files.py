@@ -10,10 +10,15 @@ from typing import Final
 
 from readback.canon import sha256_hex
 from readback.traces.artifacts import Artifacts, is_plain_path
-from readback.traces.format import ids
-from readback.traces.format.fault import ArtifactError, TraceInputError
+from readback.traces.format import shapes
+from readback.traces.format.fault import (
+    PROVENANCE_MAX_BYTES,
+    RUN_FILE_MAX_BYTES,
+    TRACE_MAX_BYTES,
+    ArtifactError,
+    TraceInputError,
+)
 from readback.traces.format.forms import RECORDED_REPORT, RUN_META, SPEC
-from readback.traces.format.limits import PROVENANCE_MAX_BYTES, RUN_FILE_MAX_BYTES, TRACE_MAX_BYTES
 from readback.traces.format.report import Findings, Place, shown
 from readback.traces.format.shapes import Shape, faults_of
 from readback.traces.format.strict_json import Value, canonical, strict_json
@@ -76,7 +81,7 @@ def check_manifest(given: dict[str, str], artifacts: Artifacts, findings: Findin
     except TraceInputError as error:
         findings.fail("manifest.malformed", place, error.message)
         return
-    if not isinstance(value, dict) or not all(ids.is_hash(each) for each in value.values()):
+    if not isinstance(value, dict) or not all(shapes.is_hash(each) for each in value.values()):
         findings.fail("manifest.malformed", place)
         return
     for path, digest in value.items():
@@ -127,7 +132,7 @@ def _read(path: str, shape: Shape, code: str, artifacts: Artifacts, findings: Fi
 
 def _spec(spec: dict[str, Value], header: dict[str, Value], plan: Plan, findings: Findings) -> None:
     file = Place(SPEC_FILE)
-    if ids.spec_id(spec) != spec["id"]:
+    if shapes.spec_id(spec) != spec["id"]:
         findings.fail("id.spec", file.at("/id"))
     _same(spec["id"], plan.spec_id, file.at("/id"), "plan.json", findings)
     _same(spec["id"], header["spec_id"], file.at("/id"), "trace.jsonl", findings)
@@ -170,7 +175,7 @@ def _meta(meta: dict[str, Value], header: dict[str, Value], plan: Plan, findings
         _same(here, there, file.at(pointer), other, findings)
     if sha256_hex(canonical(descriptor)) != meta["runtime_fingerprint"]:
         findings.fail("id.runtime", file.at("/runtime_fingerprint"))
-    if ids.run_id(meta["spec_id"], meta) != meta["run_id"]:
+    if shapes.run_id(meta["spec_id"], meta) != meta["run_id"]:
         findings.fail("id.run", file.at("/run_id"))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from readback.canon import sha256_hex
 from readback.traces.artifacts import Artifacts
 from readback.traces.fold.fold import Fold, lines_of, read_header
-from readback.traces.format.limits import PLAN_MAX_BYTES, TRACE_MAX_BYTES
+from readback.traces.format.fault import PLAN_MAX_BYTES, TRACE_MAX_BYTES
 from readback.traces.format.policy import DEFAULT_POLICY, Policy
 from readback.traces.format.report import Findings, Place, Report
 from readback.traces.format.strict_json import Value, refused, strict_json

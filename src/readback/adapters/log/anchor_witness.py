@@ -13,10 +13,9 @@ from urllib.parse import unquote, urlsplit
 from readback.adapters.log.anchor_http_client import ask
 from readback.domain.errors import SettingsError
 from readback.domain.errors.anchor import AnchorRefusedError
-from readback.log.coding import base64_text, number
 from readback.log.cosignature import WitnessKey, check_cosignature, parse_witness_key
 from readback.log.fault import LogCutError, LogForkError, LogFormatError, LogRewrittenError, LogSignatureError
-from readback.log.note import Check, Signature, parse_note
+from readback.log.note import Check, Signature, base64_text, number, parse_note
 from readback.ports.anchor import Proof
 
 ANSWER_MAX_BYTES: Final = 65_536

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from readback.canon import ReadbackError
 from readback.domain.action.action import Action
 from readback.domain.events import EventKind, open_envelope
-from readback.engine.claims.dependencies import claims_relied_on, upon_in
+from readback.engine.claims.entries import claims_relied_on, upon_in
 from readback.ports.storage.store import LedgerStore
 
 

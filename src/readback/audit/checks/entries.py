@@ -6,16 +6,115 @@ when its action is folded, so that no envelope is opened twice: many together, a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from operator import attrgetter
 from typing import Final
 
-from readback.canon import ReadbackError, is_envelope, parse_json
+from readback.canon import Json, ReadbackError, is_envelope, parse_json
 from readback.canon.frozen import dataclass
+from readback.domain.action.action import Action
 from readback.domain.events import Opened, opened_of, opened_together
-from readback.log.leaf import leaf_hash, leaf_hashes
-from readback.log.tree import SIZE_MAX
+from readback.domain.idempotency import asked_hash, key_hash, request_hash
+from readback.domain.kind import Kind
+from readback.domain.normal_form import NormalForm, form_of, in_normal_form
+from readback.engine.run import REDACTED
+from readback.log.checkpoint import Checkpoint
+from readback.log.tree import SIZE_MAX, GrowingTree, leaf_hash, leaf_hashes
 from readback.ports.storage.store import LedgerStore, StoredEvent
+
+# The part of the audit that compares the log with checkpoints that were kept elsewhere: cut, rewritten, forked.
+
+
+class Heads:
+    """Checkpoints that a log has to go on from."""
+
+    __slots__ = ("_kept", "_roots", "_tree", "_wanted")
+
+    def __init__(self, kept: Sequence[Checkpoint]) -> None:
+        self._kept = sorted(kept, key=lambda each: each.size)
+        self._wanted = {each.size for each in kept}
+        self._tree = GrowingTree()
+        self._roots: dict[int, bytes] = {}
+        self._note()
+
+    def read(self, leaves: Sequence[bytes]) -> None:
+        """The next entries, by their leaf hashes, which audit compares with their bytes."""
+        for leaf in leaves:
+            self._tree.append(leaf)
+            if self._tree.size in self._wanted:
+                self._note()
+
+    def faults(self) -> Iterator[tuple[str, str]]:
+        """Code and sentence of everything that does not fit."""
+        for one, other in pairwise(self._kept):
+            if one.origin != other.origin:
+                yield "log.origin", f"The checkpoints are of two logs, {one.origin!r} and {other.origin!r}."
+            elif one.size == other.size and one.root != other.root:
+                yield "log.fork", f"Two checkpoints of {one.size} entries differ: the log was shown in two forms."
+        for each in self._kept:
+            root = self._roots.get(each.size)
+            if root is None:
+                said = f"The log has {self._tree.size} entries, and a checkpoint covers {each.size}"
+                yield "log.cut", f"{said}: its end was cut off."
+            elif root != each.root:
+                said = f"The first {each.size} entries are not those that the checkpoint covers: they were rewritten."
+                yield "log.rewritten", said
+
+    def said(self) -> str:
+        """What can be told of the log's end, in place of that nothing can."""
+        last = self._kept[-1]
+        sizes = " and ".join(str(each.size) for each in self._kept)
+        return f"checked against the checkpoint of {sizes} entries signed by {last.origin}; not beyond it"
+
+    def _note(self) -> None:
+        self._roots[self._tree.size] = self._tree.root()
+
+
+# The part of the audit that looks at what was asked for: key and request hash, made again of what was kept.
+
+
+def request_faults(action: Action, contract: Mapping[str, Json], request: Mapping[str, Json]) -> Iterator[str]:
+    """Key and request hash against the contract and the request that were kept, as far as nothing was redacted."""
+    requested, named = request.get("requested"), contract.get("key_fields")
+    given = requested if isinstance(requested, dict) else {}
+    keys = {key_hash(action.tenant, action.contract, action.operation)}
+    if isinstance(named, list) and named:
+        # The key is made of these, where the caller named no operation; one that was redacted cannot be made again.
+        fields = {str(name): given.get(str(name)) for name in named}
+        unknown = not request or _redacted(fields)
+        normal = in_normal_form(str(contract.get("target", "")), _form(contract), fields)
+        keys.add(action.key_hash if unknown else key_hash(action.tenant, action.contract, normal))
+    if contract and action.key_hash not in keys:
+        yield f"Action {action.id} has another key than its tenant, contract and operation make."
+    if not isinstance(requested, dict) or _redacted(requested):
+        return
+    if not action.contract_ref:  # asked for by name, and nobody who knows its contract has looked at it
+        if asked_hash(action.contract, given) != action.request_hash:
+            yield f"Action {action.id} has another request than it was asked for by."
+        return
+    if action.kind not in _KINDS:
+        yield f"Action {action.id} is of the kind {action.kind!r}, which there is not."
+        return
+    if request_hash(_KINDS[action.kind], action.target, given) != action.request_hash:
+        yield f"Action {action.id} has another request than its request hash says."
+
+
+def _form(contract: Mapping[str, Json]) -> NormalForm:
+    """By which rule its target is compared."""
+    said = contract.get("identity_as")
+    word = said.get("target") if isinstance(said, dict) else None
+    return form_of(word) or NormalForm.EXACT
+
+
+_KINDS: Final = {kind.value: kind for kind in Kind}
+
+
+def _redacted(value: Json) -> bool:
+    if isinstance(value, dict):
+        return REDACTED in value or _redacted([*value.values()])
+    return isinstance(value, list) and any(_redacted(below) for below in value if isinstance(below, dict | list))
+
 
 ENTRIES_A_PIECE: Final = 2_000
 """Read together: about 1.5 MB of entries, whose hashes are compared at once."""

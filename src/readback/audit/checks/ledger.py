@@ -28,21 +28,21 @@ from readback.audit.checks.control import Controls
 from readback.audit.checks.counters import Counters
 from readback.audit.checks.entries import Fault as Fault
 from readback.audit.checks.entries import (
+    Heads,
     fault_at,
     opened_entries,
     opened_entry,
     order_faults,
     piece_faults,
     placed,
+    request_faults,
 )
 from readback.audit.checks.erasure import erasure_faults, is_gone
-from readback.audit.checks.heads import Heads
 from readback.audit.checks.outbox import Positions
 from readback.audit.checks.prefetch import MEDIA, EvidenceCache
-from readback.audit.checks.request import request_faults
 from readback.audit.checks.sealed import SealedAudit
 from readback.audit.checks.signed import Signatures
-from readback.audit.sealing.authority import Authority
+from readback.audit.sealing.seal import Authority
 from readback.canon import ReadbackError
 from readback.canon.frozen import dataclass
 from readback.domain.action.action import Action
@@ -53,7 +53,7 @@ from readback.domain.idempotency import KeyStatus, expires_us, key_status
 from readback.domain.saga.fold import Saga
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import TERMINAL
-from readback.engine.entries.projection import projection_of
+from readback.engine.entries.recorder import projection_of
 from readback.engine.resume import fold_opened
 from readback.engine.saga_run import fold_saga, projection_of_saga
 from readback.engine.stages.approve import Approvals

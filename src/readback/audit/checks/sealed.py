@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from readback.audit.sealing.authority import Authority
+from readback.audit.sealing.seal import Authority
 from readback.log.checkpoint import Checkpoint, open_checkpoint, parse_checkpoint
 from readback.log.fault import LogError
 from readback.log.frontier import Frontier, HashTile

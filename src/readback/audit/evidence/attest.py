@@ -10,20 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 
 from readback.audit.checks.ledger import nobody
-from readback.audit.sealing.authority import Authority as Authority
+from readback.audit.sealing.seal import Authority as Authority
 from readback.audit.sealing.seal import sealed
 from readback.domain.errors import StoreCorruptError
 from readback.log.checkpoint import Checkpoint, SignedCheckpoint, sign_checkpoint
 from readback.log.fault import LogForkError, LogProofError, LogUnplacedError
 from readback.log.frontier import StoredTiles
-from readback.log.leaf import leaf_hash
 from readback.log.note import VerifierKey
-from readback.log.proof import check_consistency, consistency_proof, inclusion_proof
+from readback.log.proof import EntryProof, check_consistency, consistency_proof, inclusion_proof
 from readback.log.tiles import CHECKPOINT, TileReader, TileWriter
-from readback.log.tlog_proof import EntryProof
-from readback.log.tree import GrowingTree, Node, Read, path_nodes
+from readback.log.tree import GrowingTree, Node, Read, leaf_hash, path_nodes
 from readback.ports.signer import LogSigner
-from readback.ports.storage.export import Tiles
+from readback.ports.storage.log import Tiles
 from readback.ports.storage.store import LedgerStore, StoredEvent
 
 Progress = Callable[[int], None]

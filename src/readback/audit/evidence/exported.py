@@ -20,7 +20,6 @@ from readback.canon.frozen import dataclass
 from readback.domain.events import Opened, open_envelope
 from readback.log.checkpoint import Checkpoint, open_checkpoint, parse_checkpoint
 from readback.log.fault import LogFormatError, LogSignatureError
-from readback.log.leaf import leaf_hash
 from readback.log.note import NOTE_MAX_BYTES, Check, VerifierKey, parse_note
 from readback.log.tiles import (
     BUNDLE_MAX_BYTES,
@@ -34,7 +33,8 @@ from readback.log.tiles import (
     parse_tile,
     tile_path,
 )
-from readback.ports.storage.export import Links, Tiles
+from readback.log.tree import leaf_hash
+from readback.ports.storage.log import Links, Tiles
 
 
 @dataclass(slots=True)

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from readback.audit.checks.ledger import nobody
 from readback.audit.evidence.attest import Progress, index_of, prove
-from readback.audit.sealing.authority import Authority
-from readback.audit.sealing.seal import goes_on_from, opened
+from readback.audit.sealing.seal import Authority, goes_on_from, opened
 from readback.domain.errors import StoreCorruptError
 from readback.log.checkpoint import Checkpoint, SignedCheckpoint
 from readback.log.frontier import StoredTiles, wide_enough
-from readback.log.leaf import leaf_hash
+from readback.log.proof import EntryProof
 from readback.log.tiles import (
     CHECKPOINT,
     HEIGHT,
@@ -22,10 +21,8 @@ from readback.log.tiles import (
     bundle_path,
     tile_path,
 )
-from readback.log.tlog_proof import EntryProof
-from readback.log.tree import HASH_BYTES
-from readback.ports.storage.export import Tiles
-from readback.ports.storage.log import SealedLog
+from readback.log.tree import HASH_BYTES, leaf_hash
+from readback.ports.storage.log import SealedLog, Tiles
 from readback.ports.storage.store import LedgerStore, StoredEvent
 
 

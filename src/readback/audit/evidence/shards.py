@@ -13,21 +13,17 @@ from typing import Final
 
 from readback.audit.evidence.attest import covering, index_of, key_of
 from readback.audit.evidence.sealed import prove_at
-from readback.audit.sealing.authority import Authority
-from readback.audit.sealing.seal import goes_on_from, opened
+from readback.audit.sealing.seal import Authority, goes_on_from, opened
 from readback.canon.frozen import dataclass
 from readback.domain.errors import StoreCorruptError
 from readback.log.checkpoint import Checkpoint, SignedCheckpoint, open_checkpoint, parse_checkpoint, sign_checkpoint
 from readback.log.fault import LogFormatError, LogOriginError, LogProofError, LogRewrittenError
-from readback.log.leaf import leaf_hash
 from readback.log.note import NOTE_MAX_BYTES, parse_note
-from readback.log.proof import inclusion_proof
+from readback.log.proof import PROOF_MAX_BYTES, EntryProof, inclusion_proof, parse_proof
 from readback.log.tiles import BUNDLE_MAX_BYTES, CHECKPOINT, TileWriter, bundle_path, bundles_of, parse_bundle
-from readback.log.tlog_proof import PROOF_MAX_BYTES, EntryProof, parse_proof
-from readback.log.tree import GrowingTree, path_nodes
+from readback.log.tree import GrowingTree, leaf_hash, path_nodes
 from readback.ports.signer import LogSigner
-from readback.ports.storage.export import Tiles
-from readback.ports.storage.log import SealedLog
+from readback.ports.storage.log import SealedLog, Tiles
 from readback.ports.storage.store import StoredEvent
 
 SHARD_PROOF: Final = b"readback.dev/shard-proof@v1\n"

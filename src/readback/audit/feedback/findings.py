@@ -10,8 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from readback.audit.feedback.spread import Spread
-from readback.audit.feedback.tally import LOST, ContractFeedback, Feedback, SourceFeedback, ToolFeedback
+from readback.audit.feedback.tally import LOST, ContractFeedback, Feedback, SourceFeedback, Spread, ToolFeedback
 from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.domain.discrepancy import Discrepancy

@@ -26,7 +26,7 @@ from readback.domain.errors import NotFoundError, StoreCorruptError, StoreError
 from readback.domain.errors.erasure import ErasureError
 from readback.domain.events import Event, EventKind, open_envelope, seal
 from readback.domain.saga.fold import Saga
-from readback.engine.entries.projection import projection_of
+from readback.engine.entries.recorder import projection_of
 from readback.engine.resume import fold_opened
 from readback.engine.saga_run import fold_saga, projection_of_saga
 from readback.ports.storage.store import (

@@ -8,13 +8,12 @@ Source: the action verification specification, "Action ledger entry".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from readback.audit.record.manifest import bundle_id
-from readback.canon import Json
+from readback.canon import Json, sha256_hex, stored_bytes
 from readback.canon.frozen import dataclass
 from readback.domain.action.action import Action
 from readback.domain.action.record_status import KEY, execution_status, reconciliation_status, verification_status
@@ -24,8 +23,48 @@ from readback.domain.idempotency import KeyStatus, aged
 from readback.domain.records.pointer import EntryPointer, EvidencePointer
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import TERMINAL, VerificationStatus
-from readback.engine.entries.projection import settled_key
+from readback.engine.entries.recorder import settled_key
 from readback.ports.storage.store import StoredEvent
+
+# What a replay bundle of an action holds, named by hashes alone; and the id that follows from it.
+
+FORMAT: Final = "readback/replay-bundle/1"
+_TABLES: Final = ("table", "recovery_table")
+
+
+def manifest(action_id: str, tenant: str, leaves: Iterable[str], opened: Sequence[Opened]) -> dict[str, Json]:
+    """Leaf hashes of all entries in order, digests of all evidence, and versions of all tables that they name."""
+    return {
+        "format": FORMAT,
+        "action": action_id,
+        "tenant": tenant,
+        "leaves": [*leaves],
+        "evidence": [*sorted({digest for one in opened for digest in _payloads(one)})],
+        "tables": [*sorted(table_versions(opened))],
+    }
+
+
+def _payloads(one: Opened) -> Iterable[str]:
+    return one.event.refs.values() if one.event.kind is not EventKind.ERASED else ()
+
+
+def table_versions(opened: Iterable[Opened]) -> frozenset[str]:
+    """The versions of the recovery tables by which was decided."""
+    said = (one.event.data.get(name) for one in opened for name in _TABLES)
+    return frozenset(version for version in said if isinstance(version, str) and version)
+
+
+def id_of(content: dict[str, Json]) -> str:
+    """The id of a bundle with this manifest: its SHA-256, in hex."""
+    return sha256_hex(stored_bytes(content))
+
+
+def bundle_id(stored: Sequence[StoredEvent]) -> str:
+    """The id of the bundle of the action that these entries are of. There is one for every action."""
+    opened = [open_envelope(each.envelope) for each in stored]
+    first = opened[0]
+    return id_of(manifest(first.action_id, first.tenant, [each.leaf.hex() for each in stored], opened))
+
 
 NOT_GIVEN: Final = "none"
 """In place of a name or version that nobody gave: the schema has no null there."""

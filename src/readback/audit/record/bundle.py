@@ -17,14 +17,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from readback.audit.record.manifest import FORMAT, id_of, manifest, table_versions
+from readback.audit.record.action import FORMAT, id_of, manifest, table_versions
 from readback.canon import Json, ReadbackError, parse_json, sha256_hex, stored_bytes
 from readback.canon.frozen import dataclass
 from readback.domain.errors.record import BundleError, TableMissingError
 from readback.domain.events import EventKind, Opened, open_envelope
 from readback.domain.recovery.rule import version_of
 from readback.domain.recovery.table import RecoveryTable
-from readback.log.leaf import leaf_hash
+from readback.log.tree import leaf_hash
 from readback.ports.storage.store import StoredEvent
 
 BUNDLE_MAX_BYTES: Final = 268_435_456

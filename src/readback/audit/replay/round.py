@@ -18,10 +18,10 @@ from readback.domain.events import Event, EventKind
 from readback.domain.finding import Finding
 from readback.domain.predicate import Evaluation, Path, Truth
 from readback.domain.verification.attribution import has_changed
-from readback.domain.verification.case import SCOPE_KEYS, IdentityMatch, Judged
 from readback.domain.verification.change import dotted, outside, withheld
 from readback.domain.verification.observation import Observation
 from readback.domain.verification.reading import Lookup, Presence, Reading, TakenReading
+from readback.domain.verification.reconciliation import SCOPE_KEYS, IdentityMatch, Judged
 from readback.engine.compiled_contract import CallerContext, Check, CompiledContract, IdentityCheck
 from readback.engine.entries.reading import taken_as_recorded
 from readback.engine.resume import marks

@@ -6,8 +6,7 @@ holds another history is never overwritten: that is the error by which a rewritt
 
 from __future__ import annotations
 
-from readback.audit.sealing.authority import Authority
-from readback.audit.sealing.seal import goes_on_from, opened
+from readback.audit.sealing.seal import Authority, goes_on_from, opened
 from readback.canon.frozen import dataclass
 from readback.domain.errors.anchor import AnchorRefusedError
 from readback.log.checkpoint import Checkpoint, open_checkpoint

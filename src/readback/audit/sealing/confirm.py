@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from readback.audit.sealing.authority import Authority
-from readback.audit.sealing.seal import goes_on_from, opened
+from readback.audit.sealing.seal import Authority, goes_on_from, opened
 from readback.canon.fault import CanonError
 from readback.domain.action.action import Action
 from readback.domain.errors import StoreCorruptError
@@ -21,9 +20,8 @@ from readback.engine.resume import fold
 from readback.log.checkpoint import Checkpoint
 from readback.log.fault import LogError
 from readback.log.frontier import StoredTiles
-from readback.log.leaf import leaf_hash
 from readback.log.proof import check_inclusion, inclusion_proof
-from readback.log.tree import Read
+from readback.log.tree import Read, leaf_hash
 from readback.ports.storage.store import LedgerStore, StoredEvent
 
 

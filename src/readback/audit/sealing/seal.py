@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from readback.audit.sealing.authority import Authority
 from readback.canon.frozen import dataclass
 from readback.domain.errors import StoreCorruptError
 from readback.log.checkpoint import Checkpoint, SignedCheckpoint, open_checkpoint, sign_checkpoint
@@ -27,12 +26,64 @@ from readback.log.fault import (
     LogRewrittenError,
 )
 from readback.log.frontier import FetchTile, Frontier, HashTile, StoredTiles
-from readback.log.leaf import leaf_hash
+from readback.log.note import Check, VerifierKey
 from readback.log.proof import check_consistency, consistency_proof
 from readback.log.tiles import WIDTH
-from readback.log.tree import HASH_BYTES, Read
+from readback.log.tree import HASH_BYTES, Read, leaf_hash
 from readback.ports.signer import LogSigner
 from readback.ports.storage.log import SealedHead, SealedLog
+from readback.ports.storage.store import LedgerStore
+
+# Place: every entry that can have its place in the log gets it, before somebody looks at the log.
+
+PLACES_AT_ONCE_MAX: Final = 4_096
+
+
+def place_all(store: LedgerStore) -> int:
+    """Gives places until nothing is left that can have one; how many it gave. Raises StoreError."""
+    total = 0
+    while store.places_later and (taken := store.take_places(PLACES_AT_ONCE_MAX)):
+        total += taken
+    return total
+
+
+# Whose signatures of a log count. Handed to whoever signs, checks, proves or audits one.
+
+
+@dataclass(frozen=True, slots=True)
+class Authority:
+    """By whom a log is signed, and how signatures are checked."""
+
+    key: VerifierKey
+    check: Check
+    former: tuple[VerifierKey, ...] = ()
+    """Keys that signed before this one: what they signed counts still."""
+    stated: tuple[Checkpoint, ...] = ()
+    """Up to where each key of before signed, as both keys said at its rotation. The log has to go on from these, so
+    that whoever has an old key cannot show another history of the sizes that it signed.
+    """
+
+    def fork(self, found: Checkpoint) -> str:
+        """How a checkpoint contradicts what was stated of as many entries, as a sentence; "" where it does not."""
+        if all(each.size != found.size or each.root == found.root for each in self.stated):
+            return ""
+        return f"Both keys of a rotation stated another root of {found.size} entries: the log was shown in two forms."
+
+    def doubt(self, found: Checkpoint) -> str:
+        """Why a checkpoint cannot be compared with what was stated, as a sentence; "" where it can, or nothing was."""
+        sizes = [each.size for each in self.stated]
+        if not sizes or found.size in sizes or found.size > max(sizes):
+            return ""
+        return (
+            f"The log's key was followed by another one at {max(sizes)} entries, and this head covers {found.size}:"
+            " whoever has the old key could have signed another history of so many"
+        )
+
+    @property
+    def keys(self) -> tuple[VerifierKey, ...]:
+        """All whose signatures count."""
+        return (self.key, *self.former)
+
 
 ENTRIES_A_CHECKPOINT_MAX: Final = 16_384
 """What one sealing holds in memory at most; a longer backlog is sealed by several checkpoints."""

@@ -21,9 +21,8 @@ from readback.config import Settings
 from readback.domain.contract.approval import HOLD
 from readback.domain.contract.freezing import CODE as FROZEN
 from readback.domain.outcome.claim_words import of_claim
-from readback.domain.outcome.outcome import Outcome
+from readback.domain.outcome.outcome import Outcome, quoted_line
 from readback.domain.outcome.reporting import told_text
-from readback.domain.outcome.tool_words import quoted_line
 from readback.domain.predicate import Truth
 from readback.domain.saga.outcome import SagaOutcome
 from readback.domain.state import State

@@ -18,8 +18,7 @@ from readback.domain.events import open_envelope
 from readback.domain.idempotency import key_text
 from readback.domain.recovery.table import RecoveryTable
 from readback.domain.saga.fold import Heading, Saga
-from readback.domain.saga.outcome import SagaOutcome, StepOutcome
-from readback.domain.saga.reporting import STEP_TEXT, StepWord
+from readback.domain.saga.outcome import STEP_TEXT, SagaOutcome, StepOutcome, StepWord
 from readback.domain.state import status
 from readback.engine.saga_run import fold_saga
 

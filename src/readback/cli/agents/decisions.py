@@ -19,7 +19,7 @@ from readback.decisions.contracts.binding import bound
 from readback.decisions.contracts.document import read_text
 from readback.decisions.contracts.formats import UNSEALED
 from readback.decisions.interop.decision_files import import_drift, import_envelope, import_episode, shaped
-from readback.decisions.model.moments import written_moment
+from readback.decisions.model.drift import written_moment
 from readback.decisions.model.seals import sealed
 from readback.domain.errors import UsageError
 from readback.domain.errors.decision import BindingError, EnvelopeError

@@ -18,8 +18,7 @@ from readback.client.client import Readback
 from readback.contracts.documents.own_files import keep
 from readback.delegations.api import Delegation, delegation
 from readback.delegations.command import OUTPUTS, TIMEOUT_DEFAULT_S, CommandDelegate
-from readback.delegations.model.record import Delegated
-from readback.delegations.model.turn import NOTHING_ANSWERED
+from readback.delegations.model.record import NOTHING_ANSWERED, Delegated
 from readback.delegations.model.words import RETRIES_DEFAULT, RETRIES_MAX, TASK_MAX_CHARACTERS, VerifyOutcome
 from readback.domain.errors import UnknownOutcomeError, UsageError
 from readback.domain.errors.delegation import DelegationFailedError, ScriptError

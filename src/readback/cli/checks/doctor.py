@@ -8,8 +8,7 @@ import click
 
 from readback.canon import Json, ReadbackError
 from readback.cli import options
-from readback.cli.checks.contract_quality import quality
-from readback.cli.checks.doctor_checks import EXAMINATIONS, Examination, Finding
+from readback.cli.checks.doctor_checks import EXAMINATIONS, Examination, Finding, quality
 from readback.cli.failures import headline, problem_lines
 from readback.cli.sessions import settings_of
 from readback.cli.terminal import BAD, OK, OPEN, console, mark, print_json, safe

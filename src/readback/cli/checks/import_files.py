@@ -11,10 +11,9 @@ import click
 from readback.cli import options
 from readback.cli.terminal import BAD, NONE, OK, OPEN, console, mark, print_json, safe, value
 from readback.decisions.contracts.document import FILE_MAX_BYTES
-from readback.decisions.interop.claim_lines import LEDGER_MAX_BYTES, import_claims
 from readback.decisions.interop.decision_files import import_drift, import_envelope, import_episode
 from readback.decisions.interop.delegation_files import import_hook, import_tool
-from readback.decisions.interop.imported import Imported
+from readback.decisions.interop.imported import LEDGER_MAX_BYTES, Imported, import_claims
 from readback.decisions.interop.run_folder import read_given
 from readback.decisions.interop.trace_runs import import_trace
 from readback.domain.errors import UsageError

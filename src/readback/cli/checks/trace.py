@@ -22,7 +22,7 @@ from readback.traces import (
     read_policy,
     verify_trace,
 )
-from readback.traces.format.limits import PLAN_MAX_BYTES, RUN_FILE_MAX_BYTES, TRACE_MAX_BYTES
+from readback.traces.format.fault import PLAN_MAX_BYTES, RUN_FILE_MAX_BYTES, TRACE_MAX_BYTES
 
 FAILURES_SHOWN_MAX: Final = 40
 LINE_MAX_CHARACTERS: Final = 600

@@ -20,7 +20,7 @@ from readback.canon import Json
 from readback.cli.contracts.servers import header_option, references, upstream_at
 from readback.cli.sessions import settings_of
 from readback.cli.terminal import note, safe
-from readback.contracts.durations import microseconds
+from readback.contracts.options import microseconds
 from readback.domain.errors import ContractFieldError, UsageError
 from readback.domain.errors.gateway import UpstreamLostError
 from readback.ports.system_factory import ServerTerms

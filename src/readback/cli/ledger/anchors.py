@@ -10,7 +10,7 @@ import click
 from readback import bootstrap
 from readback.audit.checks.ledger import Fault
 from readback.audit.sealing.anchor import Compared, compare, hand_over
-from readback.audit.sealing.authority import Authority
+from readback.audit.sealing.seal import Authority
 from readback.canon import Json, ReadbackError
 from readback.cli import options
 from readback.cli.ledger.keys import KEY_FILE, authority_of, signer

@@ -9,18 +9,18 @@ from urllib.parse import quote
 import click
 
 from readback import bootstrap
-from readback.audit.checks.heads import Heads
+from readback.audit.checks.entries import Heads
 from readback.audit.checks.ledger import AuditReport, Fault, audit
 from readback.audit.maintenance.restore import Held, hold_in_flight, judge
-from readback.audit.sealing.authority import Authority
+from readback.audit.sealing.seal import Authority
 from readback.canon import Json
 from readback.cli import options
 from readback.cli.gc_tuning import READING, undisturbed
 from readback.cli.ledger.anchors import compared
 from readback.cli.ledger.keys import trusted, verifier
 from readback.cli.ledger.log import URL, kept_checkpoint
-from readback.cli.operator_identity import signing
 from readback.cli.progress import counted, measured
+from readback.cli.prompt import signing
 from readback.cli.sessions import settings_of
 from readback.cli.terminal import note, print_json, safe
 from readback.domain.errors import StoreError, UsageError

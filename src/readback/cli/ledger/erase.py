@@ -8,12 +8,12 @@ import click
 
 from readback import bootstrap
 from readback.cli import options
-from readback.cli.operator_identity import signing
 from readback.cli.progress import counted
+from readback.cli.prompt import signing
 from readback.cli.sessions import settings_of, working
 from readback.cli.terminal import note, print_json, safe
 from readback.client.operations import erasing
-from readback.contracts.durations import microseconds
+from readback.contracts.options import microseconds
 from readback.domain.action.erasure import Erased
 from readback.domain.errors import ContractFieldError, UsageError
 

@@ -8,7 +8,7 @@ from dataclasses import asdict
 import click
 
 from readback import bootstrap
-from readback.audit.checks.heads import Heads
+from readback.audit.checks.entries import Heads
 from readback.audit.checks.ledger import AuditReport, Fault, audit
 from readback.canon import Json
 from readback.cli import options
@@ -17,9 +17,8 @@ from readback.cli.ledger.anchors import anchors, compared
 from readback.cli.ledger.backup import backup, restore
 from readback.cli.ledger.erase import erase
 from readback.cli.ledger.export import export, verify_export
-from readback.cli.ledger.hold import hold
 from readback.cli.ledger.keys import log_keys, trusted, verifier
-from readback.cli.ledger.log import checkpoint, kept_checkpoint, prove, verify_proof
+from readback.cli.ledger.log import checkpoint, hold, kept_checkpoint, prove, verify_proof
 from readback.cli.ledger.records import evidence, schema
 from readback.cli.ledger.shards import shards
 from readback.cli.progress import measured

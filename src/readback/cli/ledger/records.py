@@ -29,7 +29,7 @@ from readback.cli.terminal import note, print_json, safe
 from readback.domain.errors import NotFoundError, StoreCorruptError, UsageError
 from readback.domain.errors.record import ErasedEvidenceError
 from readback.domain.records.pointer import EvidencePointer, parse_pointer
-from readback.log.leaf import leaf_hash
+from readback.log.tree import leaf_hash
 from readback.ports.storage.store_rules import INT64_MAX
 
 if TYPE_CHECKING:

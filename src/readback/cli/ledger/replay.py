@@ -22,7 +22,7 @@ from readback.domain.errors.record import BundleError
 from readback.domain.records.replayed import Comparison, JudgedAgain, Replayed
 from readback.domain.state import worst_exit
 from readback.engine.compiled_contract import CompiledContract
-from readback.log.tlog_proof import parse_proof
+from readback.log.proof import parse_proof
 
 EXIT_OF: Final = {Comparison.SAME: 0, Comparison.DIFFERS: 1, Comparison.NOT_EVALUATED: 5}
 _SIGNS: Final = {Comparison.SAME: OK, Comparison.DIFFERS: BAD, Comparison.NOT_EVALUATED: OPEN}

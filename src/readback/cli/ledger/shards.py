@@ -14,7 +14,7 @@ from readback.audit.evidence import shards as evidence
 from readback.audit.evidence.attest import key_of
 from readback.audit.evidence.shards import NEW, SHARD_PROOF_MAX_BYTES, Shard, parse_shard_proof
 from readback.audit.maintenance.rotate import following
-from readback.audit.sealing.authority import Authority
+from readback.audit.sealing.seal import Authority
 from readback.canon import Json, parse_json
 from readback.cli import options
 from readback.cli.ledger.keys import rotations_at

@@ -9,7 +9,7 @@ import click
 
 from readback.cli import options
 from readback.cli.actions.outcome_text import plain
-from readback.cli.operator_identity import operator, signed, signing
+from readback.cli.prompt import operator, signed, signing
 from readback.cli.sessions import again_with, reading, settings_of, working
 from readback.cli.terminal import console, moment, note, print_json, safe
 from readback.client.operations import claiming
@@ -18,7 +18,7 @@ from readback.domain.action.claim import Claim, ClaimStatus, claim_bytes
 from readback.domain.outcome.claim_words import of_claim
 from readback.domain.state import EXIT_FAILED, EXIT_UNDETERMINED, EXIT_VERIFIED
 from readback.drivers.driver_sync import SyncDriver
-from readback.engine.claims import dependencies
+from readback.engine.claims import entries
 from readback.engine.people import claims as claim_person
 from readback.engine.resume import fold
 
@@ -93,7 +93,7 @@ def _fallen(session: Session, found: Claim) -> tuple[str, ...]:
     assert action is not None
     driver = SyncDriver(session.store, session.runtime)
     try:
-        answer = driver.drive(dependencies.invalid_claims(action.tenant, dependencies.claims_relied_on(action)))
+        answer = driver.drive(entries.invalid_claims(action.tenant, entries.claims_relied_on(action)))
         assert isinstance(answer, tuple)  # nothing of it waits
         return answer
     finally:

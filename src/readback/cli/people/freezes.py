@@ -7,7 +7,7 @@ import click
 from readback.canon import Json
 from readback.cli import options
 from readback.cli.actions.outcome_text import plain
-from readback.cli.operator_identity import operator, signed, signing
+from readback.cli.prompt import operator, signed, signing
 from readback.cli.sessions import again_with, reading, settings_of, working
 from readback.cli.terminal import console, moment, note, print_json, safe
 from readback.client.operations import reviewing as reviews

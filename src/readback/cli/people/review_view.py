@@ -13,7 +13,7 @@ from rich.text import Text
 from readback.cli.actions.outcome_text import plain, verdict_text
 from readback.cli.actions.render import facts, grid, identity, postconditions, section, side_by_side
 from readback.cli.terminal import BAD, NONE, OK, OPEN, mark, moment, quoted_name, safe
-from readback.domain.people.review_case import ReviewCase
+from readback.domain.people.review import ReviewCase
 
 STATES: Final = ("intended", "requested", "observed", "before", "authoritative")
 HISTORY_MAX: Final = 40

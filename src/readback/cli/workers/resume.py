@@ -5,8 +5,9 @@ One action's error never keeps the others waiting: each is named, and the exit c
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import field
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import click
 
@@ -18,14 +19,36 @@ from readback.cli.actions.run import look, sigterm_interrupts
 from readback.cli.failures import described
 from readback.cli.sessions import again_with, load_contracts, settings_of, working
 from readback.cli.terminal import note, print_json, safe
-from readback.cli.workers import tenant_options
-from readback.cli.workers.tenant_options import Served
+from readback.client.operations.tenants import Served as Served
 from readback.client.operations.worker import OF_ONE_ACTION
 from readback.client.session import Session
 from readback.domain.errors import InputError, StoreError, UnknownOutcomeError
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import EXIT_VERIFIER, worst_exit
 from readback.drivers.driver_sync import SyncDriver
+
+# The options by which `readback worker` and `readback resume` are told whose actions they go on with.
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def tenants(command: F) -> F:
+    """Which ledger, and for whom: as `options.ledger`, with any number of tenants."""
+    for option in (
+        click.option("--principal", metavar="ID", help="Who acts (READBACK_PRINCIPAL; else agent:local)."),
+        click.option("--all-tenants", is_flag=True, help="Go on with the actions of every tenant."),
+        click.option(
+            "--tenant",
+            "named",
+            metavar="ID",
+            multiple=True,
+            help="Whose actions; may be repeated (READBACK_TENANT; else default).",
+        ),
+        click.option("--url", metavar="URL", help="The ledger (READBACK_URL; else sqlite:///readback.db)."),
+    ):
+        command = option(command)
+    return command
+
 
 PAGE: Final = 256
 ERRORS_TOLD_MAX: Final = 20
@@ -57,7 +80,7 @@ class Resumed:
 
 @click.command("resume")
 @options.contracts
-@tenant_options.tenants
+@tenants
 @options.table
 @options.as_json
 def resume(
@@ -76,7 +99,7 @@ def resume(
     and left as it is. Nothing is executed twice: what was attempted is read back.
     """
     settings = settings_of(url, named[0] if named else None, principal, modules, table)
-    served = tenant_options.Served.of(named, settings.tenant, everybody=all_tenants)
+    served = Served.of(named, settings.tenant, everybody=all_tenants)
     registry = load_contracts(settings, needed=False)
     with working(settings, registry, new=False) as session, sigterm_interrupts():
         resumed = go_on_with_all(session, served, quiet=as_json)

@@ -13,7 +13,7 @@ from readback.cli.actions.outcome_text import exit_of
 from readback.cli.failures import described
 from readback.cli.sessions import load_contracts, settings_of, working
 from readback.cli.terminal import note, print_json, safe
-from readback.cli.workers import tenant_options
+from readback.cli.workers import resume
 from readback.client.operations.worker import CONCURRENCY_DEFAULT, CONCURRENCY_MAX, HANDOVER_US, Tally, Worker
 from readback.config import shown
 from readback.domain.errors import InputError
@@ -49,7 +49,7 @@ US: Final = 1_000_000
 )
 @click.option("--until-idle", is_flag=True, help="End when every action has ended, is held, or stays unknown.")
 @options.contracts
-@tenant_options.tenants
+@resume.tenants
 @options.table
 @options.as_json
 def worker(
@@ -77,7 +77,7 @@ def worker(
     from readback.cli.workers.worker_loop import stay, watching
 
     settings = settings_of(url, named[0] if named else None, principal, modules, table)
-    served = tenant_options.Served.of(named, settings.tenant, everybody=all_tenants)
+    served = resume.Served.of(named, settings.tenant, everybody=all_tenants)
     registry = load_contracts(settings, needed=True)
     left_us = (0 if until_idle else HANDOVER_US) if handover is None else int(handover * US)
     with working(settings, registry) as session:

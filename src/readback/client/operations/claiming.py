@@ -25,8 +25,7 @@ from readback.domain.action.claim import (
 )
 from readback.domain.errors import NotFoundError, OversizeError, ReviewError, StoreCorruptError, UsageError
 from readback.domain.outcome.outcome import Outcome
-from readback.engine.people.claim_report import claim_of, claims_of
-from readback.engine.people.claims import ClaimOrder, unsigned
+from readback.engine.people.claims import ClaimOrder, claim_of, claims_of, unsigned
 from readback.ports.signer import Signer
 from readback.ports.storage.store import ActionFilter
 

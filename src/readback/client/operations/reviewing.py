@@ -12,8 +12,7 @@ from readback.canon.limits import MESSAGE_MAX_BYTES
 from readback.client.session import Session, check_id
 from readback.domain.contract.approval import is_principal
 from readback.domain.errors import NotFoundError, OversizeError, ReviewError, UsageError
-from readback.domain.people.review import Decision, lift_bytes, resolution_bytes
-from readback.domain.people.review_case import ReviewCase
+from readback.domain.people.review import Decision, ReviewCase, lift_bytes, resolution_bytes
 from readback.domain.people.signed_statement import SignedStatement, why_not_signed
 from readback.engine.effects import Effect, EffectResult
 from readback.engine.people import review

@@ -15,7 +15,7 @@ from typing import Final
 
 from readback.canon import Json, sha256_hex
 from readback.canon.frozen import dataclass
-from readback.contracts.documents.read_file import content_of
+from readback.contracts.documents.own_files import content_of
 from readback.contracts.files.build import CONTRACT_KEYS, Builder
 from readback.contracts.files.checks.places import places_of
 from readback.contracts.files.contract import Entry, FileContract, Home

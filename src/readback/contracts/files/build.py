@@ -6,14 +6,14 @@ Called by `assembly`. No key has a meaning of its own here that a decorator's ke
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Final
 
+from readback.canon import CanonError, Json, json_value
 from readback.contracts.compile import compile_contract
 from readback.contracts.conditions_compiler import fields_of
-from readback.contracts.files.checks.missing_reader import never_later
-from readback.contracts.files.checks.tool_check import ToolCheck, paths_of
+from readback.contracts.files.checks.tool_check import ToolCheck, never_later, paths_of
 from readback.contracts.files.contract import (
     GATEWAY,
     Entry,
@@ -24,13 +24,12 @@ from readback.contracts.files.contract import (
 )
 from readback.contracts.files.document import Fault, Place, Written
 from readback.contracts.files.readers import NOTHING, TOOL, ReaderMaker, Search, server_known, span, tool_fitting
-from readback.contracts.files.reversal import REVERSAL_ROOTS, reversal_of
 from readback.contracts.files.schemas.json_schema import arguments_named, arguments_of
 from readback.contracts.files.system_options import Spec, SpecReader, joined
-from readback.contracts.files.templates.template import CompiledTemplate, compile_fill
+from readback.contracts.files.templates.template import CompiledTemplate, Values, compile_fill
 from readback.contracts.files.tool_handlers import tool_hand
 from readback.contracts.files.tools.listing import Toolbox, drops_key, raised_class
-from readback.contracts.files.tools.tool_arguments import ToolArguments
+from readback.contracts.files.tools.tool_schema import ToolArguments
 from readback.contracts.files.vocabulary import EXECUTOR, OWN_KEYS
 from readback.contracts.functions.arguments import ArgumentSchema
 from readback.contracts.functions.callables import ContractParts
@@ -38,12 +37,51 @@ from readback.contracts.options import EXECUTE_KEYS, OPTION_KEYS
 from readback.contracts.problems import Problems, did_you_mean
 from readback.contracts.templates import compile_template
 from readback.contracts.verification_levels import covered, hidden_under
-from readback.domain.errors import ContractError, ContractFieldError, ExpressionError, TemplateError
+from readback.domain.errors import ArgumentError, ContractError, ContractFieldError, ExpressionError, TemplateError
 from readback.domain.predicate import Path
 from readback.domain.side_effect import SideEffect, depth
 from readback.ports.handlers import Handler
 from readback.ports.predicates import PredicateEngine
 from readback.ports.system_factory import ExecutorAdapter, SystemFactory
+
+# What a compensation that takes other arguments is given: templates over what was asked and what was read back.
+
+REVERSAL_ROOTS: Final = ("requested", "before", "authoritative", "scope")
+Reversing = Callable[[Mapping[str, Json]], tuple[Mapping[str, object], Mapping[str, Json]]]
+
+
+def reversal_of(specs: SpecReader, node: Written, path: str, compensation: FileContract) -> Reversing | None:
+    """Makes the arguments of the compensating contract; None, with faults, where the file's are unsound."""
+    try:
+        render, names = specs.values(node, path)
+    except ContractError as error:
+        specs.findings.add(node, path, error)
+        return None
+    before = len(specs.findings.faults)
+    if compensation.arguments_known:
+        takes = compensation.arguments
+        for name in names:
+            if name not in takes.names:
+                said = f"{compensation.name!r} has no argument {name!r}.{did_you_mean(name, takes.names)}"
+                specs.findings.add((node.mapping or {})[name], joined(path, name), said)
+        for each in takes.parameters:
+            if each.required and each.name not in names:
+                specs.findings.add(node, path, f"{compensation.name!r} needs {each.name!r}.")
+    if len(specs.findings.faults) > before:
+        return None
+
+    def made(variables: Mapping[str, Json]) -> tuple[Mapping[str, object], Mapping[str, Json]]:
+        values = Values(specs.engine, {root: variables.get(root) for root in REVERSAL_ROOTS})
+        try:
+            rendered = json_value(render(values))
+        except (TemplateError, CanonError) as error:
+            raise ArgumentError(f"{compensation.name!r} cannot be given its arguments: {error.message}") from error
+        assert isinstance(rendered, dict)
+        bound = compensation.arguments.bind((), rendered)
+        return bound.arguments, bound.requested
+
+    return made
+
 
 CONTRACT_KEYS: Final = (*(key for key in OPTION_KEYS if key != "name"), *OWN_KEYS)
 DESCRIPTION_MAX_CHARS: Final = 2_000

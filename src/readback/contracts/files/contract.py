@@ -15,7 +15,7 @@ from readback.canon.frozen import dataclass
 from readback.contracts.files.document import Place, Written
 from readback.contracts.files.system_options import Diagnostics, Spec, json_of
 from readback.contracts.files.templates.template import ASKS_OBSERVED, CompiledTemplate, Values
-from readback.contracts.files.tools.tool_arguments import ToolArguments
+from readback.contracts.files.tools.tool_schema import ToolArguments
 from readback.contracts.functions.arguments import ArgumentSchema
 from readback.contracts.functions.callables import Reader
 from readback.contracts.functions.calling import Look

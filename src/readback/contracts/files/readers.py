@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 
 from readback.canon.frozen import dataclass
 from readback.contracts.compile import READER_TIMEOUT_US
-from readback.contracts.durations import microseconds
 from readback.contracts.files.contract import Entry, FittedReader, glancing, looking
 from readback.contracts.files.document import Written
 from readback.contracts.files.system_options import Diagnostics, Spec, SpecReader, joined
@@ -21,6 +20,7 @@ from readback.contracts.files.tool_handlers import ToolSource, tool_look
 from readback.contracts.files.vocabulary import COMPLETE, READER_KEYS, SEARCH_KEYS, SOURCE, SourceKind
 from readback.contracts.functions.callables import Reader
 from readback.contracts.functions.calling import Look
+from readback.contracts.options import microseconds
 from readback.contracts.problems import did_you_mean
 from readback.domain.errors import ContractError, ContractFieldError, WeakReaderError
 from readback.domain.errors.files import FittingError

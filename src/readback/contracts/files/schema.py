@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from readback.canon.limits import ID_MAX_BYTES
 from readback.contracts.files.build import CONTRACT_KEYS
-from readback.contracts.files.schemas.argument_schema import ARGUMENT, argument_schema, arguments_schema
+from readback.contracts.files.schemas.json_schema import ARGUMENT, argument_schema, arguments_schema
 from readback.contracts.files.system_options import ENTRIES_MAX as ENTRIES_OF_SPEC_MAX
 from readback.contracts.files.system_options import TEXT_MAX_CHARS
 from readback.contracts.files.templates.injection_checks import HEADER, SELECTS, VARIABLE

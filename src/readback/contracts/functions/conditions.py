@@ -6,16 +6,99 @@ True, False or None (it cannot tell). It must not read the world: that is a read
 
 from __future__ import annotations
 
+import functools
 import inspect
+import textwrap
 from collections.abc import Callable
 from typing import Final, TypeVar
 
+from readback.canon import Json, payload_bytes, sha256_hex
 from readback.canon.frozen import dataclass
-from readback.contracts.functions.callable_digest import source_digest
 from readback.contracts.functions.callables import is_async
 from readback.contracts.problems import did_you_mean
 from readback.domain.errors import ContractFieldError, ExpressionError
 from readback.ports.predicates import ROOTS
+
+# The digest of a Python callable, so that a contract's hash covers a function that judges.
+
+NESTED_MAX: Final = 8
+"""How many functions deep captured functions are followed."""
+
+
+def source_digest(check: Callable[..., object]) -> str:
+    """The digest of a function's source text, or of the byte code where there is no text.
+
+    Raises ContractFieldError where there is neither.
+    """
+    bare = inspect.unwrap(check)
+    try:
+        body = textwrap.dedent(inspect.getsource(bare)).strip().encode()
+    except (OSError, TypeError):
+        code = getattr(bare, "__code__", None)
+        if code is None:
+            raise ContractFieldError("Its source cannot be found: give it a version with `postcondition`.") from None
+        body = b"\0".join([code.co_code, repr((code.co_names, _constants(code))).encode()])
+    return sha256_hex(body)[:16]
+
+
+def callable_digest(function: Callable[..., object]) -> str:
+    """The digest of a function with its defaults and captured values. Raises ContractFieldError."""
+    return sha256_hex(payload_bytes(_described(function, NESTED_MAX)))
+
+
+def _described(function: object, left: int) -> Json:
+    if isinstance(function, functools.partial):
+        parts = [_value(each, left - 1) for each in function.args]
+        named: dict[str, Json] = {name: _value(each, left - 1) for name, each in function.keywords.items()}
+        return ["partial", _described(function.func, left - 1), parts, named]
+    if inspect.ismethod(function):
+        return ["method", _type(function.__self__), _described(function.__func__, left - 1)]
+    if not inspect.isfunction(function):
+        call = type(function).__call__ if callable(function) else None
+        if not inspect.isfunction(call):
+            return ["built-in", _type(function), str(getattr(function, "__qualname__", ""))]
+        return ["object", _type(function), _described(call, left - 1)]
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    captured: dict[str, Json] = {name: _cell(cell, left - 1) for name, cell in cells}
+    defaults = [_value(each, left - 1) for each in function.__defaults__ or ()]
+    named = {name: _value(each, left - 1) for name, each in (function.__kwdefaults__ or {}).items()}
+    wrapped = getattr(function, "__wrapped__", None)
+    inner = _described(wrapped, left - 1) if wrapped is not None and left > 0 else None
+    return ["function", source_digest(function), defaults, named, captured, inner]
+
+
+def _cell(cell: object, left: int) -> Json:
+    try:
+        value = cell.cell_contents  # type: ignore[attr-defined]
+    except ValueError:  # The name is bound later.
+        return ["unbound"]
+    return _value(value, left)
+
+
+def _value(value: object, left: int) -> Json:
+    """A plain value as it is; a function by its own digest; any other object by its type."""
+    if left <= 0:
+        return ["deep", _type(value)]
+    if value is None or isinstance(value, bool | int | float | str | bytes):
+        return [type(value).__name__, repr(value)]
+    if isinstance(value, tuple):
+        return ["tuple", *(_value(each, left - 1) for each in value)]
+    if isinstance(value, frozenset):
+        return ["frozenset", *sorted(repr(_value(each, left - 1)) for each in value)]
+    if inspect.isfunction(value) or inspect.ismethod(value) or isinstance(value, functools.partial):
+        return _described(value, left)
+    return ["object", _type(value)]
+
+
+def _type(value: object) -> str:
+    return f"{type(value).__module__}.{type(value).__qualname__}"
+
+
+def _constants(code: object) -> tuple[object, ...]:
+    """Constants without addresses, which change from run to run."""
+    found = getattr(code, "co_consts", ())
+    return tuple(_constants(c) if hasattr(c, "co_consts") else c for c in found)
+
 
 _MARK: Final = "__readback_condition__"
 VERSION_MAX_CHARS: Final = 128

@@ -13,7 +13,7 @@ from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.canon.limits import INTEGER_SAFE_MAX
 from readback.contracts.problems import did_you_mean
-from readback.decisions.model.moments import read_moment
+from readback.decisions.model.drift import read_moment
 
 WHOLE_MAX: Final = INTEGER_SAFE_MAX // 1_000
 """Milliseconds that can still be counted exactly in microseconds."""

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from readback.decisions.flow.judge import Judged
-from readback.decisions.flow.ladder import Degraded
+from readback.decisions.flow.ladder import Degraded, Judged
 from readback.decisions.model.drift import Drift, told_once
-from readback.decisions.model.violation import Violation
+from readback.decisions.model.envelope import Violation
 from readback.decisions.model.words import FALLBACKS, DegradeStep, DriftType, Gate, Severity, VerificationResultWord
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.outcome.outcome import Outcome

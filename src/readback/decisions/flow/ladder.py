@@ -6,13 +6,133 @@ Called before an action by what is broken, and after it by what was found.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import field
 from enum import StrEnum
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.decisions.model.envelope import Envelope
-from readback.decisions.model.violation import Violation
-from readback.decisions.model.words import FALLBACKS, MS_US, DegradeStep, Gate, Stage, VerificationResultWord
+from readback.decisions.model.envelope import Envelope, Violation
+from readback.decisions.model.words import (
+    FALLBACKS,
+    MS_US,
+    DecisionEnd,
+    DegradeStep,
+    Gate,
+    Stage,
+    VerificationResultWord,
+)
+from readback.domain.contract.contract import Contract
+from readback.domain.discrepancy import Discrepancy
+from readback.domain.outcome.outcome import JudgedPostcondition, Outcome
+from readback.domain.predicate import Truth
+from readback.domain.verdict import Verdict, Why
+
+# What an outcome comes to in the words of decision types: pass, fail, inconclusive or na, for each method too.
+
+LATE = frozenset({Why.TIMEOUT, Why.PROPAGATING, Why.SETTLING})
+"""What another moment might have told: by the end of the time for verification it is a timeout."""
+BUILT_IN = ("read_after_write", "invariant_check")
+VERIFIER = "verifier."
+"""What the postcondition of a custom verifier is named by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The verification of one action. `timed_out`: it is inconclusive because the time was over."""
+
+    said: VerificationResultWord
+    timed_out: bool
+    methods: dict[str, Json] = field(default_factory=dict)
+    reason: str = ""
+
+
+def judged(envelope: Envelope, contract: Contract, outcome: Outcome, verify_us: int) -> Judged:
+    """`contract`: the one under the envelope; `verify_us`: how long after the tool's answer the verdict came, or how
+    long was waited for it.
+    """
+    if not outcome.attempted:
+        return Judged(
+            VerificationResultWord.NA,
+            False,
+            reason=outcome.code or outcome.detail or outcome.hold or outcome.state.value,
+        )
+    limit_us = envelope.verification.timeout_ms * MS_US
+    late = bool(limit_us) and verify_us > limit_us
+    unasked = _unasked(contract, outcome) if outcome.standing else []
+    partly = any(not name.startswith(VERIFIER) for name in unasked)
+    methods: dict[str, Json] = {
+        name: _method(name, outcome, late=late or (partly and name in BUILT_IN))
+        for name in envelope.verification.methods
+    }
+    if unasked:  # it was run before, without this envelope or under another contract
+        named = ", ".join(name.removeprefix(VERIFIER) for name in unasked)
+        return Judged(VerificationResultWord.INCONCLUSIVE, False, methods, f"verified without {named}")
+    if outcome.standing and not late:
+        return Judged(VerificationResultWord.PASS, False, methods)
+    if outcome.standing:
+        return Judged(
+            VerificationResultWord.INCONCLUSIVE, True, methods, f"verified after {verify_us // MS_US} ms, too late"
+        )
+    if outcome.verdict is Verdict.REFUTED and not outcome.contested:
+        return Judged(VerificationResultWord.FAIL, False, methods, _found(outcome))
+    timed_out = outcome.why in LATE or (not outcome.settled and outcome.why is Why.NONE)
+    return Judged(VerificationResultWord.INCONCLUSIVE, timed_out, methods, outcome.why.value or outcome.state.value)
+
+
+def _unasked(contract: Contract, outcome: Outcome) -> list[str]:
+    """The postconditions by which it was not judged, though it would be now."""
+    asked = {(each.name, each.source) for each in outcome.postconditions}
+    return [each.name for each in contract.ensure if (each.name, each.source) not in asked]
+
+
+def ended(said: VerificationResultWord, outcome: Outcome | None) -> DecisionEnd:
+    """The episode's code. What is not known is `partial`, which is the nearest word there is; the reason says so."""
+    if outcome is None or said is VerificationResultWord.NA:
+        return DecisionEnd.ABSTAIN
+    if said is VerificationResultWord.PASS:
+        return DecisionEnd.SUCCESS
+    partial = outcome.discrepancy is Discrepancy.PARTIAL_APPLICATION
+    return DecisionEnd.PARTIAL if said is VerificationResultWord.INCONCLUSIVE or partial else DecisionEnd.FAIL
+
+
+def _own(name: str, outcome: Outcome) -> list[JudgedPostcondition]:
+    """The postconditions by which a method judges; none of a custom one that was never asked."""
+    if name in BUILT_IN:
+        return [each for each in outcome.postconditions if not each.name.startswith(VERIFIER)]
+    return [each for each in outcome.postconditions if each.name == f"{VERIFIER}{name}"]
+
+
+def _method(name: str, outcome: Outcome, *, late: bool) -> Json:
+    said: dict[str, Json] = {"result": _together(_own(name, outcome), late=late).value}
+    answered = _answer(name, outcome)
+    if answered is not None:
+        said |= {"said": answered.get("outcome"), "detail": answered.get("detail")}
+    return said
+
+
+def _together(own: list[JudgedPostcondition], *, late: bool) -> VerificationResultWord:
+    if not own or late or any(each.truth is Truth.UNDETERMINED for each in own):
+        return (
+            VerificationResultWord.FAIL
+            if any(each.truth is Truth.VIOLATED for each in own) and not late
+            else VerificationResultWord.INCONCLUSIVE
+        )
+    return (
+        VerificationResultWord.PASS if all(each.truth is Truth.HOLDS for each in own) else VerificationResultWord.FAIL
+    )
+
+
+def _answer(name: str, outcome: Outcome) -> dict[str, Json] | None:
+    seen = outcome.authoritative
+    answers = seen.get("$verifiers") if isinstance(seen, dict) else None
+    answer = answers.get(name) if isinstance(answers, dict) else None
+    return answer if isinstance(answer, dict) else None
+
+
+def _found(outcome: Outcome) -> str:
+    broken = [each.name for each in outcome.postconditions if each.truth is Truth.VIOLATED]
+    said = outcome.discrepancy.value if outcome.discrepancy is not None else "refuted"
+    return f"{said}: {', '.join(broken)}" if broken else said
 
 
 class Reason(StrEnum):

@@ -9,11 +9,9 @@ from collections.abc import Mapping, Sequence
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.decisions.flow.judge import Judged
-from readback.decisions.flow.ladder import Degraded
-from readback.decisions.model.envelope import Counts, Envelope, Snapshot
-from readback.decisions.model.moments import written_moment
-from readback.decisions.model.violation import Violation
+from readback.decisions.flow.ladder import Degraded, Judged
+from readback.decisions.model.drift import written_moment
+from readback.decisions.model.envelope import Counts, Envelope, Snapshot, Violation
 from readback.decisions.model.words import FALLBACKS, MS_US, TIER_OF, DecisionEnd, Gate, Stage, VerificationResultWord
 from readback.domain.contract.contract import Contract
 from readback.domain.outcome.outcome import Outcome

@@ -15,7 +15,7 @@ from readback.decisions.contracts.load import envelope_of
 from readback.decisions.contracts.shapes import Shape
 from readback.decisions.contracts.verifiers import BUILT_IN
 from readback.decisions.interop.imported import Imported, Statement, backed, refuse_any
-from readback.decisions.model.moments import read_moment
+from readback.decisions.model.drift import read_moment
 from readback.decisions.model.seals import BINDING, RULE, matching_rule
 from readback.decisions.model.words import DecisionEnd, VerificationResultWord
 

@@ -15,8 +15,7 @@ from types import TracebackType
 from typing import Final
 
 from readback.traces.artifacts import ArtifactTrouble, is_plain_path
-from readback.traces.format.fault import ArtifactError, TraceInputError
-from readback.traces.format.limits import DEPTH_MAX_LEVELS, FILES_MAX
+from readback.traces.format.fault import DEPTH_MAX_LEVELS, FILES_MAX, ArtifactError, TraceInputError
 
 _CHUNK_BYTES: Final = 1_048_576
 _FILE_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

@@ -14,7 +14,7 @@ from readback.decisions.interop.imported import Imported, Statement, backed, ref
 from readback.decisions.interop.run_folder import RunFolder
 from readback.traces import DEFAULT_POLICY, ArtifactError, TraceError, verify_trace
 from readback.traces.artifacts import ArtifactTrouble
-from readback.traces.format.limits import PLAN_MAX_BYTES, RUN_FILE_MAX_BYTES, TRACE_MAX_BYTES
+from readback.traces.format.fault import PLAN_MAX_BYTES, RUN_FILE_MAX_BYTES, TRACE_MAX_BYTES
 from readback.traces.format.strict_json import strict_json
 
 TRACE, PLAN, REPORT = "trace.jsonl", "plan.json", "verify.json"

@@ -11,12 +11,35 @@ from readback.canon import Json
 from readback.domain import state as states
 from readback.domain.action import claim as claims
 from readback.domain.action.approval_record import Asked
-from readback.domain.action.judgement import Judgement
 from readback.domain.action.key_release import KeyRelease
 from readback.domain.contract import watch as watching
 from readback.domain.contract.approval import NEVER_AGAIN
 from readback.domain.idempotency import KEY_KEPT_US, Resolution
 from readback.domain.state import State
+
+# A judgement as an entry tells it: the part of an action's fold that says what was found and decided last.
+
+
+@dataclass(slots=True)  # the standard one: each entry sets fields of it, which costs more in a native one
+class Judgement:
+    """The last judgement, as recorded. Empty words where there was none."""
+
+    verdict: str = "not_checked"
+    why: str = ""
+    finding: str = ""
+    discrepancy: str = ""
+    attribution: str = "unknown"
+    row: str = ""
+    table: str = ""
+    recovery: str = ""
+    level: int = 1
+    effect_shown: bool = False
+    dead: bool = False
+    done: tuple[str, ...] = ()
+    undone: tuple[str, ...] = ()
+    detail: str = ""
+    ref: str = ""
+
 
 _FAILED, _ROLLED_BACK, _UNKNOWN = State.FAILED, State.ROLLED_BACK, State.UNKNOWN
 _NOTHING_ATTESTED = Resolution.NONE

@@ -27,7 +27,7 @@ from readback.domain.outcome import claim_words, planning_words
 from readback.domain.state import TERMINAL, ReportKey, State, status
 from readback.domain.verdict import Attribution, Verdict, Why
 from readback.domain.verification.observation_signs import one_line
-from readback.domain.verification.open_words import BESIDE, BESIDE_WORDS, reason_lines, undeclared_words, weak_words
+from readback.domain.verification.open_class import BESIDE, BESIDE_WORDS, reason_lines, undeclared_words, weak_words
 from readback.domain.verification.reading import UNREADABLE
 
 TOLD_FIELDS_MAX: Final = 32

@@ -16,7 +16,7 @@ from typing import Final
 from readback.canon.frozen import dataclass
 from readback.domain.finding import Finding
 from readback.domain.recovery.action import RecoveryAction
-from readback.domain.recovery.line import (
+from readback.domain.recovery.row import (
     ALWAYS,
     BELOW_CRITICAL,
     GONE,
@@ -33,8 +33,8 @@ from readback.domain.recovery.line import (
     STALE,
     TAKE_BACK,
     YES,
+    Condition,
 )
-from readback.domain.recovery.row import Condition
 from readback.domain.side_effect import SideEffect
 
 _A, _F = RecoveryAction, Finding

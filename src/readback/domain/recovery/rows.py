@@ -10,7 +10,7 @@ from typing import Final
 
 from readback.domain.finding import Finding
 from readback.domain.recovery.action import RecoveryAction
-from readback.domain.recovery.line import (
+from readback.domain.recovery.row import (
     BELOW_CRITICAL,
     CRITICAL,
     EXTERNAL,
@@ -28,11 +28,11 @@ from readback.domain.recovery.line import (
     UNSHOWN_NOT_DEAD,
     WRITES,
     YES,
+    Reversal,
     own_rows,
     resend,
     rows,
 )
-from readback.domain.recovery.row import Reversal
 
 _F, _A = Finding, RecoveryAction
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from readback.domain.finding import Finding
 from readback.domain.recovery.action import RecoveryAction
-from readback.domain.recovery.line import (
+from readback.domain.recovery.row import (
     BELOW_CRITICAL,
     GONE,
     HIGH,

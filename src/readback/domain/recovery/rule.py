@@ -6,15 +6,170 @@ that has gaps or goes below the floor. No model's opinion enters here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from itertools import product
+from math import prod
+from typing import Final
 
 from readback.canon import Json, payload_bytes, sha256_hex
+from readback.canon.frozen import dataclass
 from readback.domain.errors import InvariantError, SettingsError
 from readback.domain.finding import Finding
 from readback.domain.recovery.action import RecoveryAction
-from readback.domain.recovery.check import Fault, faults
+from readback.domain.recovery.floor import DEMANDED, FLOOR, SUCCESS_ONLY_FROM
 from readback.domain.recovery.row import DOMAINS, Condition, ConditionValue, Reversal, Row, Situation
+
+# The set of all situations, and its subsets as bits: so that a table is proven over every one of them, and quickly.
+
+_NAMES: Final = tuple(DOMAINS)
+SIZE: Final = prod(len(values) for values in DOMAINS.values())
+"""How many situations there are."""
+ALL: Final = (1 << SIZE) - 1
+"""The set of all of them."""
+
+
+@lru_cache(maxsize=128)
+def having(name: str, value: ConditionValue) -> int:
+    """The situations in which this field has this value."""
+    place = _NAMES.index(name)
+    block = prod(len(DOMAINS[later]) for later in _NAMES[place + 1 :])
+    period = block * len(DOMAINS[name])
+    ones = ((1 << block) - 1) << (DOMAINS[name].index(value) * block)
+    return ones * (ALL // ((1 << period) - 1))
+
+
+def matching(condition: Condition) -> int:
+    """The situations that meet a condition."""
+    found = ALL
+    for name, allowed in condition.items():
+        found &= _union(having(name, value) for value in allowed)
+    return found
+
+
+def meeting(when: Iterable[Condition]) -> int:
+    """The situations that meet any of the conditions."""
+    return _union(matching(condition) for condition in when)
+
+
+def described(subset: int) -> str:
+    """The simplest description of a part of a set that is not empty: as few fields as tell it apart.
+
+    Starts at one member and lets every field go that may have any value without leaving the set.
+    """
+    held = dict(_member(subset))
+    for name in _NAMES:
+        wider = {key: value for key, value in held.items() if key != name}
+        if not matching({key: (value,) for key, value in wider.items()}) & ~subset:
+            held = wider
+    return " and ".join(_worded(name, value) for name, value in held.items())
+
+
+def _member(subset: int) -> Mapping[str, ConditionValue]:
+    """One situation of the set."""
+    return dict(_digits((subset & -subset).bit_length() - 1))
+
+
+def _digits(index: int) -> Iterator[tuple[str, ConditionValue]]:
+    for name in reversed(_NAMES):
+        index, digit = divmod(index, len(DOMAINS[name]))
+        yield name, DOMAINS[name][digit]
+
+
+def _worded(name: str, value: ConditionValue) -> str:
+    if isinstance(value, bool):
+        return name if value else f"not {name}"
+    return f"{name} is {value.value}"
+
+
+def _union(sets: Iterable[int]) -> int:
+    found = 0
+    for one in sets:
+        found |= one
+    return found
+
+
+# All that is wrong with a recovery table: doubled rows, rows below the floor, gaps, rows that can never apply.
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that is wrong; `row` is the id of the row to correct, "" where a row is missing; `key`: its part."""
+
+    row: str
+    said: str
+    key: str = "action"
+
+
+def faults(rows: tuple[Row, ...]) -> Iterator[Fault]:
+    """Every fault, in the order of the rows; gaps last. Nothing is said of coverage while rows are malformed."""
+    malformed = tuple(_malformed(rows))
+    yield from malformed
+    if malformed:
+        return
+    below = tuple(fault for row in rows for fault in below_demand(row))
+    yield from below
+    known = {fault.row for fault in below}
+    for finding in Finding:
+        yield from _of_finding(finding, tuple(row for row in rows if row.finding is finding), known)
+
+
+def below_demand(row: Row) -> Iterator[Fault]:
+    """What is wrong with one row by itself, whatever stands above it."""
+    only = SUCCESS_ONLY_FROM.get(row.action)
+    if only is not None and row.finding is not only:
+        yield Fault(row.id, f"{row.id} makes a success of {row.finding.value}.")
+    if row.action is RecoveryAction.RETRY_SAME_KEY and row.finding is not Finding.REFUTED_DEAD:
+        yield Fault(row.id, f"{row.id} repeats an action that is not refuted and dead.")
+    for name, demanded in DEMANDED.get(row.action, {}).items():
+        allowed = {value for condition in row.when for value in condition.get(name, DOMAINS[name])}
+        if not allowed <= set(demanded):
+            yield Fault(row.id, f"{row.id} chooses {row.action.value} without demanding {name}.")
+
+
+def _malformed(rows: tuple[Row, ...]) -> Iterator[Fault]:
+    ids = [row.id for row in rows]
+    for row_id in sorted({one for one in ids if ids.count(one) > 1}):
+        yield Fault(row_id, f"{row_id} stands there twice.", "id")
+    for row in rows:
+        for name, values in dict.fromkeys(item for condition in row.when for item in condition.items()):
+            if name not in DOMAINS:
+                yield Fault(row.id, f"{row.id} asks for {name!r}, which no situation has.", "when")
+            elif not set(values) <= set(DOMAINS[name]):
+                yield Fault(row.id, f"{row.id} asks for a value of {name!r} that it cannot have.", "when")
+
+
+def _of_finding(finding: Finding, rows: tuple[Row, ...], known: set[str]) -> Iterator[Fault]:
+    """Walks the rows in their order; `left`: the situations that no row above has decided."""
+    left, dead = ALL, []
+    for row in rows:
+        decides = meeting(row.when) & left
+        left &= ~decides
+        if not decides:
+            dead.append(row)
+        elif row.id not in known:
+            yield from _below_floor(row, decides)
+    if left:
+        where = described(left)
+        yield Fault("", f"{finding.value} has no row for {where or 'any situation'}.", "")
+    else:
+        yield from (Fault(row.id, f"{row.id} can never apply.", "when") for row in dead)
+
+
+def _below_floor(row: Row, decides: int) -> Iterator[Fault]:
+    floor = FLOOR[row.finding]
+    allowed = 0
+    for line in floor.allowed:
+        if row.action in line.actions:
+            allowed |= meeting(line.when)
+    wrong = decides & ~allowed
+    if not allowed:
+        yield Fault(row.id, f"{row.id} may not choose {row.action.value} for {row.finding.value}. {floor.why}")
+    elif wrong:
+        where = described(wrong)
+        said = f"{row.id} may not choose {row.action.value} for {row.finding.value} where {where}. {floor.why}"
+        yield Fault(row.id, said)
+
 
 __all__ = [
     "DOMAINS",

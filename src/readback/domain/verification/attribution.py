@@ -12,10 +12,10 @@ from readback.domain.contract.contract import Contract
 from readback.domain.kind import Kind
 from readback.domain.predicate import Truth, conjoin
 from readback.domain.verdict import Attribution
-from readback.domain.verification.case import Case, Judged
 from readback.domain.verification.change import changed
 from readback.domain.verification.observation import Observation, ObservationStatus
 from readback.domain.verification.reading import Lookup, Presence
+from readback.domain.verification.reconciliation import Case, Judged
 
 _UNKNOWN: Final = Attribution.UNKNOWN
 _ERROR: Final = ObservationStatus.ERROR

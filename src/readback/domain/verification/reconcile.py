@@ -17,18 +17,19 @@ Source: the action verification specification, "State Reconciliation Model".
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from operator import attrgetter
 from typing import Final, assert_never
 
+from readback.canon import Json
 from readback.domain.contract.contract import Noop
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.finding import Finding
 from readback.domain.kind import Kind
-from readback.domain.predicate import Truth, conjoin
+from readback.domain.predicate import Evaluation, Path, Truth, conjoin, look
 from readback.domain.side_effect import Consistency, SideEffect
 from readback.domain.verdict import Attribution, Level, Verdict, Why
-from readback.domain.verification.allowed_changes import unexpected_changes
 from readback.domain.verification.attribution import (
     attribute,
     bears_stamp,
@@ -43,14 +44,171 @@ from readback.domain.verification.attribution import (
     looked_elsewhere,
     may_have_held,
 )
-from readback.domain.verification.case import Case, IdentityMatch, Judged
-from readback.domain.verification.effect_groups import parts_of, wrong_values
+from readback.domain.verification.change import differences, outside, withheld
 from readback.domain.verification.observation_signs import ERROR_TEXT_CODE, ObservationStatus
-from readback.domain.verification.open_class import classed, informed, seen_weakly
+from readback.domain.verification.open_class import BESIDE, classed, informed, seen_weakly
 from readback.domain.verification.reading import Fault, Presence, TakenReading
-from readback.domain.verification.reconciliation import Reconciliation, no_op, refuted, success, undetermined
-from readback.domain.verification.several_readers import together
+from readback.domain.verification.reconciliation import (
+    Case,
+    IdentityMatch,
+    Judged,
+    Reconciliation,
+    no_op,
+    refuted,
+    success,
+    undetermined,
+)
 from readback.domain.verification.undeclared import inform
+
+# Several readers: what their judgements come to, together. Pure.
+
+_VERIFIED: Final = Verdict.VERIFIED
+
+
+def together(case: Case, judgements: list[Reconciliation]) -> Reconciliation:
+    """The verdict of as many readings as the contract asks for, where none speaks against it."""
+    needed = case.contract.quorum
+    if len(judgements) == 1 and needed <= 1:
+        return judgements[0]
+    verified = [r for r in judgements if r.verdict is _VERIFIED]
+    against = [r for r in judgements if r.verdict is Verdict.REFUTED]
+    violated = [r for r in judgements if r.open and any(e.truth is Truth.VIOLATED for e in r.ensure)]
+    if _agreeing(case, verified) >= needed and not against and not violated:
+        return verified[0]
+    if _agreeing(case, against) >= needed and not verified:
+        return against[0]
+    if verified and against and not violated and (parts := _in_parts(case, verified, against)) is not None:
+        return parts
+    if verified and (against or violated) and case.window_closed:
+        conflict = undetermined(Why.CONFLICTING, Finding.UNKNOWN, Discrepancy.UNKNOWN_STATE)
+        return replace(conflict, ensure=(against or violated)[0].ensure, deciding=(against or violated)[0].deciding)
+    undecided = [r for r in judgements if r.open]
+    if undecided:
+        return _told_apart(case, undecided)
+    return undetermined(Why.INCOMPLETE, Finding.UNKNOWN, Discrepancy.UNKNOWN_STATE)
+
+
+def _told_apart(case: Case, undecided: list[Reconciliation]) -> Reconciliation:
+    """The first of them, with what each reader says, where they say different things."""
+    first = undecided[0]
+    said = {case.checks[each.deciding].taken.reader: each.detail or str(each.why) for each in undecided}
+    if len(set(said.values())) < 2:
+        return first
+    return replace(first, detail="; ".join(f"{reader}: {what}" for reader, what in said.items()))
+
+
+def _in_parts(case: Case, verified: list[Reconciliation], against: list[Reconciliation]) -> Reconciliation | None:
+    """The tool said that it did a part of it, and readings of several places show the same: where our effect is, and
+    where none is. Without that word two places that differ contradict each other.
+    """
+    said = case.observation.status is ObservationStatus.PARTIAL
+    ours = all(each.attribution is Attribution.OURS for each in verified)
+    here = {case.checks[each.deciding].taken.source for each in verified}
+    missing = {
+        case.checks[each.deciding].taken.source
+        for each in against
+        if case.checks[each.deciding].taken.believable_absence
+    }
+    if not (said and ours) or len(missing) < len(against) or here & missing:
+        return None
+    partial = refuted(Finding.PARTIAL_SUCCESS, Discrepancy.PARTIAL_APPLICATION, Attribution.OURS, True)
+    found, first = verified[0], min(against, key=lambda each: each.deciding)
+    done, undone = tuple(sorted(here)), tuple(sorted(missing))
+    return replace(
+        partial,
+        parts_done=done,
+        parts_open=undone,
+        ensure=first.ensure,
+        identity=found.identity,
+        deciding=first.deciding,
+    )
+
+
+def _agreeing(case: Case, judgements: list[Reconciliation]) -> int:
+    """How many readings agree. Where the class asks for several sources, two looks at one are one."""
+    if case.contract.depth.quorum_min <= 1:
+        return len(judgements)
+    return len({case.checks[each.deciding].taken.source for each in judgements})
+
+
+# The effect groups of an action that are not as required: missing, or there with another value. Pure.
+
+_ROOT: Final = "authoritative"
+_NOTHING: Final = (None, "", False)
+"""Values of what is not there."""
+
+
+def parts_of(case: Case, judged: Judged) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The groups that hold, and those that do not; none where the object is not there."""
+    groups = case.contract.groups
+    if judged.presence is not Presence.PRESENT:
+        return (), ()
+    held = {g: conjoin(e.truth for e in judged.ensure if e.group == g) is Truth.HOLDS for g in groups}
+    return tuple(g for g in groups if held[g]), tuple(g for g in groups if not held[g])
+
+
+def wrong_values(case: Case, judged: Judged, groups: tuple[str, ...]) -> bool:
+    """Whether in one of these groups something was written, and is not what was required."""
+    violated = [each for each in judged.ensure if each.group in groups and each.truth is Truth.VIOLATED]
+    return any(_is_written(case, judged, each) for each in violated)
+
+
+def _is_written(case: Case, judged: Judged, evaluation: Evaluation) -> bool:
+    before = case.before
+    known = before is not None and before.taken.ran
+    old = before.taken.reading.value if before is not None and before.presence is Presence.PRESENT else None
+    for path, value in _read(judged, evaluation):
+        if value in _NOTHING or isinstance(value, dict | list):
+            continue
+        if known and look(path, {_ROOT: old}) != value:
+            return True
+    return False
+
+
+def _read(judged: Judged, evaluation: Evaluation) -> Iterator[tuple[Path, Json]]:
+    variables = {_ROOT: judged.taken.reading.value}
+    for text, _ in evaluation.values:
+        if text.startswith(f"{_ROOT}."):
+            path = Path.named(text)
+            yield path, look(path, variables)
+
+
+# The frame: what an action may change, and whether anything beside it changed. Pure.
+
+NAMED_MAX: Final = 10
+_NOT_WHOLE: Final = "Whether anything beside it changed cannot be told: a reading did not show all of it."
+
+
+def unexpected_changes(case: Case, judged: Judged, whose: Attribution) -> Reconciliation | None:
+    """What stands against success outside the frame: a change that may not be, or one that nobody can see any more."""
+    frame, before = case.contract.may_change, case.before
+    if frame is None or before is None or before.taken.believable_absence:
+        return None
+    if before.presence is not Presence.PRESENT:
+        if case.contract.kind in (Kind.CREATE, Kind.SEND):
+            return None  # it is shown to be ours, and so to be new
+        detail = "Whether anything beside it changed cannot be told: what was before could not be seen."
+        return undetermined(Why.INCOMPLETE, Finding.VERIFIER_ERROR, detail=detail)
+    if not (before.taken.reading.complete and judged.taken.reading.complete):
+        return undetermined(Why.INCOMPLETE, Finding.VERIFIER_ERROR, detail=_NOT_WHOLE)
+    old = before.taken.reading.value
+    beside = outside(frame, differences(old, judged.taken.reading.value))
+    if beside:
+        named = ", ".join(beside[:NAMED_MAX]) + (
+            "" if len(beside) <= NAMED_MAX else f" and {len(beside) - NAMED_MAX} more"
+        )
+        detail = f"{BESIDE}{named}."
+        if whose is Attribution.OURS:
+            found = refuted(Finding.HIDDEN_SIDE_EFFECT, Discrepancy.VALUE_MISMATCH, whose, effect_shown=True)
+            return replace(found, detail=detail)
+        # Other actors work here too: a change outside the frame that nobody signed is not ours by that.
+        return undetermined(Why.UNATTRIBUTED, Finding.HIDDEN_SIDE_EFFECT, Discrepancy.UNKNOWN_STATE, detail)
+    unseen = outside(frame, withheld(old))
+    if unseen:
+        detail = f"Whether {', '.join(unseen)} changed cannot be told: the record of what was before is redacted there."
+        return undetermined(Why.INCOMPLETE, Finding.VERIFIER_ERROR, detail=detail)
+    return None
+
 
 _NO_REASON: Final = Why.NONE
 _NOT_VISIBLE: Final = Presence.NOT_VISIBLE

@@ -13,10 +13,9 @@ from readback.domain.discrepancy import Discrepancy
 from readback.domain.finding import Finding
 from readback.domain.predicate import Truth, conjoin
 from readback.domain.verdict import Why
-from readback.domain.verification.case import Case, Judged
-from readback.domain.verification.open_words import UNDECLARED
+from readback.domain.verification.open_class import UNDECLARED
 from readback.domain.verification.reading import Presence
-from readback.domain.verification.reconciliation import Reconciliation, undetermined
+from readback.domain.verification.reconciliation import Case, Judged, Reconciliation, undetermined
 
 _TRUTH: Final = attrgetter("truth")
 

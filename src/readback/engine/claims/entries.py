@@ -7,9 +7,10 @@ do here, since a recorded success is what makes its claims.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from typing import Final
 
+from readback.canon import Json
 from readback.domain.action.action import Action
 from readback.domain.action.claim import (
     DEPENDANTS_NAMED_MAX,
@@ -26,8 +27,11 @@ from readback.domain.action.claim import (
     data_of,
     may_follow,
     own_status,
+    parse_claim_id,
     said_of,
+    status_of,
 )
+from readback.domain.errors.claim import NOT_STANDING, MalformedClaimError
 from readback.domain.idempotency import Resolution
 from readback.domain.kind import Kind
 from readback.domain.people.review import Decision
@@ -35,9 +39,69 @@ from readback.domain.state import State
 from readback.domain.verdict import Verdict, Why
 from readback.domain.verification.observation import ObservationStatus
 from readback.domain.verification.reconciliation import Reconciliation
-from readback.engine.effects import DependantsFound, Effect, EffectResult, LoadDependants
+from readback.engine.effects import DependantsFound, Effect, EffectResult, Folded, LoadAction, LoadDependants
 from readback.engine.entries.recorder import Recorder
 from readback.engine.run import Run
+
+# Relying: whether what an action was planned upon stands, before it acts and whenever its outcome is told.
+
+LOOKED_AT_MAX: Final = 256
+"""So many claims are looked at, the nearest first; beyond them nothing is said."""
+NAMED_MAX: Final = 8
+
+STANDS: Final = frozenset({ClaimStatus.STANDING, ClaimStatus.REINSTATED})
+
+
+def claims_relied_on(action: Action) -> tuple[str, ...]:
+    """The claims that the action was planned upon."""
+    return upon_in(action.context)
+
+
+def upon_in(context: Mapping[str, Json]) -> tuple[str, ...]:
+    """The same, of the context that a proposal's entry holds."""
+    named = context.get("upon")
+    return tuple(str(each) for each in named) if isinstance(named, list) else ()
+
+
+def invalid_claims(tenant: str, claims: tuple[str, ...]) -> Generator[Effect, EffectResult, tuple[str, ...]]:
+    """Which of these claims do not stand, and which of those that they in turn were planned upon; the nearest first."""
+    waiting, seen, found = list(claims), set(claims), list[str]()
+    looked = 0
+    while waiting and looked < LOOKED_AT_MAX:
+        claim, looked = waiting.pop(0), looked + 1
+        try:
+            action_id, kind = parse_claim_id(claim)
+        except MalformedClaimError:
+            found.append(claim)
+            continue
+        folded = yield LoadAction(action_id)
+        assert isinstance(folded, Folded)
+        action = folded.action
+        if action is None or action.tenant != tenant:
+            found.append(claim)
+            continue
+        if status_of(action.claims, kind, made=action.claimed_us > 0) not in STANDS:
+            found.append(claim)
+        fresh = [each for each in claims_relied_on(action) if each not in seen]
+        seen.update(fresh)
+        waiting += fresh
+    return tuple(found)
+
+
+def reason_blocked(action: Action) -> Generator[Effect, EffectResult, str]:
+    """Why it may not be executed, in a sentence, as far as that depends on claims; "" where nothing is against it."""
+    claims = claims_relied_on(action)
+    if not claims:
+        return ""
+    found = yield from invalid_claims(action.tenant, claims)
+    if not found:
+        return ""
+    named = ", ".join(found[:NAMED_MAX]) + (f" and {len(found) - NAMED_MAX} more" if len(found) > NAMED_MAX else "")
+    return f"What it was planned upon does not stand ({named}), so nothing was executed: plan again."
+
+
+__all__ = ["NOT_STANDING", "claims_relied_on", "invalid_claims", "reason_blocked", "upon_in"]
+
 
 Steps = Generator[Effect, EffectResult, None]
 _K, _C, _S = ClaimKind, ClaimStatus, State

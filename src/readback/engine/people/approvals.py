@@ -43,7 +43,7 @@ from readback.engine.effects import (
     LoadAction,
     Wait,
 )
-from readback.engine.entries.projection import projection_of, settled_key
+from readback.engine.entries.recorder import projection_of, settled_key
 from readback.engine.resume import marks
 from readback.engine.stages.approve import Approvals, bound_of, load, load_kept, new_request, request_data, waits
 from readback.engine.stages.validate import unexecuted

@@ -48,8 +48,8 @@ from readback.engine.effects import (
 from readback.engine.engine import Engine
 from readback.engine.entries.recorder import Recorder
 from readback.engine.resume import PlanOf, marks
+from readback.engine.run_result import StopAtWait
 from readback.engine.saga_run import left_behind
-from readback.engine.stop_at_wait import StopAtWait
 from readback.ports.storage.store import Appended, KeyRecord, KeyTaken
 
 LEASE_US: Final = 5_000_000

@@ -15,8 +15,7 @@ from readback.domain.discrepancy import DISCREPANCIES, Discrepancy
 from readback.domain.errors import NotFoundError
 from readback.domain.events import EventKind, Opened, open_envelope
 from readback.domain.idempotency import key_text
-from readback.domain.people.review import choices
-from readback.domain.people.review_case import ReviewCase, packet_of
+from readback.domain.people.review import ReviewCase, choices, packet_of
 from readback.domain.predicate import Truth
 from readback.domain.recovery.table import RecoveryTable
 from readback.domain.verification.change import differences, dotted

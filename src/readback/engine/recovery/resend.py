@@ -13,19 +13,131 @@ place; it frees nothing. The order is: read, look the key up where that is offer
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from hashlib import sha256
 from typing import Final
 
+from readback.canon import Json
+from readback.canon.limits import INTEGER_WIRE_MAX, INTEGER_WIRE_MIN
+from readback.canon.numbers import ExactNumber
+from readback.domain.action.key_release import KeyEvidence, KeyRelease, release_of
 from readback.domain.contract.contract import ATTEMPTS_MAX, SECOND_US
+from readback.domain.discrepancy import Discrepancy
+from readback.domain.finding import Finding
 from readback.domain.people.review import Decision
+from readback.domain.predicate import look
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
 from readback.domain.verdict import Verdict
-from readback.domain.verification.attribution import effects_known
+from readback.domain.verification.attribution import effects_known, is_unchanged, looked_elsewhere, unchanged_throughout
 from readback.domain.verification.observation import Observation, ObservationStatus
 from readback.domain.verification.reconciliation import Reconciliation
 from readback.engine.run import Run
 from readback.engine.schedule import jittered
+from readback.ports.predicates import Predicate
+
+# An action whose contract was read by another expression engine than the one that judges it now.
+
+_DOUBTED = frozenset({Finding.APPROVAL_MISMATCH.value, Finding.POLICY_VERSION_MISMATCH.value})
+
+
+def doubt(run: Run) -> None:
+    """Leaves the doubt in the run, where there is one. Said once: a person who has decided is not asked again."""
+    action = run.action
+    if not action.attempts or action.state is State.REVIEW_REQUIRED or action.judgement.finding in _DOUBTED:
+        return
+    why = next(filter(None, (each.otherwise(action.engine) for each in predicates(run))), "") or _unkept(run)
+    if why:
+        then = action.engine or "the one before engines were named"
+        now = run.plan.predicates.name
+        run.doubt = Finding.POLICY_VERSION_MISMATCH
+        run.doubt_said = f"Its contract was read by another expression engine ({then}; {now} now), which took {why}."
+
+
+def predicates(run: Run) -> Iterator[Predicate]:
+    """The expressions that its readings are judged by."""
+    plan = run.plan
+    for check in (*plan.ensure, *plan.fails_when, *plan.intermediate):
+        if check.predicate is not None:
+            yield check.predicate
+    for identity in plan.identity:
+        yield identity.predicate
+
+
+def _unkept(run: Run) -> str:
+    """Values that the other engine could not keep: it cut texts at NUL, and its numbers had 64 bits."""
+    variables = run.variables()
+    for judged in run.checks:
+        seen = {**variables, "authoritative": judged.taken.reading.value}
+        for predicate in predicates(run):
+            for path in predicate.paths:
+                if _holds_unkept(look(path, seen)):
+                    return f"the value at {path.text} for another: a number beyond a double, or a text with NUL"
+    return ""
+
+
+def _holds_unkept(value: Json) -> bool:
+    if isinstance(value, str):
+        return "\0" in value
+    if isinstance(value, bool):
+        return False
+    if isinstance(value, int):
+        return not INTEGER_WIRE_MIN <= value <= INTEGER_WIRE_MAX
+    if isinstance(value, dict):
+        return any("\0" in key or _holds_unkept(part) for key, part in value.items())
+    return isinstance(value, ExactNumber) or (isinstance(value, list) and any(map(_holds_unkept, value)))
+
+
+# What a run knows of places where its effect could be: the evidence for the table, and for `domain.key_release`.
+
+
+def release(run: Run, result: Reconciliation, *, dead: bool) -> KeyRelease:
+    """Whether what is known now releases the key; asked of the domain's one decision."""
+    action, seen = run.action, run.observation
+    left = action.left_before or seen is None or seen.dispatched
+    known = effects_known(run.found, run.lookup)
+    return release_of(
+        KeyEvidence(
+            left=left,
+            effect_shown=result.effect_shown or known or action.seen,
+            may_land=not dead or action.restored or action.commit_open or action.unproved,
+            others_changed=result.discrepancy is Discrepancy.STALE_STATE,
+            refused=named_refusal(run),
+            region_unchanged=unchanged_throughout(run.contract, run.before, run.checks),
+            nothing_found=run.found is not None and not known,
+            mark_proven=run.search_proven,
+        )
+    )
+
+
+def named_refusal(run: Run) -> bool:
+    """The contract names it a refusal: a terminal failure holds, or the key's record says that it failed for good."""
+    by_key = run.lookup is not None and run.lookup.status == "failed"
+    return by_key or any(each.terminal_failure or each.refused for each in run.checks)
+
+
+def searched(run: Run) -> bool:
+    """The places where the effect could be instead were looked at, or the tool did not claim any effect.
+
+    Or strong readings before and after are equal: of the whole region that the call may change, or of the target where
+    the contract names the refusal.
+    """
+    searchable = run.contract.has_find
+    said = run.observation
+    if said is not None and looked_elsewhere(
+        said,
+        run.found,
+        run.lookup,
+        searchable=searchable,
+        proven=run.search_proven,
+        honours_key=run.contract.execution.honours_key,
+    ):
+        return True
+    if effects_known(run.found, run.lookup):
+        return False
+    refused = any(each.refused and is_unchanged(run.before, each) for each in run.checks)
+    return refused or unchanged_throughout(run.contract, run.before, run.checks)
+
 
 BACKOFF_FIRST_US: Final = SECOND_US
 """How long the first repetition waits after the end of the attempt; each one after it twice as long."""

@@ -33,7 +33,7 @@ from readback.engine.effects import (
 )
 from readback.engine.engine import Engine
 from readback.engine.resume import PlanOf
-from readback.engine.run_result import Duplicate, Work
+from readback.engine.run_result import Duplicate, StopAtWait, Work
 from readback.engine.saga import claims as saga_claims
 from readback.engine.saga import record as saga_record
 from readback.engine.saga import steps as saga_steps
@@ -41,7 +41,6 @@ from readback.engine.saga.begin import SagaRequest, begin_run, check
 from readback.engine.saga.steps import Definition
 from readback.engine.saga_run import LEASE_MAX_US, LEASE_US, SagaRun, load_family, load_json
 from readback.engine.schedule import lease_until
-from readback.engine.stop_at_wait import StopAtWait
 from readback.ports.storage.store import Appended, Crowded, KeyRecord, KeyTaken
 
 

@@ -12,9 +12,8 @@ from readback.domain.action.action import Action
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.recovery.table import DEFAULT_TABLE
 from readback.domain.saga.fold import Heading, Saga, StepTerms
-from readback.domain.saga.outcome import SagaOutcome, StepOutcome
+from readback.domain.saga.outcome import SagaOutcome, StepOutcome, StepWord
 from readback.domain.saga.planner import StepStatus, has_effect, over, standing_of
-from readback.domain.saga.reporting import StepWord
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Level, Why
 from readback.engine.effects import Effect, EffectResult

@@ -9,8 +9,7 @@ from __future__ import annotations
 from readback.canon import Json
 from readback.domain.errors import NotFoundError
 from readback.domain.events import EventKind, open_envelope
-from readback.domain.people.review import ACTS, Standing, choices, path_of
-from readback.domain.people.review_case import ReviewCase, packet_of
+from readback.domain.people.review import ACTS, ReviewCase, Standing, choices, packet_of, path_of
 from readback.domain.people.signed_statement import TOKEN
 from readback.domain.saga.fold import Heading, Saga
 from readback.domain.side_effect import SideEffect

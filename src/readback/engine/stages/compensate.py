@@ -6,14 +6,14 @@ it was before, COMPENSATED that the compensating action was itself verified.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from functools import partial
 
-from readback.canon import Json
+from readback.canon import Json, parse_json
 from readback.domain.action.action import Action
 from readback.domain.action.key_release import KeyRelease
 from readback.domain.discrepancy import Discrepancy
-from readback.domain.errors import NotDispatchedError
+from readback.domain.errors import ArgumentError, NotDispatchedError
 from readback.domain.events import EventKind
 from readback.domain.finding import Finding
 from readback.domain.idempotency import key_hash
@@ -23,11 +23,10 @@ from readback.domain.recovery.table import RecoveryTable, Reversal, Situation
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import TERMINAL, State
 from readback.domain.verdict import Attribution, Level, Verdict, Why
-from readback.domain.verification.case import Judged
-from readback.domain.verification.change import alike, differences, outside
+from readback.domain.verification.change import alike, differences, is_withheld, outside
 from readback.domain.verification.observation_signs import one_line
 from readback.domain.verification.reading import Presence, Role
-from readback.domain.verification.reconciliation import Reconciliation
+from readback.domain.verification.reconciliation import Judged, Reconciliation
 from readback.engine.compiled_contract import Request
 from readback.engine.effects import (
     Called,
@@ -37,7 +36,9 @@ from readback.engine.effects import (
     Ending,
     Folded,
     KeyFound,
+    Load,
     LoadAction,
+    Loaded,
     LoadKey,
     ReadKind,
     Settle,
@@ -46,7 +47,6 @@ from readback.engine.entries.side_records import freeze_data, incident_data
 from readback.engine.run import Run
 from readback.engine.run_result import Completed, RunResult
 from readback.engine.schedule import LEASE_MARGIN_US, lease_until
-from readback.engine.stages.compensation_arguments import given_to_reversal
 from readback.engine.stages.evaluate import judge_reading
 from readback.engine.stages.verify import (
     describe_error,
@@ -57,6 +57,44 @@ from readback.engine.stages.verify import (
     taken_of,
 )
 from readback.engine.values.reader_results import ERROR_TEXT_MAX
+
+# What a compensation is given: the action's own arguments, or what its contract makes of what was read back.
+
+Given = tuple[Mapping[str, object], Mapping[str, Json]]
+
+
+def given_to_reversal(run: Run) -> Generator[Effect, EffectResult, Given]:
+    """Its arguments in both notations. Raises InputError where they cannot be made."""
+    made = run.plan.reversing
+    if made is None or run.blind or run.action.compensation_id:  # what was begun is followed
+        return run.arguments, run.requested
+    before = run.before.taken.reading.value if run.before is not None else None
+    shown = yield from _shown(run)
+    roots = {**run.variables(), "before": run.secrecy.hide(before, "before"), "authoritative": shown}
+    arguments, requested = made(roots)
+    if any(map(_hides, requested.values())):
+        raise ArgumentError(f"What {run.contract.name!r} is reversed with is recorded as redacted only.")
+    return arguments, requested
+
+
+def _shown(run: Run) -> Generator[Effect, EffectResult, Json]:
+    """The last reading of the action's target."""
+    if run.checks:
+        return run.secrecy.hide(run.checks[-1].taken.reading.value, "authoritative")
+    if not run.action.reading_ref:
+        return None
+    loaded = yield Load(run.action.tenant, run.action.id, run.action.reading_ref)
+    assert isinstance(loaded, Loaded)
+    return None if loaded.body is None else parse_json(loaded.body)
+
+
+def _hides(value: Json) -> bool:
+    if is_withheld(value):
+        return True
+    if isinstance(value, dict):
+        return any(map(_hides, value.values()))
+    return isinstance(value, list) and any(map(_hides, value))
+
 
 CHILD_LOOK_AGAIN_US = 1_000_000
 

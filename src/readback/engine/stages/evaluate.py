@@ -13,9 +13,9 @@ from typing import Final
 from readback.canon import Json, ReadbackError, json_value
 from readback.domain.normal_form import NormalForm, alike
 from readback.domain.predicate import Evaluation, Path, Truth, along, look, shown_values
-from readback.domain.verification.case import IdentityMatch, Judged
 from readback.domain.verification.observation_signs import one_line
 from readback.domain.verification.reading import Presence, Role, TakenReading
+from readback.domain.verification.reconciliation import IdentityMatch, Judged
 from readback.engine.compiled_contract import Check, CompiledContract, IdentityCheck, Variables
 from readback.engine.run import REDACTED
 from readback.engine.values.argument_copies import own_value

@@ -26,12 +26,11 @@ from readback.domain.side_effect import ReviewTrigger
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Verdict, Why
 from readback.domain.verification.attribution import bears_other_mark, is_effect, stamp_matches
-from readback.domain.verification.case import Judged
 from readback.domain.verification.observation import ObservationStatus
-from readback.domain.verification.reconciliation import Reconciliation
+from readback.domain.verification.reconciliation import Judged, Reconciliation
 from readback.engine.entries.side_records import freeze_data, incident_data
 from readback.engine.recovery import resend
-from readback.engine.recovery.key_evidence import release, searched
+from readback.engine.recovery.resend import release, searched
 from readback.engine.run import REDACTED, Run
 from readback.engine.schedule import Timing, late_open
 from readback.engine.stages.evaluate import as_json

@@ -18,7 +18,7 @@ from readback.domain.predicate import Path, Truth, look
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Level, Verdict, Why
 from readback.domain.verification.observation import Observation
-from readback.engine.claims.dependencies import claims_relied_on, invalid_claims
+from readback.engine.claims.entries import claims_relied_on, invalid_claims
 from readback.engine.effects import Effect, EffectResult, Load, Loaded
 from readback.engine.run import Run
 from readback.engine.stages.evaluate import as_json

@@ -47,8 +47,7 @@ from readback.engine.effects import (
     LoadAction,
     LoadKey,
 )
-from readback.engine.entries.projection import projection_of
-from readback.engine.entries.recorder import Recorder
+from readback.engine.entries.recorder import Recorder, projection_of
 from readback.engine.run import Run
 from readback.engine.run_result import Superseded
 from readback.engine.stages import execute, validate

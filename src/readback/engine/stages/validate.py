@@ -23,9 +23,9 @@ from readback.domain.predicate import Truth
 from readback.domain.recovery.table import RecoveryTable, Reversal, Situation
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
-from readback.domain.verification.case import Judged
 from readback.domain.verification.reading import UNREADABLE, Fault, Presence
-from readback.engine.claims import dependencies
+from readback.domain.verification.reconciliation import Judged
+from readback.engine.claims import entries
 from readback.engine.compiled_contract import CallerContext, Request
 from readback.engine.effects import Effect, EffectResult, FreezeFound, LoadFreeze
 from readback.engine.run import Run
@@ -113,7 +113,7 @@ def relying(run: Run) -> Generator[Effect, EffectResult, Refusal | None]:
     """Refused where something that it was planned upon does not stand."""
     if "upon" not in run.action.context:
         return None
-    detail = yield from dependencies.reason_blocked(run.action)
+    detail = yield from entries.reason_blocked(run.action)
     return Refusal(NOT_STANDING, detail, Finding.STALE_STATE) if detail else None
 
 

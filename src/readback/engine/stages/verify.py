@@ -22,13 +22,12 @@ from readback.domain.side_effect import Consistency
 from readback.domain.state import State
 from readback.domain.verdict import Verdict
 from readback.domain.verification.attribution import has_changed, is_effect, stamp_matches
-from readback.domain.verification.case import Case, Judged
 from readback.domain.verification.observation import ObservationStatus
 from readback.domain.verification.observation_signs import one_line
 from readback.domain.verification.open_class import seen_weakly
 from readback.domain.verification.reading import Fault, Presence, Reading, Role, TakenReading
 from readback.domain.verification.reconcile import reconcile
-from readback.domain.verification.reconciliation import Reconciliation
+from readback.domain.verification.reconciliation import Case, Judged, Reconciliation
 from readback.engine.effects import Called, CallReader, Effect, EffectResult, Ending, ReadKind
 from readback.engine.run import Run
 from readback.engine.schedule import Timing

@@ -32,9 +32,8 @@ from readback.domain.recovery.table import RecoveryTable, Reversal, Situation
 from readback.domain.side_effect import Consistency
 from readback.domain.verdict import Verdict, Why
 from readback.domain.verification.attribution import has_changed
-from readback.domain.verification.case import Case, Judged
 from readback.domain.verification.reconcile import reconcile
-from readback.domain.verification.reconciliation import Reconciliation
+from readback.domain.verification.reconciliation import Case, Judged, Reconciliation
 from readback.engine import tenant_limits
 from readback.engine.claims import entries as claim
 from readback.engine.effects import Commit, Committed, Effect, EffectResult, Lease, Leased, Load, Loaded

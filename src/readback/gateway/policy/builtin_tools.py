@@ -21,7 +21,7 @@ from readback.domain.verification.observation_signs import name_in_text, one_lin
 from readback.gateway.call import Call
 from readback.gateway.policy import results
 from readback.gateway.policy.ledger_client import GatewayClient
-from readback.gateway.policy.replayed_result import content_of
+from readback.gateway.policy.results import content_of
 
 STATUS: Final = "readback_status"
 WAIT: Final = "readback_wait"

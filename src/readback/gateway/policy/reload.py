@@ -15,7 +15,7 @@ from typing import Final
 
 from readback.canon import ReadbackError
 from readback.canon.frozen import dataclass
-from readback.contracts.documents.read_file import content_of
+from readback.contracts.documents.own_files import content_of
 from readback.contracts.files.document import FILE_MAX_BYTES
 from readback.domain.errors.gateway import UpstreamLostError
 from readback.drivers.group_commit import holding

@@ -17,14 +17,34 @@ from readback.domain.action.claim import ClaimKind, claim_id
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.errors import UnknownOutcomeError
 from readback.domain.errors.gateway import GatewayEndedError
-from readback.domain.outcome.outcome import Outcome
+from readback.domain.outcome.outcome import Outcome, quoted_line
 from readback.domain.outcome.reporting import ReportInput, Wording, model_text, quoted, user_text
-from readback.domain.outcome.tool_words import quoted_line
 from readback.domain.state import State
 from readback.domain.verdict import Level, Verdict, Why
+from readback.domain.verification.change import is_withheld
 from readback.domain.verification.observation_signs import one_line, text_sign
 from readback.gateway.call import OUTCOME_KEY, RESULT_MAX_BYTES
 from readback.gateway.wire.verbatim import appended, has_fault, opened
+
+# What a tool answered, out of the ledger: for a call that is answered from the record.
+
+
+def content_of(outcome: Outcome) -> dict[str, Json] | None:
+    """The recorded `tools/call` result; None where it is not there, or not whole."""
+    seen = outcome.observation
+    body = None if seen is None else seen.body
+    if not isinstance(body, dict) or not isinstance(body.get("content"), list) or _is_cut(body):
+        return None
+    return body
+
+
+def _is_cut(value: Json) -> bool:
+    if is_withheld(value):
+        return True
+    if isinstance(value, dict):
+        return any(_is_cut(part) for part in value.values())
+    return isinstance(value, list) and any(_is_cut(part) for part in value)
+
 
 Result = dict[str, Json]
 _NOT_CHECKED, _HAPPENED = Verdict.NOT_CHECKED, ClaimKind.HAPPENED

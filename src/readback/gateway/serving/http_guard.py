@@ -7,16 +7,30 @@ Protocol, streamable HTTP transport, "Security Warning"; RFC 9110, sections 5.5 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Iterable
 from ipaddress import ip_address
 from typing import Final
 
+from mcp_types import INVALID_REQUEST
+
 from readback.canon import ReadbackError
 from readback.domain.errors import SettingsError
 from readback.domain.errors.gateway import ForeignRequestError
 from readback.gateway.serving.http_fast_path import App, Receive, Scope, Send
-from readback.gateway.serving.http_refusal import refuse
+
+# A refusal over HTTP, as a JSON-RPC error without a request's id: nothing of the request was read.
+
+
+async def refuse(send: Send, status: int, error: ReadbackError) -> None:
+    """Answer a request with a status and an error of ours."""
+    said = {"code": INVALID_REQUEST, "message": str(error), "data": {"code": error.code, "remedy": error.remedy}}
+    body = json.dumps({"jsonrpc": "2.0", "id": None, "error": said}).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode("ascii"))]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body, "more_body": False})
+
 
 LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 NAME_REMEDY: Final = "Write the name by which clients reach it, such as gateway.example, without scheme or port."

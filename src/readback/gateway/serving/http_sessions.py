@@ -23,7 +23,7 @@ from readback.canon.frozen import dataclass
 from readback.domain.errors.gateway import TooManySessionsError
 from readback.gateway.policy.results import size_of
 from readback.gateway.serving.http_fast_path import App, Receive, Scope, Send
-from readback.gateway.serving.http_refusal import refuse
+from readback.gateway.serving.http_guard import refuse
 from readback.gateway.wire.jsonl import MESSAGE_MAX_BYTES
 
 SESSIONS_MAX: Final = 256

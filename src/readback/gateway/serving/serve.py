@@ -29,7 +29,7 @@ from readback.gateway.serving.stdio import PATIENCE_S, own_streams
 from readback.gateway.serving.stdio_fast_path import CALL, Admitted, CallLane, envelope_of
 from readback.gateway.serving.texts_from_clients import HttpTexts
 from readback.gateway.session.client_session import ClientSession
-from readback.gateway.session.names import Names
+from readback.gateway.session.lists import Names
 from readback.gateway.upstream.attachment import Attachment
 from readback.gateway.upstream.request_context import Context
 from readback.gateway.upstream.upstream import Upstream

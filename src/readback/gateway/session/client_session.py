@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import secrets
 from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
@@ -21,9 +22,8 @@ from readback.domain.errors.gateway import GovernedTaskError
 from readback.gateway.call import Call, ToolGate
 from readback.gateway.session import lists
 from readback.gateway.session.listening import ACKNOWLEDGED, Listening
-from readback.gateway.session.names import Names
-from readback.gateway.session.suspended_requests import Waiting
-from readback.gateway.upstream import protocol_versions
+from readback.gateway.session.lists import Names
+from readback.gateway.upstream import handshake
 from readback.gateway.upstream.attachment import Attachment
 from readback.gateway.upstream.connection import PROGRESS, UNTOLD, OnProgress
 from readback.gateway.upstream.handshake import ClientInfo, ServerInfo
@@ -32,6 +32,61 @@ from readback.gateway.wire.cancellation import CANCELLED
 from readback.gateway.wire.client_roots import permitted_in
 from readback.gateway.wire.jsonl import is_json
 from readback.gateway.wire.text_marks import unmarked
+
+# Requests of the stateless era that wait until their client comes again with the answers to what a server asked.
+
+WAITS_S: Final = 600.0
+WAITING_MAX: Final = 1000
+"""More than so many do not wait: the oldest is given up."""
+PREFIX: Final = "readback:"
+
+
+class Waiting:
+    """By the state that the client brings back."""
+
+    def __init__(self) -> None:
+        self._by_state: dict[str, tuple[Exchange, asyncio.TimerHandle]] = {}
+
+    @property
+    def exchanges(self) -> list[Exchange]:
+        """All that wait, the newest last."""
+        return [exchange for exchange, _ in self._by_state.values()]
+
+    def suspended(self, exchange: Exchange) -> dict[str, Any]:
+        """The answer for now: what the server asks. The state is a secret, so that nobody else can answer."""
+        while len(self._by_state) >= WAITING_MAX:
+            self._give_up(next(iter(self._by_state)))
+        state = PREFIX + secrets.token_urlsafe(24)
+        timer = asyncio.get_running_loop().call_later(WAITS_S, self._give_up, state)
+        self._by_state[state] = exchange, timer
+        return {"resultType": "input_required", "inputRequests": exchange.questions(), "requestState": state}
+
+    def claimed(self, state: object) -> Exchange | None:
+        """The request that its client goes on with. None where it is a new one, or a server's state.
+
+        Raises MCPError for a state of ours that is over: nothing is begun anew by it.
+        """
+        if not isinstance(state, str) or not state.startswith(PREFIX):
+            return None
+        found = self._by_state.pop(state, None)
+        if found is None:
+            raise MCPError(code=INVALID_PARAMS, message="The request does not wait any more; look what became of it.")
+        exchange, timer = found
+        timer.cancel()
+        return exchange
+
+    def close(self) -> None:
+        """Nobody comes again."""
+        for state in tuple(self._by_state):
+            self._give_up(state)
+
+    def _give_up(self, state: str) -> None:
+        found = self._by_state.pop(state, None)
+        if found is not None:
+            exchange, timer = found
+            timer.cancel()
+            exchange.abandon()
+
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +145,7 @@ class ClientSession:
             "tasks/update": self._task,
         }
         if modern:
-            self._routes.update(dict.fromkeys(protocol_versions.HANDSHAKE_ONLY, self._removed))
+            self._routes.update(dict.fromkeys(handshake.HANDSHAKE_ONLY, self._removed))
 
     # --- from the client --------------------------------------------------------------------------------
 
@@ -102,7 +157,7 @@ class ClientSession:
         """
         if self._context is None or not self._modern:
             self._context = context
-        if not self._modern or context.method not in protocol_versions.INPUT_METHODS:
+        if not self._modern or context.method not in handshake.INPUT_METHODS:
             return await self._shaped(Exchange(context, modern=self._modern))
         state = context.params.get("requestState") if context.params else None
         waiting = None if state is None else self._waiting.claimed(state)
@@ -170,7 +225,7 @@ class ClientSession:
         """The answer for now: what a server asks. From here on it waits until its client comes again."""
         self._exchanges.pop(id(exchange), None)
         asked = self._waiting.suspended(exchange)
-        return protocol_versions.stateless(exchange.context.method, asked, self._info())
+        return handshake.stateless(exchange.context.method, asked, self._info())
 
     async def _shaped(self, exchange: Exchange) -> dict[str, Any]:
         context = exchange.context
@@ -188,8 +243,8 @@ class ClientSession:
         finally:
             self._exchanges.pop(id(exchange), None)
         if self._modern:
-            return protocol_versions.stateless(context.method, result, self._info())
-        return protocol_versions.handshake(result) if any(each.modern for each in self._attachments) else result
+            return handshake.stateless(context.method, result, self._info())
+        return handshake.handshake(result) if any(each.modern for each in self._attachments) else result
 
     def _introduce(self, exchange: Exchange) -> None:
         """The first request says who the client is."""
@@ -216,7 +271,7 @@ class ClientSession:
         attachments, (of, info) = self._attachments, self._told
         greeting = attachments[0].greeting if len(attachments) == 1 else None
         if greeting is None:
-            return protocol_versions.info(self._greetings)
+            return handshake.info(self._greetings)
         if greeting is not of:
             info = greeting.info
             self._told = greeting, info
@@ -237,12 +292,10 @@ class ClientSession:
         for attachment in self._attachments:
             if attachment.modern:
                 self._listening.follow(attachment)
-        return protocol_versions.initialized(
-            greetings, str(params.get("protocolVersion")), bool(self._gate.own_tools())
-        )
+        return handshake.initialized(greetings, str(params.get("protocolVersion")), bool(self._gate.own_tools()))
 
     async def _discover(self, exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
-        return protocol_versions.discovered(await self._reached(), bool(self._gate.own_tools()))
+        return handshake.discovered(await self._reached(), bool(self._gate.own_tools()))
 
     async def _removed(self, exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
         """What the stateless era has no more, whatever the servers behind speak."""
@@ -417,8 +470,8 @@ class ClientSession:
     def _asked_within(self) -> Exchange | None:
         """The request in whose course a server most likely asks: the last that may take long."""
         if not self._private:
-            return self._only(protocol_versions.INPUT_METHODS)
-        found = [each for each in self._exchanges.values() if each.context.method in protocol_versions.INPUT_METHODS]
+            return self._only(handshake.INPUT_METHODS)
+        found = [each for each in self._exchanges.values() if each.context.method in handshake.INPUT_METHODS]
         found = found or self._waiting.exchanges
         return found[-1] if found else None
 
@@ -442,7 +495,7 @@ class ClientSession:
         elif self._modern and method == "notifications/message":
             level = (params or {}).get("level")
             hearing = self._exchanges.values() if self._private else [each for each in (self._only(),) if each]
-            takers = [each for each in hearing if protocol_versions.opted_in(each.meta, level)]
+            takers = [each for each in hearing if handshake.opted_in(each.meta, level)]
             if takers:
                 await takers[-1].tell(method, params)
             return

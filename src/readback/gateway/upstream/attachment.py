@@ -31,7 +31,7 @@ from readback.gateway.upstream.request_context import Exchange
 from readback.gateway.upstream.target import Server
 from readback.gateway.wire.cancellation import SENT_FOR
 from readback.gateway.wire.http_client import DENIED
-from readback.systems.configured.credentials import Credentials
+from readback.systems.configured.settings import Credentials
 
 log = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from readback.gateway.wire.http_client import DENIED, Posts
 from readback.gateway.wire.jsonl import MESSAGE_MAX_BYTES
 from readback.gateway.wire.text_marks import HttpStreams
 from readback.gateway.wire.texts_from_servers import from_server, to_server
-from readback.systems.configured.credentials import Credentials
+from readback.systems.configured.settings import Credentials
 
 CALL_TIMEOUT_S: Final = 600.0
 """How long a request waits for its answer where nobody says a shorter time."""

@@ -11,7 +11,7 @@ from readback.gateway.call import ClientLink
 from readback.gateway.upstream.attachment import Attachment
 from readback.gateway.upstream.target import CALL_TIMEOUT_S, Command, Endpoint, Server
 from readback.gateway.wire.http_client import CALLS_MAX
-from readback.systems.configured.credentials import Credentials
+from readback.systems.configured.settings import Credentials
 
 __all__ = ["CALL_TIMEOUT_S", "Command", "Endpoint", "Upstream"]
 

@@ -28,10 +28,9 @@ from readback.ports.storage.store_rules import OPEN_STATES, PACE, fairly
 from readback.stores.postgres import due_queries
 from readback.stores.postgres.blob_store import Objects
 from readback.stores.postgres.connection import row_encoding, rows, schema
-from readback.stores.postgres.connection.connect import Connection, waited_for
+from readback.stores.postgres.connection.connect import Connection, together, waited_for
 from readback.stores.postgres.connection.faults import was_crowded, was_cut
-from readback.stores.postgres.connection.pipeline import together
-from readback.stores.postgres.connection.schema_guard import Watched
+from readback.stores.postgres.connection.second_connection import Watched
 
 T = TypeVar("T")
 Row = rows.Row

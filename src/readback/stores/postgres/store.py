@@ -19,13 +19,10 @@ from readback.ports.storage.store_rules import closed_error
 from readback.stores.postgres.batch_reads import Looking
 from readback.stores.postgres.blob_store import Objects
 from readback.stores.postgres.connection import rows
-from readback.stores.postgres.connection.address import address_of
-from readback.stores.postgres.connection.connect import Connection, Opening
+from readback.stores.postgres.connection.connect import Connection, Opening, address_of
 from readback.stores.postgres.connection.faults import forked_error
-from readback.stores.postgres.connection.locks import Locks, bucket_of
-from readback.stores.postgres.connection.schema import lock_class
-from readback.stores.postgres.connection.schema_guard import Watched
-from readback.stores.postgres.connection.second_connection import SecondConnection
+from readback.stores.postgres.connection.schema import Locks, bucket_of, lock_class
+from readback.stores.postgres.connection.second_connection import SecondConnection, Watched
 from readback.stores.postgres.outbox import Outgoing
 from readback.stores.postgres.queries import Readers
 from readback.stores.postgres.sealing import SealedQueries

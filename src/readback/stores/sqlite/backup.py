@@ -18,8 +18,7 @@ import apsw
 
 from readback.domain.errors import StoreError
 from readback.domain.errors.erasure import BackupError, RestoreError
-from readback.stores.sqlite.connect import Opening
-from readback.stores.sqlite.read_only import is_overtaken, overtaken_error
+from readback.stores.sqlite.connect import Opening, is_overtaken, overtaken_error
 
 PAGES_AT_ONCE: Final = 1_024
 """4 MB between two words on progress."""

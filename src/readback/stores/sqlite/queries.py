@@ -28,8 +28,8 @@ from readback.ports.storage.store import (
 )
 from readback.ports.storage.store_rules import OPEN_STATES, PACE, fairly
 from readback.stores.sqlite import due_queries, rows
+from readback.stores.sqlite.connect import LOOKS_MAX, is_overtaken, overtaken_error
 from readback.stores.sqlite.due_queries import Found, Group, Version
-from readback.stores.sqlite.read_only import LOOKS_MAX, is_overtaken, overtaken_error
 from readback.stores.sqlite.schema import explained
 
 PIECE_ROWS: Final = 512

@@ -7,15 +7,115 @@ taken out of whatever comes back from the system.
 from __future__ import annotations
 
 import re
+from base64 import b64decode
+from binascii import Error as NotBase64
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import parse_qsl, unquote
 
 from readback.canon import Json
 from readback.config import secret_at
 from readback.domain.errors import SettingsError
+from readback.engine.values.decoding import Sought
+from readback.engine.values.redaction import CUT, cleared, forms_of
 from readback.ports.system_factory import Fixed, Reference
-from readback.systems.configured.credentials import Credentials
+
+# What references stand for, kept out of texts and values: a credential as a whole, and the parts that are one alone.
+
+SECRET_MIN_CHARS: Final = 6
+"""A shorter value is not looked for in what comes back: it would stand in half of all texts."""
+COOKIE_MIN_CHARS: Final = 16
+"""A shorter value of a cookie may be a plain word, which readings have too."""
+HIDDEN: Final = "[secret]"
+
+_PASSWORD: Final = re.compile(r"postgres(?:ql)?://[^:@/]*:(.+)@|[a-z0-9+.-]+://[^:@/]*:([^/?#]+)@")
+"""In an address; in one of a database whatever it holds, since people write slashes in it."""
+_TOKEN: Final = re.compile(r"https?://([^:@/?#]+)@")
+"""Who logs in to a service without a password is one."""
+_NAMED: Final = re.compile(r"(?i)(?:key|token|secret|password|passwd|pwd|signature|credentials?)$|^(?:sig|auth|code)$")
+"""What the name of a query's value says where that is a credential."""
+_SCHEME: Final = re.compile(
+    r"(?i:basic|bearer|digest|token|apikey|api-key|key) +(\S+)|[A-Za-z][A-Za-z0-9-]{1,31} +(\S{16,})"
+)
+"""A header's value: how it is meant, and what counts; behind a word that nobody knows, what is no plain word too."""
+_COOKIE: Final = re.compile(r"[^\s=;,]+=([^\s;]+)(?:; *|$)")
+
+
+class Credentials:
+    """Values that nobody may see. Their forms are made when they are first looked for."""
+
+    __slots__ = ("_forms", "_sought", "_values")
+
+    def __init__(self, values: Iterable[str] = ()) -> None:
+        self._values = tuple(values)
+        self._sought = Sought(())
+        self._forms: tuple[str, ...] | None = None
+        """What they look like, quoted and encoded too, the longest first."""
+
+    def __bool__(self) -> bool:
+        return bool(self._values)
+
+    def text(self, text: str) -> str:
+        """The text without them; a text in which only decoding shows one is left out as a whole."""
+        if not self._values:
+            return text
+        if self._forms is None:
+            known = {part for each in self._values for part in (each, *parts_of(each))}
+            known = {each for each in known if len(each) >= SECRET_MIN_CHARS}
+            forms = {form for each in known for form in (each, *forms_of(each)) if len(form) >= SECRET_MIN_CHARS}
+            self._forms = tuple(sorted(forms, key=lambda form: (-len(form), form)))
+            self._sought = Sought(known)
+        kept = cleared(text, self._forms, HIDDEN)
+        return HIDDEN if self._sought.stands_in(kept, cut=kept.endswith(CUT)) else kept
+
+    def without(self, value: Json) -> Json:
+        """The value with every text cleared of them."""
+        if not self._values:
+            return value
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, list):
+            return [self.without(each) for each in value]
+        if isinstance(value, dict):
+            return {self.text(key): self.without(each) for key, each in value.items()}
+        return value
+
+
+def parts_of(secret: str) -> Iterator[str]:
+    """What of a credential is one alone, and is quoted alone: the password of an address, the word behind `Bearer`, the
+    password of `Basic`, a cookie's value.
+    """
+    found = _PASSWORD.match(secret)
+    if found is not None:
+        password = found[1] or found[2]
+        yield from (password, unquote(password))
+    elif (token := _TOKEN.match(secret)) is not None:
+        yield from (token[1], unquote(token[1]))
+    if "://" in secret:
+        asked = secret.partition("?")[2].partition("#")[0]
+        yield from (each.partition("=")[2] for each in asked.split("&") if _NAMED.search(each.partition("=")[0]))
+        yield from (value for name, value in parse_qsl(asked) if _NAMED.search(name))
+        return
+    said = _SCHEME.fullmatch(secret)
+    if said is not None:
+        counts = said[1] or said[2]
+        yield from (counts, *_basic(counts))
+    elif _COOKIE.match(secret):
+        yield from (each for each in _COOKIE.findall(secret) if len(each) >= COOKIE_MIN_CHARS)
+
+
+def _basic(encoded: str) -> Iterator[str]:
+    """The password of a `Basic` header's value, where it is one."""
+    try:
+        decoded = b64decode(encoded, validate=True).decode()
+    except (NotBase64, ValueError):
+        return
+    _, colon, password = decoded.partition(":")
+    if colon:
+        yield password
+
 
 US: Final = 1_000_000
 LOCATED_MAX: Final = 256

@@ -22,20 +22,22 @@ from functools import partial
 from typing import Any
 
 from readback.domain.errors import InvariantError, StoreError
+from readback.log.frontier import HashTile
+from readback.ports.storage.log import AnchorMark, SealedHead
+from readback.ports.storage.outbox import Cursor, DeadLetter
 from readback.ports.storage.store import (
     ActionFilter,
     Append,
     Appended,
     Count,
+    Erasure,
     KeyTaken,
     LedgerStore,
     SealedEvent,
     VersionConflict,
 )
 from readback.testing.conformance.store_control import ControlConformance
-from readback.testing.conformance.store_erasure import ErasureConformance
-from readback.testing.conformance.store_log import LogConformance
-from readback.testing.conformance.store_outbox import OutboxConformance
+from readback.testing.conformance.store_places import PlacesConformance
 from readback.testing.conformance.store_work import WorkConformance, everything, raised_by
 from readback.testing.store_samples import (
     NOON_US,
@@ -47,6 +49,263 @@ from readback.testing.store_samples import (
     sample_projection,
     sample_reservation,
 )
+
+# The part of the store's conformance suite that is about subscribers: positions, their lease, dead letters.
+
+LATER_US = NOON_US + 60_000_000
+
+
+class OutboxConformance(PlacesConformance):
+    """What every store keeps about who was told what."""
+
+    def test_entries_of_some_kinds_are_picked_in_the_order_of_the_log(self) -> None:
+        kinds = ["proposed", "judged", "read", "judged", "held"]
+        for number, kind in enumerate(kinds):
+            event = sample_event(f"entry {number}", kind)
+            self.store.append([replace(sample_append(f"a{number}"), events=(event,))])
+        self.place()
+        assert [e.seq for e in self.store.pick(0, ("judged", "held"), 10)] == [2, 4, 5]
+        assert [e.seq for e in self.store.pick(2, ("judged", "held"), 1)] == [4]
+        assert self.store.pick(5, ("judged",), 10) == []
+        assert self.store.pick(0, (), 10) == []
+        assert self.store.pick(0, ("judged",), 10)[0] == next(iter(self.store.scan(1)))
+        assert self.store.last_seq() == 5
+
+    def test_a_subscriber_is_enrolled_once(self) -> None:
+        assert self.store.cursors() == []
+        assert self.store.enrol("pager", 3) == Cursor("pager", 3)
+        assert self.store.enrol("pager", 9) == Cursor("pager", 3)
+        self.store.enrol("bus", 0)
+        assert [one.name for one in self.store.cursors()] == ["bus", "pager"]
+
+    def test_one_delivers_at_a_time(self) -> None:
+        assert self.store.take_cursor("pager", "us", NOON_US, LATER_US) is None, "nobody knows it"
+        self.store.enrol("pager", 0)
+        held = self.store.take_cursor("pager", "us", NOON_US, LATER_US)
+        assert held == Cursor("pager", 0, owner="us", until_us=LATER_US)
+        assert self.store.take_cursor("pager", "them", NOON_US, LATER_US) is None
+        assert self.store.take_cursor("pager", "us", NOON_US, LATER_US) is None, "not even to its owner"
+        assert self.store.take_cursor("pager", "them", LATER_US - 1, LATER_US + 5) is None
+        assert self.store.take_cursor("pager", "them", LATER_US, LATER_US + 5) is not None, "past its time"
+        gone = self.store.take_cursor("pager", "us", LATER_US, LATER_US + 9, dead="them")
+        assert gone is not None
+        assert gone.owner == "us"
+
+    def test_a_position_is_moved_only_under_the_lease_and_outlives_the_process(self) -> None:
+        self.store.enrol("pager", 0)
+        held = self.store.take_cursor("pager", "us", NOON_US, LATER_US)
+        assert held is not None
+        moved = Cursor("pager", 5, 2, 1, NOON_US, NOON_US + 9, "no", "us", LATER_US + 1)
+        assert self.store.keep_cursor(held, moved)
+        assert not self.store.keep_cursor(held, replace(moved, after_seq=9)), "the lease ends elsewhere now"
+        again = self.reopen(self.store)
+        assert again.cursors() == [moved]
+        assert again.keep_cursor(moved, replace(moved, owner=""))
+        assert again.take_cursor("pager", "them", NOON_US, LATER_US) is not None, "it was given back"
+        assert not again.keep_cursor(moved, moved)
+        self.store = again
+
+    def test_what_died_is_kept_with_the_position_or_not_at_all(self) -> None:
+        self.store.enrol("pager", 0)
+        held = self.store.take_cursor("pager", "us", NOON_US, LATER_US)
+        assert held is not None
+        first, second = DeadLetter("pager", 5, 0, NOON_US, 8, "no"), DeadLetter("pager", 5, 1, NOON_US, 1, "never")
+        assert self.store.keep_cursor(held, replace(held, after_seq=5), [second, first])
+        lost = replace(held, until_us=1)
+        assert not self.store.keep_cursor(lost, held, [DeadLetter("pager", 6, 0, 1, 1, "x")])
+        self.store = self.reopen(self.store)
+        assert self.store.letters() == [first, second]
+        assert self.store.letters("bus") == []
+        assert self.store.letters(limit=1) == [first]
+
+    def test_a_dead_letter_can_be_asked_for_again_and_taken(self) -> None:
+        self.store.enrol("pager", 0)
+        held = self.store.take_cursor("pager", "us", NOON_US, LATER_US)
+        assert held is not None
+        letter = DeadLetter("pager", 5, 0, NOON_US, 8, "no")
+        self.store.keep_cursor(held, held, [letter])
+        assert self.store.letters(again=True) == []
+        asked = replace(letter, again=True, tried=9, said="still no")
+        assert self.store.put_letter(asked)
+        assert self.store.letters("pager", again=True) == [asked]
+        assert not self.store.put_letter(replace(asked, number=1))
+        self.store.drop_letter(asked)
+        self.store.drop_letter(asked)
+        assert self.store.letters() == []
+        assert not self.store.put_letter(asked)
+
+
+# What every ledger store must do with the sealed log. Called by nobody: `StoreConformance` inherits these tests.
+
+
+def _head(size: int, note: bytes = b"note") -> SealedHead:
+    return SealedHead(size, NOON_US, note)
+
+
+class LogConformance(PlacesConformance):
+    """Tiles, checkpoints, marks of anchors, and the entries as the sealer takes them."""
+
+    def test_a_log_that_was_never_sealed_has_nothing(self) -> None:
+        assert self.store.checkpoint() is None
+        assert self.store.checkpoint(1) is None
+        assert list(self.store.checkpoints()) == []
+        assert list(self.store.tiles()) == []
+        assert self.store.tile(0, 0) is None
+        assert self.store.anchors() == []
+
+    def test_a_checkpoint_and_its_tiles_are_kept_together_and_outlive_the_process(self) -> None:
+        tiles = [HashTile(1, 0, b"b" * 32), HashTile(0, 0, b"a" * 64)]
+        assert self.store.seal(0, tiles, _head(2))
+        self.store = self.reopen(self.store)
+        assert self.store.checkpoint() == self.store.checkpoint(2) == _head(2)
+        assert list(self.store.tiles()) == tiles[::-1]
+        assert (self.store.tile(0, 0), self.store.tile(1, 0), self.store.tile(0, 1)) == (b"a" * 64, b"b" * 32, None)
+
+    def test_of_two_that_seal_at_once_one_is_kept(self) -> None:
+        assert self.store.seal(0, [HashTile(0, 0, b"a" * 32)], _head(1))
+        assert not self.store.seal(0, [HashTile(0, 0, b"z" * 96), HashTile(0, 1, b"z" * 32)], _head(3))
+        assert not self.store.seal(2, [], _head(3))
+        assert self.store.tile(0, 0) == b"a" * 32
+        assert self.store.tile(0, 1) is None
+        assert [head.size for head in self.store.checkpoints()] == [1]
+
+    def test_a_tile_grows_and_every_checkpoint_stays(self) -> None:
+        assert self.store.seal(0, [HashTile(0, 0, b"a" * 32)], _head(1, b"one"))
+        assert self.store.seal(1, [HashTile(0, 0, b"a" * 64)], _head(2, b"two"))
+        assert self.store.tile(0, 0) == b"a" * 64
+        assert [head.note for head in self.store.checkpoints()] == [b"one", b"two"]
+        assert self.store.checkpoint(1) == _head(1, b"one")
+
+    def test_a_note_takes_more_signatures_and_nothing_else_changes(self) -> None:
+        self.store.seal(0, [], _head(1, b"one"))
+        self.store.seal(1, [], _head(2, b"two"))
+        self.store.cosigned(1, b"one+")
+        self.store.cosigned(9, b"of nothing")
+        assert [head.note for head in self.store.checkpoints()] == [b"one+", b"two"]
+
+    def test_how_far_an_anchor_was_told_is_remembered_by_its_name(self) -> None:
+        self.store.mark(AnchorMark("b", 0, NOON_US, "anchor.failed"))
+        self.store.mark(AnchorMark("a", 3, NOON_US, ""))
+        self.store.mark(AnchorMark("b", 7, NOON_US + 1, ""))
+        assert self.store.anchors() == [AnchorMark("a", 3, NOON_US, ""), AnchorMark("b", 7, NOON_US + 1, "")]
+
+    def test_entries_come_as_they_were_appended_in_pieces(self) -> None:
+        self.store.append([sample_append("a1"), sample_append("a2"), sample_append("a3")])
+        self.place()
+        whole = [(each.seq, each.envelope, each.leaf) for each in self.store.scan()]
+        assert self.store.entries(0, 2) == whole[:2]
+        assert self.store.entries(2, 9) == whole[2:]
+        assert self.store.entries(len(whole), 9) == []
+
+    def test_what_is_asked_for_together_is_what_is_asked_for_one_by_one(self) -> None:
+        store, shared = self.store, sample_evidence(b"shared")
+        own = [sample_evidence(b"body %d" % number) for number in range(70)]
+        for number, body in enumerate(own):
+            name = f"a{number:02}"
+            made = sample_creation(name, key_hash=f"key of {name}", contract_hash=shared.digest)
+            store.append([replace(made, evidence=(body, shared))])
+        store.append([sample_append("a07", 1, evidence=(own[8],))])
+        found = list(store.histories())
+        assert [each for each, _ in found] == list(store.projections())
+        assert [events for _, events in found] == [store.events(each.projection.action_id) for each, _ in found]
+        kept = {(f"a{number:02}", each.digest): each for number, each in enumerate(own)}
+        kept |= {("a07", own[8].digest): own[8], ("", shared.digest): shared}
+        nothing = [("a01", "00" * 32), ("a01", "not a digest"), ("", "not a digest"), ("a02", own[1].digest)]
+        assert store.bodies(TENANT, [*kept, *nothing]) == {at: (one.media, one.body) for at, one in kept.items()}
+        assert store.bodies("globex", [*kept]) == {}
+        assert store.bodies(TENANT, []) == {}
+        names = [f"key of a{number:02}" for number in range(70)]
+        assert store.keys(TENANT, [*names, "of nobody"]) == {name: store.key(TENANT, name) for name in names}
+        assert store.keys("globex", names) == {}
+
+
+# What every ledger store must do with evidence that is erased.
+
+ITEM = sample_evidence(b'{"name":"Ana"}')
+OTHER = sample_evidence(b'{"name":"Bob"}')
+ERASES = Erasure((ITEM.digest,))
+
+
+class ErasureConformance(PlacesConformance):
+    """Bytes that go, digests that stay, and bytes that are recorded again."""
+
+    def test_erased_evidence_is_known_and_has_no_bytes(self) -> None:
+        self.store.append([sample_append("a1", evidence=(ITEM, OTHER))])
+        assert not self.store.erased(TENANT, "a1", ITEM.digest)
+        self.store.append([sample_append("a1", 1, erases=ERASES)])
+        assert self.store.evidence(TENANT, "a1", ITEM.digest) is None
+        assert self.store.evidence(TENANT, "a1", OTHER.digest) == OTHER
+        assert self.store.erased(TENANT, "a1", ITEM.digest)
+        assert not self.store.erased("other", "a1", ITEM.digest)
+        assert not self.store.erased(TENANT, "a2", ITEM.digest)
+        assert not self.store.erased(TENANT, "a1", OTHER.digest)
+        assert not self.store.erased(TENANT, "a1", "ab" * 32)
+        assert not self.store.erased(TENANT, "a1", "no digest")
+        assert self.store.bodies(TENANT, [("a1", ITEM.digest)]) == {}
+        assert self.store.evidence_bytes(TENANT) == len(OTHER.body)
+        assert self.store.purge()
+
+    def test_erased_evidence_that_is_recorded_again_has_its_bytes_again(self) -> None:
+        self.store.append([sample_append("a1", evidence=(ITEM,))])
+        again = sample_append("a1", 2, evidence=(ITEM,))
+        self.store.append([sample_append("a1", 1, erases=ERASES), again])
+        assert self.store.evidence(TENANT, "a1", ITEM.digest) == ITEM
+        assert not self.store.erased(TENANT, "a1", ITEM.digest)
+
+    def test_the_same_bytes_of_another_action_stay(self) -> None:
+        self.store.append([sample_append("a1", evidence=(ITEM,)), sample_append("a2", evidence=(ITEM,))])
+        self.store.append([sample_append("a1", 1, erases=ERASES)])
+        assert self.store.erased(TENANT, "a1", ITEM.digest)
+        assert self.store.evidence(TENANT, "a2", ITEM.digest) == ITEM
+        self.store.append([sample_append("a2", 1, erases=ERASES)])
+        assert self.store.evidence(TENANT, "a2", ITEM.digest) is None
+
+    def test_the_text_of_a_contract_is_not_erased(self) -> None:
+        contract = sample_projection("a1", contract_hash=ITEM.digest)
+        self.store.append([sample_append("a1", projection=contract, evidence=(ITEM,))])
+        self.store.append([sample_append("a1", 1, projection=contract, erases=ERASES)])
+        assert not self.store.erased(TENANT, "a1", ITEM.digest)
+        assert self.store.evidence(TENANT, "a1", ITEM.digest) == ITEM
+        assert self.store.evidence(TENANT, "", ITEM.digest) == ITEM
+
+    def test_the_definition_of_a_saga_is_its_own(self) -> None:
+        for name in ("s1", "s2"):
+            saga = sample_projection(name, contract_hash=ITEM.digest, kind="saga")
+            self.store.append([sample_append(name, projection=saga, evidence=(ITEM,))])
+        assert self.store.evidence(TENANT, "", ITEM.digest) is None
+        first = sample_projection("s1", contract_hash=ITEM.digest, kind="saga")
+        self.store.append([sample_append("s1", 1, projection=first, erases=ERASES)])
+        assert self.store.erased(TENANT, "s1", ITEM.digest)
+        assert self.store.evidence(TENANT, "s2", ITEM.digest) == ITEM
+
+    def test_another_tenants_action_is_not_looked_into(self) -> None:
+        self.store.append([sample_append("a1", evidence=(ITEM,))])
+        theirs = sample_append("b1", evidence=(ITEM,))
+        theirs = replace(theirs, tenant="other", projection=replace(theirs.projection, tenant="other"))
+        self.store.append([theirs])
+        self.store.append([sample_append("a1", 1, erases=ERASES)])
+        assert self.store.evidence("other", "b1", ITEM.digest) == ITEM
+        assert self.store.evidence(TENANT, "b1", ITEM.digest) is None
+
+    def test_an_erasure_that_conflicts_erases_nothing(self) -> None:
+        self.store.append([sample_append("a1", evidence=(ITEM,))])
+        self.store.append([sample_append("a1", 7, erases=ERASES)])
+        assert self.store.evidence(TENANT, "a1", ITEM.digest) == ITEM
+
+    def test_who_keeps_evidence_is_found_by_its_digest(self) -> None:
+        contract = sample_evidence(b"the terms")
+        own = sample_projection("a1", contract_hash=contract.digest)
+        self.store.append([sample_append("a1", projection=own, evidence=(ITEM, contract))])
+        assert self.store.keeper(TENANT, ITEM.digest) == "a1"
+        assert self.store.keeper(TENANT, contract.digest) is None
+        assert self.store.keeper("other", ITEM.digest) is None
+        assert self.store.keeper(TENANT, "ab" * 32) is None
+        assert self.store.keeper(TENANT, "no digest") is None
+        self.store.append([sample_append("a1", 1, projection=own, erases=ERASES)])
+        assert self.store.keeper(TENANT, ITEM.digest) == "a1", "the digest stays"
+        self.store.append([sample_append("a2", evidence=(ITEM,))])
+        assert self.store.keeper(TENANT, ITEM.digest) == "a2", "whose bytes are there comes first"
+
 
 THREADS = 8
 ROUNDS = 25

@@ -6,21 +6,46 @@ canonical JSON of the call's result. None is ever compared with another.
 
 from __future__ import annotations
 
+import re
 from array import array
-from typing import Final
+from typing import Final, NamedTuple
 
 from readback.canon import sha256_hex
 from readback.traces.digest_rows import DigestRows
 from readback.traces.fold.evidence import Evidence
-from readback.traces.fold.markers import Citation, citations
 from readback.traces.fold.steps import OpenStep
 from readback.traces.fold.tools import Tools, key_of
-from readback.traces.format import ids
+from readback.traces.format import shapes
 from readback.traces.format.event_forms import CLAIM_STATUSES, event_of
-from readback.traces.format.limits import CITED_MAX_BYTES, LINE_MAX_BYTES
+from readback.traces.format.fault import CITED_MAX_BYTES, LINE_MAX_BYTES
 from readback.traces.format.policy import Policy
 from readback.traces.format.report import Findings, Place, shown
 from readback.traces.format.strict_json import Value, canonical, strict_json
+
+# Citation markers in a text: `[evidence:ID:B0-B1:SHA256]`, and what only looks like one.
+
+_OPENING: Final = re.compile(r"\[\s*evidence\s*:", re.IGNORECASE)
+_MARKER: Final = re.compile(
+    r"\[evidence:(?P<eid>[^:\]]{1,200}):(?P<b0>0|[1-9][0-9]{0,18})-(?P<b1>0|[1-9][0-9]{0,18}):(?P<sha>[0-9a-f]{64})\]"
+)
+
+
+class Citation(NamedTuple):
+    """Bytes of one piece of evidence, counted in its own file, and their hash."""
+
+    evidence_id: str
+    start: int
+    end: int
+    sha256: str
+
+
+def citations(text: str) -> tuple[set[Citation], int]:
+    """The markers of a text, and how many places open one without being one."""
+    found = {Citation(hit["eid"], int(hit["b0"]), int(hit["b1"]), hit["sha"]) for hit in _MARKER.finditer(text)}
+    whole = {hit.start() for hit in _MARKER.finditer(text)}
+    malformed = sum(hit.start() not in whole for hit in _OPENING.finditer(text))
+    return found, malformed
+
 
 DERIVED: Final = 1
 MARKED: Final = 2
@@ -85,7 +110,7 @@ class Claims:
     def emitted(self, event: dict[str, Value], step: OpenStep | None, place: Place, offset: int) -> None:
         """A claim is made."""
         claim, at = event["claim"], place.at("/claim")
-        if ids.claim_id(claim) != claim["id"]:
+        if shapes.claim_id(claim) != claim["id"]:
             self._findings.fail("id.claim", at.at("/id"))
         if claim["status"] not in CLAIM_STATUSES and claim["status"] not in self._policy.insufficient_statuses:
             self._findings.fail("schema.event", place.at("/claim/status"), shown(claim["status"]))
@@ -116,7 +141,7 @@ class Claims:
     def _ground(self, claim: dict[str, Value], cited: set[Citation], at: Place) -> None:
         """Markers and supports are one set; a derived claim has enough of them, and the hash of its result."""
         structured = claim["structured"] or {}
-        if "result_sha256" in structured and structured["result_sha256"] != ids.result_hash(claim):
+        if "result_sha256" in structured and structured["result_sha256"] != shapes.result_hash(claim):
             self._findings.fail("id.result", at.at("/structured/result_sha256"))
         marked, malformed = citations(claim["statement"])
         for _ in range(malformed):
@@ -135,7 +160,7 @@ class Claims:
             self._findings.fail("grounding.no-evidence", at.at("/supports"))
         elif len(cited) < self._least:
             self._findings.fail("grounding.too-few", at.at("/supports"), f"{len(cited)} of {self._least}.")
-        if not ids.is_hash(structured.get("result_sha256")):
+        if not shapes.is_hash(structured.get("result_sha256")):
             self._findings.fail("reasoning.no-hash", at.at("/structured"))
         elif len(self.results) < _RESULTS_KEPT_MAX:
             self.results.add(structured["result_sha256"])

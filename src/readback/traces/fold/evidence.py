@@ -15,9 +15,8 @@ from readback.traces.artifacts import Artifacts, ArtifactTrouble, is_plain_path
 from readback.traces.digest_rows import DIGEST_BYTES, DigestRows
 from readback.traces.fold.steps import OpenStep, Piece
 from readback.traces.fold.tools import key_of
-from readback.traces.format import ids as recipes
-from readback.traces.format.fault import ArtifactError
-from readback.traces.format.limits import EVIDENCE_KEPT_MAX, EVIDENCE_KEPT_MAX_BYTES, EVIDENCE_MAX_BYTES
+from readback.traces.format import shapes as recipes
+from readback.traces.format.fault import EVIDENCE_KEPT_MAX, EVIDENCE_KEPT_MAX_BYTES, EVIDENCE_MAX_BYTES, ArtifactError
 from readback.traces.format.report import Findings, Place, shown
 from readback.traces.format.strict_json import Value
 from readback.traces.provenance import Provenance

@@ -9,8 +9,8 @@ from typing import Final
 from readback.canon import sha256_hex
 from readback.traces.digest_rows import DigestRows
 from readback.traces.fold.steps import OpenStep, Piece
-from readback.traces.format import ids
-from readback.traces.format.limits import FAILURES_KEPT_MAX
+from readback.traces.format import shapes
+from readback.traces.format.fault import FAILURES_KEPT_MAX
 from readback.traces.format.report import Findings, Place, shown
 from readback.traces.format.strict_json import Value
 from readback.traces.plan import Plan, request_digest
@@ -47,7 +47,7 @@ class Tools:
     def called(self, event: dict[str, Value], step: OpenStep | None, place: Place) -> None:
         """A call: of this step, of this content, the next that the plan asks for."""
         call, at = event["call"], place.at("/call")
-        if ids.call_id(call) != call["id"]:
+        if shapes.call_id(call) != call["id"]:
             self._findings.fail("id.call", at.at("/id"))
         if call["step_id"] != event["step_id"]:
             self._findings.fail("call.other-step", at.at("/step_id"))

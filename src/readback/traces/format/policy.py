@@ -10,8 +10,7 @@ from typing import Final
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.traces.format.fault import TraceInputError, TracePolicyError
-from readback.traces.format.limits import RUN_FILE_MAX_BYTES
+from readback.traces.format.fault import RUN_FILE_MAX_BYTES, TraceInputError, TracePolicyError
 from readback.traces.format.strict_json import Value, canonical, strict_json
 
 SUPPORTS_MAX: Final = 1_000

@@ -13,7 +13,7 @@ from typing import Final
 from readback.canon import Json, sha256_hex
 from readback.canon.frozen import dataclass
 from readback.traces.format.codes import CHECKS, CODES
-from readback.traces.format.limits import FAILURES_KEPT_MAX, TEXT_SHOWN_MAX_CHARACTERS
+from readback.traces.format.fault import FAILURES_KEPT_MAX, TEXT_SHOWN_MAX_CHARACTERS
 from readback.traces.format.strict_json import canonical
 
 PASS: Final = "pass"

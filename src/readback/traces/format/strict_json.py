@@ -12,8 +12,7 @@ from math import isfinite
 from typing import Any, Final, NoReturn
 
 from readback.canon.numbers import is_kept
-from readback.traces.format.fault import TraceInputError
-from readback.traces.format.limits import DEPTH_MAX_LEVELS, INTEGER_MAX_DIGITS
+from readback.traces.format.fault import DEPTH_MAX_LEVELS, INTEGER_MAX_DIGITS, TraceInputError
 
 REAL_MAX_CHARACTERS: Final = 800
 """A double has at most so many digits, written out."""

@@ -15,7 +15,7 @@ from readback.ports.storage.store import Append, AppendResult
 from readback.ports.storage.store_rules import refuse_malformed
 from readback.stores.postgres.blob_store import Kept, Name
 from readback.stores.postgres.connection import row_encoding, rows
-from readback.stores.postgres.connection.locks import LEASE_MAX_US
+from readback.stores.postgres.connection.schema import LEASE_MAX_US
 from readback.stores.postgres.writing.transaction import Transaction
 
 

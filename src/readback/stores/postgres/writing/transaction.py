@@ -27,10 +27,9 @@ from readback.ports.storage.store import (
 from readback.ports.storage.store_rules import MINUTE_US, PACE, SUCCEEDED, is_contract, may_have_key, paced
 from readback.stores.postgres.blob_store import Kept
 from readback.stores.postgres.connection import row_encoding, rows
-from readback.stores.postgres.connection.connect import Connection
-from readback.stores.postgres.connection.locks import Locks, Wanted
-from readback.stores.postgres.connection.pipeline import together
-from readback.stores.postgres.connection.schema_guard import AS_IT_IS
+from readback.stores.postgres.connection.connect import Connection, together
+from readback.stores.postgres.connection.schema import Locks, Wanted
+from readback.stores.postgres.connection.second_connection import AS_IT_IS
 from readback.stores.postgres.writing.write_cache import Head, WriteCache
 
 Name = tuple[str, str]

@@ -23,8 +23,8 @@ from readback.stores.postgres.connection.faults import (
     was_cut,
     was_missed,
 )
-from readback.stores.postgres.connection.locks import Locks
-from readback.stores.postgres.connection.schema_guard import Watched
+from readback.stores.postgres.connection.schema import Locks
+from readback.stores.postgres.connection.second_connection import Watched
 from readback.stores.postgres.writing.commands import AppendWork, PaceWork, Work
 from readback.stores.postgres.writing.transaction import DoubtError, Transaction
 from readback.stores.postgres.writing.write_cache import WriteCache
