@@ -20,6 +20,7 @@ from pathlib import Path
 import click
 
 import readback
+import readback.errors as errors
 from readback import recipes, systems
 from readback.adapters.cel.functions import FUNCTIONS
 from readback.adapters.cel.values.moments import ACCESSORS
@@ -28,22 +29,9 @@ from readback.cli.actions.state_help import CODES
 from readback.cli.cli import COMMANDS, EXIT_CODES, main
 from readback.client.authoring.action import ActionDefinition
 from readback.contracts.options import APPROVAL_KEYS, EXECUTE_KEYS, OPTION_KEYS
-from readback.domain import errors
 from readback.domain.action.claim import ADVICE, REASONS, Claim
 from readback.domain.context import Context
 from readback.domain.contract.limits import TenantLimits
-from readback.domain.errors import anchor as errors_anchor
-from readback.domain.errors import citation as errors_citation
-from readback.domain.errors import claim as errors_claim
-from readback.domain.errors import decision as errors_decision
-from readback.domain.errors import delegation as errors_delegation
-from readback.domain.errors import drill as errors_drill
-from readback.domain.errors import erasure as errors_erasure
-from readback.domain.errors import files as errors_files
-from readback.domain.errors import gateway as errors_gateway
-from readback.domain.errors import hook as errors_hook
-from readback.domain.errors import record as errors_record
-from readback.domain.errors import submission as errors_submission
 from readback.domain.grounding.report import FAULTS, OPEN_FAULTS
 from readback.domain.idempotency import KeyStatus
 from readback.domain.verification.observation_signs import ObservationStatus
@@ -141,16 +129,8 @@ def _names() -> Iterator[str]:
     yield "What a decorated function offers:\n"
     yield table(("name", "does"), _methods(ActionDefinition))
     yield prose(
-        "Errors are in `readback.domain.errors`, those of drills in "
-        f"`{errors_drill.__name__}`, those of claims in `{errors_claim.__name__}`, "
-        f"those of citations in `{errors_citation.__name__}`, "
-        f"those of erasing and restoring in `{errors_erasure.__name__}`, those of records and bundles in "
-        f"`{errors_record.__name__}`, those of decision types in `{errors_decision.__name__}`, "
-        f"those of delegations in `{errors_delegation.__name__}`, "
-        f"those of contract files in `{errors_files.__name__}`, "
-        f"those of the gateway in `{errors_gateway.__name__}`, those of submitting in `{errors_submission.__name__}`, "
-        f"those of anchors in `{errors_anchor.__name__}`, "
-        f"those of hooks in `{errors_hook.__name__}`, those of traces in `{trace_fault.__name__}`, those of evidence "
+        "Errors are in `readback.errors`, those that agents meet in `readback.agent_errors`, those of traces in "
+        f"`{trace_fault.__name__}`, those of evidence "
         f"in `{fault.__name__}`; virtual time, simulated worlds, "
         "conformance suites and drills in "
         "`readback.testing`."

@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from readback.domain.contract.approval import ApprovalToken, Approver
     from readback.domain.contract.limits import TenantLimits
     from readback.domain.discrepancy import Discrepancy
-    from readback.domain.errors import NotVerifiedError, ReadbackError
     from readback.domain.kind import Kind
     from readback.domain.outcome.outcome import JudgedPostcondition, Outcome
     from readback.domain.outcome.planning import Planning
@@ -62,6 +61,7 @@ if TYPE_CHECKING:
     from readback.domain.verdict import Attribution, Level, Verdict, Why
     from readback.domain.verification.observation import Observation, ObservationStatus
     from readback.domain.verification.reading import Lookup, Reading
+    from readback.errors import NotVerifiedError, ReadbackError
 
 _HOMES = {
     "ApprovalRequest": "readback.client.approving",
@@ -82,7 +82,7 @@ _HOMES = {
     "Level": "readback.domain.verdict",
     "Lookup": "readback.domain.verification.reading",
     "Message": "readback.domain.records.message",
-    "NotVerifiedError": "readback.domain.errors",
+    "NotVerifiedError": "readback.errors",
     "Observation": "readback.domain.verification.observation",
     "ObservationStatus": "readback.domain.verification.observation",
     "Outcome": "readback.domain.outcome.outcome",
@@ -90,7 +90,7 @@ _HOMES = {
     "Policy": "readback.client.authoring.contract_keys",
     "Proposal": "readback.client.proposal",
     "Readback": "readback.client.client",
-    "ReadbackError": "readback.domain.errors",
+    "ReadbackError": "readback.errors",
     "Reading": "readback.domain.verification.reading",
     "SagaOutcome": "readback.domain.saga.outcome",
     "SagaStep": "readback.client.step",

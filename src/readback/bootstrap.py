@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from readback.canon import Json
 from readback.config import Settings, secret_at, settings, shown
-from readback.domain.errors import SettingsError
 from readback.domain.records.subscriber import Subscriber
+from readback.errors import SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

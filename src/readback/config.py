@@ -22,9 +22,9 @@ from readback.canon.frozen import dataclass
 from readback.contracts.documents.own_files import LEDGER_ENDINGS, keep, keep_folder
 from readback.domain.contract.approval import Approver, approvers_of
 from readback.domain.contract.limits import NO_LIMITS, Limits, limits_of
-from readback.domain.errors import SettingsError
 from readback.domain.records.seal_schedule import SEAL_DEFAULT, SealSchedule, cadence_of
 from readback.domain.records.subscriber import FALLBACK, Subscriber, subscriber_of, subscribers_of
+from readback.errors import SettingsError
 
 URL_DEFAULT: Final = "sqlite:///readback.db"
 SQLITE_PREFIX: Final = "sqlite:///"

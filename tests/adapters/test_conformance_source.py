@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from readback.canon.frozen import settle
-from readback.domain.errors import ReaderFailedError
 from readback.domain.verification.reading import Reading
+from readback.errors import ReaderFailedError
 from readback.ports.handlers import Source
 from readback.testing.conformance import source as rules
 from readback.testing.conformance.source import SOURCE_RULES, Rule

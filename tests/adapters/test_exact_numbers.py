@@ -16,7 +16,7 @@ import pytest
 from readback.canon import ExactNumber, decimal_of, json_value, parse_json
 from readback.demo.systems.postgres import PRIMARY, PostgresPair
 from readback.domain.context import Context
-from readback.domain.errors import ReaderTypeError, ToolError
+from readback.errors import ReaderTypeError, ToolError
 from readback.systems.files.source import FileSource
 from readback.systems.http.executor import HttpExecutor
 from readback.systems.sql.executor import SqlExecutor

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from readback.domain.context import Context
-from readback.domain.errors import SandboxEscapeError, ToolError
+from readback.errors import SandboxEscapeError, ToolError
 from readback.systems.files.executor import FileExecutor
 from readback.systems.files.sandboxed_paths import STAMP_ATTRIBUTE
 

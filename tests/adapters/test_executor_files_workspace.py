@@ -16,8 +16,8 @@ import pytest
 
 from readback.canon import Json
 from readback.domain.context import Context
-from readback.domain.errors import NotDispatchedError, SandboxEscapeError, ToolError, UsageError
 from readback.domain.verification.reading import Presence
+from readback.errors import NotDispatchedError, SandboxEscapeError, ToolError, UsageError
 from readback.ports.handlers import Staged
 from readback.systems.files import journal as journals
 from readback.systems.files.executor import FileExecutor

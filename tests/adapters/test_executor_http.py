@@ -12,7 +12,8 @@ import pytest
 
 from readback.canon.limits import EVIDENCE_MAX_BYTES
 from readback.domain.context import Context
-from readback.domain.errors import (
+from readback.domain.verification.observation import ObservationStatus, normalise, normalise_exception
+from readback.errors import (
     ArgumentError,
     HeaderInjectionError,
     NotDispatchedError,
@@ -21,7 +22,6 @@ from readback.domain.errors import (
     UnsupportedValueError,
     UsageError,
 )
-from readback.domain.verification.observation import ObservationStatus, normalise, normalise_exception
 from readback.systems.http.executor import HttpExecutor
 from tests.adapters.web import Said, Web, serving
 

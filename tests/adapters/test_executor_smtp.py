@@ -18,7 +18,8 @@ from aiosmtpd.smtp import SMTP, AuthResult, Envelope, Session
 
 from readback.demo.systems.launch import Systems
 from readback.domain.context import Context
-from readback.domain.errors import (
+from readback.domain.verification.observation import ObservationStatus, normalise
+from readback.errors import (
     ArgumentError,
     HeaderInjectionError,
     NotDispatchedError,
@@ -27,7 +28,6 @@ from readback.domain.errors import (
     ToolTimeoutError,
     UsageError,
 )
-from readback.domain.verification.observation import ObservationStatus, normalise
 from readback.systems.mail.executor import SmtpExecutor
 from tests.demo.waiting import eventually
 

@@ -13,8 +13,8 @@ import pytest
 
 from readback.canon import Json
 from readback.domain.context import Context
-from readback.domain.errors import NotDispatchedError, ReaderTypeError, ToolError, UsageError
 from readback.domain.verification.reading import Presence
+from readback.errors import NotDispatchedError, ReaderTypeError, ToolError, UsageError
 from readback.ports.handlers import Staged
 from readback.systems.sql.executor import ROWS_MAX, SqlExecutor, SqlStaged
 

@@ -14,10 +14,8 @@ from readback import Readback
 from readback.client.files import contract_files
 from readback.config import settings
 from readback.contracts.documents import own_files
-from readback.domain.errors import ReadbackError, SettingsError
-from readback.domain.errors.files import ContractFileError
-from readback.domain.errors.own_file import OwnFileError
 from readback.domain.state import State
+from readback.errors import ContractFileError, OwnFileError, ReadbackError, SettingsError
 from readback.systems.command.executor import CommandExecutor
 from readback.systems.configured.factory import BuiltInSystems
 from readback.systems.files.executor import FileExecutor

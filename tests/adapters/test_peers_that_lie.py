@@ -12,8 +12,8 @@ from contextlib import closing, contextmanager, suppress
 import pytest
 
 from readback.domain.context import Context
-from readback.domain.errors import NotDispatchedError, ToolError, ToolTimeoutError
 from readback.domain.verification.reading import Presence
+from readback.errors import NotDispatchedError, ToolError, ToolTimeoutError
 from readback.systems.mail.executor import SmtpExecutor
 from readback.systems.mail.source import LINES_MAX_BYTES, ImapSource
 

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from readback.adapters.cel import CelPredicates
 from readback.canon import Json, limits
-from readback.domain.errors import ExpressionError, InvariantError
 from readback.domain.predicate import (
     Evaluation,
     Path,
@@ -23,6 +22,7 @@ from readback.domain.predicate import (
     look,
     shown_values,
 )
+from readback.errors import ExpressionError, InvariantError
 from readback.ports.predicates import ROOTS, Evaluated, PredicateEngine
 
 ENGINE: PredicateEngine = CelPredicates()

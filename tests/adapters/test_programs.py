@@ -12,7 +12,9 @@ import pytest
 
 from readback.canon.limits import EVIDENCE_MAX_BYTES, PAYLOAD_MAX_BYTES
 from readback.domain.context import Context
-from readback.domain.errors import (
+from readback.domain.verification.observation import ObservationStatus, normalise
+from readback.domain.verification.reading import Presence
+from readback.errors import (
     NotDispatchedError,
     ReaderFailedError,
     ReaderTypeError,
@@ -20,8 +22,6 @@ from readback.domain.errors import (
     ToolTimeoutError,
     UsageError,
 )
-from readback.domain.verification.observation import ObservationStatus, normalise
-from readback.domain.verification.reading import Presence
 from readback.systems.command.executor import CommandExecutor
 from readback.systems.command.source import CommandSource
 from tests.demo.waiting import eventually

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from readback.adapters.signer_ed25519 import Ed25519Signer, create_key, open_key, verify
-from readback.domain.errors import ApprovalError
+from readback.errors import ApprovalError
 from readback.ports.signer import Signer, Verifier
 from readback.testing.conformance.signer import MESSAGE, SignerConformance
 from readback.testing.signer_memory import MemorySigner, verify_memory

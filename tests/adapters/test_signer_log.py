@@ -12,7 +12,7 @@ import pytest
 from readback.adapters.log.signer_log import create_log_key, open_log_key
 from readback.adapters.signer_ed25519 import create_key
 from readback.bootstrap import settings, verify_signature
-from readback.domain.errors import ReadbackError, SettingsError
+from readback.errors import ReadbackError, SettingsError
 from readback.log.note import VerifierKey
 from tests.cli.conftest import Desk
 from tests.cli.conftest import desk as desk  # the fixture

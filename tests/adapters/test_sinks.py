@@ -29,9 +29,9 @@ from readback.adapters.sinks.webhook import (
     secret_bytes,
     signature,
 )
-from readback.domain.errors import SettingsError, SinkError
 from readback.domain.records.message import MEDIA, Message
 from readback.domain.records.subscriber import Subscriber
+from readback.errors import SettingsError, SinkError
 from readback.ports.sink import Sink
 from readback.testing.conformance.sink import SinkConformance, sample_message
 from readback.testing.runtime_virtual import VirtualRuntime

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from readback.domain.errors import ReaderFailedError, ReaderTypeError, SandboxEscapeError, UsageError
 from readback.domain.normal_form import NormalForm, widest
 from readback.domain.verification.reading import Presence, Reading
+from readback.errors import ReaderFailedError, ReaderTypeError, SandboxEscapeError, UsageError
 from readback.systems.files import source
 from readback.systems.files import source as file_names
 from readback.systems.files.source import FileSource

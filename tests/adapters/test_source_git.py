@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from readback.domain.errors import ReaderFailedError, ReaderTypeError, SandboxEscapeError, UsageError
 from readback.domain.verification.reading import Presence
+from readback.errors import ReaderFailedError, ReaderTypeError, SandboxEscapeError, UsageError
 from readback.systems.git.source import GitSource
 from tests.demo.waiting import eventually
 

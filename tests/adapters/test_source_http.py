@@ -12,15 +12,15 @@ import pytest
 
 from readback.canon import decimal_of
 from readback.domain.context import Context
-from readback.domain.errors import (
+from readback.domain.side_effect import Consistency
+from readback.domain.verification.reading import Lookup, Presence, Reading
+from readback.errors import (
     ArgumentError,
     HeaderInjectionError,
     ReaderFailedError,
     ReaderTypeError,
     UsageError,
 )
-from readback.domain.side_effect import Consistency
-from readback.domain.verification.reading import Lookup, Presence, Reading
 from readback.systems.http.answer import Answer, CommitToken
 from readback.systems.http.source import HttpSource
 from readback.testing.conformance.source import SOURCE_RULES, Rule

@@ -15,8 +15,8 @@ import pytest
 
 from readback.demo.systems.launch import Systems
 from readback.domain.context import Context
-from readback.domain.errors import ContractFieldError, ReaderFailedError, UsageError
 from readback.domain.verification.reading import Presence, Reading
+from readback.errors import ContractFieldError, ReaderFailedError, UsageError
 from readback.systems.mail import source
 from readback.systems.mail.executor import SmtpExecutor
 from readback.systems.mail.source import ImapSource

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from readback.domain.errors import ReaderTypeError
 from readback.domain.verification.reading import Presence, Reading
+from readback.errors import ReaderTypeError
 from readback.systems.files.source import FileSource
 
 ADA, BOB, KNOWS = {"type": "e", "name": "Ada"}, {"type": "e", "name": "Bob", "n": 1}, {"type": "r", "from": "Ada"}

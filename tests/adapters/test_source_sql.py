@@ -12,10 +12,10 @@ from uuid import UUID
 
 import pytest
 
-from readback.domain.errors import ReaderFailedError, ReaderTypeError, UsageError
 from readback.domain.normal_form import NormalForm
 from readback.domain.side_effect import Consistency
 from readback.domain.verification.reading import Presence, Reading
+from readback.errors import ReaderFailedError, ReaderTypeError, UsageError
 from readback.systems.sql.source import ROWS_MAX, VALUE_MAX_BYTES, SqlSource
 from readback.testing.conformance.source import SOURCE_RULES, Rule
 

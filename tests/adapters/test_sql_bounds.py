@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from readback.domain.errors import ReaderFailedError, ReaderTypeError
 from readback.domain.verification.reading import Presence
+from readback.errors import ReaderFailedError, ReaderTypeError
 from readback.ports.system_factory import TemplateParts
 from readback.systems.configured.factory import BuiltInSystems
 from tests.contract_files.writing import context

@@ -10,7 +10,7 @@ import pytest
 from readback.adapters.log import spill_index
 from readback.adapters.log.spill_index import TemporaryLinks
 from readback.adapters.log.tiles_folder import alone, new_folder, old_folder, put, take
-from readback.domain.errors import StoreError, StoreFullError, UsageError
+from readback.errors import StoreError, StoreFullError, UsageError
 from readback.log.fault import LogFormatError
 
 

@@ -14,8 +14,7 @@ import pytest
 
 from readback import bootstrap
 from readback.audit.checks.ledger import audit
-from readback.domain.errors import StoreError
-from readback.domain.errors.erasure import BackupError
+from readback.errors import BackupError, StoreError
 from readback.ports.storage.store import Append, Evidence
 from readback.stores.sqlite import backup
 from readback.stores.sqlite.schema import migrations

@@ -10,8 +10,8 @@ import pytest
 from readback import Context, Reading, action, bootstrap
 from readback.audit.checks.ledger import audit
 from readback.audit.maintenance.restore import hold_in_flight
-from readback.domain.errors import NotDispatchedError
 from readback.domain.state import State
+from readback.errors import NotDispatchedError
 from readback.testing.runtime_virtual import VirtualRuntime
 from tests.backup.test_restore import _restored
 from tests.lifecycle.trip import Trip

@@ -6,7 +6,7 @@ import pytest
 
 from readback.canon import Json
 from readback.cli.actions.arguments import read_arguments, read_object, takes_text
-from readback.domain.errors import ArgumentError
+from readback.errors import ArgumentError
 
 SCHEMA: dict[str, Json] = {
     "type": "object",

@@ -13,7 +13,7 @@ from readback import bootstrap
 from readback.client.operations.tenants import TENANTS_MAX, Served
 from readback.client.operations.worker import Worker
 from readback.client.session import Session
-from readback.domain.errors import UsageError
+from readback.errors import UsageError
 from readback.ports.storage.contract_filter import ContractFilter
 from readback.ports.storage.store import LedgerStore, Projection
 from readback.stores.sqlite.store import SqliteStore

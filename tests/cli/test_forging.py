@@ -17,10 +17,10 @@ from readback import bootstrap
 from readback.audit.checks.ledger import Fault, audit
 from readback.canon import envelope_bytes, sha256_hex
 from readback.domain.action.action import Action
-from readback.domain.errors import InvariantError
 from readback.domain.state import State, can
 from readback.engine.effects import Lease, Leased
 from readback.engine.stages.escalate import TO_REVIEW, escalate
+from readback.errors import InvariantError
 from readback.log.tree import leaf_hash
 from tests.cli.conftest import Desk
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from readback.domain.errors import StoreError, StoreFullError, StoreLockedError
+from readback.errors import StoreError, StoreFullError, StoreLockedError
 from readback.ports.storage.store import Append, AppendResult
 from readback.stores.sqlite.store import SqliteStore
 from tests.cli import shop

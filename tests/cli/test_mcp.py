@@ -21,7 +21,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from readback.cli.agents.mcp import _contracts, _event_loop, _of_files, _upstreams
 from readback.config import Settings
-from readback.domain.errors import ReadbackError
+from readback.errors import ReadbackError
 from readback.gateway.call import OUTCOME_KEY
 from readback.gateway.upstream.upstream import Endpoint
 from tests.gateway.processes import END_S, ROUGH, none_left

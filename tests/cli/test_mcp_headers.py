@@ -12,10 +12,10 @@ import pytest
 import uvicorn
 from mcp.server.mcpserver import MCPServer
 
+from readback.agent_errors import ToolRefusedError, UpstreamDeniedError, UpstreamLostError
 from readback.cli.agents.mcp import _upstreams, server_headers
 from readback.config import Settings
-from readback.domain.errors import ReadbackError, SettingsError, UsageError
-from readback.domain.errors.gateway import ToolRefusedError, UpstreamDeniedError, UpstreamLostError
+from readback.errors import ReadbackError, SettingsError, UsageError
 from readback.mcp import Upstream
 from tests.gateway.transcript import SOON_S
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from readback import bootstrap
-from readback.domain.errors import StoreError
+from readback.errors import StoreError
 from readback.ports.storage.store import ActionFilter
 from tests.cli import shop
 from tests.cli.conftest import CONTRACTS, Desk

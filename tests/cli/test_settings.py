@@ -11,7 +11,7 @@ import pytest
 from readback.canon.digest import sha256_hex
 from readback.config import Settings, settings
 from readback.domain.contract.approval import Approver
-from readback.domain.errors import SettingsError
+from readback.errors import SettingsError
 from tests.cli.conftest import Desk
 
 

@@ -13,8 +13,8 @@ from readback.canon.digest import sha256_hex
 from readback.client.recovery_table import table_in_force
 from readback.config import settings
 from readback.contracts.documents.recovery_tables import table_yaml
-from readback.domain.errors import SettingsError
 from readback.domain.recovery.table import DEFAULT_TABLE, RecoveryTable
+from readback.errors import SettingsError
 from tests.cli.conftest import CONTRACTS, Desk
 from tests.unit.test_recovery_tables import OWN, with_own
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from readback.contracts.documents import yaml_nodes
 from readback.contracts.files.build import CONTRACT_KEYS
 from readback.contracts.files.document import FILE_MAX_BYTES
-from readback.domain.errors.files import ContractFileError
+from readback.errors import ContractFileError
 from tests.contract_files.writing import HEAD, contract, faults, loaded
 
 SOUND = """

@@ -15,7 +15,7 @@ from readback.contracts.drafting.draft import Server, document, draft
 from readback.contracts.drafting.writing import Line, plain, rendered
 from readback.contracts.files.document import read_document
 from readback.contracts.files.undecided import proposed
-from readback.domain.errors import UsageError
+from readback.errors import UsageError
 from tests.contract_files.drafted_tools import taken, tool
 from tests.contract_files.writing import loaded
 from tests.golden.rewrite import rewrite

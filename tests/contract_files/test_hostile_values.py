@@ -18,9 +18,9 @@ from readback import Readback, bootstrap
 from readback.client.files import ContractFiles, contract_files
 from readback.contracts.files.contract import values_of
 from readback.contracts.files.templates.template import Values, compile_fill
-from readback.domain.errors import ArgumentError, ExpressionError, ReaderFailedError, TemplateError, ToolError
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.verification.reading import Presence
+from readback.errors import ArgumentError, ExpressionError, ReaderFailedError, TemplateError, ToolError
 from readback.ports.system_factory import TemplateParts
 from readback.systems.configured.factory import BuiltInSystems
 from readback.testing.runtime_virtual import VirtualRuntime

@@ -21,8 +21,8 @@ from readback.client.files import contract_files
 from readback.contracts.files.contract import values_of
 from readback.contracts.files.templates.template import compile_fill
 from readback.contracts.files.tools.not_found_rules import Absence, error_text
-from readback.domain.errors import TemplateError
 from readback.domain.verification.reading import Presence
+from readback.errors import TemplateError
 from readback.systems.configured.factory import BuiltInSystems
 from tests.adapters.web import Said, serving
 from tests.contract_files.test_hostile_values import HOSTILE, HTTP, _run

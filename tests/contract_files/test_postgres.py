@@ -16,8 +16,8 @@ import pytest
 from readback import Outcome, Readback
 from readback.client.files import ContractFiles, contract_files
 from readback.demo.systems.postgres import PRIMARY, PostgresPair
-from readback.domain.errors import ReaderFailedError, ReaderTypeError, ToolError
 from readback.domain.verification.reading import Presence
+from readback.errors import ReaderFailedError, ReaderTypeError, ToolError
 from readback.ports.system_factory import TemplateParts
 from readback.systems.configured import databases
 from readback.systems.configured.factory import BuiltInSystems

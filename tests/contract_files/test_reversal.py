@@ -12,7 +12,7 @@ import pytest
 from readback import Readback
 from readback.client.files import contract_files
 from readback.contracts.files.contract import FileContract
-from readback.domain.errors import ArgumentError
+from readback.errors import ArgumentError
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from tests.contract_files.writing import HEAD, faults, loaded, written

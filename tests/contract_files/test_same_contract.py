@@ -14,9 +14,8 @@ from readback.contracts.files.build import CONTRACT_KEYS
 from readback.contracts.files.vocabulary import OWN_KEYS
 from readback.contracts.options import OPTION_KEYS
 from readback.domain.contract.contract import describe
-from readback.domain.errors import UsageError
-from readback.domain.errors.files import ContractFileError
 from readback.domain.outcome.outcome import Outcome
+from readback.errors import ContractFileError, UsageError
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from tests.contract_files.writing import Fake, Fakes, contract, loaded, written

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from readback.domain.errors import TemplateError
 from readback.domain.verification.reading import Presence, Reading
+from readback.errors import TemplateError
 from tests.contract_files.writing import Fakes, context, contract, loaded
 
 TICKET = """

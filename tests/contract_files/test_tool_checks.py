@@ -13,8 +13,8 @@ from readback.contracts.files.contract import FileContract
 from readback.contracts.files.schemas.sample_values import made_up
 from readback.contracts.files.tools.listing import DESTRUCTIVE_MIN, fingerprint, raised_class
 from readback.contracts.files.tools.tool_schema import ToolArguments, left_to_server, unfit
-from readback.domain.errors.files import ContractFileError
 from readback.domain.side_effect import SideEffect
+from readback.errors import ContractFileError
 from tests.contract_files.test_tools import NOTE, SERVED, TAKES, TOOLS
 from tests.contract_files.writing import Fakes, loaded
 

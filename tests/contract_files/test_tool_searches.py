@@ -16,10 +16,10 @@ from readback.client.files import ContractFiles
 from readback.contracts.files.contract import FileContract
 from readback.contracts.recorded import recorded_plan
 from readback.domain.contract.contract import ReaderTerms
-from readback.domain.errors import ReaderFailedError, ReaderTypeError
 from readback.domain.events import open_envelope
 from readback.domain.side_effect import Consistency, Independence
 from readback.domain.verification.reading import Lookup, Reading
+from readback.errors import ReaderFailedError, ReaderTypeError
 from readback.ports.handlers import Handler
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore

@@ -13,8 +13,8 @@ from readback.canon import Json
 from readback.client.files import ContractFiles
 from readback.contracts.files.assembly import Loaded
 from readback.contracts.files.contract import FileContract
-from readback.domain.errors import ArgumentError, NotDispatchedError, ReaderFailedError, ReaderTypeError
 from readback.domain.verification.reading import Presence, Reading
+from readback.errors import ArgumentError, NotDispatchedError, ReaderFailedError, ReaderTypeError
 from readback.ports.handlers import Handler
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from readback.domain.errors import ReaderTypeError, SandboxEscapeError
 from readback.domain.verification.reading import Presence, Reading
+from readback.errors import ReaderTypeError, SandboxEscapeError
 from readback.systems.configured.settings import Settled
 from readback.systems.configured.sources import SOURCES
 from tests.contract_files.writing import context

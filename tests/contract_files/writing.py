@@ -12,8 +12,8 @@ from readback.canon import Json
 from readback.contracts.files.assembly import Loaded, assembled, drafted
 from readback.contracts.files.tools.listing import Toolbox
 from readback.domain.context import Context
-from readback.domain.errors.files import FittingError
 from readback.domain.verification.reading import Lookup, Reading
+from readback.errors import FittingError
 from readback.ports.system_factory import Fixed, Given
 
 HEAD = "apiVersion: readback/v1\nkind: Contracts\n"

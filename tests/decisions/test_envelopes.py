@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from readback.agent_errors import EnvelopeError
 from readback.decisions.api import DecisionType
 from readback.decisions.contracts import verifiers as verifiers_module
 from readback.decisions.contracts.formats import ACTION, DRIFT, ENVELOPE, EPISODE
 from readback.decisions.contracts.load import load_envelope
 from readback.decisions.model.words import BlastRadius, DegradeStep, Stage
-from readback.domain.errors import SettingsError
-from readback.domain.errors.decision import EnvelopeError
+from readback.errors import SettingsError
 from tests.decisions.given import ABSENT, CORPUS, asking, changed, schema, verifier, written
 
 DEEPSIGMA = CORPUS / "deepsigma"

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from readback import Readback, SideEffect
+from readback.agent_errors import DecisionOrderError
 from readback.decisions.flow import gates
 from readback.decisions.flow.gates import Asked
 from readback.decisions.flow.record import Actor
@@ -17,8 +18,7 @@ from readback.decisions.model.envelope import Counts, Snapshot
 from readback.decisions.model.words import CLASS_OF, TIER_OF, BlastRadius, Stage, VerificationResultWord
 from readback.domain.contract.contract import Contract
 from readback.domain.contract.limits import TenantLimits
-from readback.domain.errors import ArgumentError
-from readback.domain.errors.decision import DecisionOrderError
+from readback.errors import ArgumentError
 from readback.testing.runtime_virtual import VirtualRuntime
 from tests.decisions.given import COUNTS, ENVELOPE, changed, decide, kind_of, kinds, moving
 from tests.sdk.given import Desk, opened, ship_of

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from readback import Context, Outcome, Readback, State, Verdict, action
+from readback.agent_errors import BindingError
 from readback.decisions.model.words import VerificationResultWord
-from readback.domain.errors.decision import BindingError
 from readback.domain.verdict import Why
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore

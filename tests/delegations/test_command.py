@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from readback.cli.cli import main
 from readback.delegations.command import CommandDelegate, session_of
-from readback.domain.errors import UsageError
+from readback.errors import UsageError
 from tests.delegations.given import EXISTS
 
 AGENT = """\

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from readback import delegation_hook
-from readback.delegations.hook_files import parse_hook_file, read_hook_file
-from readback.delegations.model.words import VerifyOutcome
-from readback.domain.errors import UsageError
-from readback.domain.errors.delegation import (
+from readback.agent_errors import (
     DelegationFailedError,
     DelegationHookError,
     ScriptCompileError,
     ScriptError,
 )
+from readback.delegations.hook_files import parse_hook_file, read_hook_file
+from readback.delegations.model.words import VerifyOutcome
+from readback.errors import UsageError
 from tests.delegations.given import TASK, Desk, opened
 
 PRINTED = """\

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from readback import Context, Reading, Turn, delegation, reader
+from readback.agent_errors import DelegationFailedError, ScriptError
 from readback.canon import ReadbackError
 from readback.delegations.model.words import PROMPT, RETRIES_MAX, VerifyOutcome, prompt_again
-from readback.domain.errors import ArgumentError, HonestyError, ToolTimeoutError, UsageError
-from readback.domain.errors.delegation import DelegationFailedError, ScriptError
 from readback.domain.state import State
+from readback.errors import ArgumentError, HonestyError, ToolTimeoutError, UsageError
 from tests.delegations.given import TASK, Desk, opened, opened_async
 
 

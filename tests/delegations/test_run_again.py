@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from readback import AsyncReadback, Readback, Turn
+from readback.agent_errors import DelegationFailedError
 from readback.delegations.model.words import VerifyOutcome
-from readback.domain.errors import PayloadConflictError
-from readback.domain.errors.delegation import DelegationFailedError
 from readback.domain.state import State
+from readback.errors import PayloadConflictError
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from tests.delegations.given import TASK, Desk

@@ -23,11 +23,11 @@ import pytest
 from readback import delegation
 from readback.adapters.scripts.host import WorldHost
 from readback.adapters.scripts.monty import MontyEngine
+from readback.agent_errors import DelegationFailedError, ScriptCompileError, ScriptError
 from readback.canon import ExactNumber
 from readback.delegations.model.words import VerifyOutcome
 from readback.domain.contract.script_permissions import ScriptLimits, ScriptPermissions
-from readback.domain.errors import ContractFieldError, SettingsError
-from readback.domain.errors.delegation import DelegationFailedError, ScriptCompileError, ScriptError
+from readback.errors import ContractFieldError, SettingsError
 from readback.ports.scripts import Ran, ScriptEngine
 from readback.testing.conformance.scripts import HOSTILE, ScriptsConformance, fake_host
 from tests.delegations.given import EXISTS, TASK, Desk, opened

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from readback.agent_errors import ScriptError
 from readback.delegations.model.verdict import HookAction, Judgement, parse_hook, parse_verdict, together
-from readback.domain.errors.delegation import ScriptError
 
 NONE_GIVEN = "verifier returned verified=false with no reason"
 BARE = "verifier returned bare false"

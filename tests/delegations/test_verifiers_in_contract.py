@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from readback import Readback, delegation_hook
+from readback.agent_errors import DelegationFailedError
 from readback.contracts.functions.conditions import postcondition
 from readback.delegations.api import Delegation
 from readback.delegations.model.words import VerifyOutcome
 from readback.domain.contract.script_permissions import ScriptLimits
-from readback.domain.errors.delegation import DelegationFailedError
 from readback.domain.state import State
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore

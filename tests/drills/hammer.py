@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from readback import Readback
-from readback.domain.errors import PayloadConflictError
+from readback.errors import PayloadConflictError
 from tests.drills.charging import charging
 
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from readback import Context, Reading, action
-from readback.domain.errors import ArgumentError
-from readback.domain.errors.drill import (
+from readback.errors import (
     AnswersDifferError,
+    ArgumentError,
     DoubledEffectError,
     DrillError,
     DrillRefusedError,

@@ -13,7 +13,7 @@ from readback import bootstrap
 from readback.audit.checks.ledger import audit
 from readback.audit.evidence.exported import audit_export
 from readback.canon import ReadbackError
-from readback.domain.errors import StoreError
+from readback.errors import StoreError
 from readback.log.checkpoint import open_checkpoint
 from readback.log.fault import LogError
 from readback.log.note import parse_key

@@ -15,9 +15,9 @@ from readback.audit.checks.ledger import audit
 from readback.canon import EnvelopeProfileError, ReadbackError, ValueTooLargeError, envelope_bytes
 from readback.canon.fault import CanonError
 from readback.canon.limits import ENVELOPE_MAX_BYTES
-from readback.domain.errors import InputError, StoreError, UnknownOutcomeError
 from readback.domain.events import Event, EventKind, seal
 from readback.domain.state import State
+from readback.errors import InputError, StoreError, UnknownOutcomeError
 from readback.ports.storage.store import Append
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_samples import sample_creation, sample_evidence
@@ -28,7 +28,7 @@ FILLS_UP = """
 import json, resource, signal, sys
 from pathlib import Path
 from readback import Readback
-from readback.domain.errors import ReadbackError
+from readback.errors import ReadbackError
 from readback.testing.runtime_virtual import VirtualRuntime
 from tests.sdk.given import Desk, ship_of
 
@@ -78,7 +78,7 @@ def test_a_disk_that_takes_no_more_in_the_middle_of_the_work_loses_nothing_that_
 
 @pytest.mark.requirement("INPUT-store-full")
 def test_a_batch_that_does_not_fit_is_kept_whole_or_not_at_all(tmp_path: Path) -> None:
-    from readback.domain.errors import StoreFullError
+    from readback.errors import StoreFullError
     from readback.stores.sqlite import open_sqlite_store
 
     store = open_sqlite_store(tmp_path / "readback.db", pages_max=120)

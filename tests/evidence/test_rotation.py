@@ -19,7 +19,7 @@ from readback.audit.maintenance.rotate import following, state
 from readback.audit.sealing import seal as sealing
 from readback.audit.sealing.seal import seal, seal_all
 from readback.client.approving import ApproverKey
-from readback.domain.errors import ApprovalError, SettingsError
+from readback.errors import ApprovalError, SettingsError
 from readback.log.checkpoint import Checkpoint, open_checkpoint, sign_checkpoint
 from readback.log.fault import (
     LogCutError,

@@ -9,7 +9,7 @@ from readback.adapters.cel import CelPredicates
 from readback.adapters.cel.faults import Fault
 from readback.adapters.cel.values.kinds import TypeName
 from readback.canon import Json
-from readback.domain.errors import ExpressionError
+from readback.errors import ExpressionError
 
 ENGINE: Final = CelPredicates()
 

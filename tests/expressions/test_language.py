@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from readback.canon import Json
-from readback.domain.errors import ExpressionError
 from readback.domain.predicate import Truth
 from readback.engine.compiled_contract import IdentityCheck
 from readback.engine.stages.evaluate import identify
+from readback.errors import ExpressionError
 from tests.expressions.spoken import ENGINE, answer
 
 NOBODY_KNOWS = ("authoritative.nothing", "authoritative.text == 1", "1 / 0 == 1", "authoritative.text")

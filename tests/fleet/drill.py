@@ -19,8 +19,8 @@ from readback.audit.evidence.attest import Authority, key_of
 from readback.canon import Json
 from readback.client.operations.worker import Worker
 from readback.demo.systems.postgres import PostgresPair
-from readback.domain.errors import StoreError
 from readback.domain.state import TERMINAL, State
+from readback.errors import StoreError
 from readback.log.checkpoint import open_checkpoint
 from readback.ports.storage.store import LedgerStore, Projection
 from tests.fleet import database

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from readback import AsyncReadback, Context, NotVerifiedError, Readback, State, action, use, verified
-from readback.domain.errors import UsageError
-from readback.domain.errors.record import ErasedEvidenceError
+from readback.errors import ErasedEvidenceError, UsageError
 from tests.front.given import Shop, opened, opened_async
 
 pytestmark = pytest.mark.filterwarnings("ignore::readback.client.proposal.UnusedProposalWarning")

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 from readback import Context, Discrepancy, Policy, Reading, State, Timing, Verdict, action, arg, verified
 from readback.client.authoring.action import ActionDefinition
-from readback.domain.errors import (
+from readback.domain.side_effect import SideEffect
+from readback.errors import (
     ContractError,
     ContractFieldError,
     MissingPostconditionError,
     MissingReaderError,
     UsageError,
 )
-from readback.domain.side_effect import SideEffect
 from tests.front.given import SHAPES, Shop, opened, opened_async
 
 SHIPPED = "authoritative.status == 'shipped'"

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from readback import Context, action, verified
-from readback.domain.errors import ContractError, ContractFieldError
 from readback.domain.side_effect import SideEffect
+from readback.errors import ContractError, ContractFieldError
 from tests.front.given import Shop, opened
 
 

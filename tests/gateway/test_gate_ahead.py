@@ -13,10 +13,10 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from readback.canon import Json
-from readback.domain.errors import EnvelopeProfileError, StoreError
 from readback.domain.events import EventKind, open_envelope
 from readback.engine.run import Run
 from readback.engine.stages import execute
+from readback.errors import EnvelopeProfileError, StoreError
 from readback.gateway.call import Call
 from readback.gateway.policy import ungoverned
 from readback.mcp import InProcess

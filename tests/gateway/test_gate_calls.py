@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from readback.domain.errors import StoreCorruptError
+from readback.errors import StoreCorruptError
 from readback.gateway.policy.gate import VERIFIED_NOTE
 from readback.testing.store_memory import MemoryStore
 from tests.gateway.desk import Desk, at_a_desk

@@ -14,12 +14,11 @@ from mcp.server.mcpserver import Context
 from mcp.shared.exceptions import MCPError
 from mcp_types import ToolAnnotations
 
+from readback.agent_errors import OwnToolError, UpstreamLostError
 from readback.canon import Json
 from readback.contracts.files.tools.listing import raised_class
-from readback.domain.errors import SettingsError, UsageError
-from readback.domain.errors.files import ContractFileError
-from readback.domain.errors.gateway import OwnToolError, UpstreamLostError
 from readback.domain.side_effect import SideEffect
+from readback.errors import ContractFileError, SettingsError, UsageError
 from readback.gateway.call import Toolserver
 from readback.gateway.policy.catalogue import Catalogue, print_of
 from readback.mcp import Gateway, InProcess

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from readback.agent_errors import ToolRefusedError, UpstreamLostError
 from readback.canon import Json
 from readback.canon.limits import EVIDENCE_MAX_BYTES
-from readback.domain.errors import NotDispatchedError
-from readback.domain.errors.gateway import ToolRefusedError, UpstreamLostError
 from readback.domain.verification.observation import normalise, normalise_exception
+from readback.errors import NotDispatchedError
 from readback.gateway.call import RESULT_MAX_BYTES
 from readback.gateway.policy.results import TOO_LARGE
 from tests.gateway.desk import Desk, at_a_desk

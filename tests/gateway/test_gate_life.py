@@ -12,8 +12,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import METHOD_NOT_FOUND
 
 from readback import AsyncReadback
-from readback.domain.errors import StoreError
-from readback.domain.errors.files import ContractFileError
+from readback.errors import ContractFileError, StoreError
 from readback.gateway.upstream.request_context import RawRequest, RawResult
 from readback.mcp import Gateway, InProcess, verify_server
 from readback.testing.runtime_virtual import VirtualRuntime

@@ -12,8 +12,8 @@ from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import ToolAnnotations
 
-from readback.domain.errors import SettingsError
 from readback.domain.events import open_envelope
+from readback.errors import SettingsError
 from tests.gateway.desk import Desk, at_a_desk
 from tests.gateway.servers.book import Book, server_of
 

@@ -14,7 +14,7 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import ToolListChangedNotification
 
-from readback.domain.errors.gateway import UpstreamLostError
+from readback.agent_errors import UpstreamLostError
 from readback.gateway.policy.catalogue import print_of
 from readback.gateway.upstream.target import Command
 from readback.mcp import Gateway, InProcess, Upstream

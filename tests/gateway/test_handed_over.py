@@ -10,7 +10,7 @@ import anyio
 import pytest
 from mcp.server.mcpserver import MCPServer
 
-from readback.domain.errors import SettingsError
+from readback.errors import SettingsError
 from readback.mcp import Gateway, Upstream, verify_server
 
 SERVER = Upstream.command([sys.executable, "-c", "pass"])

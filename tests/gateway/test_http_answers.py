@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from readback.agent_errors import ToolRefusedError, UpstreamLostError
 from readback.canon import ReadbackError
-from readback.domain.errors.gateway import ToolRefusedError, UpstreamLostError
 from readback.gateway.upstream.upstream import Upstream
 
 pytestmark = pytest.mark.requirement("GATEWAY-unknown")

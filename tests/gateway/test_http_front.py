@@ -18,9 +18,9 @@ from mcp.server.streamable_http import EventMessage
 from mcp_types import JSONRPCNotification, JSONRPCResponse
 from pydantic import Field
 
+from readback.agent_errors import TooManyServersError
 from readback.cli.cli import main
-from readback.domain.errors import SettingsError
-from readback.domain.errors.gateway import TooManyServersError
+from readback.errors import SettingsError
 from readback.gateway.serving import http_reader, http_sessions
 from readback.gateway.serving.http_guard import HttpGuard, names
 from readback.gateway.serving.http_sessions import RecentEvents

@@ -12,8 +12,8 @@ from anyio.lowlevel import checkpoint
 from mcp.shared.exceptions import MCPError
 from mcp_types import CLIENT_CAPABILITIES_META_KEY, METHOD_NOT_FOUND
 
-from readback.domain.errors import UsageError
-from readback.domain.errors.gateway import GovernedTaskError
+from readback.agent_errors import GovernedTaskError
+from readback.errors import UsageError
 from readback.gateway.call import OPERATION_KEY, OUTCOME_KEY, Call
 from readback.gateway.policy.results import DISOWNED, ITS_OWN
 from readback.gateway.session.lists import Names

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from readback.domain.errors import StoreCorruptError
+from readback.errors import StoreCorruptError
 from readback.gateway.policy.due_worker import AT_ONCE_MAX, DueActionWorker
 from readback.testing.runtime_virtual import VirtualRuntime
 from tests.gateway.desk import until_asleep

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from readback.canon import json_value
-from readback.domain.errors import ArgumentError
+from readback.errors import ArgumentError
 from readback.gateway.policy.results import unchecked, unforged
 from readback.gateway.wire.jsonl import json_line, plain_json
 from readback.gateway.wire.verbatim import check_exact

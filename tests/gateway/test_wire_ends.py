@@ -17,7 +17,7 @@ import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
-from readback.domain.errors.gateway import UpstreamLostError
+from readback.agent_errors import UpstreamLostError
 from readback.gateway.call import Call, Toolserver
 from readback.gateway.serving import serve
 from readback.gateway.serving.serve import sdk_server, serve_http

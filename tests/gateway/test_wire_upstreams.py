@@ -15,9 +15,9 @@ import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
+from readback.agent_errors import ToolRefusedError, UpstreamLostError
 from readback.canon import Json
-from readback.domain.errors import NotDispatchedError, UsageError
-from readback.domain.errors.gateway import ToolRefusedError, UpstreamLostError
+from readback.errors import NotDispatchedError, UsageError
 from readback.gateway.serving.serve import sdk_server
 from readback.gateway.session.lists import Names
 from readback.gateway.upstream import attachment

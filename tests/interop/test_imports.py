@@ -12,13 +12,13 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from readback.agent_errors import ForeignFileError
 from readback.cli.checks.import_files import KINDS
 from readback.cli.cli import main
 from readback.decisions.interop.decision_files import import_drift, import_envelope, import_episode
 from readback.decisions.interop.delegation_files import EVENTS, import_hook, import_tool
 from readback.decisions.interop.imported import import_claims
 from readback.decisions.model.seals import sealed
-from readback.domain.errors.decision import ForeignFileError
 from readback.domain.verdict import Verdict, Why
 from readback.traces.format.fault import RUN_FILE_MAX_BYTES
 from tests.citations.forging import honest

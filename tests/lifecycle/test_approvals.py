@@ -11,7 +11,6 @@ import pytest
 from readback.audit.checks.ledger import audit
 from readback.canon import parse_json, sha256_hex
 from readback.domain.contract.approval import Decision, Policy
-from readback.domain.errors import ApprovalError, NotFoundError, PayloadConflictError
 from readback.domain.events import EventKind
 from readback.domain.state import State
 from readback.engine import coordinator
@@ -20,6 +19,7 @@ from readback.engine.effects import Commit
 from readback.engine.people import approvals as countersign
 from readback.engine.stages import submit
 from readback.engine.stages.approve import NO_APPROVALS
+from readback.errors import ApprovalError, NotFoundError, PayloadConflictError
 from readback.ports.storage.store import ActionFilter
 from readback.testing.driver_virtual import VirtualDriver
 from readback.testing.runtime_virtual import START_US

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from readback.domain.errors import ContractChangedError
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import State
+from readback.errors import ContractChangedError
 from tests.lifecycle.house import House
 
 HOUR_US = 3_600_000_000

@@ -10,14 +10,13 @@ import pytest
 from readback.audit.checks.ledger import audit
 from readback.domain.action.claim import DEPENDANTS_NAMED_MAX, ClaimKind, ClaimStatus
 from readback.domain.context import Context
-from readback.domain.errors import StoreCorruptError
-from readback.domain.errors.claim import NOT_STANDING, ClaimError
 from readback.domain.events import Event, EventKind
 from readback.domain.state import State
 from readback.domain.verdict import Verdict
 from readback.domain.verification.reading import Reading
 from readback.engine.claims.entries import REVERSED
 from readback.engine.compiled_contract import CallerContext
+from readback.errors import NOT_STANDING, ClaimError, StoreCorruptError
 from readback.testing.driver_virtual import CallHangs, ProcessDied
 from tests.lifecycle.claiming import EVE, SAID, claim, person, said, status, upon
 from tests.lifecycle.house import MEDIUM, STAMPED, House

@@ -7,9 +7,9 @@ import contextlib
 import pytest
 
 from readback.domain.action.claim import ClaimKind, ClaimStatus
-from readback.domain.errors.claim import NOT_STANDING, ClaimError
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import State
+from readback.errors import NOT_STANDING, ClaimError
 from readback.testing.driver_virtual import ProcessDied
 from tests.lifecycle.claiming import claim, person, said, status
 from tests.lifecycle.trip import TENANT, S, Trip

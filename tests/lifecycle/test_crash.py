@@ -15,11 +15,11 @@ import pytest
 
 from readback.audit.checks.ledger import audit
 from readback.client.authoring.action import ActionDefinition
-from readback.domain.errors import StoreError, UnknownOutcomeError
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import TERMINAL, State
 from readback.domain.verdict import Verdict
 from readback.engine.resume import fold
+from readback.errors import StoreError, UnknownOutcomeError
 from readback.ports.storage.store import Append, AppendResult
 from readback.testing.driver_virtual import ProcessDied
 from tests.lifecycle.house import House

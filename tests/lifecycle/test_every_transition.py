@@ -14,9 +14,9 @@ from typing import Any, Final
 import pytest
 
 from readback.domain.context import Context
-from readback.domain.errors import NotDispatchedError
 from readback.domain.events import open_envelope
 from readback.domain.state import TRANSITIONS, State
+from readback.errors import NotDispatchedError
 from readback.ports.storage.store import LedgerStore
 from readback.testing.driver_virtual import Parked
 from tests.lifecycle.house import HIGH, STAMPED, House

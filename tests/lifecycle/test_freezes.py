@@ -9,12 +9,12 @@ import pytest
 
 from readback.domain.context import Context
 from readback.domain.contract.freezing import touched
-from readback.domain.errors import NotFoundError, ReviewError
 from readback.domain.events import EventKind
 from readback.domain.state import State
 from readback.domain.verification.reading import Reading
 from readback.engine import coordinator
 from readback.engine.effects import Commit
+from readback.errors import NotFoundError, ReviewError
 from readback.ports.storage.store import Append, Freeze
 from readback.testing.driver_virtual import ProcessDied
 from tests.lifecycle.house import MEDIUM, STAMPED, TENANT, House
@@ -221,7 +221,7 @@ def test_a_critical_mutation_that_is_verified_freezes_nothing_and_is_reviewed_si
 
 
 def test_a_critical_mutation_that_was_never_dispatched_freezes_nothing(house: House) -> None:
-    from readback.domain.errors import NotDispatchedError
+    from readback.errors import NotDispatchedError
 
     def tool(ctx: Context, args: Any) -> object:
         raise NotDispatchedError("no line")

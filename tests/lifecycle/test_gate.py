@@ -9,11 +9,11 @@ import pytest
 
 from readback.domain.context import Context
 from readback.domain.discrepancy import Discrepancy
-from readback.domain.errors import ContractError, SandboxEscapeError, SettingsError, UnknownPrincipalError
 from readback.domain.state import State
 from readback.domain.verdict import Verdict, Why
 from readback.domain.verification.reading import Reading
 from readback.engine.compiled_contract import CallerContext
+from readback.errors import ContractError, SandboxEscapeError, SettingsError, UnknownPrincipalError
 from readback.testing.driver_virtual import CallHangs
 from tests.lifecycle.house import HIGH, MEDIUM, SHIP, TENANT, House, Shop
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from readback.audit.checks.ledger import audit
-from readback.domain.errors import ContractError
 from readback.domain.idempotency import KEY_KEPT_US
 from readback.domain.state import State
+from readback.errors import ContractError
 from tests.lifecycle.house import House, S
 
 DAY_S = 24 * 3600

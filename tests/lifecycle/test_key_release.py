@@ -8,10 +8,10 @@ import pytest
 
 from readback.domain.action.key_release import KeyRelease
 from readback.domain.context import Context
-from readback.domain.errors import NotDispatchedError
 from readback.domain.events import EventKind
 from readback.domain.state import State
 from readback.domain.verification.reading import Lookup, Reading
+from readback.errors import NotDispatchedError
 from readback.testing.driver_virtual import CallHangs
 from tests.lifecycle.house import STAMPED, House
 

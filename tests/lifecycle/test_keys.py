@@ -10,12 +10,12 @@ import pytest
 
 from readback.domain.context import Context
 from readback.domain.contract.contract import ATTEMPTS_MAX
-from readback.domain.errors import PayloadConflictError, ProposalError
 from readback.domain.events import EventKind
 from readback.domain.idempotency import KEY_KEPT_US
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import State
 from readback.domain.verification.reading import Lookup
+from readback.errors import PayloadConflictError, ProposalError
 from readback.testing.driver_virtual import CallerCancelled, CallHangs, ProcessDied
 from tests.lifecycle.house import HIGH, MEDIUM, House, S
 

@@ -10,9 +10,9 @@ import pytest
 from readback.audit.checks.ledger import audit
 from readback.canon import ReadbackError, envelope_bytes, parse_json
 from readback.domain.action.action import Action
-from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind, open_envelope, seal
 from readback.engine.resume import fold
+from readback.errors import StoreCorruptError
 from readback.log.tree import leaf_hash
 from readback.ports.storage.store import Append, SealedEvent, StoredEvent, VersionConflict
 from readback.testing.store_memory import MemoryStore

@@ -12,7 +12,6 @@ import pytest
 from readback import Readback
 from readback.canon import Json, parse_json
 from readback.domain.action.action import Action
-from readback.domain.errors import ContractError, NotFoundError, StoreCorruptError
 from readback.domain.events import EventKind
 from readback.domain.idempotency import KeyStatus, key_hash, request_hash
 from readback.domain.kind import Kind
@@ -20,6 +19,7 @@ from readback.domain.recovery.table import DEFAULT_TABLE
 from readback.domain.side_effect import DEPTHS, DEPTHS_VERSION, SideEffect
 from readback.domain.state import State, status
 from readback.engine import coordinator
+from readback.errors import ContractError, NotFoundError, StoreCorruptError
 from readback.ports.storage.store import KeyRecord
 from readback.testing.driver_virtual import CallHangs
 from readback.testing.store_memory import MemoryStore

@@ -10,11 +10,11 @@ import pytest
 
 from readback import bootstrap
 from readback.domain.contract.limits import Limits, TenantLimits
-from readback.domain.errors import EvidenceLimitError, InFlightLimitError, LimitError
 from readback.domain.state import State
 from readback.domain.verdict import Verdict
 from readback.engine.compiled_contract import CallerContext
 from readback.engine.engine import Engine
+from readback.errors import EvidenceLimitError, InFlightLimitError, LimitError
 from readback.testing.driver_virtual import ProcessDied, VirtualDriver
 from tests.lifecycle.house import House, S
 

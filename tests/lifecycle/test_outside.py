@@ -12,7 +12,6 @@ import pytest
 from readback.audit.checks.ledger import audit
 from readback.client.authoring.action import ActionDefinition
 from readback.domain.contract.approval import Decision
-from readback.domain.errors import ToolError, UsageError
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import TERMINAL, State
 from readback.domain.verdict import Why
@@ -20,6 +19,7 @@ from readback.engine import coordinator, external_attempts
 from readback.engine.effects import Commit, Ending
 from readback.engine.people import approvals
 from readback.engine.resume import fold
+from readback.errors import ToolError, UsageError
 from readback.ports.storage.store import Freeze
 from readback.testing.driver_virtual import Parked, ProcessDied
 from tests.lifecycle.approving import ASKED, approve, listed, token

@@ -9,11 +9,11 @@ import pytest
 
 from readback.domain.context import Context
 from readback.domain.discrepancy import Discrepancy
-from readback.domain.errors import NotDispatchedError
 from readback.domain.side_effect import Consistency
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Verdict, Why
 from readback.domain.verification.reading import Lookup, Reading
+from readback.errors import NotDispatchedError
 from readback.testing.driver_virtual import CallHangs
 from tests.lifecycle.house import HIGH, SHIP, STAMPED, TENANT, House, Shop
 

@@ -8,11 +8,11 @@ import pytest
 
 from readback.domain.context import Context
 from readback.domain.contract.contract import ATTEMPTS_MAX
-from readback.domain.errors import PayloadConflictError
 from readback.domain.events import EventKind
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import State
 from readback.domain.verification.reading import Lookup, Reading
+from readback.errors import PayloadConflictError
 from readback.ports.storage.store import Freeze
 from readback.testing.driver_virtual import CallHangs, ProcessDied
 from tests.lifecycle.approving import approve, listed

@@ -9,7 +9,6 @@ import pytest
 
 from readback.canon import payload_bytes, sha256_hex
 from readback.domain.context import Context
-from readback.domain.errors import NotFoundError, ReviewError
 from readback.domain.events import EventKind
 from readback.domain.idempotency import Resolution
 from readback.domain.people.review import CUT, PACKET_MAX_BYTES, SECTION_MAX_BYTES, bounded
@@ -18,6 +17,7 @@ from readback.domain.verification.reading import Lookup, Reading
 from readback.engine import coordinator
 from readback.engine.people import review
 from readback.engine.people.review_case import packet
+from readback.errors import NotFoundError, ReviewError
 from readback.testing.driver_virtual import CallHangs, ProcessDied
 from tests.lifecycle.house import HIGH, MEDIUM, STAMPED, TENANT, House
 from tests.lifecycle.reviewing import (

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from readback.domain.errors import PayloadConflictError
 from readback.domain.events import EventKind
 from readback.domain.saga.outcome import StepWord
 from readback.domain.state import State
+from readback.errors import PayloadConflictError
 from readback.testing.driver_virtual import Parked, ProcessDied
 from tests.lifecycle.trip import DAY, S, Trip
 

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from readback.client.step import SagaStep
-from readback.domain.errors import StoreError
 from readback.domain.saga.outcome import StepWord
 from readback.domain.state import State
+from readback.errors import StoreError
 from readback.testing.driver_virtual import ProcessDied
 from tests.lifecycle.trip import AFTER, DAY, S, Trip
 

@@ -8,11 +8,11 @@ from contextlib import suppress
 import pytest
 
 from readback.canon.frozen import dataclass
-from readback.domain.errors import NotFoundError, StoreError
 from readback.domain.saga.outcome import StepWord
 from readback.domain.state import State
 from readback.engine.effects import Effect
 from readback.engine.saga import attend as saga_attend
+from readback.errors import NotFoundError, StoreError
 from readback.testing.driver_virtual import Parked, VirtualDriver
 from tests.lifecycle.trip import DAY, S, Trip
 

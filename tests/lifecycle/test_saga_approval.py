@@ -8,12 +8,12 @@ import pytest
 
 from readback.audit.checks.ledger import audit
 from readback.domain.contract.approval import Decision
-from readback.domain.errors import ApprovalError
 from readback.domain.saga.outcome import SagaOutcome, StepWord
 from readback.domain.state import State
 from readback.engine.effects import Commit
 from readback.engine.people import approvals as countersign
 from readback.engine.people.approvals import ApprovalRequest
+from readback.errors import ApprovalError
 from readback.testing.signer_memory import MemorySigner
 from tests.lifecycle.approving import BOTH
 from tests.lifecycle.trip import TENANT, Trip

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from readback.client.operations import reviewing
-from readback.domain.errors import NotFoundError, ReviewError
 from readback.domain.saga.outcome import SagaOutcome, StepWord
 from readback.domain.state import State
 from readback.engine.saga import review as saga_review
+from readback.errors import NotFoundError, ReviewError
 from readback.ports.storage.store import Freeze
 from readback.testing.store_memory import MemoryStore
 from tests.lifecycle.trip import TENANT, Trip

@@ -8,7 +8,6 @@ import pytest
 
 from readback.domain.action.claim import ClaimKind, ClaimStatus, Word
 from readback.domain.contract.approval import Decision
-from readback.domain.errors import NotVerifiedError
 from readback.domain.finding import Finding
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.recovery.table import DEFAULT_TABLE, RecoveryAction, RecoveryTable, Row
@@ -19,6 +18,7 @@ from readback.engine.people import approvals as countersign
 from readback.engine.people import claims
 from readback.engine.people.approvals import ApprovalRequest
 from readback.engine.people.claims import ClaimOrder
+from readback.errors import NotVerifiedError
 from readback.testing.driver_virtual import Parked
 from readback.testing.signer_memory import MemorySigner
 from tests.lifecycle.approving import BOTH

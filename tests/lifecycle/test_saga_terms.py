@@ -8,7 +8,6 @@ import pytest
 
 from readback.audit.checks.ledger import audit
 from readback.client.step import from_step
-from readback.domain.errors import NotVerifiedError, ReviewError, SagaError
 from readback.domain.events import EventKind
 from readback.domain.people.review import Decision
 from readback.domain.saga.outcome import SagaOutcome, StepWord
@@ -17,6 +16,7 @@ from readback.domain.verification.reading import Reading
 from readback.engine.people import review
 from readback.engine.people.review import Order
 from readback.engine.saga import review as saga_review
+from readback.errors import NotVerifiedError, ReviewError, SagaError
 from readback.testing.driver_virtual import Parked
 from tests.lifecycle.trip import AFTER, DAY, TENANT, TERMS, S, Trip
 

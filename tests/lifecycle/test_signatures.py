@@ -15,7 +15,6 @@ from readback.canon import Json, sha256_hex
 from readback.domain.action.claim import ClaimKind, ClaimStatus, Word, claim_bytes, claim_id
 from readback.domain.action.erasure import Erasing
 from readback.domain.contract.approval import Approver, Policy
-from readback.domain.errors import ReviewError
 from readback.domain.events import Event, EventKind, open_envelope
 from readback.domain.people.review import Decision, lift_bytes, resolution_bytes
 from readback.domain.people.signed_statement import TOKEN, SignedStatement, signed_word_of
@@ -24,6 +23,7 @@ from readback.engine.people.claims import ClaimOrder
 from readback.engine.people.review import Order
 from readback.engine.saga import review as saga_review
 from readback.engine.stages.approve import Approvals
+from readback.errors import ReviewError
 from readback.ports.storage.store import Evidence
 from readback.testing.signer_memory import MemorySigner, verify_memory
 from readback.testing.store_memory import MemoryStore

@@ -10,11 +10,11 @@ import pytest
 
 from readback import Context, Reading, action
 from readback.audit.checks.ledger import audit
-from readback.domain.errors import PayloadConflictError
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import State
 from readback.domain.verdict import Verdict, Why
 from readback.engine.stages import execute
+from readback.errors import PayloadConflictError
 from readback.ports.storage.store import Freeze
 from readback.testing.store_memory import MemoryStore
 from readback.testing.store_samples import sample_creation

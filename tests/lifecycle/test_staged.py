@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from readback.domain.context import Context
-from readback.domain.errors import NotDispatchedError
 from readback.domain.events import EventKind
 from readback.domain.state import State
 from readback.domain.verification.reading import Presence, Reading
+from readback.errors import NotDispatchedError
 from readback.testing.driver_virtual import CallHangs, ProcessDied
 from tests.lifecycle.house import STAMPED, House, S
 

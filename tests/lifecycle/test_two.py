@@ -9,10 +9,10 @@ import pytest
 
 from readback.audit.checks.ledger import audit
 from readback.domain.context import Context
-from readback.domain.errors import PayloadConflictError
 from readback.domain.events import EventKind
 from readback.domain.state import State
 from readback.domain.verification.reading import Lookup, Reading
+from readback.errors import PayloadConflictError
 from readback.testing.driver_virtual import CallHangs, VirtualDriver
 from tests.lifecycle.house import STAMPED, House
 

@@ -12,7 +12,6 @@ import pytest
 from readback.domain.action.claim import ClaimStatus
 from readback.domain.context import Context
 from readback.domain.contract.watch import CHANGES_MAX, Over
-from readback.domain.errors import ReviewError
 from readback.domain.events import EventKind
 from readback.domain.people.review import DRIFT
 from readback.domain.side_effect import Consistency
@@ -22,6 +21,7 @@ from readback.domain.verification.reading import Reading
 from readback.engine.outbox import messages_of
 from readback.engine.people import review
 from readback.engine.people.review import Order
+from readback.errors import ReviewError
 from tests.lifecycle.house import TENANT, House
 from tests.lifecycle.reviewing import look, open_to, resolve, sound
 from tests.lifecycle.watching import (

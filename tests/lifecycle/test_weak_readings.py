@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from readback.domain.context import Context
-from readback.domain.errors import ContractError
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Verdict
 from readback.domain.verification.reading import Lookup, Reading
+from readback.errors import ContractError
 from readback.testing.driver_virtual import CallHangs
 from tests.lifecycle.house import HIGH, STAMPED, House
 

@@ -13,7 +13,7 @@ from readback.cli.cli import main
 from readback.client.files import contract_files
 from readback.config import PACK, is_contract_file, settings
 from readback.contracts.packs import PACKS, PREFIX, completed, pack_content
-from readback.domain.errors import SettingsError
+from readback.errors import SettingsError
 
 TOLD = {
     "filesystem": "pack:filesystem?root=/srv/work",

@@ -12,9 +12,8 @@ import pytest
 from readback import AsyncReadback, Outcome, bootstrap
 from readback.audit.maintenance import erase as eraser
 from readback.domain.action.erasure import Erasing
-from readback.domain.errors import InputError
-from readback.domain.errors.erasure import ErasureError
 from readback.domain.events import open_envelope
+from readback.errors import ErasureError, InputError
 from readback.stores.sqlite import open_sqlite_store
 from tests.privacy.conftest import Book, Shelf, write_of
 

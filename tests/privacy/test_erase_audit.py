@@ -162,7 +162,7 @@ def _digests(store: Any, held: Any) -> list[str]:
 def test_a_saga_and_its_steps_are_erased_once_all_of_it_has_settled(tmp_path: Path) -> None:
     from readback.audit.maintenance.erase import erase
     from readback.domain.action.erasure import Erasing
-    from readback.domain.errors.erasure import ErasureError
+    from readback.errors import ErasureError
     from readback.testing.runtime_virtual import VirtualRuntime
 
     store, runtime = bootstrap.store(f"sqlite:///{tmp_path / 'readback.db'}"), VirtualRuntime()

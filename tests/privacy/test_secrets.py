@@ -15,7 +15,7 @@ from pydantic import AfterValidator
 
 from readback import Context, Lookup, Observation, ObservationStatus, Outcome, Readback, Reading, action, bootstrap
 from readback.client.authoring.action import ActionDefinition
-from readback.domain.errors import ArgumentError, ReadbackError, StoreFullError
+from readback.errors import ArgumentError, ReadbackError, StoreFullError
 from readback.testing.runtime_virtual import VirtualRuntime
 
 SECRET = 'pa/ss wörd"4111+1111&1111'

@@ -14,9 +14,9 @@ import pytest
 
 from readback import Context, Readback, Reading, action
 from readback.demo.systems.postgres import STANDBY, PostgresPair
-from readback.domain.errors import ReaderFailedError
 from readback.domain.side_effect import Consistency
 from readback.domain.verification.reading import Presence
+from readback.errors import ReaderFailedError
 from readback.systems import SqlExecutor, SqlSource
 
 DELAY_MS = 700

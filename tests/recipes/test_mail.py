@@ -26,11 +26,11 @@ from readback import (
 from readback.contracts.functions.callables import Reader
 from readback.demo.systems.launch import Systems
 from readback.domain.action.claim import ClaimStatus
-from readback.domain.errors import ContractFieldError, ToolTimeoutError, UsageError
 from readback.domain.events import Event, EventKind, open_envelope
 from readback.domain.state import State
 from readback.domain.verification.observation import ObservationStatus
 from readback.domain.verification.reading import Presence
+from readback.errors import ContractFieldError, ToolTimeoutError, UsageError
 from readback.recipes import CANDIDATES, MailAction, timings_of, verified_mail
 from readback.recipes.mail import subject_as_asked, text_as_asked
 from readback.systems import ImapSource, SmtpExecutor

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from readback import Attribution, Context, Discrepancy, Outcome, Verdict
-from readback.domain.errors import ContractFieldError
+from readback.errors import ContractFieldError
 from readback.recipes import Resource, ResourceAction, verified_create, verified_update
 from readback.systems import HttpExecutor, HttpSource
 from tests.recipes.api import Service, serving

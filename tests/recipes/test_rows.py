@@ -13,10 +13,10 @@ import pytest
 
 from readback import Attribution, Context, Discrepancy, Outcome, Verdict
 from readback.demo.systems.postgres import STANDBY, PostgresPair
-from readback.domain.errors import ContractFieldError, ReaderFailedError, UsageError
 from readback.domain.side_effect import Consistency
 from readback.domain.verification.observation import Observation
 from readback.domain.verification.reading import Presence
+from readback.errors import ContractFieldError, ReaderFailedError, UsageError
 from readback.recipes import RowAction, Table, verified_row
 from readback.recipes.rows import written_as_asked
 from readback.systems import SqlExecutor, SqlSource

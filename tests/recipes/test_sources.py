@@ -15,9 +15,9 @@ import pytest
 from readback import Context
 from readback.demo.systems.postgres import PRIMARY, STANDBY, PostgresPair
 from readback.demo.systems.s3 import S3Server
-from readback.domain.errors import ReaderFailedError
 from readback.domain.side_effect import Consistency
 from readback.domain.verification.reading import Reading
+from readback.errors import ReaderFailedError
 from readback.systems import S3Source, SqlSource
 from readback.testing.conformance.source import SOURCE_RULES, Rule
 

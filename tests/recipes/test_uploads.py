@@ -12,10 +12,10 @@ import pytest
 
 from readback import Attribution, Context, Discrepancy, Outcome, Reading, Verdict, action
 from readback.demo.systems.s3 import Access, S3Server
-from readback.domain.errors import ArgumentError, NotDispatchedError, ReaderFailedError, ToolError, UsageError
 from readback.domain.side_effect import Consistency
 from readback.domain.state import State
 from readback.domain.verification.reading import Presence
+from readback.errors import ArgumentError, NotDispatchedError, ReaderFailedError, ToolError, UsageError
 from readback.recipes import UploadAction, measured, verified_upload
 from readback.systems import S3Executor, S3Source
 from readback.systems.s3.source import CANDIDATES_MAX

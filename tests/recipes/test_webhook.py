@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from readback import Attribution, Context, Discrepancy, Outcome, Verdict
-from readback.domain.errors import ContractFieldError, UsageError
+from readback.errors import ContractFieldError, UsageError
 from readback.recipes import HttpReceipts, SqlReceipts, WebhookAction, delivery_body, verified_webhook
 from readback.systems import HttpExecutor, HttpSource, SqlSource
 from tests.recipes.api import Service, serving

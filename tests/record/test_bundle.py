@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from readback.audit.record.bundle import FIELDS, make_bundle, open_bundle
 from readback.canon import sha256_hex, stored_bytes
-from readback.domain.errors import ReadbackError
-from readback.domain.errors.record import BundleError, TableMissingError
 from readback.domain.recovery.table import DEFAULT_TABLE, RecoveryTable
+from readback.errors import BundleError, ReadbackError, TableMissingError
 from readback.ports.storage.store import LedgerStore, StoredEvent
 from tests.record.conftest import bundle_of, streams
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from readback import Context, Outcome, Readback, Reading, action
-from readback.domain.errors import NotDispatchedError
 from readback.domain.grounding.citation import cite
+from readback.errors import NotDispatchedError
 
 ROOMS: dict[str, dict[str, Any]] = {}
 

@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from readback.cli.cli import main
-from readback.domain.errors import StoreError
 from readback.domain.grounding.report import REPORT_MAX_BYTES
+from readback.errors import StoreError
 from readback.ports.storage.store import ActionFilter, StoredProjection
 from readback.testing.store_memory import MemoryStore
 from tests.cli.conftest import Desk as Shell

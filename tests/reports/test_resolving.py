@@ -10,10 +10,9 @@ import pytest
 
 from readback import Context, Outcome, Readback, Reading, action
 from readback.canon import sha256_hex, stored_bytes
-from readback.domain.errors import HonestyError, OversizeError, ReadbackError, UsageError
-from readback.domain.errors.citation import CitationError
 from readback.domain.grounding.citation import digest
 from readback.domain.grounding.report import CITATIONS_MAX, CITED_ACTIONS_MAX, REPORT_MAX_BYTES, ReportCheck
+from readback.errors import CitationError, HonestyError, OversizeError, ReadbackError, UsageError
 from readback.ports.storage.store import Evidence
 from readback.testing.store_memory import MemoryStore
 from tests.reports.reversing import reversed_saga

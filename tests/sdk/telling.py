@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from readback.background.delivery import Delivery
-from readback.domain.errors import SinkError
 from readback.domain.records.message import Message
 from readback.domain.records.subscriber import Subscriber
+from readback.errors import SinkError
 from readback.ports.storage.store import LedgerStore
 from readback.testing.runtime_virtual import VirtualRuntime
 from tests.sdk.given import Desk, opened, ship_of

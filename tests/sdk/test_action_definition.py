@@ -14,11 +14,11 @@ import pytest
 from readback.client.authoring.action import ActionDefinition, action
 from readback.contracts.functions.conditions import postcondition
 from readback.domain.context import Context
-from readback.domain.errors import ContractError, ContractFieldError, HonestyError, MissingReaderError, UsageError
 from readback.domain.predicate import Truth
 from readback.domain.side_effect import SideEffect
 from readback.domain.verdict import Verdict
 from readback.domain.verification.reading import Lookup, Reading
+from readback.errors import ContractError, ContractFieldError, HonestyError, MissingReaderError, UsageError
 
 CONTEXT = Context("a-1", "acme", "agent:ops", "ship", "order/o-17", "key", "stamp")
 ARGUMENTS = {"order_id": "o-17", "carrier": "dhl"}

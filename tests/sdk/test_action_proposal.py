@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from readback.client.proposal import Proposal, UnusedProposalWarning
-from readback.domain.errors import ArgumentError, HonestyError, OversizeError, ProposalError
+from readback.errors import ArgumentError, HonestyError, OversizeError, ProposalError
 from tests.sdk.test_action_definition import complete
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from readback import AsyncReadback, Context, Readback, State
-from readback.domain.errors import NotFoundError, PayloadConflictError, ProposalError, UsageError
+from readback.errors import NotFoundError, PayloadConflictError, ProposalError, UsageError
 from readback.testing.runtime_virtual import US_PER_SECOND, VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from tests.sdk.given import Desk, opened, opened_async, ship_async_of, ship_of

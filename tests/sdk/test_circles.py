@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from readback.domain.errors import StoreError
 from readback.drivers.executor import FallbackExecutor
+from readback.errors import StoreError
 from readback.testing.store_memory import MemoryStore
 from tests.circles import circles
 from tests.sdk.given import Desk, opened, opened_async, ship_async_of, ship_of

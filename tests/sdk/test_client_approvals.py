@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from readback import ApprovalToken, Approver, ApproverKey, AsyncReadback, Readback
-from readback.domain.errors import ApprovalError, NotFoundError
 from readback.domain.state import State
+from readback.errors import ApprovalError, NotFoundError
 from readback.testing.store_memory import MemoryStore
 from tests.sdk.given import TENANT, Desk, opened, opened_async, ship_async_of, ship_of
 

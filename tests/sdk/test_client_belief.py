@@ -12,7 +12,7 @@ import pytest
 
 from readback import Context, Planning, State, bootstrap
 from readback.client.operations import believing
-from readback.domain.errors import NotDispatchedError, UsageError
+from readback.errors import NotDispatchedError, UsageError
 from readback.ports.storage.store import LedgerStore
 from readback.testing.runtime_virtual import START_US, VirtualRuntime
 from readback.testing.store_memory import MemoryStore

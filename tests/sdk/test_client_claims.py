@@ -10,8 +10,7 @@ import pytest
 
 from readback import ApproverKey, Claim, Planning, Readback, State
 from readback.domain.action.claim import UPON_MAX, claim_bytes
-from readback.domain.errors import NotFoundError, OversizeError, UsageError
-from readback.domain.errors.claim import ClaimError
+from readback.errors import ClaimError, NotFoundError, OversizeError, UsageError
 from tests.sdk.given import TENANT, Desk, opened, opened_async, ship_of
 from tests.sdk.test_client_review import PASSPHRASE, disks, given, wipe_of
 

@@ -12,7 +12,7 @@ import pytest
 
 from readback import Context, Outcome, Reading, State, Verdict
 from readback.client.authoring.action import ActionDefinition
-from readback.domain.errors import NotDispatchedError
+from readback.errors import NotDispatchedError
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from tests.sdk.given import Desk, opened, opened_async, ship_of

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from readback import Outcome, State
-from readback.domain.errors import ReadbackError, StoreCorruptError, UnknownOutcomeError
+from readback.errors import ReadbackError, StoreCorruptError, UnknownOutcomeError
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from tests.sdk.given import Desk, opened, opened_async, ship_async_of, ship_of

@@ -21,9 +21,9 @@ from readback import (
     action,
 )
 from readback.client.authoring.action import ActionDefinition
-from readback.domain.errors import NotFoundError, OversizeError, ReviewError, UsageError
 from readback.domain.idempotency import Resolution
 from readback.domain.people.review import resolution_bytes
+from readback.errors import NotFoundError, OversizeError, ReviewError, UsageError
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from tests.sdk.given import PRINCIPAL, TENANT

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from readback import Outcome, Readback, State, Verdict
-from readback.domain.errors import (
+from readback.errors import (
     ArgumentError,
     ContractError,
     HonestyError,

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from readback.domain.contract.limits import TenantLimits
-from readback.domain.errors import InFlightLimitError, MissingScopeError, SettingsError, UsageError
 from readback.domain.state import State
+from readback.errors import InFlightLimitError, MissingScopeError, SettingsError, UsageError
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from tests.sdk.given import TERMS, Desk, opened, opened_async, ship_async_of, ship_of

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from readback import Outcome, State, Verdict
-from readback.domain.errors import StoreError, StoreFullError, UnknownOutcomeError
+from readback.errors import StoreError, StoreFullError, UnknownOutcomeError
 from readback.ports.storage.store import Append, AppendResult
 from readback.stores.sqlite import SqliteStore, open_sqlite_store
 from readback.testing.runtime_virtual import VirtualRuntime

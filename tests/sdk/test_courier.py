@@ -12,8 +12,8 @@ from readback import AsyncReadback, Message, Readback, Subscriber, bootstrap
 from readback.adapters.runtime_system import SystemRuntime
 from readback.background import dispatcher as couriers
 from readback.background.dispatcher import SWEEP_US, OutboxDispatcher
-from readback.domain.errors import SettingsError, StoreError
 from readback.domain.records.message import EventName
+from readback.errors import SettingsError, StoreError
 from readback.ports.storage.store import LedgerStore
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore

@@ -18,8 +18,8 @@ from readback.background.delivery import (
     RETRY_FIRST_US,
     RETRY_MAX_US,
 )
-from readback.domain.errors import SinkError, StoreError
 from readback.domain.records.message import Message
+from readback.errors import SinkError, StoreError
 from readback.ports.storage.store import LedgerStore
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore

@@ -10,9 +10,9 @@ from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from readback.background.delivery import Delivery
-from readback.domain.errors import SinkError
 from readback.domain.records.message import Message
 from readback.engine.outbox import log_of, messages_at
+from readback.errors import SinkError
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from tests.sdk.telling import Died, ListSink, delivery_of, run_some

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from readback import Context, Readback, Reading, State, Verdict, action
-from readback.domain.errors import UnknownOutcomeError
 from readback.domain.verification.observation import ObservationStatus
+from readback.errors import UnknownOutcomeError
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from tests.sdk.given import PRINCIPAL, TENANT, TERMS, Belongings, Desk, opened, ship_async_of, ship_of

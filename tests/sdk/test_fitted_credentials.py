@@ -13,7 +13,7 @@ import pytest
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
 from readback.domain.context import Context
-from readback.domain.errors import ReaderFailedError, ToolError
+from readback.errors import ReaderFailedError, ToolError
 from readback.ports.system_factory import Reference
 from readback.systems.configured.factory import BuiltInSystems
 from readback.systems.configured.settings import HIDDEN, Settled

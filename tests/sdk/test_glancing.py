@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from readback import Context, Reading
-from readback.domain.errors import ReaderFailedError
 from readback.drivers.inline_reads import MOMENT_US, TRIES_MAX, InlineReadPolicy
+from readback.errors import ReaderFailedError
 from readback.ports.handlers import Handler
 from readback.testing.runtime_virtual import VirtualRuntime
 

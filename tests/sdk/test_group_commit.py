@@ -10,8 +10,8 @@ from typing import Any, cast
 
 import pytest
 
-from readback.domain.errors import StoreError
 from readback.drivers.group_commit import HELD_US_MAX, GroupCommit
+from readback.errors import StoreError
 from readback.ports.storage.batch_reads import LooksTogether
 from readback.ports.storage.store import Append, Appended, AppendResult, LedgerStore
 from readback.testing.runtime_virtual import US_PER_SECOND, VirtualRuntime

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from readback import AsyncReadback, Outcome
-from readback.domain.errors import ReadbackError, StoreLockedError
+from readback.errors import ReadbackError, StoreLockedError
 from readback.ports.storage.store import Append, AppendResult
 from readback.ports.storage.store_rules import lease_is_live
 from readback.testing.runtime_virtual import VirtualRuntime

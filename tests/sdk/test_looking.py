@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import pytest
 
 from readback import AsyncReadback, Outcome
-from readback.domain.errors import PayloadConflictError, StoreCorruptError, StoreError
 from readback.drivers.read_batching import ReadBatcher
 from readback.engine.effects import EffectResult, Lease, Leased
+from readback.errors import PayloadConflictError, StoreCorruptError, StoreError
 from readback.ports.storage.batch_reads import LeaseWanted
 from readback.ports.storage.store import Evidence, Opened, StoredEvent, StoredProjection
 from readback.testing.conformance.store_together import TogetherConformance

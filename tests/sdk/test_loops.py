@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from readback import AsyncReadback, Context, Outcome, Readback
-from readback.domain.errors import UsageError
+from readback.errors import UsageError
 from readback.ports.storage.store import Append, AppendResult
 from tests.sdk.given import PRINCIPAL, TENANT, Desk, opened, opened_async, ship_async_of
 from tests.sdk.test_submit import Kept

@@ -9,7 +9,7 @@ import pytest
 
 from readback import AsyncReadback, Context, Readback, Reading, SagaOutcome, SagaStep, State, action, from_step
 from readback.client.authoring.action import ActionDefinition
-from readback.domain.errors import NotFoundError, ProposalError, SagaError, UsageError
+from readback.errors import NotFoundError, ProposalError, SagaError, UsageError
 from readback.testing.runtime_virtual import START_US, VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 

@@ -20,8 +20,8 @@ from readback.background import sequencer as sequencers
 from readback.background.dispatcher import before_open_incidents
 from readback.background.sequencer import Sequencer
 from readback.cli.actions.action_view import picture
-from readback.domain.errors import StoreError, StoreLockedError
 from readback.domain.verdict import Level
+from readback.errors import StoreError, StoreLockedError
 from readback.log.fault import LogUnplacedError
 from readback.ports.storage.store import StoredEvent
 from readback.testing.runtime_virtual import VirtualRuntime

@@ -14,7 +14,8 @@ from readback import Readback, State, TenantLimits, bootstrap
 from readback.audit.checks.ledger import audit
 from readback.audit.maintenance.restore import hold_in_flight
 from readback.client.authoring.action import ActionDefinition
-from readback.domain.errors import (
+from readback.engine.people import review
+from readback.errors import (
     ArgumentError,
     EvidenceLimitError,
     InFlightLimitError,
@@ -23,10 +24,9 @@ from readback.domain.errors import (
     PayloadConflictError,
     ProposalError,
     ReviewError,
+    SubmissionError,
     UnknownPrincipalError,
 )
-from readback.domain.errors.submission import SubmissionError
-from readback.engine.people import review
 from readback.ports.storage.store import Append, AppendResult, LedgerStore
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore

@@ -19,9 +19,9 @@ import pytest
 from readback import AsyncReadback, Outcome, Readback, bootstrap
 from readback.canon import payload_bytes
 from readback.client.authoring.action import ActionDefinition
-from readback.domain.errors import NotFoundError, ReadbackError
 from readback.domain.events import open_envelope
 from readback.domain.state import State
+from readback.errors import NotFoundError, ReadbackError
 from readback.ports.storage.store import ActionFilter, LedgerStore
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore

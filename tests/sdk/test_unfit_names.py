@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from readback import Readback
-from readback.domain.errors import UsageError
+from readback.errors import UsageError
 from readback.stores.sqlite import open_sqlite_store
 from readback.testing.store_memory import MemoryStore
 from tests.sdk.given import Desk, opened, ship_of

@@ -8,8 +8,8 @@ import pytest
 
 from readback import Context, Reading, action, from_step
 from readback.client.authoring.action import ActionDefinition
-from readback.domain.errors import ArgumentError
 from readback.domain.state import State
+from readback.errors import ArgumentError
 from readback.testing.store_memory import MemoryStore
 from tests.sdk.given import TENANT, Desk, opened, ship_of
 

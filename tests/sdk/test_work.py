@@ -8,8 +8,8 @@ import threading
 import pytest
 
 from readback import Context, State
-from readback.domain.errors import StoreError, UsageError
 from readback.drivers import driver_async
+from readback.errors import StoreError, UsageError
 from readback.testing.runtime_virtual import VirtualRuntime
 from tests.sdk.given import Desk, opened, opened_async, ship_async_of, ship_of
 from tests.sdk.test_submit import ARGUMENTS, Kept

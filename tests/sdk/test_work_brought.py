@@ -9,7 +9,7 @@ import pytest
 
 from readback.client.operations.tenants import Served
 from readback.client.operations.worker import Worker
-from readback.domain.errors import StoreLockedError
+from readback.errors import StoreLockedError
 from readback.ports.runtime import Runtime
 from readback.ports.storage.contract_filter import ContractFilter
 from readback.ports.storage.store import StoredProjection

@@ -13,7 +13,7 @@ from readback.canon import ReadbackError
 from readback.client.operations import worker as workers
 from readback.client.operations.tenants import Served
 from readback.client.operations.worker import Watching, Worker
-from readback.domain.errors import NotFoundError
+from readback.errors import NotFoundError
 from readback.ports.storage.contract_filter import ContractFilter
 from readback.ports.storage.wakeups import Wakeup
 from readback.stores.wakeups.embedded import EmbeddedWakeups

@@ -11,7 +11,7 @@ import pytest
 
 from readback import AsyncReadback, Context, Readback
 from readback.client.authoring.action import ActionDefinition, action
-from readback.domain.errors import ContractFieldError, ReadbackError, StoreError, UsageError
+from readback.errors import ContractFieldError, ReadbackError, StoreError, UsageError
 from readback.testing.store_memory import MemoryStore
 from tests.sdk.given import TERMS, Desk, opened, opened_async, ship_of
 

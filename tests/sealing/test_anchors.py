@@ -18,8 +18,7 @@ from readback import bootstrap
 from readback.adapters.log import anchor_git, anchor_http_client, file_locks
 from readback.audit.sealing.anchor import compare, hand_over
 from readback.background.anchoring import RETRY_FIRST_US, Anchoring
-from readback.domain.errors import SettingsError
-from readback.domain.errors.anchor import AnchorError, AnchorRefusedError
+from readback.errors import AnchorError, AnchorRefusedError, SettingsError
 from readback.log.checkpoint import Checkpoint
 from readback.log.cosignature import check_cosignature, parse_witness_key
 from readback.log.fault import (

@@ -16,7 +16,7 @@ from readback import Readback, bootstrap
 from readback.adapters.log import file_locks
 from readback.audit.evidence.attest import key_of
 from readback.cli.cli import main
-from readback.domain.errors import SettingsError
+from readback.errors import SettingsError
 from readback.stores.sqlite.store import SqliteStore
 from tests.sealing.shop import runtime, stamp_note
 

@@ -11,7 +11,7 @@ import pytest
 from readback.audit.evidence.attest import Authority
 from readback.audit.sealing import seal as sealing
 from readback.audit.sealing.seal import seal, seal_all, sealed
-from readback.domain.errors import StoreCorruptError
+from readback.errors import StoreCorruptError
 from readback.log.checkpoint import Checkpoint
 from readback.log.fault import (
     LogCutError,

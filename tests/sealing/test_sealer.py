@@ -14,9 +14,9 @@ from readback.audit.evidence.attest import Authority, key_of
 from readback.audit.maintenance.rotate import following, state
 from readback.audit.sealing.seal import sealed
 from readback.background.sealer import Sealer
-from readback.domain.errors import SettingsError, StoreError
 from readback.domain.records.seal_schedule import SealSchedule
 from readback.domain.verdict import Level
+from readback.errors import SettingsError, StoreError
 from tests.sealing.given import Log
 from tests.sealing.shop import runtime, stamp_note
 

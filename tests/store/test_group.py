@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import pytest
 
-from readback.domain.errors import StoreError
+from readback.errors import StoreError
 from readback.ports.storage.store import Appended, AppendResult
 from readback.stores import shared_commit as group_commit
 from readback.stores.shared_commit import GroupCommit, Job

@@ -12,8 +12,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from readback.domain.errors import StoreError
-from readback.domain.errors.erasure import BackupError
+from readback.errors import BackupError, StoreError
 from readback.stores.sqlite import open_sqlite_store
 from readback.stores.sqlite.backup import copy_ledger
 from readback.testing.store_samples import sample_creation

@@ -14,7 +14,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from readback.domain.errors import (
+from readback.errors import (
+    BackupError,
     ReadbackError,
     StoreCorruptError,
     StoreError,
@@ -22,7 +23,6 @@ from readback.domain.errors import (
     StoreLockedError,
     StoreReadOnlyError,
 )
-from readback.domain.errors.erasure import BackupError
 from readback.ports.storage.store import Append, Appended, VersionConflict
 from readback.stores.shared_commit import Job
 from readback.stores.sqlite import SqliteStore, connect, open_sqlite_store
@@ -340,7 +340,7 @@ def test_closing_waits_for_who_writes_and_refuses_who_comes_later(path: Path) ->
 FORK = """
 import gc, os, sys
 from readback.stores.sqlite import open_sqlite_store
-from readback.domain.errors import ReadbackError
+from readback.errors import ReadbackError
 from readback.testing.store_samples import sample_creation
 path = sys.argv[1]
 store = open_sqlite_store(path)

@@ -13,7 +13,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from readback.domain.errors import (
+from readback.errors import (
     SqliteTooOldError,
     StoreCorruptError,
     StoreError,
@@ -295,7 +295,7 @@ def open_folder() -> Iterator[Path]:
 AS_NOBODY = """
 import os, sys
 from readback.stores.sqlite import open_sqlite_store
-from readback.domain.errors import ReadbackError
+from readback.errors import ReadbackError
 os.setuid(int(sys.argv[1]))
 try:
     open_sqlite_store(sys.argv[2])

@@ -9,7 +9,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from readback.domain.errors import StoreError, StoreVersionError
+from readback.errors import StoreError, StoreVersionError
 from readback.ports.storage.log import AnchorMark, SealedHead
 from readback.ports.storage.outbox import Cursor, DeadLetter
 from readback.stores.sqlite import SqliteStore, open_sqlite_store, schema

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from readback.demo.systems.postgres import PostgresPair
-from readback.domain.errors import StoreError
+from readback.errors import StoreError
 from readback.stores.postgres import PostgresStore, open_postgres_store, queries
 from readback.stores.postgres.connection.connect import Connection
 from readback.testing.store_samples import sample_creation

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from readback.demo.systems.postgres import PRIMARY, STANDBY, PostgresPair
-from readback.domain.errors import StoreError
+from readback.errors import StoreError
 from readback.ports.storage.store import Appended, VersionConflict
 from readback.stores.postgres import open_postgres_store
 from readback.stores.postgres.connection import connect as opening

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from readback.demo.systems.postgres import PostgresPair
-from readback.domain.errors import StoreError
+from readback.errors import StoreError
 from readback.ports.storage.store import Appended, AppendResult
 from readback.stores.postgres import open_postgres_store
 from readback.stores.postgres.writing import write_cache

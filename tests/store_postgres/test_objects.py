@@ -11,7 +11,7 @@ import pytest
 
 from readback.demo.systems.postgres import PostgresPair
 from readback.demo.systems.s3 import ACCESS_KEY, REGION, SECRET_KEY, S3Server
-from readback.domain.errors import SettingsError, StoreCorruptError, StoreError, UsageError
+from readback.errors import SettingsError, StoreCorruptError, StoreError, UsageError
 from readback.ports.storage.store import Appended, Erasure, Evidence
 from readback.stores.postgres import PostgresStore, open_postgres_store
 from readback.stores.postgres.blob_store import Objects

@@ -16,7 +16,7 @@ from readback.bootstrap import store as store_of
 from readback.canon.limits import ID_MAX_BYTES
 from readback.contracts.templates import RENDERED_MAX_BYTES, RENDERED_MAX_CHARS
 from readback.demo.systems.postgres import STANDBY, PostgresPair
-from readback.domain.errors import (
+from readback.errors import (
     ReadbackError,
     StoreCorruptError,
     StoreError,

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from readback.demo.systems.postgres import PostgresPair
-from readback.domain.errors import StoreError
+from readback.errors import StoreError
 from readback.ports.storage.store import Appended
 from readback.stores.postgres import PostgresStore, open_postgres_store
 from readback.testing.store_samples import sample_append, sample_creation

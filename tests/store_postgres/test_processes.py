@@ -343,7 +343,7 @@ def test_a_closed_store_leaves_no_session_behind(ledger_server: PostgresPair, le
 FORK = """
 import gc, os, sys
 from readback.stores.postgres import open_postgres_store
-from readback.domain.errors import ReadbackError
+from readback.errors import ReadbackError
 from readback.testing.store_samples import sample_creation
 url = sys.argv[1]
 store = open_postgres_store(url)

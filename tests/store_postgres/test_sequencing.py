@@ -21,7 +21,7 @@ from readback.audit.evidence.attest import Authority, key_of
 from readback.audit.sealing.confirm import is_confirmed
 from readback.audit.sealing.seal import place_all, seal_all
 from readback.demo.systems.postgres import PostgresPair
-from readback.domain.errors import StoreError
+from readback.errors import StoreError
 from readback.ports.storage.outbox import Cursor
 from readback.stores.postgres import PostgresStore, open_postgres_store
 from readback.stores.postgres.connection.schema import lock_class

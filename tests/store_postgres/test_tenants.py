@@ -11,7 +11,7 @@ import pytest
 from psycopg import errors, sql
 
 from readback.demo.systems.postgres import PostgresPair
-from readback.domain.errors import StoreReadOnlyError
+from readback.errors import StoreReadOnlyError
 from readback.ports.storage.store import ActionFilter, Append, Count, Freeze, Incident
 from readback.stores.postgres import open_postgres_store
 from readback.testing.store_samples import NOON_US, sample_append, sample_evidence, sample_projection

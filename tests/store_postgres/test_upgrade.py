@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from readback.demo.systems.postgres import PostgresPair
-from readback.domain.errors import StoreError, StoreVersionError
+from readback.errors import StoreError, StoreVersionError
 from readback.ports.storage.batch_reads import LeaseWanted
 from readback.ports.storage.log import AnchorMark, SealedHead
 from readback.ports.storage.outbox import Cursor, DeadLetter

@@ -11,9 +11,9 @@ from readback.contracts.compile import compile_contract
 from readback.contracts.functions.callables import ContractParts, Reader, argument_schema, hand, reader_of
 from readback.contracts.problems import Problems
 from readback.domain.context import Context
-from readback.domain.errors import ContractError
 from readback.domain.verification.reading import Reading
 from readback.engine.compiled_contract import CompiledContract
+from readback.errors import ContractError
 from readback.ports.handlers import Handler
 
 ENGINE = CelPredicates()

@@ -29,7 +29,7 @@ from readback.domain.contract.approval import (
     key_id,
     token_of,
 )
-from readback.domain.errors import ApprovalError, OversizeError, SettingsError
+from readback.errors import ApprovalError, OversizeError, SettingsError
 from readback.testing.signer_memory import MemorySigner, verify_memory
 from tests.unit.approvals_given import ALICE, BOB, NOW, bound_for, signed
 

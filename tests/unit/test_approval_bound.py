@@ -25,7 +25,7 @@ from readback.domain.contract.approval import (
     is_principal,
     token_of,
 )
-from readback.domain.errors import ApprovalError
+from readback.errors import ApprovalError
 from readback.testing.signer_memory import MemorySigner, verify_memory
 from tests.unit.approvals_given import ALICE, BOB, NOW, bound_for, signed
 

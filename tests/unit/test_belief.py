@@ -21,7 +21,6 @@ from readback.domain.belief.entry import Fact, FrozenSubject, Group, Item
 from readback.domain.belief.run import Belief, believe, entry_of
 from readback.domain.belief.text import FACT_VALUES_MAX_BYTES, MODEL_BYTES_MIN, PERSON_LINES_MAX
 from readback.domain.discrepancy import Discrepancy
-from readback.domain.errors import HonestyError, InvariantError, OversizeError, UsageError
 from readback.domain.idempotency import Resolution
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.outcome.planning import GUIDANCE, PLANNING, Planning, PlanningCase, plan_next
@@ -29,6 +28,7 @@ from readback.domain.state import State
 from readback.domain.verdict import Attribution, Level, Verdict, Why
 from readback.domain.verification.observation import Observation, ObservationStatus
 from readback.domain.verification.observation_signs import PLAIN_NAME
+from readback.errors import HonestyError, InvariantError, OversizeError, UsageError
 from tests.golden.rewrite import rewrite
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "belief"

@@ -8,10 +8,10 @@ from readback.domain.belief.entry import FrozenSubject, Group
 from readback.domain.belief.run import believe
 from readback.domain.belief.text import FACT_VALUES_MAX_BYTES
 from readback.domain.discrepancy import Discrepancy
-from readback.domain.errors import OversizeError
 from readback.domain.outcome.planning import GUIDANCE, Planning
 from readback.domain.outcome.reporting import told_text
 from readback.domain.state import State
+from readback.errors import OversizeError
 from tests.unit.test_belief import HELD, outcome
 
 S = State

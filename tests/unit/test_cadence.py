@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from readback.domain.errors import SettingsError
 from readback.domain.records.seal_schedule import (
     ANCHORS_MAX,
     ENTRIES_DEFAULT,
@@ -18,6 +17,7 @@ from readback.domain.records.seal_schedule import (
     SealSchedule,
     cadence_of,
 )
+from readback.errors import SettingsError
 
 
 def test_an_empty_table_is_the_default() -> None:

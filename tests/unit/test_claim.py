@@ -36,13 +36,12 @@ from readback.domain.action.claim import (
     status_of,
     worst,
 )
-from readback.domain.errors import StoreCorruptError
-from readback.domain.errors.claim import MalformedClaimError
 from readback.domain.events import Event, EventKind
 from readback.domain.outcome import claim_words
 from readback.domain.people.signed_statement import SignedStatement
 from readback.domain.state import State
 from readback.engine.claims.entries import stages
+from readback.errors import MalformedClaimError, StoreCorruptError
 
 K, C, R = ClaimKind, ClaimStatus, Reason
 SAYABLE = (C.CONTESTED, C.RETRACTED, C.REINSTATED)

@@ -37,10 +37,9 @@ from readback.domain.action.claim import (
     status_of,
     worst,
 )
-from readback.domain.errors import StoreCorruptError
-from readback.domain.errors.claim import MalformedClaimError
 from readback.domain.events import Event, EventKind
 from readback.domain.people.signed_statement import SignedStatement
+from readback.errors import MalformedClaimError, StoreCorruptError
 
 K, C, R, A = ClaimKind, ClaimStatus, Reason, Advice
 HELD = ClaimEvent(K.HOLDS, C.CONTESTED, R.DRIFTED, "0.99", A.PLAN_AGAIN, 50, 9)

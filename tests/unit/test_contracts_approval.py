@@ -8,7 +8,7 @@ import pytest
 
 from readback.domain.contract.approval import EXPIRES_DEFAULT_US, ApprovalTerms
 from readback.domain.contract.contract import describe
-from readback.domain.errors import ContractFieldError, ExpressionError
+from readback.errors import ContractFieldError, ExpressionError
 from tests.unit.contracts_given import compiled, reading, refused
 
 CRITICAL: dict[str, Any] = {

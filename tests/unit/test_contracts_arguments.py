@@ -23,7 +23,7 @@ from readback.contracts.functions.arguments import ArgumentSchema
 from readback.contracts.functions.callables import argument_schema
 from readback.contracts.problems import Problems
 from readback.domain.context import Context
-from readback.domain.errors import ArgumentError, OversizeError
+from readback.errors import ArgumentError, OversizeError
 
 
 class Colour(StrEnum):

@@ -11,7 +11,7 @@ import pytest
 from readback.client.authoring.action import action
 from readback.contracts.functions.key_use import why_keyless
 from readback.domain.context import Context
-from readback.domain.errors import ContractError
+from readback.errors import ContractError
 
 SENT: list[Any] = []
 

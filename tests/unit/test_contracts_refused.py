@@ -11,7 +11,7 @@ from readback.canon import Json
 from readback.canon.limits import EXPRESSION_MAX_BYTES
 from readback.contracts.functions.conditions import postcondition
 from readback.domain.context import Context
-from readback.domain.errors import (
+from readback.errors import (
     ContractError,
     ContractFieldError,
     ExpressionError,

@@ -12,8 +12,8 @@ import pytest
 from readback.client.authoring.action import ActionDefinition, action
 from readback.contracts.registry import Registry, registry_of
 from readback.domain.context import Context
-from readback.domain.errors import ContractError, ContractFieldError, NotFoundError, UsageError
 from readback.domain.verification.reading import Reading
+from readback.errors import ContractError, ContractFieldError, NotFoundError, UsageError
 
 SOUND: dict[str, Any] = {
     "kind": "set",

@@ -8,7 +8,7 @@ import pytest
 
 from readback.contracts.options import DURATION_MAX_US, microseconds
 from readback.contracts.templates import RENDERED_MAX_BYTES, RENDERED_MAX_CHARS, TEMPLATE_MAX_CHARS, compile_template
-from readback.domain.errors import ArgumentError, ContractFieldError, TemplateError
+from readback.errors import ArgumentError, ContractFieldError, TemplateError
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,12 @@ import pytest
 from readback.contracts.functions.callables import reader
 from readback.contracts.functions.verifiers import INVARIANTS_KEY, Invariant, invariant_check, read_after_write
 from readback.domain.context import Context
-from readback.domain.errors import ContractFieldError, ExpressionError, ReaderTypeError
 from readback.domain.predicate import Truth
 from readback.domain.side_effect import Consistency, Independence
 from readback.domain.verification.reading import Reading
 from readback.engine.compiled_contract import CompiledContract
 from readback.engine.stages.evaluate import evaluate
+from readback.errors import ContractFieldError, ExpressionError, ReaderTypeError
 from tests.unit.contracts_given import CONTEXT, compiled, reading, refused
 
 ARGUMENTS = {"order_id": "o-17", "carrier": "dhl"}

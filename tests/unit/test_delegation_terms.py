@@ -14,11 +14,11 @@ from readback.delegations.model.words import NO_REASON, PROMPT, RESPONSE_MAX_BYT
 from readback.domain.context import Context
 from readback.domain.contract.script_permissions import ENTRIES_MAX, ScriptLimits, ScriptPermissions
 from readback.domain.discrepancy import Discrepancy
-from readback.domain.errors import ContractFieldError, HonestyError, ToolError
 from readback.domain.outcome.outcome import JudgedPostcondition
 from readback.domain.predicate import Truth
 from readback.domain.state import EXIT_FAILED, EXIT_HELD, EXIT_UNDETERMINED, State
 from readback.domain.verdict import Why
+from readback.errors import ContractFieldError, HonestyError, ToolError
 from tests.unit.test_belief import outcome
 from tests.unit.test_delegation_moves import REFUTED
 

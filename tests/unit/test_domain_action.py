@@ -14,10 +14,10 @@ from readback.domain.action.action_state import Judgement
 from readback.domain.action.approval_record import Asked
 from readback.domain.action.claim import ClaimEvent, ClaimKind, ClaimStatus, Reason
 from readback.domain.action.key_release import KeyRelease
-from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind
 from readback.domain.idempotency import Resolution
 from readback.domain.state import TERMINAL, State
+from readback.errors import StoreCorruptError
 
 K, S = EventKind, State
 

@@ -8,9 +8,9 @@ from readback.canon import Json
 from readback.domain.action.action import Action
 from readback.domain.action.approval_record import Asked
 from readback.domain.contract.approval import ApprovalCode
-from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind
 from readback.domain.state import State
+from readback.errors import StoreCorruptError
 
 K, S = EventKind, State
 PROPOSAL: dict[str, Json] = {

@@ -10,10 +10,10 @@ from readback.canon import Json
 from readback.domain.action.action import Action
 from readback.domain.action.claim import Advice, ClaimEvent, ClaimKind, ClaimStatus, Reason
 from readback.domain.contract.watch import Over, Watched
-from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind
 from readback.domain.people.review import Decision
 from readback.domain.state import State
+from readback.errors import StoreCorruptError
 
 K, S, R = EventKind, State, Reason
 CLAIM: dict[str, Json] = {

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from readback.canon import envelope_bytes
-from readback.domain.errors import StoreCorruptError
 from readback.domain.events import ENVELOPE_FORMAT, Event, EventKind, Opened, open_envelope, opened_together, seal
 from readback.domain.state import State
+from readback.errors import StoreCorruptError
 
 EVENT = Event(
     EventKind.OBSERVED, 1_700, (State.EXECUTING, State.ACCEPTED), {"ended": 1_600, "ok": True}, {"observation": "ab12"}

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from readback.domain.errors import SettingsError
 from readback.domain.finding import Finding
 from readback.domain.recovery.action import EFFECTS, RecoveryAction
 from readback.domain.recovery.rule import DOMAINS, RecoveryTable, Reversal, Row, Situation, situations_of
 from readback.domain.recovery.table import DEFAULT_TABLE, review_trigger
 from readback.domain.side_effect import ReviewTrigger, SideEffect
+from readback.errors import SettingsError
 
 F, A = Finding, RecoveryAction
 BELOW_CRITICAL = tuple(one for one in SideEffect if one is not SideEffect.CRITICAL_MUTATION)

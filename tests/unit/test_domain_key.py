@@ -9,7 +9,6 @@ from types import MappingProxyType
 import pytest
 
 from readback.canon import Json
-from readback.domain.errors import StoreCorruptError
 from readback.domain.idempotency import (
     KeyDecision,
     KeyStatus,
@@ -22,6 +21,7 @@ from readback.domain.idempotency import (
 )
 from readback.domain.kind import Kind
 from readback.domain.state import State
+from readback.errors import StoreCorruptError
 
 
 def test_a_key_is_the_hash_of_a_fixed_form() -> None:

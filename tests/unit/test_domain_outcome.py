@@ -10,7 +10,6 @@ import pytest
 from readback.canon import Json
 from readback.domain.action.claim import Advice, ClaimEvent, ClaimKind, ClaimStatus, Reason
 from readback.domain.discrepancy import Discrepancy
-from readback.domain.errors import HonestyError, NotVerifiedError
 from readback.domain.idempotency import Resolution
 from readback.domain.outcome.outcome import OUTCOME_FORMAT, JudgedPostcondition, Outcome
 from readback.domain.outcome.reporting import ReportInput, Wording, model_text, repeat_allowed, user_text
@@ -18,6 +17,7 @@ from readback.domain.predicate import Truth
 from readback.domain.state import TERMINAL, State
 from readback.domain.verdict import Attribution, Level, Verdict, Why
 from readback.domain.verification.observation import Observation, ObservationStatus
+from readback.errors import HonestyError, NotVerifiedError
 
 BARE = Outcome(
     id="act-1",

@@ -7,8 +7,8 @@ from itertools import product
 import pytest
 
 from readback.canon import Json
-from readback.domain.errors import InvariantError
 from readback.domain.predicate import Evaluation, Path, Postcondition, Truth, conjoin, look, shown_values
+from readback.errors import InvariantError
 
 
 def holds(**_: object) -> bool:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from readback.domain.errors import ReadbackError
 from readback.domain.kind import Kind
 from readback.domain.side_effect import Consistency, Independence
 from readback.domain.verification.reading import Fault, Lookup, Presence, Reading, Role, TakenReading
+from readback.errors import ReadbackError
 
 
 def taken(reading: Reading, consistency: Consistency = Consistency.STRONG, **more: Any) -> TakenReading:

@@ -6,13 +6,13 @@ from itertools import combinations
 
 import pytest
 
-from readback.domain import errors
+import readback.errors as errors
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.discrepancy import most_severe as most_severe_discrepancy
-from readback.domain.errors import ExpressionError, NotDispatchedError, NotVerifiedError, UnknownOutcomeError
 from readback.domain.finding import FINDING_OF, Finding
 from readback.domain.finding import most_severe as most_severe_finding
 from readback.domain.state import STATUS, State, StatusRow, status, worst_exit
+from readback.errors import ExpressionError, NotDispatchedError, NotVerifiedError, UnknownOutcomeError
 
 # state, execution, verification, reconciliation, exit code, statement
 AFTER_AN_ATTEMPT = """

@@ -8,10 +8,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from readback.domain import errors
-from readback.domain.errors import (
+import readback.errors as errors
+from readback.agent_errors import DelegationFailedError
+from readback.errors import (
+    AnchorError,
     CanonError,
     ContractError,
+    DrillError,
+    ErasedEvidenceError,
     ExpressionError,
     HonestyError,
     InputError,
@@ -24,10 +28,6 @@ from readback.domain.errors import (
     UnknownOutcomeError,
     VerifierError,
 )
-from readback.domain.errors.anchor import AnchorError
-from readback.domain.errors.delegation import DelegationFailedError
-from readback.domain.errors.drill import DrillError
-from readback.domain.errors.record import ErasedEvidenceError
 from readback.log.fault import LogError
 from readback.traces.format.fault import TraceError
 
@@ -105,7 +105,7 @@ def test_every_error_hangs_on_one_branch() -> None:
 
 def test_the_drawn_tree_names_every_error_and_no_other() -> None:
     drawn = set(re.findall(r"\b[A-Z]\w+Error\b", errors.__doc__ or ""))
-    own = {kind.__name__ for kind in EVERY if kind.__module__ == "readback.domain.errors"}
+    own = {kind.__name__ for kind in EVERY if kind.__module__ == "readback.errors"}
     assert own <= drawn
     assert drawn <= {kind.__name__ for kind in EVERY} | {"TypeError"}
 

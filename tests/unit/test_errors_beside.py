@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from readback.domain.errors import ContractError, InputError, ReadbackError, SettingsError, StoreError, VerifierError
-from readback.domain.errors.anchor import AnchorError, AnchorRefusedError
-from readback.domain.errors.claim import NOT_STANDING, ClaimError, MalformedClaimError
-from readback.domain.errors.delegation import (
+from readback.agent_errors import (
     DelegationHookError,
     ScriptCompileError,
     ScriptError,
@@ -16,9 +13,27 @@ from readback.domain.errors.delegation import (
     ScriptsMissingError,
     ScriptUnavailableError,
 )
-from readback.domain.errors.erasure import BackupError, ErasureError, RestoreError
-from readback.domain.errors.files import ContractFileError, FittingError
-from readback.domain.errors.record import BundleError, ErasedEvidenceError, TableMissingError
+from readback.errors import (
+    NOT_STANDING,
+    AnchorError,
+    AnchorRefusedError,
+    BackupError,
+    BundleError,
+    ClaimError,
+    ContractError,
+    ContractFileError,
+    ErasedEvidenceError,
+    ErasureError,
+    FittingError,
+    InputError,
+    MalformedClaimError,
+    ReadbackError,
+    RestoreError,
+    SettingsError,
+    StoreError,
+    TableMissingError,
+    VerifierError,
+)
 
 CODES: list[tuple[type[ReadbackError], str, int, type[ReadbackError]]] = [
     (AnchorError, "anchor.failed", 6, ReadbackError),

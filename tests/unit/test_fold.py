@@ -8,9 +8,9 @@ import pytest
 
 from readback.canon import Json
 from readback.domain.action.action import Action
-from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind
 from readback.domain.state import State
+from readback.errors import StoreCorruptError
 from tests.unit.test_domain_action_people import PROPOSAL
 
 K, S = EventKind, State

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from readback.canon import payload_bytes, sha256_hex, stored_bytes
-from readback.domain.errors.citation import CitationError
 from readback.domain.grounding.citation import CITATION, Citation, Evidence, cite, read_citation
 from readback.domain.grounding.report import Ground, ReportCheck, judge, read_report, resolve
 from readback.domain.state import State
+from readback.errors import CitationError
 from tests.unit.test_belief import outcome
 
 TENANT, ACTION = "acme", "01kdvdna0000056w0xxj2eff9m"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from readback.domain.errors import HonestyError, OversizeError
 from readback.domain.grounding.citation import cite
 from readback.domain.grounding.report import (
     CITATIONS_MAX,
@@ -18,6 +17,7 @@ from readback.domain.grounding.report import (
     read_report,
     resolve,
 )
+from readback.errors import HonestyError, OversizeError
 from tests.unit.test_grounding_citation import ACTION, KEPT, TENANT, checked
 
 CITED = str(cite(TENANT, ACTION, KEPT, "/status"))

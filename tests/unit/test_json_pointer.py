@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from readback.canon import Json
-from readback.domain.errors import ReaderTypeError
 from readback.domain.json_pointer import pointed
+from readback.errors import ReaderTypeError
 
 DOCUMENT: Json = {"a": [10, {"b": None}], "": "empty", "x/y": 1, "x~y": 2, "~1": 3, "0": "text"}
 

@@ -8,9 +8,9 @@ from itertools import product
 import pytest
 
 from readback.domain.action.key_release import KeyEvidence, KeyRelease, release_of
-from readback.domain.errors import StoreCorruptError
 from readback.domain.idempotency import KeyStatus, key_status
 from readback.domain.state import State
+from readback.errors import StoreCorruptError
 
 NAMES = tuple(each.name for each in fields(KeyEvidence))
 ALL = tuple(KeyEvidence(*values) for values in product((False, True), repeat=len(NAMES)))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from readback.domain.contract.limits import Limits, TenantLimits, limits_of
-from readback.domain.errors import SettingsError
+from readback.errors import SettingsError
 from readback.ports.storage.store_rules import MINUTE_US, PACE_MINUTES_MAX, paced
 
 SOME = st.builds(TenantLimits, st.integers(0, 9), st.integers(0, 9), st.integers(0, 9))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from readback.domain.contract.limits import LIMIT_MAX, NO_LIMITS, Limits, TenantLimits, in_force, limits_of
-from readback.domain.errors import SettingsError
+from readback.errors import SettingsError
 
 OPERATORS = Limits(TenantLimits(5, 0, 100), {"acme": TenantLimits(2, 60, 0)})
 

@@ -21,7 +21,6 @@ from pydantic import BaseModel
 
 from readback.canon import envelope_bytes
 from readback.canon.limits import EVIDENCE_MAX_BYTES
-from readback.domain.errors import NotDispatchedError, ToolTimeoutError
 from readback.domain.verdict import Level
 from readback.domain.verification.observation import (
     TEXT_MAX_CHARACTERS,
@@ -32,6 +31,7 @@ from readback.domain.verification.observation import (
     one_line,
 )
 from readback.domain.verification.observation_signs import DETAIL_MAX_CHARACTERS
+from readback.errors import NotDispatchedError, ToolTimeoutError
 
 O = ObservationStatus  # noqa: E741
 AT = 1_700_000_000_000_000

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from readback.canon import Json, payload_bytes, sha256_hex
-from readback.domain.errors import OversizeError
 from readback.domain.people.review import (
     CUT,
     ENTRIES_MAX,
@@ -16,6 +15,7 @@ from readback.domain.people.review import (
     bounded,
     packet_of,
 )
+from readback.errors import OversizeError
 
 
 def _packet(head: int = 0, section: int = 0, sections: int = 1) -> ReviewCase:

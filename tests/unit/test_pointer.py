@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from readback.domain.errors import UsageError
 from readback.domain.records.pointer import EntryPointer, EvidencePointer, parse_pointer
+from readback.errors import UsageError
 
 HEX = "0123456789abcdef" * 4
 

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from readback.domain.discrepancy import DISCREPANCIES, Discrepancy
 from readback.domain.discrepancy import most_severe as most_severe_class
-from readback.domain.errors import InvariantError, SettingsError
 from readback.domain.finding import FINDING_OF, Finding, most_severe
 from readback.domain.recovery.rule import DOMAINS, table_of
 from readback.domain.recovery.table import (
@@ -30,6 +29,7 @@ from readback.domain.recovery.table import (
 )
 from readback.domain.side_effect import ReviewTrigger, SideEffect
 from readback.domain.state import State
+from readback.errors import InvariantError, SettingsError
 from tests.requirements.manifest import requirement_ids
 
 pytestmark = pytest.mark.slow

@@ -17,12 +17,12 @@ from readback.contracts.documents.recovery_tables import (
     table_json,
     table_yaml,
 )
-from readback.domain.errors import SettingsError
 from readback.domain.finding import Finding
 from readback.domain.recovery.row import Condition
 from readback.domain.recovery.rule import DOMAINS
 from readback.domain.recovery.table import DEFAULT_TABLE, RecoveryAction, RecoveryTable, Reversal, Row
 from readback.domain.side_effect import SideEffect
+from readback.errors import SettingsError
 
 pytestmark = pytest.mark.slow
 

@@ -20,7 +20,6 @@ from mypy import api as mypy
 
 from readback.domain.action.claim import REASONS, Advice, ClaimEvent, ClaimKind, ClaimStatus, Reason
 from readback.domain.discrepancy import Discrepancy
-from readback.domain.errors import InvariantError
 from readback.domain.idempotency import Resolution
 from readback.domain.outcome.planning import Planning, PlanningCase, plan_next
 from readback.domain.outcome.reporting import (
@@ -39,6 +38,7 @@ from readback.domain.outcome.reporting import (
 )
 from readback.domain.state import ReportKey, State
 from readback.domain.verdict import Attribution, Verdict, Why
+from readback.errors import InvariantError
 from tests.golden.rewrite import rewrite
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "reporting"

@@ -10,7 +10,6 @@ import pytest
 from readback.canon import Json, payload_bytes
 from readback.domain.action.approval_record import Asked, Signed, asked, whole
 from readback.domain.contract.freezing import FreezeScope, subjects
-from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind
 from readback.domain.finding import Finding
 from readback.domain.idempotency import Resolution
@@ -38,6 +37,7 @@ from readback.domain.people.review import (
 from readback.domain.recovery.action import RecoveryAction
 from readback.domain.side_effect import ReviewTrigger, SideEffect
 from readback.domain.state import State
+from readback.errors import StoreCorruptError
 
 S, D = State, Decision
 WAITS = Standing(S.REVIEW_REQUIRED, "mismatch")

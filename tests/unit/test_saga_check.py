@@ -9,10 +9,10 @@ import pytest
 from readback.client.authoring.action import ActionDefinition, action
 from readback.client.step import SagaStep, from_step
 from readback.domain.context import Context
-from readback.domain.errors import ArgumentError, ProposalError, SagaError
 from readback.domain.saga.check import regions_of
 from readback.domain.saga.fold import STEPS_MAX, Region
 from readback.domain.verification.reading import Reading
+from readback.errors import ArgumentError, ProposalError, SagaError
 from tests.lifecycle.trip import AFTER, TERMS, Trip, contract
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind
 from readback.domain.saga.fold import (
     CLOSED,
@@ -23,6 +22,7 @@ from readback.domain.saga.fold import (
 )
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
+from readback.errors import StoreCorruptError
 
 S, K = State, EventKind
 A = StepTerms("a", "book", "1", "ha", "create", SideEffect.LOW_RISK_INTERNAL, Region.BEFORE, (), "free", "hf")

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from readback.domain.errors import InvariantError
 from readback.domain.outcome.reporting import PARTS_MAX, ReportInput
 from readback.domain.saga.outcome import STEP_TEXT, StepWord, saga_model_text, saga_user_text, steps_text
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Verdict
+from readback.errors import InvariantError
 from tests.golden.rewrite import rewrite
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "sagas"

@@ -7,7 +7,6 @@ from itertools import product
 
 import pytest
 
-from readback.domain.errors import InvariantError, ReadbackError
 from readback.domain.state import (
     LEFT_OUT,
     NOT_ATTEMPTED,
@@ -26,6 +25,7 @@ from readback.domain.state import (
     status,
     worst_exit,
 )
+from readback.errors import InvariantError, ReadbackError
 from tests.requirements.manifest import requirement_ids
 
 # The specification's "Allowed Transitions", written down a second time so that a slip in one shows.

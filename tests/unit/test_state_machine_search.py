@@ -7,7 +7,6 @@ from itertools import product
 import pytest
 
 from readback.domain.action.action import Action
-from readback.domain.errors import InvariantError, StoreCorruptError
 from readback.domain.events import Event, EventKind
 from readback.domain.recovery.rule import Row
 from readback.domain.recovery.table import DEFAULT_TABLE, RecoveryAction, situations_of
@@ -15,6 +14,7 @@ from readback.domain.state import TERMINAL, TRANSITIONS, State, can
 from readback.engine.engine import S
 from readback.engine.recovery.transition_paths import path_through, shortest_path
 from readback.engine.stages.escalate import TO_REVIEW
+from readback.errors import InvariantError, StoreCorruptError
 
 pytestmark = pytest.mark.slow
 

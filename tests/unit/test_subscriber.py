@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from readback.domain.errors import SettingsError
 from readback.domain.records.message import EventName, Message, Naming
 from readback.domain.records.subscriber import (
     ATTEMPTS_MAX,
@@ -25,6 +24,7 @@ from readback.domain.records.subscriber import (
     subscriber_of,
     subscribers_of,
 )
+from readback.errors import SettingsError
 
 
 def message_of(name: EventName = EventName.INCIDENT_OPENED, tenant: str = "acme") -> Message:

@@ -22,7 +22,7 @@ from readback.domain.contract.watch import (
     judged,
     looked,
 )
-from readback.domain.errors import ContractError
+from readback.errors import ContractError
 
 S = 1_000_000
 HOUR = 3_600 * S

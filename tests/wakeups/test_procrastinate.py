@@ -12,7 +12,7 @@ import pytest
 
 from readback.adapters.runtime_system import SystemRuntime
 from readback.demo.systems.postgres import PostgresPair
-from readback.domain.errors import StoreError
+from readback.errors import StoreError
 from readback.ports.runtime import Runtime
 from readback.ports.storage.contract_filter import key_of
 from readback.ports.storage.store import LedgerStore

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from readback.contracts.documents.own_files import keep
 from readback.domain.contract.approval import KEY_PREFIX
-from readback.domain.errors import ApprovalError
+from readback.errors import ApprovalError
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

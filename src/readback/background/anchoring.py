@@ -15,7 +15,7 @@ from readback.audit.evidence.attest import Authority
 from readback.audit.sealing.anchor import hand_over
 from readback.canon import ReadbackError
 from readback.canon.stderr import warn
-from readback.domain.errors import StoreError
+from readback.errors import StoreError
 from readback.log.fault import LogError
 from readback.ports.anchor import Anchor
 from readback.ports.runtime import Runtime

@@ -13,11 +13,11 @@ from dataclasses import replace
 from typing import Final
 
 from readback.canon.frozen import dataclass
-from readback.domain.errors import SinkError, StoreCorruptError
 from readback.domain.records.message import URGENT, Message, Naming
 from readback.domain.records.subscriber import Subscriber
 from readback.domain.verification.observation_signs import one_line
 from readback.engine.outbox import TELLING, log_of, messages_at
+from readback.errors import SinkError, StoreCorruptError
 from readback.ports.runtime import Runtime
 from readback.ports.sink import Sink
 from readback.ports.storage.outbox import Cursor, DeadLetter

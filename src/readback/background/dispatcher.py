@@ -13,10 +13,10 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from readback.background.delivery import US, Delivery
-from readback.domain.errors import StoreError
 from readback.domain.records.message import EventName
 from readback.domain.records.subscriber import OPERATOR, STAND_IN, Subscriber
 from readback.engine.outbox import TELLING
+from readback.errors import StoreError
 from readback.ports.runtime import Runtime
 from readback.ports.sink import Sink
 from readback.ports.storage.store import Append, LedgerStore

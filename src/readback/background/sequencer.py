@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Final
 
 from readback.canon.stderr import warn
-from readback.domain.errors import StoreError
+from readback.errors import StoreError
 from readback.ports.storage.store import LedgerStore
 
 PLACES_AT_ONCE_MAX: Final = 4_096

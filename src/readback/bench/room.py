@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from readback.domain.errors import UsageError
+from readback.errors import UsageError
 
 
 @contextmanager

@@ -184,7 +184,7 @@ def _is_nowhere() -> bool:
 def _failed(error: Exception, arguments: list[str], *, as_json: bool) -> int:
     from readback.canon.fault import ReadbackError
     from readback.cli import failures
-    from readback.domain.errors import UsageError
+    from readback.errors import UsageError
 
     if isinstance(error, FileNotFoundError) and _is_nowhere():
         error = UsageError("The working folder was deleted.", remedy="Change to a folder that is there.")

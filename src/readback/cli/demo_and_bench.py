@@ -9,7 +9,7 @@ from typing import Final
 import click
 
 from readback.cli import options
-from readback.domain.errors import SettingsError
+from readback.errors import SettingsError
 
 _BROUGHT_BY_EXTRA: Final = frozenset({"aiosmtpd", "pymap", "proxyprotocol", "pysasl"})
 

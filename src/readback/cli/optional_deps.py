@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from readback.domain.errors.files import FittingError
+from readback.errors import FittingError
 
 
 @contextmanager

@@ -21,7 +21,7 @@ import click
 
 from readback.canon import Json, json_text
 from readback.client.approving import ApproverKey
-from readback.domain.errors import ApprovalError, UsageError
+from readback.errors import ApprovalError, UsageError
 
 TERMINAL: Final = "/dev/tty"
 ANSWER_MAX_BYTES: Final = 1_024

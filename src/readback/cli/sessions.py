@@ -17,7 +17,7 @@ from readback.cli.terminal import note, safe
 from readback.client.recovery_table import table_in_force
 from readback.client.session import Session
 from readback.config import LOCAL_FILE, USER_FILE, Settings, is_contract_file, shown, user_folder
-from readback.domain.errors import UsageError
+from readback.errors import UsageError
 
 if TYPE_CHECKING:
     from readback.client.authoring.action import ActionDefinition

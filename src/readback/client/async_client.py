@@ -25,7 +25,6 @@ from readback.domain.action.erasure import Erased
 from readback.domain.belief.run import Belief, believe
 from readback.domain.contract.approval import Approver, Decision
 from readback.domain.contract.limits import TenantLimits
-from readback.domain.errors import NotFoundError, ReadbackError, StoreCorruptError, StoreError, UnknownOutcomeError
 from readback.domain.grounding.report import ReportCheck, judge
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.people.review import ReviewCase
@@ -38,6 +37,7 @@ from readback.engine.effects import Effect, EffectResult
 from readback.engine.people import claims as claim_person
 from readback.engine.people import review
 from readback.engine.saga import attend as saga_attend
+from readback.errors import NotFoundError, ReadbackError, StoreCorruptError, StoreError, UnknownOutcomeError
 from readback.ports.runtime import Runtime
 from readback.ports.signer import Signer
 from readback.ports.storage.store import Freeze, Incident, LedgerStore

@@ -20,8 +20,8 @@ from readback.contracts.functions.arguments import ArgumentSchema
 from readback.contracts.problems import did_you_mean
 from readback.contracts.sandbox_actions import SafeTarget
 from readback.domain.contract.contract import Contract
-from readback.domain.errors import ArgumentError, NotFoundError, TemplateError, UsageError
 from readback.engine.compiled_contract import CompiledContract
+from readback.errors import ArgumentError, NotFoundError, TemplateError, UsageError
 from readback.systems.configured.factory import BuiltInSystems
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from contextvars import ContextVar, Token
 from types import TracebackType
 from typing import Final, Protocol
 
-from readback.domain.errors import UsageError
+from readback.errors import UsageError
 
 _IN_BLOCK: Final[ContextVar[object]] = ContextVar("readback_in_use", default=None)
 _REMEDY: Final = "Call readback.use(rb) once the client is open, or run the proposal with rb.run(proposal)."

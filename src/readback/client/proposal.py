@@ -13,10 +13,10 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from readback.canon import Json, UnsupportedValueError, ValueTooLargeError, json_value
-from readback.domain.errors import ArgumentError, HonestyError, OversizeError, ProposalError, UsageError
 from readback.domain.saga.fold import Reference
 from readback.engine.compiled_contract import CompiledContract, Request
 from readback.engine.values.argument_copies import copy_arguments, own_json
+from readback.errors import ArgumentError, HonestyError, OversizeError, ProposalError, UsageError
 
 if TYPE_CHECKING:
     from readback.client.step import SagaStep

@@ -9,8 +9,8 @@ from __future__ import annotations
 from os import PathLike, fspath
 
 from readback.config import Settings
-from readback.domain.errors import UsageError
 from readback.domain.recovery.table import DEFAULT_TABLE, RecoveryTable
+from readback.errors import UsageError
 
 TableLike = str | PathLike[str] | RecoveryTable
 """A recovery table, or the path of the YAML file that holds it."""

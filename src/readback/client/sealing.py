@@ -20,10 +20,10 @@ from readback.bootstrap import (
 )
 from readback.canon.frozen import dataclass
 from readback.config import Settings
-from readback.domain.errors import SettingsError
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.records.seal_schedule import SEAL_DEFAULT, SealSchedule, cadence_of
 from readback.domain.verdict import Level
+from readback.errors import SettingsError
 from readback.ports.runtime import Runtime
 from readback.ports.storage.store import LedgerStore
 

@@ -30,17 +30,6 @@ from readback.client.sealing import NOT_SEALED, SealLike, Terms, confirmed, term
 from readback.domain.action.action import Action
 from readback.domain.contract.approval import Approver
 from readback.domain.contract.limits import TenantLimits, in_force
-from readback.domain.errors import (
-    InputError,
-    NotFoundError,
-    ProposalError,
-    StoreError,
-    UnknownOutcomeError,
-    UnknownPrincipalError,
-    UnknownTenantError,
-    UnsupportedValueError,
-    UsageError,
-)
 from readback.domain.idempotency import former_operation, key_hash
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.records.subscriber import Subscriber, listed
@@ -52,6 +41,17 @@ from readback.engine.effects import Effect, EffectResult
 from readback.engine.engine import Engine
 from readback.engine.resume import fold
 from readback.engine.saga_run import fold_saga
+from readback.errors import (
+    InputError,
+    NotFoundError,
+    ProposalError,
+    StoreError,
+    UnknownOutcomeError,
+    UnknownPrincipalError,
+    UnknownTenantError,
+    UnsupportedValueError,
+    UsageError,
+)
 from readback.ports.runtime import Runtime
 from readback.ports.sink import Sink
 from readback.ports.storage.contract_filter import ContractFilter

@@ -10,10 +10,10 @@ from typing import Any, NoReturn, Protocol
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.domain.errors import HonestyError, ProposalError
 from readback.domain.saga.fold import Reference
 from readback.engine.compiled_contract import CompiledContract
 from readback.engine.saga.begin import StepRequest
+from readback.errors import HonestyError, ProposalError
 
 
 class Planned(Protocol):

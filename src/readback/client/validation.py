@@ -13,9 +13,9 @@ from readback.canon import Json, json_value
 from readback.client.proposal import Definition
 from readback.domain.contract.approval import Approver
 from readback.domain.contract.limits import TenantLimits
-from readback.domain.errors import SettingsError, UsageError
 from readback.domain.state import State
 from readback.engine.compiled_contract import CompiledContract
+from readback.errors import SettingsError, UsageError
 
 T = TypeVar("T")
 STATES: Final = frozenset(each.value for each in State)

@@ -13,9 +13,9 @@ from typing import Final
 from readback.canon.frozen import dataclass
 from readback.contracts.problems import Problems
 from readback.domain.contract.contract import NOT_OFFERED
-from readback.domain.errors import ContractFieldError
 from readback.domain.kind import Kind
 from readback.domain.side_effect import SideEffect, depth
+from readback.errors import ContractFieldError
 
 KIND: Final = Kind.SET
 SIDE_EFFECT: Final = SideEffect.LOW_RISK_INTERNAL

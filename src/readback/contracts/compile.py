@@ -22,11 +22,11 @@ from readback.contracts.templates import Template, compile_template
 from readback.domain.contract.approval import ApprovalTerms
 from readback.domain.contract.contract import SECOND_US, Contract, Execution, Noop, ReaderTerms
 from readback.domain.contract.freezing import DEFAULT_SCOPES
-from readback.domain.errors import ContractError, ContractFieldError, EnvelopeProfileError, TemplateError
 from readback.domain.idempotency import KEY_KEPT_US
 from readback.domain.kind import Kind
 from readback.domain.side_effect import Consistency, Independence, SideEffect, depth
 from readback.engine.compiled_contract import Check, CompiledContract, IdentityCheck
+from readback.errors import ContractError, ContractFieldError, EnvelopeProfileError, TemplateError
 from readback.ports.handlers import Handler, Handlers
 from readback.ports.predicates import Predicate, PredicateEngine
 

@@ -14,15 +14,15 @@ from readback.contracts.functions.conditions import inspected
 from readback.contracts.functions.verifiers import Invariant
 from readback.contracts.problems import Problems, did_you_mean
 from readback.domain.contract.contract import IDENTITY_KEYS, NOT_OFFERED
-from readback.domain.errors import (
+from readback.domain.normal_form import NormalForm
+from readback.domain.predicate import Postcondition
+from readback.engine.compiled_contract import Check, IdentityCheck
+from readback.errors import (
     ContractError,
     ContractFieldError,
     ExpressionError,
     MissingPostconditionError,
 )
-from readback.domain.normal_form import NormalForm
-from readback.domain.predicate import Postcondition
-from readback.engine.compiled_contract import Check, IdentityCheck
 from readback.ports.predicates import Predicate, PredicateEngine
 
 NO_ROOTS: Final = frozenset[str]()

@@ -21,10 +21,10 @@ from readback.domain.contract.approval import EXPIRES_DEFAULT_US, PEOPLE_MAX, Ap
 from readback.domain.contract.contract import NOT_OFFERED, POLLS_MAX, Noop
 from readback.domain.contract.freezing import FreezeScope
 from readback.domain.contract.watch import EVERY_MIN_US, LOOKS_MAX, WatchTerms
-from readback.domain.errors import ContractFieldError
 from readback.domain.kind import Kind
 from readback.domain.normal_form import NormalForm, form_of
 from readback.domain.side_effect import SideEffect
+from readback.errors import ContractFieldError
 
 # Durations as people write them, turned into microseconds. Used by options; it must not know what they are for.
 

@@ -10,7 +10,7 @@ from dataclasses import field
 from difflib import get_close_matches
 
 from readback.canon.frozen import dataclass
-from readback.domain.errors import ContractError, ExpressionError
+from readback.errors import ContractError, ExpressionError
 
 PROBLEMS_MAX = 100
 

@@ -19,13 +19,12 @@ from readback.domain.contract.approval import ApprovalTerms
 from readback.domain.contract.contract import Contract, Execution, Noop, ReaderTerms
 from readback.domain.contract.freezing import FreezeScope
 from readback.domain.contract.watch import WatchTerms
-from readback.domain.errors import ExpressionError, InvariantError
-from readback.domain.errors.record import BundleError
 from readback.domain.kind import Kind
 from readback.domain.normal_form import NormalForm
 from readback.domain.predicate import Postcondition
 from readback.domain.side_effect import Consistency, Independence, SideEffect
 from readback.engine.compiled_contract import Check, CompiledContract, IdentityCheck
+from readback.errors import BundleError, ExpressionError, InvariantError
 from readback.ports.handlers import Handler, Handlers
 from readback.ports.predicates import Predicate, PredicateEngine
 

@@ -13,8 +13,8 @@ from typing import Final, Protocol, runtime_checkable
 
 from readback.contracts.documents.own_files import keep
 from readback.contracts.problems import PROBLEMS_MAX, did_you_mean
-from readback.domain.errors import ContractError, ContractFieldError, NotFoundError, UsageError
 from readback.engine.compiled_contract import CompiledContract
+from readback.errors import ContractError, ContractFieldError, NotFoundError, UsageError
 
 HOW_NAMED: Final = "Give it as package.module, as Python imports it."
 

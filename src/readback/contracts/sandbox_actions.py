@@ -16,8 +16,8 @@ from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.contracts.functions.arguments import ArgumentSchema
 from readback.contracts.templates import Template
-from readback.domain.errors.drill import DrillRefusedError
 from readback.engine.compiled_contract import CompiledContract
+from readback.errors import DrillRefusedError
 
 
 class Drillable(Protocol):

@@ -14,7 +14,7 @@ from typing import Final
 from readback.canon import ExactNumber, Json
 from readback.canon.frozen import dataclass
 from readback.contracts.problems import did_you_mean
-from readback.domain.errors import ArgumentError, TemplateError
+from readback.errors import ArgumentError, TemplateError
 
 TEMPLATE_MAX_CHARS: Final = 1_024
 RENDERED_MAX_CHARS: Final = 1_024

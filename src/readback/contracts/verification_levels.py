@@ -13,10 +13,10 @@ from collections.abc import Set as AbstractSet
 from readback.contracts.options import Options
 from readback.contracts.problems import Problems, did_you_mean
 from readback.domain.contract.contract import NOT_OFFERED, Noop, ReaderTerms
-from readback.domain.errors import ContractFieldError, MissingReaderError, WeakReaderError
 from readback.domain.kind import Kind
 from readback.domain.predicate import Path
 from readback.domain.side_effect import Consistency, Depth, SideEffect
+from readback.errors import ContractFieldError, MissingReaderError, WeakReaderError
 
 
 def _may_be_replica(options: Options, each: ReaderTerms, attributed: frozenset[str]) -> bool:

@@ -14,6 +14,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Final
 
+from readback.agent_errors import DecisionOrderError
 from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.client.async_client import AsyncReadback
@@ -41,11 +42,10 @@ from readback.decisions.model.words import (
     Stage,
     VerificationResultWord,
 )
-from readback.domain.errors import LimitError, SettingsError
-from readback.domain.errors.decision import DecisionOrderError
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import EXIT_FAILED, EXIT_HELD
 from readback.engine.compiled_contract import CompiledContract
+from readback.errors import LimitError, SettingsError
 from readback.traces import TraceError
 
 __all__ = ["Actor", "Counts", "Decided", "Decision", "DecisionType", "Snapshot"]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import readback.bootstrap as bootstrap
+from readback.agent_errors import DelegationFailedError, ScriptError
 from readback.canon import Json, ReadbackError, json_value, parse_json
 from readback.canon.frozen import dataclass
 from readback.client.async_client import AsyncReadback
@@ -39,12 +40,11 @@ from readback.delegations.model.words import RETRIES_MAX, VerifyOutcome
 from readback.delegations.verifying import Check, Handler, post
 from readback.domain.context import Context
 from readback.domain.contract.script_permissions import ScriptLimits, ScriptPermissions
-from readback.domain.errors import ArgumentError, ContractChangedError, PayloadConflictError, UsageError
-from readback.domain.errors.delegation import DelegationFailedError, ScriptError
 from readback.domain.idempotency import KeyStatus, aged, request_hash
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.verdict import Verdict
 from readback.engine.resume import fold
+from readback.errors import ArgumentError, ContractChangedError, PayloadConflictError, UsageError
 from readback.ports.runtime import Runtime
 
 # The attempts of a delegation that are on record: found by their operations, with the words in which each was sent.

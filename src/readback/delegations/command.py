@@ -16,7 +16,7 @@ from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.delegations.model.record import Turn
 from readback.delegations.model.words import RESPONSE_MAX_BYTES
-from readback.domain.errors import ReadbackError, ToolError, UsageError
+from readback.errors import ReadbackError, ToolError, UsageError
 from readback.traces.format.strict_json import strict_json
 
 TIMEOUT_DEFAULT_S = 600.0

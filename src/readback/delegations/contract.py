@@ -23,8 +23,8 @@ from readback.delegations.model.words import POST_VERIFY
 from readback.delegations.verifying import Check, Handler, Hook, verify
 from readback.domain.context import Context
 from readback.domain.contract.script_permissions import ScriptLimits, ScriptPermissions
-from readback.domain.errors import UsageError
 from readback.domain.verification.reading import Presence, Reading
+from readback.errors import UsageError
 from readback.ports.runtime import Runtime
 from readback.ports.scripts import Script, ScriptEngine
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from readback.agent_errors import DelegationHookError
 from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.contracts.documents.own_files import content_of
@@ -18,7 +19,6 @@ from readback.contracts.problems import did_you_mean
 from readback.decisions.contracts.document import read_text
 from readback.decisions.contracts.shapes import Fault, Fields, Text
 from readback.delegations.model.words import EVENTS, PRIORITY_MAX
-from readback.domain.errors.delegation import DelegationHookError
 
 FILE_MAX_BYTES: Final = 131_072
 _HEAD: Final = re.compile(rb"\A(?:\xef\xbb\xbf)?---[ \t]*\r?\n(.*?)^---[ \t]*\r?$", re.DOTALL | re.MULTILINE)

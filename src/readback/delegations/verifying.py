@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 
+from readback.agent_errors import ScriptError, ScriptUnavailableError
 from readback.canon import Json, ReadbackError, json_value
 from readback.canon.frozen import dataclass
 from readback.delegations.model import words
@@ -22,7 +23,6 @@ from readback.delegations.model.verdict import (
     parse_verdict,
     together,
 )
-from readback.domain.errors.delegation import ScriptError, ScriptUnavailableError
 from readback.ports.scripts import HostCall, Ran, Script
 
 Result = dict[str, Json]

@@ -38,7 +38,7 @@ from readback.demo.trip.desk import trip_desk
 from readback.demo.trip.table import show_trips
 from readback.demo.trip.tally import count_trips, reckon_trips, trips_as_json
 from readback.demo.worker import ACTIONS
-from readback.domain.errors import SettingsError
+from readback.errors import SettingsError
 
 FOLDER = "readback-demo"
 LEDGER = "ledger.db"

@@ -17,8 +17,8 @@ from typing import Literal
 from readback.canon import CanonError, Json, envelope_bytes, parse_json
 from readback.canon.envelopes import EnvelopeReader, Filled, Whole
 from readback.canon.frozen import dataclass
-from readback.domain.errors import StoreCorruptError
 from readback.domain.state import State
+from readback.errors import StoreCorruptError
 from readback.log.tree import leaf_hash
 
 ENVELOPE_FORMAT = 1

@@ -14,9 +14,9 @@ from typing import Final, assert_never
 from unicodedata import normalize
 
 from readback.canon import Json, hashed_bytes, sha256_hex
-from readback.domain.errors import StoreCorruptError
 from readback.domain.kind import Kind
 from readback.domain.state import State
+from readback.errors import StoreCorruptError
 
 _KEY_DOMAIN: Final = "readback/key"
 _REQUEST_DOMAIN: Final = "readback/request"

@@ -7,7 +7,7 @@ stands on.
 from __future__ import annotations
 
 from readback.canon import Json
-from readback.domain.errors import ReaderTypeError
+from readback.errors import ReaderTypeError
 
 
 def pointed(document: Json, pointer: str, nothing: str) -> Json:

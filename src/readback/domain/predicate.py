@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.domain.errors import InvariantError
+from readback.errors import InvariantError
 
 _SHOWN_TEXT_MAX_CHARS: Final = 240
 _STEP: Final = re.compile(r"""(?P<name>[^.\[\]'"]+)|\[(?P<index>[0-9]+)\]|\[(?P<quote>['"])(?P<text>.*?)(?P=quote)\]""")

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Final
 
 from readback.canon.frozen import dataclass
-from readback.domain.errors import InvariantError
+from readback.errors import InvariantError
 
 
 class State(StrEnum):

@@ -16,7 +16,6 @@ from typing import Any, Final, TypeVar, cast, get_args
 
 from readback.background.dispatcher import OutboxDispatcher
 from readback.domain.context import Context
-from readback.domain.errors import StoreError, UsageError
 from readback.drivers.early_dispatch import EARLY_DISPATCH, a_turn
 from readback.drivers.group_commit import GroupCommit, call_back, holding
 from readback.drivers.inline_reads import InlineReadPolicy
@@ -57,6 +56,7 @@ from readback.engine.effects import (
     Woken,
 )
 from readback.engine.stages.execute import is_staged
+from readback.errors import StoreError, UsageError
 from readback.ports.handlers import Handler
 from readback.ports.runtime import Runtime
 from readback.ports.storage.batch_reads import LooksTogether

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator
 from contextvars import ContextVar
 from types import coroutine
 
-from readback.domain.errors import UnknownOutcomeError
+from readback.errors import UnknownOutcomeError
 from readback.ports.storage.store import Appended, AppendResult
 
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final, assert_never
 from readback.background.dispatcher import OutboxDispatcher
 from readback.canon.frozen import dataclass
 from readback.domain.action.action import Action
-from readback.domain.errors import StoreError
 from readback.domain.events import EventKind
 from readback.domain.verification.observation import guarded
 from readback.engine.effects import (
@@ -59,6 +58,7 @@ from readback.engine.entries.side_records import oldest_freeze
 from readback.engine.resume import fold, woken
 from readback.engine.saga_run import fold_saga
 from readback.engine.stages.execute import is_staged
+from readback.errors import StoreError
 from readback.ports.handlers import Handler
 from readback.ports.runtime import Runtime
 from readback.ports.storage.store import Append, Appended, AppendResult, LedgerStore

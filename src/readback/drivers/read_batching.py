@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Final, Generic, TypeAlias, TypeVar
 
-from readback.domain.errors import StoreCorruptError
 from readback.drivers.executor import FallbackExecutor
 from readback.drivers.group_commit import call_back, holding
 from readback.engine.effects import (
@@ -27,6 +26,7 @@ from readback.engine.effects import (
     LoadPreconditions,
 )
 from readback.engine.resume import fold, woken
+from readback.errors import StoreCorruptError
 from readback.ports.runtime import Runtime
 from readback.ports.storage.batch_reads import LeaseWanted, LooksTogether
 from readback.ports.storage.store import (

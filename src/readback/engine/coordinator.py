@@ -10,7 +10,6 @@ from collections.abc import Generator
 
 from readback.canon.frozen import dataclass
 from readback.domain.action.action import Action
-from readback.domain.errors import NotFoundError
 from readback.domain.events import EventKind
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import TERMINAL, State
@@ -28,6 +27,7 @@ from readback.engine.stages.escalate import escalate
 from readback.engine.stages.report import outcome_after
 from readback.engine.stages.submit import admit, unadmitted
 from readback.engine.stages.watch import put_off
+from readback.errors import NotFoundError
 
 LOOK_AGAIN_US = 500_000
 """How often an action that another process works on is looked at."""

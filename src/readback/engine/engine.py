@@ -16,16 +16,6 @@ from typing import Final
 
 from readback.canon.frozen import dataclass
 from readback.domain.contract.limits import Limits
-from readback.domain.errors import (
-    EnvelopeProfileError,
-    InputError,
-    PayloadConflictError,
-    ReadbackError,
-    StoreCorruptError,
-    StoreError,
-    StoreVersionError,
-    UnknownOutcomeError,
-)
 from readback.domain.events import EventKind
 from readback.domain.idempotency import KeyDecision, KeyStatus, aged, on_key
 from readback.domain.people.review import Decision as Decided
@@ -65,6 +55,16 @@ from readback.engine.stages import approve, compensate, execute, recover, submit
 from readback.engine.stages.consequence import consequence, only_watched
 from readback.engine.stages.recover import Decision
 from readback.engine.stages.report import outcome_of_run
+from readback.errors import (
+    EnvelopeProfileError,
+    InputError,
+    PayloadConflictError,
+    ReadbackError,
+    StoreCorruptError,
+    StoreError,
+    StoreVersionError,
+    UnknownOutcomeError,
+)
 from readback.ports.storage.store import Appended, Crowded, Frozen, KeyRecord, KeyTaken, Opened
 
 # What it means that a record could not be made: nothing happened, or anything may have.

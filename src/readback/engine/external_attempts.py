@@ -11,7 +11,6 @@ from collections.abc import Generator
 
 from readback.canon.frozen import dataclass
 from readback.domain.action.action import Action
-from readback.domain.errors import UsageError
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import TERMINAL, State
 from readback.engine.compiled_contract import CallerContext, Request
@@ -34,6 +33,7 @@ from readback.engine.schedule import lease_until
 from readback.engine.stages.approve import waits
 from readback.engine.stages.compensated_outcome import outcome_now
 from readback.engine.stages.report import outcome_after
+from readback.errors import UsageError
 
 _BEING_REVERSED = frozenset({State.COMPENSATING, State.RECONCILIATION_FAILED})
 

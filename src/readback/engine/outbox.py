@@ -15,7 +15,6 @@ from typing import Final
 from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.domain.action import claim as claims
-from readback.domain.errors import StoreCorruptError
 from readback.domain.events import EventKind, Opened, open_envelope
 from readback.domain.people.incident import incident_id
 from readback.domain.records.message import DATA_FORMAT, ENTRY_CHARACTERS, LOG_CHARACTERS, TEXTS, EventName, Message
@@ -25,6 +24,7 @@ from readback.engine.entries.recorder import projection_of
 from readback.engine.entries.side_records import texts
 from readback.engine.resume import fold
 from readback.engine.saga_run import fold_saga, projection_of_saga
+from readback.errors import StoreCorruptError
 from readback.ports.storage.store import LedgerStore, Projection, StoredEvent
 
 _K, _N, _S = EventKind, EventName, State

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from readback.canon import Json, parse_json
 from readback.domain.action.action import Action
-from readback.domain.errors import ContractChangedError, NotFoundError, StoreCorruptError
 from readback.domain.events import Opened, open_envelope
 from readback.domain.predicate import Path
 from readback.domain.state import State
@@ -24,6 +23,7 @@ from readback.engine.entries.reading import taken_as_recorded
 from readback.engine.run import REDACTED, Run
 from readback.engine.stages.evaluate import judge_reading
 from readback.engine.values.redacted_argument import arguments_of
+from readback.errors import ContractChangedError, NotFoundError, StoreCorruptError
 from readback.ports.storage.store import StoredEvent
 
 PlanOf = Callable[[str], CompiledContract | None]

@@ -13,7 +13,6 @@ from typing import Final
 from readback.canon import Json, parse_json, sha256_hex, stored_bytes
 from readback.canon.frozen import dataclass
 from readback.domain.action.action import Action
-from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind, open_envelope, seal
 from readback.domain.idempotency import KEY_KEPT_US, expires_us, key_status
 from readback.domain.saga.fold import CLOSED, KIND, Heading, Saga
@@ -22,6 +21,7 @@ from readback.domain.verdict import Verdict
 from readback.engine.compiled_contract import CallerContext
 from readback.engine.effects import ActionsById, Effect, EffectResult, FoldedSaga, Load, LoadActions, Loaded, LoadSaga
 from readback.engine.entries.side_records import FreezeAndIncidentChanges
+from readback.errors import StoreCorruptError
 from readback.ports.storage.store import Append, Evidence, KeyRecord, Projection, SealedEvent, StoredEvent
 
 MEDIA: Final = "application/json"

@@ -10,12 +10,12 @@ from collections.abc import Generator
 from typing import Final
 
 from readback.domain.contract.limits import Limits, TenantLimits
-from readback.domain.errors import EvidenceLimitError, InFlightLimitError
 from readback.domain.state import TERMINAL, State
 from readback.engine.compiled_contract import Request
 from readback.engine.effects import Effect, EffectResult, EvidenceSize, MeasureEvidence, ReadSlot, ReserveReadSlot
 from readback.engine.run import Run
 from readback.engine.schedule import first_look_due
+from readback.errors import EvidenceLimitError, InFlightLimitError
 
 _AT_ONCE: Final = frozenset({State.COMPENSATING, State.RECONCILIATION_FAILED, State.VALIDATED})
 """States that are gone on with at once: their due time is for whoever comes after a crash, and is no look."""

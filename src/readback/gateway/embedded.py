@@ -23,10 +23,10 @@ from mcp.shared.memory import create_client_server_memory_streams
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel
 
+from readback.agent_errors import ToolRefusedError, UpstreamLostError
 from readback.canon import Json, ReadbackError
 from readback.canon.frozen import dataclass
-from readback.domain.errors import SettingsError
-from readback.domain.errors.gateway import ToolRefusedError, UpstreamLostError
+from readback.errors import SettingsError
 from readback.gateway.call import Call, ClientLink
 from readback.gateway.gateway import Gateway
 from readback.gateway.policy.builtin_tools import OWN_NAMES

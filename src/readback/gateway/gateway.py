@@ -15,15 +15,15 @@ from functools import cached_property
 from types import TracebackType
 from typing import Any, Final
 
+from readback.agent_errors import OwnToolError
 from readback.client import validation
 from readback.client.sealing import SealLike
 from readback.contracts.documents.own_files import keep, refuse_reach
 from readback.contracts.packs import completed
 from readback.domain.contract.approval import Approver
 from readback.domain.contract.limits import TenantLimits
-from readback.domain.errors import SettingsError, UsageError
-from readback.domain.errors.gateway import OwnToolError
 from readback.domain.verification.observation_signs import one_line
+from readback.errors import SettingsError, UsageError
 from readback.gateway.policy.active_contracts import Loader, Path
 from readback.gateway.policy.builtin_tools import OWN_NAMES
 from readback.gateway.policy.catalogue import Catalogue

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from readback.domain.errors.hook import HookOrderError
+from readback.agent_errors import HookOrderError
 from readback.hooks import protocol
 from readback.hooks.hook_file import HookFile, Policy
 from readback.hooks.protocol import Answer, ToolCall
@@ -54,7 +54,7 @@ def governing(desk: HookSession, file: HookFile, call: ToolCall) -> FileAction |
 
 
 def _begun(desk: HookSession, action: FileAction, call: ToolCall) -> Answer:
-    from readback.domain.errors import InputError
+    from readback.errors import InputError
     from readback.hooks.session import arguments_of, unapprovable
 
     rest = unapprovable(action, call)
@@ -140,9 +140,9 @@ def judged(call: ToolCall, told: Outcome) -> Answer:
 
 def reported(call: ToolCall) -> Report:
     """How the agent says that the call ended. Evidence, whatever it says."""
-    from readback.domain.errors import ToolError
     from readback.engine.effects import Ending
     from readback.engine.external_attempts import Report
+    from readback.errors import ToolError
 
     if call.stopped:
         return Report(Ending.CANCELLED)

@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
+from readback.agent_errors import HookFileError
 from readback.canon import Json, ReadbackError, sha256_hex
 from readback.canon.frozen import dataclass
 from readback.config import PACK, pin_of
@@ -22,7 +23,6 @@ from readback.contracts.files import document
 from readback.contracts.files.document import Fault, Written, read_document
 from readback.contracts.options import microseconds
 from readback.contracts.problems import did_you_mean
-from readback.domain.errors.hook import HookFileError
 
 API_VERSION: Final = "readback/v1"
 KIND: Final = "Hooks"

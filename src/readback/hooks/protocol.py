@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+from readback.agent_errors import HookInputError
 from readback.canon import Json, MalformedJsonError, ReadbackError, parse_json, why_not_json
 from readback.canon.frozen import dataclass
 from readback.canon.limits import ID_MAX_BYTES
-from readback.domain.errors.hook import HookInputError
 
 INPUT_MAX_BYTES: Final = 32 * 1024 * 1024
 """Of what an agent says: a tool's answer may hold a whole file twice."""

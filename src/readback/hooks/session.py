@@ -17,14 +17,13 @@ from typing import Final
 from urllib.parse import quote
 
 import readback.bootstrap as bootstrap
+from readback.agent_errors import HookFileError
 from readback.canon import Json, ReadbackError, json_text, parse_json, payload_bytes, sha256_hex
 from readback.canon.frozen import dataclass
 from readback.client.files import FileAction, contract_files
 from readback.client.proposal import Definition, Proposal
 from readback.client.session import Session
 from readback.domain.action.action import Action
-from readback.domain.errors import InputError
-from readback.domain.errors.hook import HookFileError
 from readback.domain.idempotency import request_hash
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import State
@@ -37,6 +36,7 @@ from readback.engine.coordinator import ActionHandle
 from readback.engine.effects import Effect, EffectResult
 from readback.engine.resume import fold
 from readback.engine.stages.approve import waits
+from readback.errors import InputError
 from readback.hooks.hook_file import HookFile
 from readback.hooks.protocol import ToolCall
 from readback.ports.storage.store import ActionFilter, Projection

@@ -16,7 +16,6 @@ from readback.client.operations.believing import choose
 from readback.contracts.templates import RENDERED_MAX_CHARS
 from readback.domain.belief.entry import Item, Standing
 from readback.domain.belief.run import Belief, believe
-from readback.domain.errors import ToolError
 from readback.domain.events import EventKind
 from readback.domain.finding import Finding
 from readback.domain.kind import Kind
@@ -25,6 +24,7 @@ from readback.domain.verdict import Verdict
 from readback.domain.verification.observation_signs import name_in_text
 from readback.engine.effects import Ending
 from readback.engine.external_attempts import Report
+from readback.errors import ToolError
 from readback.hooks import protocol
 from readback.hooks.hook_file import AtStop, HookFile
 from readback.hooks.protocol import STOP, SUBAGENT_STOP, TEXT_MAX_CHARACTERS, Answer, Stopping

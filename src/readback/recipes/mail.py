@@ -16,10 +16,10 @@ from readback.canon import Json
 from readback.client.authoring.action import ActionDefinition
 from readback.contracts.functions.conditions import postcondition
 from readback.domain.context import Context
-from readback.domain.errors import ContractFieldError
 from readback.domain.line_ends import as_mail
 from readback.domain.normal_form import NormalForm, normal
 from readback.domain.verification.reading import Reading
+from readback.errors import ContractFieldError
 from readback.recipes.choices import Choices, quoted
 
 if TYPE_CHECKING:

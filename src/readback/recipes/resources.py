@@ -17,8 +17,8 @@ from readback.canon.frozen import dataclass
 from readback.client.authoring.action import ActionDefinition
 from readback.contracts.functions.conditions import postcondition
 from readback.domain.context import Context
-from readback.domain.errors import ContractFieldError, NotDispatchedError, ReaderTypeError
 from readback.domain.verification.reading import Presence, Reading
+from readback.errors import ContractFieldError, NotDispatchedError, ReaderTypeError
 from readback.recipes.choices import Choices, quoted
 
 if TYPE_CHECKING:

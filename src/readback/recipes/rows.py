@@ -19,9 +19,9 @@ from readback.canon.frozen import dataclass
 from readback.client.authoring.action import ActionDefinition
 from readback.contracts.functions.conditions import postcondition
 from readback.domain.context import Context
-from readback.domain.errors import ContractFieldError
 from readback.domain.verification.change import alike
 from readback.domain.verification.reading import Lookup, Presence, Reading
+from readback.errors import ContractFieldError
 from readback.recipes.choices import Choices, quoted
 
 if TYPE_CHECKING:

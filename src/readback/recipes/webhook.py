@@ -16,8 +16,8 @@ from readback.canon import Json, payload_bytes
 from readback.client.authoring.action import ActionDefinition
 from readback.contracts.functions.conditions import postcondition
 from readback.domain.context import Context
-from readback.domain.errors import ContractFieldError
 from readback.domain.verification.reading import Reading
+from readback.errors import ContractFieldError
 from readback.recipes.choices import Choices, quoted
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from typing import Final
 
 from readback.canon.digest import sha256_hex
 from readback.canon.frozen import dataclass
-from readback.domain.errors import StoreVersionError
+from readback.errors import StoreVersionError
 
 _SERVES: Final = re.compile(r"\.serves_(\d{1,9})\.sql")
 

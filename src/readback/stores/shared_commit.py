@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Final, Generic, Protocol, TypeVar
 
-from readback.domain.errors import StoreError
+from readback.errors import StoreError
 from readback.ports.storage.store_rules import interrupted_error
 
 GROUP_WEIGHT_MAX: Final = 2048

@@ -19,12 +19,6 @@ from readback.canon.frozen import dataclass
 from readback.contracts.sandbox_actions import Drillable, SafeTarget, safe_twin
 from readback.domain.context import Context
 from readback.domain.contract.contract import Contract
-from readback.domain.errors.drill import (
-    AnswersDifferError,
-    DoubledEffectError,
-    DrillRefusedError,
-    DrillUndeterminedError,
-)
 from readback.domain.idempotency import key_hash, key_text
 from readback.domain.kind import Kind
 from readback.domain.predicate import Path, look
@@ -32,6 +26,12 @@ from readback.domain.verification.observation import Observation, ObservationSta
 from readback.domain.verification.reading import Presence, Reading
 from readback.engine.compiled_contract import CompiledContract
 from readback.engine.stages.execute import is_staged
+from readback.errors import (
+    AnswersDifferError,
+    DoubledEffectError,
+    DrillRefusedError,
+    DrillUndeterminedError,
+)
 from readback.ports.handlers import Handler
 
 US: Final = 1_000_000

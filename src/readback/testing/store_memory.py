@@ -15,7 +15,7 @@ from itertools import islice
 
 from readback.canon.digest import sha256_hex
 from readback.canon.frozen import dataclass
-from readback.domain.errors import StoreCorruptError, StoreError
+from readback.errors import StoreCorruptError, StoreError
 from readback.log.frontier import HashTile
 from readback.ports.storage.contract_filter import ContractFilter
 from readback.ports.storage.log import AnchorMark, SealedHead

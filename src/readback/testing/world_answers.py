@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final, assert_never
 
-from readback.domain.errors import NotDispatchedError
+from readback.errors import NotDispatchedError
 from readback.testing.driver_virtual import CallerCancelled, CallHangs, ProcessDied
 
 

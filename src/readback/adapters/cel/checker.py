@@ -15,7 +15,7 @@ from readback.adapters.cel.syntax.words import unknown_function
 from readback.adapters.cel.values.kinds import LIST, NUMBER, OBJECT, kind_of
 from readback.adapters.cel.values.moments import ACCESSORS, is_zone
 from readback.adapters.cel.values.texts import unfit_pattern
-from readback.domain.errors import ExpressionError
+from readback.errors import ExpressionError
 
 BOOLEAN: Final = "a boolean"
 NULL: Final = "null"

@@ -22,7 +22,7 @@ from readback.canon.limits import (
     INTEGER_WIRE_MAX,
     INTEGER_WIRE_MIN,
 )
-from readback.domain.errors import InvariantError
+from readback.errors import InvariantError
 from readback.ports.predicates import ROOTS, Binding, Evaluated
 
 # What in an expression another engine could answer otherwise: read off the tree, once, when it is compiled.

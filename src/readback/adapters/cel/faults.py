@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NoReturn, TypeAlias
 
-from readback.domain.errors import ExpressionError
+from readback.errors import ExpressionError
 from readback.ports.predicates import EvaluatedKind
 
 MESSAGE_MAX_CHARS: Final = 240

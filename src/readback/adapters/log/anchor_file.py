@@ -14,8 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from readback.adapters.log.file_locks import held_folder
 from readback.contracts.documents.own_files import keep
-from readback.domain.errors import SettingsError
-from readback.domain.errors.anchor import AnchorError, AnchorRefusedError
+from readback.errors import AnchorError, AnchorRefusedError, SettingsError
 from readback.log.note import NOTE_MAX_BYTES
 from readback.ports.anchor import Proof
 

@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from readback.domain.errors import SettingsError
-from readback.domain.errors.anchor import AnchorError
 from readback.domain.verification.observation_signs import one_line
+from readback.errors import AnchorError, SettingsError
 from readback.log.note import NOTE_MAX_BYTES
 from readback.ports.anchor import Proof
 

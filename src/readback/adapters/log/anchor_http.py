@@ -12,8 +12,7 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from readback.adapters.log.anchor_http_client import Answer, ask
-from readback.domain.errors import SettingsError
-from readback.domain.errors.anchor import AnchorError, AnchorRefusedError
+from readback.errors import AnchorError, AnchorRefusedError, SettingsError
 from readback.log.note import NOTE_MAX_BYTES
 from readback.ports.anchor import Proof
 

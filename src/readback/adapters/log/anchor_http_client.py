@@ -12,7 +12,7 @@ from contextlib import suppress
 from socket import SHUT_RDWR, socket
 from typing import TYPE_CHECKING, Any, Final
 
-from readback.domain.errors.anchor import AnchorError, AnchorRefusedError
+from readback.errors import AnchorError, AnchorRefusedError
 
 if TYPE_CHECKING:
     import httpx

@@ -11,8 +11,7 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from readback.adapters.log.anchor_http_client import ask
-from readback.domain.errors import SettingsError
-from readback.domain.errors.anchor import AnchorRefusedError
+from readback.errors import AnchorRefusedError, SettingsError
 from readback.log.cosignature import WitnessKey, check_cosignature, parse_witness_key
 from readback.log.fault import LogCutError, LogForkError, LogFormatError, LogRewrittenError, LogSignatureError
 from readback.log.note import Check, Signature, base64_text, number, parse_note

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from readback.adapters.log.file_locks import held_file
 from readback.contracts.documents.own_files import keep
-from readback.domain.errors import SettingsError
+from readback.errors import SettingsError
 from readback.log.fault import LogFormatError
 from readback.log.note import VerifierKey, parse_private, private_text
 

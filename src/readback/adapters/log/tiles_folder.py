@@ -15,7 +15,7 @@ from typing import Final
 
 from readback.adapters.log.file_locks import held_folder
 from readback.contracts.documents.own_files import keep_folder
-from readback.domain.errors import StoreError, StoreFullError, StoreLockedError, UsageError
+from readback.errors import StoreError, StoreFullError, StoreLockedError, UsageError
 from readback.log.fault import LogFormatError
 
 BEING_WRITTEN: Final = ".being-written"

@@ -13,10 +13,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from readback.canon import Json, ReadbackError, holds_exact, json_value, sha256_hex
-from readback.canon.frozen import dataclass
-from readback.domain.contract.script_permissions import ScriptLimits, ScriptPermissions
-from readback.domain.errors.delegation import (
+from readback.agent_errors import (
     ScriptCompileError,
     ScriptError,
     ScriptLimitError,
@@ -24,6 +21,9 @@ from readback.domain.errors.delegation import (
     ScriptsMissingError,
     ScriptUnavailableError,
 )
+from readback.canon import Json, ReadbackError, holds_exact, json_value, sha256_hex
+from readback.canon.frozen import dataclass
+from readback.domain.contract.script_permissions import ScriptLimits, ScriptPermissions
 from readback.ports.scripts import HostCall, Ran, ScriptHost
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from readback.domain.errors import SinkError
 from readback.domain.records.message import Message
+from readback.errors import SinkError
 
 
 class CallableSink:

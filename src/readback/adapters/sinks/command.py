@@ -14,8 +14,8 @@ import threading
 from collections.abc import Sequence
 
 from readback.canon import envelope_bytes
-from readback.domain.errors import SettingsError, SinkError
 from readback.domain.records.message import Message
+from readback.errors import SettingsError, SinkError
 
 
 class CommandSink:

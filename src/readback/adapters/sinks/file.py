@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from readback.canon import envelope_bytes
-from readback.domain.errors import SinkError
 from readback.domain.records.message import Message
+from readback.errors import SinkError
 
 OPERATOR_SUFFIX: Final = ".operator.jsonl"
 """What follows the ledger's own name in that of the file beside it."""

@@ -31,8 +31,8 @@ from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
 from readback.canon import envelope_bytes
-from readback.domain.errors import SettingsError, SinkError
 from readback.domain.records.message import MEDIA, Message
+from readback.errors import SettingsError, SinkError
 
 ID_HEADER: Final = "webhook-id"
 TIME_HEADER: Final = "webhook-timestamp"

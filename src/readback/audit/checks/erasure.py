@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from readback.domain.action.erasure import let_go_by, payloads
-from readback.domain.errors import StoreCorruptError
 from readback.domain.events import EventKind, Opened
+from readback.errors import StoreCorruptError
 from readback.ports.storage.store import Kept, LedgerStore
 
 

@@ -47,7 +47,6 @@ from readback.canon import ReadbackError
 from readback.canon.frozen import dataclass
 from readback.domain.action.action import Action
 from readback.domain.action.erasure import let_go_by
-from readback.domain.errors import StoreCorruptError
 from readback.domain.events import EventKind, Opened
 from readback.domain.idempotency import KeyStatus, expires_us, key_status
 from readback.domain.saga.fold import Saga
@@ -58,6 +57,7 @@ from readback.engine.resume import fold_opened
 from readback.engine.saga_run import fold_saga, projection_of_saga
 from readback.engine.stages.approve import Approvals
 from readback.engine.stages.execute import STAMP_PREFIX
+from readback.errors import StoreCorruptError
 from readback.log.tree import SIZE_MAX
 from readback.ports.storage.store import Kept, KeyRecord, LedgerStore, Projection, StoredEvent, StoredProjection
 

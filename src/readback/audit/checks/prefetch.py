@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Final
 
 from readback.canon import Json, ReadbackError, parse_json
-from readback.domain.errors import StoreCorruptError, StoreError
+from readback.errors import StoreCorruptError, StoreError
 from readback.ports.storage.store import Evidence, Kept, KeyRecord, LedgerStore
 
 MEDIA: Final = "application/json"

@@ -14,12 +14,12 @@ from readback.audit.checks.prefetch import EvidenceCache
 from readback.canon import ReadbackError
 from readback.canon.frozen import dataclass
 from readback.domain.action.claim import ClaimKind, Reason, claim_bytes, claim_id
-from readback.domain.errors import StoreCorruptError, StoreError
 from readback.domain.events import Event, EventKind, Opened
 from readback.domain.people.review import lifts, resolution_bytes
 from readback.domain.people.signed_statement import TOKEN, SignedStatement, signed_word_of, why_not_signed
 from readback.engine.entries.side_records import texts
 from readback.engine.stages.approve import Approvals
+from readback.errors import StoreCorruptError, StoreError
 
 _SIGNED_BY: Final = "signed_by"
 _STATUS: Final = {

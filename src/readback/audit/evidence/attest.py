@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from readback.audit.checks.ledger import nobody
 from readback.audit.sealing.seal import Authority as Authority
 from readback.audit.sealing.seal import sealed
-from readback.domain.errors import StoreCorruptError
+from readback.errors import StoreCorruptError
 from readback.log.checkpoint import Checkpoint, SignedCheckpoint, sign_checkpoint
 from readback.log.fault import LogForkError, LogProofError, LogUnplacedError
 from readback.log.frontier import StoredTiles

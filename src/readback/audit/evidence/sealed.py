@@ -9,7 +9,7 @@ from __future__ import annotations
 from readback.audit.checks.ledger import nobody
 from readback.audit.evidence.attest import Progress, index_of, prove
 from readback.audit.sealing.seal import Authority, goes_on_from, opened
-from readback.domain.errors import StoreCorruptError
+from readback.errors import StoreCorruptError
 from readback.log.checkpoint import Checkpoint, SignedCheckpoint
 from readback.log.frontier import StoredTiles, wide_enough
 from readback.log.proof import EntryProof

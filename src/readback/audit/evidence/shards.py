@@ -15,7 +15,7 @@ from readback.audit.evidence.attest import covering, index_of, key_of
 from readback.audit.evidence.sealed import prove_at
 from readback.audit.sealing.seal import Authority, goes_on_from, opened
 from readback.canon.frozen import dataclass
-from readback.domain.errors import StoreCorruptError
+from readback.errors import StoreCorruptError
 from readback.log.checkpoint import Checkpoint, SignedCheckpoint, open_checkpoint, parse_checkpoint, sign_checkpoint
 from readback.log.fault import LogFormatError, LogOriginError, LogProofError, LogRewrittenError
 from readback.log.note import NOTE_MAX_BYTES, parse_note

@@ -22,13 +22,12 @@ from readback.canon import Json, ReadbackError
 from readback.canon.frozen import dataclass
 from readback.domain.action.action import Action
 from readback.domain.action.erasure import DIGESTS_AN_ENTRY_MAX, Erased, Erasing, payloads
-from readback.domain.errors import NotFoundError, StoreCorruptError, StoreError
-from readback.domain.errors.erasure import ErasureError
 from readback.domain.events import Event, EventKind, open_envelope, seal
 from readback.domain.saga.fold import Saga
 from readback.engine.entries.recorder import projection_of
 from readback.engine.resume import fold_opened
 from readback.engine.saga_run import fold_saga, projection_of_saga
+from readback.errors import ErasureError, NotFoundError, StoreCorruptError, StoreError
 from readback.ports.storage.store import (
     Append,
     Appended,

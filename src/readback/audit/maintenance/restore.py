@@ -15,8 +15,6 @@ from typing import Final
 from readback.audit.checks.ledger import AuditReport, nobody
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.domain.errors import StoreCorruptError
-from readback.domain.errors.erasure import RestoreError
 from readback.domain.events import EventKind
 from readback.domain.idempotency import KEY_KEPT_US
 from readback.domain.kind import Kind
@@ -28,6 +26,7 @@ from readback.engine.entries.recorder import Recorder
 from readback.engine.resume import fold
 from readback.engine.saga_run import SagaRun, fold_saga
 from readback.engine.stages.escalate import TO_REVIEW
+from readback.errors import RestoreError, StoreCorruptError
 from readback.ports.storage.store import Append, Appended, KeyRecord, LedgerStore, Projection, StoredProjection
 
 _RETRIED: Final = frozenset({State.FAILED, State.ROLLED_BACK})

@@ -17,13 +17,13 @@ from readback.canon import Json, sha256_hex, stored_bytes
 from readback.canon.frozen import dataclass
 from readback.domain.action.action import Action
 from readback.domain.action.record_status import KEY, execution_status, reconciliation_status, verification_status
-from readback.domain.errors import StoreCorruptError
 from readback.domain.events import EventKind, Opened, open_envelope
 from readback.domain.idempotency import KeyStatus, aged
 from readback.domain.records.pointer import EntryPointer, EvidencePointer
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import TERMINAL, VerificationStatus
 from readback.engine.entries.recorder import settled_key
+from readback.errors import StoreCorruptError
 from readback.ports.storage.store import StoredEvent
 
 # What a replay bundle of an action holds, named by hashes alone; and the id that follows from it.

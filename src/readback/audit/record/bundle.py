@@ -20,10 +20,10 @@ from typing import Final
 from readback.audit.record.action import FORMAT, id_of, manifest, table_versions
 from readback.canon import Json, ReadbackError, parse_json, sha256_hex, stored_bytes
 from readback.canon.frozen import dataclass
-from readback.domain.errors.record import BundleError, TableMissingError
 from readback.domain.events import EventKind, Opened, open_envelope
 from readback.domain.recovery.rule import version_of
 from readback.domain.recovery.table import RecoveryTable
+from readback.errors import BundleError, TableMissingError
 from readback.log.tree import leaf_hash
 from readback.ports.storage.store import StoredEvent
 

@@ -21,13 +21,12 @@ from readback.audit.replay.round import Round, Standing
 from readback.canon import Json, ReadbackError
 from readback.canon.frozen import dataclass
 from readback.domain.action.action import Action
-from readback.domain.errors import StoreCorruptError
-from readback.domain.errors.record import BundleError
 from readback.domain.events import Event, EventKind, Opened
 from readback.domain.records.replayed import Comparison, Difference, JudgedAgain, Replayed
 from readback.domain.recovery.rule import table_of
 from readback.domain.recovery.table import RecoveryTable
 from readback.engine.compiled_contract import CompiledContract
+from readback.errors import BundleError, StoreCorruptError
 
 FIELDS: Final = (
     "code",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from readback.audit.sealing.seal import Authority, goes_on_from, opened
 from readback.canon.frozen import dataclass
-from readback.domain.errors.anchor import AnchorRefusedError
+from readback.errors import AnchorRefusedError
 from readback.log.checkpoint import Checkpoint, open_checkpoint
 from readback.log.frontier import StoredTiles
 from readback.log.note import parse_note

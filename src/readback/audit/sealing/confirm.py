@@ -13,10 +13,10 @@ from functools import cache
 from readback.audit.sealing.seal import Authority, goes_on_from, opened
 from readback.canon.fault import CanonError
 from readback.domain.action.action import Action
-from readback.domain.errors import StoreCorruptError
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
 from readback.engine.resume import fold
+from readback.errors import StoreCorruptError
 from readback.log.checkpoint import Checkpoint
 from readback.log.fault import LogError
 from readback.log.frontier import StoredTiles

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from readback.canon.frozen import dataclass
-from readback.domain.errors import StoreCorruptError
+from readback.errors import StoreCorruptError
 from readback.log.checkpoint import Checkpoint, SignedCheckpoint, open_checkpoint, sign_checkpoint
 from readback.log.fault import (
     LogCutError,

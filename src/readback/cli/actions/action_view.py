@@ -15,7 +15,6 @@ from readback.domain.action.action import Action
 from readback.domain.action.erasure import ERASED
 from readback.domain.action.record_status import execution_status, reconciliation_status, verification_status
 from readback.domain.discrepancy import DISCREPANCIES, Discrepancy
-from readback.domain.errors import NotFoundError, UsageError
 from readback.domain.events import EventKind, Opened, open_envelope
 from readback.domain.idempotency import key_text
 from readback.domain.outcome.outcome import Outcome
@@ -24,6 +23,7 @@ from readback.domain.saga.outcome import SagaOutcome
 from readback.domain.verdict import Level
 from readback.drivers.driver_sync import SyncDriver
 from readback.drivers.interpreter import Parked
+from readback.errors import NotFoundError, UsageError
 from readback.ports.storage.store import LedgerStore, StoredEvent
 
 LEVELS: Final = {

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from readback.canon import Json, MalformedJsonError, ReadbackError, parse_json, why_not_json
-from readback.domain.errors import ArgumentError
+from readback.errors import ArgumentError
 
 DEPTH_MAX: Final = 8
 

@@ -11,7 +11,7 @@ from readback.cli.sessions import reading, settings_of
 from readback.cli.terminal import note, print_json, safe
 from readback.client.session import Session
 from readback.domain.belief.text import MODEL_BYTES_DEFAULT, MODEL_BYTES_MIN
-from readback.domain.errors import NotFoundError
+from readback.errors import NotFoundError
 from readback.ports.storage.store import ActionFilter
 
 LOOKED_AT_MAX: Final = 1_000

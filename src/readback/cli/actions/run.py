@@ -22,11 +22,11 @@ from readback.cli.terminal import note, print_json
 from readback.client.proposal import Proposal
 from readback.client.session import Session
 from readback.config import Settings
-from readback.domain.errors import NotFoundError, UnknownOutcomeError
 from readback.domain.outcome.outcome import Outcome
 from readback.drivers.driver_sync import SyncDriver
 from readback.drivers.interpreter import Parked
 from readback.engine import coordinator
+from readback.errors import NotFoundError, UnknownOutcomeError
 
 EXIT_NOTHING_DONE = 1
 EXIT_OPEN = 3

@@ -8,6 +8,7 @@ from typing import Final
 import click
 
 from readback import bootstrap
+from readback.agent_errors import BindingError, EnvelopeError
 from readback.canon import Json, json_text
 from readback.cli import options
 from readback.cli.agents.decisions_run import run
@@ -21,10 +22,9 @@ from readback.decisions.contracts.formats import UNSEALED
 from readback.decisions.interop.decision_files import import_drift, import_envelope, import_episode, shaped
 from readback.decisions.model.drift import written_moment
 from readback.decisions.model.seals import sealed
-from readback.domain.errors import UsageError
-from readback.domain.errors.decision import BindingError, EnvelopeError
 from readback.domain.state import EXIT_FAILED, EXIT_VERIFIER
 from readback.engine.compiled_contract import CompiledContract
+from readback.errors import UsageError
 
 LINE_MAX_CHARACTERS: Final = 900
 

@@ -18,7 +18,7 @@ from readback.decisions.api import ACTORS, PLANNERS, Decided, DecisionType
 from readback.decisions.flow.record import Actor
 from readback.decisions.model.envelope import Counts, Snapshot
 from readback.decisions.model.words import Severity, Stage, VerificationResultWord
-from readback.domain.errors import UnknownOutcomeError, UsageError
+from readback.errors import UnknownOutcomeError, UsageError
 
 TIERS: Final = ("tiny", "small", "medium", "large")
 LINE_MAX_CHARACTERS: Final = 600

@@ -8,6 +8,7 @@ from typing import Final
 
 import click
 
+from readback.agent_errors import DelegationFailedError, ScriptError
 from readback.canon import Json, ReadbackError
 from readback.cli import options
 from readback.cli.actions.arguments import read_object
@@ -20,8 +21,7 @@ from readback.delegations.api import Delegation, delegation
 from readback.delegations.command import OUTPUTS, TIMEOUT_DEFAULT_S, CommandDelegate
 from readback.delegations.model.record import NOTHING_ANSWERED, Delegated
 from readback.delegations.model.words import RETRIES_DEFAULT, RETRIES_MAX, TASK_MAX_CHARACTERS, VerifyOutcome
-from readback.domain.errors import UnknownOutcomeError, UsageError
-from readback.domain.errors.delegation import DelegationFailedError, ScriptError
+from readback.errors import UnknownOutcomeError, UsageError
 
 LINE_MAX_CHARACTERS: Final = 600
 FILE_MAX_BYTES: Final = 131_072

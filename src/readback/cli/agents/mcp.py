@@ -13,14 +13,14 @@ from urllib.parse import urlsplit
 
 import click
 
+from readback.agent_errors import UpstreamLostError
 from readback.cli import options
 from readback.cli.gc_tuning import SERVING, undisturbed
 from readback.cli.optional_deps import of_extra, without_answers
 from readback.cli.sessions import settings_of
 from readback.cli.terminal import note, print_json, safe
 from readback.config import Settings, is_contract_file, secret_at
-from readback.domain.errors import SettingsError, UsageError
-from readback.domain.errors.gateway import UpstreamLostError
+from readback.errors import SettingsError, UsageError
 
 if TYPE_CHECKING:
     from readback.gateway.gateway import Gateway

@@ -27,8 +27,8 @@ from readback.cli.terminal import moment, safe, span
 from readback.cli.version import versions
 from readback.client.recovery_table import table_in_force
 from readback.config import Settings, shown
-from readback.domain.errors import SettingsError, StoreError
 from readback.domain.side_effect import SideEffect, depth
+from readback.errors import SettingsError, StoreError
 from readback.log.tree import leaf_hash
 from readback.ports.storage.store import ActionFilter, Append, Appended, LedgerStore, Projection, SealedEvent
 

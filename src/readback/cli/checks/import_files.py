@@ -16,9 +16,9 @@ from readback.decisions.interop.delegation_files import import_hook, import_tool
 from readback.decisions.interop.imported import LEDGER_MAX_BYTES, Imported, import_claims
 from readback.decisions.interop.run_folder import read_given
 from readback.decisions.interop.trace_runs import import_trace
-from readback.domain.errors import UsageError
 from readback.domain.state import EXIT_FAILED
 from readback.domain.verdict import Verdict
+from readback.errors import UsageError
 from readback.traces import TraceError
 
 KINDS: Final[Mapping[str, Callable[[bytes, str], Imported]]] = {

@@ -11,8 +11,8 @@ import click
 from readback.cli import options
 from readback.cli.sessions import reading, settings_of
 from readback.cli.terminal import BAD, OK, console, mark, note, print_json, safe
-from readback.domain.errors import OversizeError, UsageError
 from readback.domain.grounding.report import REPORT_MAX_BYTES, ReportCheck, ReportFault
+from readback.errors import OversizeError, UsageError
 
 FAULTS_SHOWN_MAX: Final = 40
 LINE_MAX_CHARACTERS: Final = 400

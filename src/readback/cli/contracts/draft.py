@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
+from readback.agent_errors import UpstreamLostError
 from readback.canon import Json
 from readback.cli.contracts.servers import header_option, references, upstream_at
 from readback.cli.sessions import settings_of
 from readback.cli.terminal import note, safe
 from readback.contracts.options import microseconds
-from readback.domain.errors import ContractFieldError, UsageError
-from readback.domain.errors.gateway import UpstreamLostError
+from readback.errors import ContractFieldError, UsageError
 from readback.ports.system_factory import ServerTerms
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from readback.contracts.files.contract import GATEWAY, FileContract
 from readback.contracts.files.tools.listing import Toolbox
 from readback.contracts.packs import completed, is_pack, pack_named
 from readback.domain.contract.contract import describe
-from readback.domain.errors import NotFoundError, UsageError
+from readback.errors import NotFoundError, UsageError
 
 EXIT_REFUSED = 5
 EXIT_FAULT = 1

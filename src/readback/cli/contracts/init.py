@@ -18,7 +18,7 @@ import click
 from readback.canon import Json
 from readback.cli import options
 from readback.cli.terminal import note, print_json, safe
-from readback.domain.errors import UsageError
+from readback.errors import UsageError
 
 CONTRACTS: Final = "contracts.yaml"
 NOTES: Final = "notes"

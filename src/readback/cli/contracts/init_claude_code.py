@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from readback.canon.frozen import dataclass
 from readback.canon.numbers import is_kept
-from readback.domain.errors import UsageError
+from readback.errors import UsageError
 from readback.hooks.hook_file import OWN_TOOLS
 from readback.hooks.protocol import FAILURE, POST, PRE, STOP, SUBAGENT_STOP
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import click
 
+from readback.agent_errors import UpstreamLostError
 from readback.canon import Json
 from readback.cli.optional_deps import of_extra, without_answers
 from readback.cli.terminal import safe
@@ -19,8 +20,7 @@ from readback.contracts.files.contract import FileContract
 from readback.contracts.files.document import Fault
 from readback.contracts.files.templates.injection_checks import sound_header
 from readback.contracts.files.tools.listing import Toolbox, fingerprint
-from readback.domain.errors import ContractFieldError, SettingsError, UsageError
-from readback.domain.errors.gateway import UpstreamLostError
+from readback.errors import ContractFieldError, SettingsError, UsageError
 from readback.ports.system_factory import Reference, ServerTerms
 
 if TYPE_CHECKING:

@@ -23,8 +23,7 @@ from readback.cli.progress import counted, measured
 from readback.cli.prompt import signing
 from readback.cli.sessions import settings_of
 from readback.cli.terminal import note, print_json, safe
-from readback.domain.errors import StoreError, UsageError
-from readback.domain.errors.erasure import BackupError, RestoreError
+from readback.errors import BackupError, RestoreError, StoreError, UsageError
 from readback.log.checkpoint import Checkpoint
 
 

@@ -15,7 +15,7 @@ from readback.cli.terminal import note, print_json, safe
 from readback.client.operations import erasing
 from readback.contracts.options import microseconds
 from readback.domain.action.erasure import Erased
-from readback.domain.errors import ContractFieldError, UsageError
+from readback.errors import ContractFieldError, UsageError
 
 EXIT_LEFT = 3
 US = 1_000_000

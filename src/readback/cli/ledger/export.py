@@ -26,8 +26,8 @@ from readback.cli.sessions import settings_of
 from readback.cli.terminal import BAD, OK, console, mark, note, print_json, safe
 from readback.client.recovery_table import table_in_force
 from readback.client.session import check_id
-from readback.domain.errors import NotFoundError, StoreCorruptError, UnknownTenantError, UsageError
 from readback.domain.recovery.table import DEFAULT_TABLE
+from readback.errors import NotFoundError, StoreCorruptError, UnknownTenantError, UsageError
 from readback.log.checkpoint import Checkpoint
 from readback.log.tiles import CHECKPOINT
 

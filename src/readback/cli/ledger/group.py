@@ -26,7 +26,7 @@ from readback.cli.sessions import settings_of
 from readback.cli.terminal import BAD, OK, console, mark, note, print_json, safe
 from readback.client.approving import approvals_of
 from readback.config import shown
-from readback.domain.errors import UsageError
+from readback.errors import UsageError
 
 EXIT_FAULT = 1
 _LEAF = re.compile("[0-9a-f]{64}")

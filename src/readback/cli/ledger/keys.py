@@ -17,7 +17,7 @@ from readback.cli import options
 from readback.cli.progress import counted
 from readback.cli.sessions import settings_of
 from readback.cli.terminal import moment, note, print_json, safe
-from readback.domain.errors import SettingsError, UsageError
+from readback.errors import SettingsError, UsageError
 from readback.log.note import VerifierKey, parse_key
 from readback.log.rotation import ROTATIONS_MAX_BYTES, Span, parse_rotations, spans
 

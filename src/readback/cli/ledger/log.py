@@ -23,9 +23,9 @@ from readback.cli.progress import counted
 from readback.cli.prompt import signing
 from readback.cli.sessions import settings_of
 from readback.cli.terminal import moment, note, print_json, safe, value
-from readback.domain.errors import NotFoundError, UsageError
 from readback.domain.events import Opened, open_envelope
 from readback.drivers.ledger_time import in_ledger_time
+from readback.errors import NotFoundError, UsageError
 from readback.log.checkpoint import SignedCheckpoint, open_checkpoint
 from readback.log.fault import LogFormatError
 from readback.log.note import NOTE_MAX_BYTES

@@ -26,9 +26,8 @@ from readback.cli.ledger.log import OUT, URL
 from readback.cli.progress import counted
 from readback.cli.sessions import settings_of
 from readback.cli.terminal import note, print_json, safe
-from readback.domain.errors import NotFoundError, StoreCorruptError, UsageError
-from readback.domain.errors.record import ErasedEvidenceError
 from readback.domain.records.pointer import EvidencePointer, parse_pointer
+from readback.errors import ErasedEvidenceError, NotFoundError, StoreCorruptError, UsageError
 from readback.log.tree import leaf_hash
 from readback.ports.storage.store_rules import INT64_MAX
 

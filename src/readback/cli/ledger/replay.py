@@ -17,11 +17,10 @@ from readback.cli.sessions import load_contracts, settings_of
 from readback.cli.terminal import BAD, OK, OPEN, console, mark, moment, note, print_json, safe, value
 from readback.client.operations.replaying import replay_bundle
 from readback.contracts.documents.recovery_tables import load_table
-from readback.domain.errors import UsageError
-from readback.domain.errors.record import BundleError
 from readback.domain.records.replayed import Comparison, JudgedAgain, Replayed
 from readback.domain.state import worst_exit
 from readback.engine.compiled_contract import CompiledContract
+from readback.errors import BundleError, UsageError
 from readback.log.proof import parse_proof
 
 EXIT_OF: Final = {Comparison.SAME: 0, Comparison.DIFFERS: 1, Comparison.NOT_EVALUATED: 5}

@@ -21,7 +21,7 @@ from readback.cli.ledger.keys import rotations_at
 from readback.cli.ledger.log import OUT
 from readback.cli.sessions import settings_of
 from readback.cli.terminal import note, print_json, safe
-from readback.domain.errors import NotFoundError, UsageError
+from readback.errors import NotFoundError, UsageError
 from readback.log.checkpoint import parse_checkpoint
 from readback.log.note import VerifierKey, parse_key, parse_note
 from readback.log.rotation import parse_rotations

@@ -24,12 +24,12 @@ from readback.client.approving import ApproverKey
 from readback.client.session import Session
 from readback.config import Settings
 from readback.domain.contract.approval import TOKEN_MAX_BYTES, ApprovalToken, Approver, Bound, Decision
-from readback.domain.errors import ApprovalError, UsageError
 from readback.domain.outcome.outcome import Outcome
 from readback.drivers.driver_sync import SyncDriver
 from readback.drivers.interpreter import Parked
 from readback.engine import coordinator
 from readback.engine.people.approvals import ApprovalRequest, signed_token
+from readback.errors import ApprovalError, UsageError
 
 KEY_FILE_VARIABLE: Final = "READBACK_APPROVER_KEY_FILE"
 YES: Final = "yes"

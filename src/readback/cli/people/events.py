@@ -14,8 +14,8 @@ from readback.cli.sessions import again_with, reading, settings_of, working
 from readback.cli.terminal import console, moment, note, print_json, safe
 from readback.client.operations import delivery_admin
 from readback.client.operations.delivery_admin import DeadLetterMessage, Position
-from readback.domain.errors import NotFoundError, UsageError
 from readback.domain.records.message import EventName, Message, Naming
+from readback.errors import NotFoundError, UsageError
 
 EXIT_LEFT: Final = 3
 FOLLOW_SECONDS: Final = 1.0

@@ -20,7 +20,7 @@ from readback.cli.terminal import note, print_json, safe
 from readback.client.approving import ApproverKey
 from readback.config import USER_FILE, user_folder
 from readback.domain.contract.approval import BOUND_MAX_BYTES, Bound, Decision, Policy, bound_from, key_id
-from readback.domain.errors import ApprovalError, UsageError
+from readback.errors import ApprovalError, UsageError
 
 KEY_OPTION: Final = click.option("--key", metavar="FILE", help=f"The key file ({KEY_FILE_VARIABLE}).")
 

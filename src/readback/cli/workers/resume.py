@@ -22,10 +22,10 @@ from readback.cli.terminal import note, print_json, safe
 from readback.client.operations.tenants import Served as Served
 from readback.client.operations.worker import OF_ONE_ACTION
 from readback.client.session import Session
-from readback.domain.errors import InputError, StoreError, UnknownOutcomeError
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import EXIT_VERIFIER, worst_exit
 from readback.drivers.driver_sync import SyncDriver
+from readback.errors import InputError, StoreError, UnknownOutcomeError
 
 # The options by which `readback worker` and `readback resume` are told whose actions they go on with.
 

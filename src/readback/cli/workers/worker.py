@@ -16,8 +16,8 @@ from readback.cli.terminal import note, print_json, safe
 from readback.cli.workers import resume
 from readback.client.operations.worker import CONCURRENCY_DEFAULT, CONCURRENCY_MAX, HANDOVER_US, Tally, Worker
 from readback.config import shown
-from readback.domain.errors import InputError
 from readback.domain.state import EXIT_VERIFIER, worst_exit
+from readback.errors import InputError
 
 POLL_SECONDS_MAX: Final = 3_600
 HANDOVER_SECONDS_MAX: Final = 86_400

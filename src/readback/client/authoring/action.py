@@ -59,10 +59,10 @@ from readback.contracts.sandbox_actions import SafeTarget
 from readback.contracts.templates import Template, compile_template
 from readback.domain.context import Context
 from readback.domain.contract.contract import Contract
-from readback.domain.errors import ContractError, ContractFieldError, TemplateError, UsageError
 from readback.domain.side_effect import Consistency, Independence
 from readback.domain.verification.reading import Lookup, Reading
 from readback.engine.compiled_contract import CompiledContract
+from readback.errors import ContractError, ContractFieldError, TemplateError, UsageError
 
 if TYPE_CHECKING:
     from readback.client.authoring.evaluation import Evaluated

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Required, TypeAlias, Type
 
 from readback.canon.frozen import dataclass
 from readback.contracts.functions.callables import Reader
-from readback.domain.errors import ContractFieldError
 from readback.domain.kind import Kind
 from readback.domain.side_effect import SideEffect
+from readback.errors import ContractFieldError
 
 if TYPE_CHECKING:
     from readback.contracts.functions.verifiers import Invariant

@@ -15,7 +15,7 @@ from readback.contracts.functions.arguments import ArgumentSchema
 from readback.contracts.functions.callables import Reader, accepts, argument_names, hand, search_hand
 from readback.contracts.functions.key_use import searches_by_its_own_stamp
 from readback.contracts.problems import Problems, did_you_mean
-from readback.domain.errors import ContractFieldError, UsageError
+from readback.errors import ContractFieldError, UsageError
 from readback.ports.handlers import Handler
 
 _READING_VERBS: Final = re.compile(r"^(?:get|read|fetch|load|find|look_up|lookup|select|show)_(?=\w)")

@@ -7,12 +7,12 @@ from typing import NoReturn
 
 from readback.canon import Json, json_value
 from readback.canon.frozen import dataclass
-from readback.domain.errors import HonestyError
 from readback.domain.predicate import Evaluation, Truth, conjoin
 from readback.domain.verdict import Verdict
 from readback.domain.verification.reading import Presence, Reading
 from readback.engine.compiled_contract import CompiledContract
 from readback.engine.stages.evaluate import evaluate
+from readback.errors import HonestyError
 
 
 @dataclass(frozen=True, slots=True)

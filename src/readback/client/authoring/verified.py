@@ -19,9 +19,9 @@ from readback.client.authoring.action import ActionDecorator, ActionDefinition, 
 from readback.client.authoring.contract_keys import Condition, Duration, KindName, SideEffectName
 from readback.contracts.functions.callables import Reader
 from readback.domain.context import Context
-from readback.domain.errors import CanonError, ContractFieldError
 from readback.domain.kind import Kind
 from readback.domain.side_effect import SideEffect
+from readback.errors import CanonError, ContractFieldError
 
 _NAME: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 

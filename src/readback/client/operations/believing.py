@@ -16,12 +16,12 @@ from readback.client import validation
 from readback.client.session import Session
 from readback.domain.belief.entry import FrozenSubject, Group
 from readback.domain.contract.freezing import resource_names
-from readback.domain.errors import UsageError
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.outcome.planning import PlanningCase, plan_next
 from readback.domain.state import TERMINAL, State
 from readback.domain.verdict import Verdict
 from readback.engine.saga_run import fold_saga
+from readback.errors import UsageError
 from readback.ports.storage.store import ActionFilter, Projection
 
 SETTLED_LOADED_MAX: Final = 256

@@ -23,9 +23,9 @@ from readback.domain.action.claim import (
     claim_id,
     parse_claim_id,
 )
-from readback.domain.errors import NotFoundError, OversizeError, ReviewError, StoreCorruptError, UsageError
 from readback.domain.outcome.outcome import Outcome
 from readback.engine.people.claims import ClaimOrder, claim_of, claims_of, unsigned
+from readback.errors import NotFoundError, OversizeError, ReviewError, StoreCorruptError, UsageError
 from readback.ports.signer import Signer
 from readback.ports.storage.store import ActionFilter
 

@@ -14,10 +14,10 @@ from typing import Final
 from readback.bootstrap import Settings
 from readback.canon.frozen import dataclass
 from readback.client.session import Session
-from readback.domain.errors import NotFoundError, StoreCorruptError, UsageError
 from readback.domain.records.message import EventName, Message
 from readback.domain.records.subscriber import OPERATOR, STAND_IN, Subscriber
 from readback.engine.outbox import TELLING, log_of, messages_at
+from readback.errors import NotFoundError, StoreCorruptError, UsageError
 from readback.ports.storage.outbox import Cursor, DeadLetter
 from readback.ports.storage.store import LedgerStore, StoredEvent
 

@@ -14,7 +14,7 @@ from readback.audit.maintenance import erase as eraser
 from readback.client.operations.reviewing import check_words
 from readback.client.session import Session
 from readback.domain.action.erasure import Erased, Erasing
-from readback.domain.errors import UsageError
+from readback.errors import UsageError
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 

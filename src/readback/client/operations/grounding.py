@@ -14,7 +14,6 @@ from readback.client import validation
 from readback.client.session import Session
 from readback.domain.action.claim import ClaimStatus, worst
 from readback.domain.belief.run import entry_of, touches
-from readback.domain.errors import OversizeError, StoreCorruptError, UsageError
 from readback.domain.grounding.citation import Citation, Evidence
 from readback.domain.grounding.report import Fault, Ground, ReadReport, read_report, resolve
 from readback.domain.normal_form import widest
@@ -22,6 +21,7 @@ from readback.domain.outcome.outcome import Outcome
 from readback.domain.outcome.reporting import USER_STATUS
 from readback.domain.state import ReportKey, State
 from readback.domain.verdict import Verdict
+from readback.errors import OversizeError, StoreCorruptError, UsageError
 from readback.ports.storage.store import ActionFilter
 
 LATER_PAGE: Final = 500

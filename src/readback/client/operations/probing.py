@@ -17,8 +17,8 @@ from readback.contracts.files.schemas.sample_values import MADE_UP, made_up
 from readback.contracts.files.system_options import Spec
 from readback.contracts.files.templates.template import ASKS_OBSERVED, Values
 from readback.domain.context import Context
-from readback.domain.errors import SandboxEscapeError
 from readback.domain.verification.reading import Lookup, Presence
+from readback.errors import SandboxEscapeError
 from readback.ports.system_factory import SourceAdapter
 
 _OF_A_SERVER: Final = "It is a tool of a server: it is looked for where a server is given, and is not called."

@@ -12,10 +12,10 @@ from readback.audit.record.bundle import Bundle, open_bundle
 from readback.audit.replay.action import replay
 from readback.canon import Json
 from readback.contracts.recorded import recorded_plan
-from readback.domain.errors.record import BundleError
 from readback.domain.records.replayed import Replayed
 from readback.domain.recovery.table import RecoveryTable
 from readback.engine.compiled_contract import CompiledContract
+from readback.errors import BundleError
 from readback.ports.predicates import PredicateEngine
 
 PlanOf = Callable[[str], CompiledContract | None]

@@ -11,7 +11,6 @@ from dataclasses import replace
 from readback.canon.limits import MESSAGE_MAX_BYTES
 from readback.client.session import Session, check_id
 from readback.domain.contract.approval import is_principal
-from readback.domain.errors import NotFoundError, OversizeError, ReviewError, UsageError
 from readback.domain.people.review import Decision, ReviewCase, lift_bytes, resolution_bytes
 from readback.domain.people.signed_statement import SignedStatement, why_not_signed
 from readback.engine.effects import Effect, EffectResult
@@ -20,6 +19,7 @@ from readback.engine.people.review import Order, needs_signature
 from readback.engine.people.review_case import packet
 from readback.engine.saga import review as saga_review
 from readback.engine.saga.review import saga_packet
+from readback.errors import NotFoundError, OversizeError, ReviewError, UsageError
 from readback.ports.signer import Signer
 from readback.ports.storage.store import ActionFilter, Freeze, Incident, StoredProjection
 

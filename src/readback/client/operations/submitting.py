@@ -13,11 +13,11 @@ from readback.client.operations import claiming
 from readback.client.operations.claiming import Upon
 from readback.client.proposal import Proposal
 from readback.client.session import Session, check_id, check_step
-from readback.domain.errors import ArgumentError, OversizeError, ProposalError
 from readback.engine.compiled_contract import Request
 from readback.engine.effects import Effect, EffectResult
 from readback.engine.run_result import Completed
 from readback.engine.stages.submit import Submission, submit_named
+from readback.errors import ArgumentError, OversizeError, ProposalError
 
 
 def submit(

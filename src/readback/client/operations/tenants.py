@@ -11,7 +11,7 @@ from typing import Final
 
 from readback.canon.frozen import dataclass
 from readback.client.session import check_id
-from readback.domain.errors import UnknownTenantError, UsageError
+from readback.errors import UnknownTenantError, UsageError
 from readback.ports.storage.contract_filter import ContractFilter
 from readback.ports.storage.store import LedgerStore
 from readback.ports.storage.wakeups import due_in_turn

@@ -20,7 +20,12 @@ from readback.canon import ReadbackError
 from readback.canon.frozen import dataclass
 from readback.client.operations.tenants import Served
 from readback.client.session import Session
-from readback.domain.errors import (
+from readback.domain.saga.fold import KIND
+from readback.domain.state import TERMINAL, State
+from readback.drivers.driver_async import AsyncDriver
+from readback.drivers.group_commit import call_back
+from readback.drivers.read_batching import projections_of
+from readback.errors import (
     ContractChangedError,
     InvariantError,
     NotFoundError,
@@ -29,11 +34,6 @@ from readback.domain.errors import (
     UnknownOutcomeError,
     UsageError,
 )
-from readback.domain.saga.fold import KIND
-from readback.domain.state import TERMINAL, State
-from readback.drivers.driver_async import AsyncDriver
-from readback.drivers.group_commit import call_back
-from readback.drivers.read_batching import projections_of
 from readback.ports.storage.contract_filter import ContractFilter
 from readback.ports.storage.store import ActionFilter, Projection, StoredProjection
 from readback.ports.storage.wakeups import Wakeup, Wakeups

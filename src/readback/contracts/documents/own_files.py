@@ -15,8 +15,7 @@ from typing import Final
 from unicodedata import normalize
 
 from readback.canon.frozen import dataclass
-from readback.domain.errors import SettingsError
-from readback.domain.errors.own_file import OwnFileError
+from readback.errors import OwnFileError, SettingsError
 
 KEPT_MAX: Final = 4_096
 """Files that are noted; the oldest are let go first."""

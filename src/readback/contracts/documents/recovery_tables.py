@@ -18,11 +18,11 @@ from readback.canon.frozen import dataclass
 from readback.contracts.documents.own_files import content_of
 from readback.contracts.documents.yaml_nodes import YamlFault, composed, pairs
 from readback.contracts.problems import did_you_mean
-from readback.domain.errors import SettingsError
 from readback.domain.finding import Finding
 from readback.domain.recovery.row import DOMAINS, Condition, ConditionValue
 from readback.domain.recovery.rule import below_demand
 from readback.domain.recovery.table import DEFAULT_TABLE, RecoveryAction, RecoveryTable, Row
+from readback.errors import SettingsError
 
 API_VERSION: Final = "readback/v1"
 KIND: Final = "RecoveryTable"

@@ -24,9 +24,9 @@ from readback.contracts.files.undecided import MARK, marked, proposed
 from readback.contracts.files.vocabulary import API_VERSION, KIND
 from readback.contracts.problems import did_you_mean
 from readback.domain.contract.contract import NOT_OFFERED
-from readback.domain.errors import UsageError
 from readback.domain.kind import Kind
 from readback.domain.side_effect import SideEffect, depth
+from readback.errors import UsageError
 from readback.ports.system_factory import Reference
 
 TOLD_MAX: Final = 200

@@ -27,8 +27,7 @@ from readback.contracts.files.undecided import tell_undecided
 from readback.contracts.files.vocabulary import API_VERSION, DOCUMENT_KEYS, KIND
 from readback.contracts.packs import is_pack, pack_content
 from readback.contracts.problems import did_you_mean
-from readback.domain.errors import SettingsError
-from readback.domain.errors.files import ContractFileError
+from readback.errors import ContractFileError, SettingsError
 from readback.ports.predicates import PredicateEngine
 from readback.ports.system_factory import SystemFactory
 

@@ -37,9 +37,9 @@ from readback.contracts.options import EXECUTE_KEYS, OPTION_KEYS
 from readback.contracts.problems import Problems, did_you_mean
 from readback.contracts.templates import compile_template
 from readback.contracts.verification_levels import covered, hidden_under
-from readback.domain.errors import ArgumentError, ContractError, ContractFieldError, ExpressionError, TemplateError
 from readback.domain.predicate import Path
 from readback.domain.side_effect import SideEffect, depth
+from readback.errors import ArgumentError, ContractError, ContractFieldError, ExpressionError, TemplateError
 from readback.ports.handlers import Handler
 from readback.ports.predicates import PredicateEngine
 from readback.ports.system_factory import ExecutorAdapter, SystemFactory

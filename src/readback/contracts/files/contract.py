@@ -20,9 +20,9 @@ from readback.contracts.functions.arguments import ArgumentSchema
 from readback.contracts.functions.callables import Reader
 from readback.contracts.functions.calling import Look
 from readback.domain.context import Context
-from readback.domain.errors import NotDispatchedError, TemplateError
 from readback.domain.verification.reading import Reading
 from readback.engine.compiled_contract import CompiledContract
+from readback.errors import NotDispatchedError, TemplateError
 from readback.ports.handlers import Glance, Handler
 from readback.ports.predicates import PredicateEngine
 from readback.ports.system_factory import ExecutorAdapter, ServerTerms, SourceAdapter

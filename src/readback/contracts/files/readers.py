@@ -22,9 +22,8 @@ from readback.contracts.functions.callables import Reader
 from readback.contracts.functions.calling import Look
 from readback.contracts.options import microseconds
 from readback.contracts.problems import did_you_mean
-from readback.domain.errors import ContractError, ContractFieldError, WeakReaderError
-from readback.domain.errors.files import FittingError
 from readback.domain.side_effect import Consistency, Independence
+from readback.errors import ContractError, ContractFieldError, FittingError, WeakReaderError
 from readback.ports.handlers import Handler
 from readback.ports.predicates import PredicateEngine
 from readback.ports.system_factory import Reference, SourceAdapter, SystemFactory, ToolAdapter

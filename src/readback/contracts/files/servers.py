@@ -13,7 +13,7 @@ from readback.contracts.files.system_options import Diagnostics, joined, referen
 from readback.contracts.files.templates import injection_checks
 from readback.contracts.files.undecided import tell_undecided
 from readback.contracts.files.vocabulary import SERVER_KEYS
-from readback.domain.errors import ContractError, ContractFieldError
+from readback.errors import ContractError, ContractFieldError
 from readback.ports.system_factory import Reference, ServerTerms
 
 SERVERS_MAX: Final = 64

@@ -32,7 +32,7 @@ from readback.contracts.files.vocabulary import (
     SourceKind,
 )
 from readback.contracts.problems import did_you_mean
-from readback.domain.errors import ContractError, ContractFieldError, ExpressionError
+from readback.errors import ContractError, ContractFieldError, ExpressionError
 from readback.ports.predicates import PredicateEngine
 from readback.ports.system_factory import TAKES_VALUES, Reference
 

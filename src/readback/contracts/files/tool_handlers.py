@@ -18,11 +18,11 @@ from readback.contracts.files.templates.template import Values
 from readback.contracts.files.tools.not_found_rules import Absence
 from readback.contracts.functions.calling import Look
 from readback.domain.context import Context
-from readback.domain.errors import NotDispatchedError, ReaderFailedError, ReaderTypeError, TemplateError
 from readback.domain.json_pointer import pointed
 from readback.domain.paging import has_another_page
 from readback.domain.verification.observation_signs import one_line
 from readback.domain.verification.reading import Lookup, Reading
+from readback.errors import NotDispatchedError, ReaderFailedError, ReaderTypeError, TemplateError
 from readback.ports.handlers import Handler
 from readback.ports.predicates import PredicateEngine
 from readback.ports.system_factory import ToolAdapter

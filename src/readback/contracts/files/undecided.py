@@ -13,7 +13,7 @@ from readback.contracts.files.document import Written
 from readback.contracts.files.schema import OPTIONS
 from readback.contracts.files.system_options import Diagnostics, joined
 from readback.contracts.files.vocabulary import SOURCE
-from readback.domain.errors.files import UndecidedError
+from readback.errors import UndecidedError
 
 MARK: Final = "DECIDE"
 UNMARKED: Final = frozenset({"description"})

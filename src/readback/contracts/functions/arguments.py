@@ -31,8 +31,8 @@ from readback.canon import (
 )
 from readback.canon.frozen import dataclass
 from readback.contracts.problems import did_you_mean
-from readback.domain.errors import ArgumentError, CanonError, ContractFieldError, OversizeError
 from readback.domain.saga.fold import Reference
+from readback.errors import ArgumentError, CanonError, ContractFieldError, OversizeError
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError

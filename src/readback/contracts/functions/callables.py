@@ -15,10 +15,10 @@ from readback.contracts.functions.arguments import ArgumentSchema, Parameter, pa
 from readback.contracts.functions.calling import Calling, Look, calling_of, reading_from, readings_from
 from readback.contracts.problems import Problems
 from readback.domain.context import Context
-from readback.domain.errors import ContractFieldError
 from readback.domain.side_effect import Consistency, Independence
 from readback.domain.verification.reading import Reading
 from readback.engine.compiled_contract import CompiledContract
+from readback.errors import ContractFieldError
 from readback.ports.handlers import Glance, Handler, Place
 
 ReadResult = TypeVar("ReadResult", bound="Reading | Awaitable[Reading]")

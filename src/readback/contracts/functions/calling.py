@@ -14,8 +14,8 @@ from typing import Any, Final, get_args, get_type_hints
 
 from readback.canon.frozen import dataclass
 from readback.domain.context import Context
-from readback.domain.errors import ReaderTypeError
 from readback.domain.verification.reading import Reading
+from readback.errors import ReaderTypeError
 
 Look = Callable[[Context, Mapping[str, object]], object]
 

@@ -16,7 +16,7 @@ from readback.canon import Json, payload_bytes, sha256_hex
 from readback.canon.frozen import dataclass
 from readback.contracts.functions.callables import is_async
 from readback.contracts.problems import did_you_mean
-from readback.domain.errors import ContractFieldError, ExpressionError
+from readback.errors import ContractFieldError, ExpressionError
 from readback.ports.predicates import ROOTS
 
 # The digest of a Python callable, so that a contract's hash covers a function that judges.

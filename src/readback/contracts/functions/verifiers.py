@@ -26,9 +26,9 @@ from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.contracts.functions.callables import Reader, is_async
 from readback.domain.context import Context
-from readback.domain.errors import ContractFieldError, ReaderTypeError
 from readback.domain.side_effect import Consistency
 from readback.domain.verification.reading import Presence, Reading
+from readback.errors import ContractFieldError, ReaderTypeError
 
 INVARIANTS_KEY: Final = "$invariants"
 INVARIANT_TIMEOUT: Final = "10s"

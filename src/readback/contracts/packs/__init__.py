@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote
 
 from readback.canon.frozen import dataclass
 from readback.contracts.problems import did_you_mean
-from readback.domain.errors import SettingsError
+from readback.errors import SettingsError
 
 PREFIX: Final = "pack:"
 _SAFE: Final = "/.:~@,"

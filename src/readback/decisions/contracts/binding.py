@@ -19,6 +19,7 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Final
 
+from readback.agent_errors import BindingError
 from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.contracts.conditions_compiler import NOT_SYSTEM, mentioned
@@ -30,13 +31,12 @@ from readback.decisions.model.verification import DETAIL_MAX_CHARS, Verification
 from readback.decisions.model.words import MS_US, TIER_OF, VerificationResultWord
 from readback.domain.context import Context
 from readback.domain.contract.contract import Contract, ReaderTerms
-from readback.domain.errors import ReaderTypeError
-from readback.domain.errors.decision import BindingError
 from readback.domain.kind import Kind
 from readback.domain.predicate import Postcondition
 from readback.domain.side_effect import Consistency, Independence, depth
 from readback.domain.verification.reading import Presence, Reading
 from readback.engine.compiled_contract import Check, CompiledContract
+from readback.errors import ReaderTypeError
 from readback.ports.handlers import Handler
 
 VERIFIERS_KEY: Final = "$verifiers"

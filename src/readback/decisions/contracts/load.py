@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from readback.agent_errors import EnvelopeError
 from readback.canon import Json, sha256_hex
 from readback.canon.frozen import dataclass
 from readback.decisions.contracts.document import Document, Finding, read_text
@@ -23,7 +24,6 @@ from readback.decisions.model.envelope import (
     VerificationTerms,
 )
 from readback.decisions.model.words import BlastRadius, DegradeStep, Stage
-from readback.domain.errors.decision import EnvelopeError
 
 FINDINGS_MAX: Final = 100
 VERSION_MAX_CHARS: Final = 60

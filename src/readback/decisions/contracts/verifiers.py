@@ -14,11 +14,11 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Final
 
+from readback.agent_errors import VerifierLoadError
 from readback.canon import sha256_hex
 from readback.canon.frozen import dataclass
 from readback.contracts.documents.own_files import keep
 from readback.contracts.problems import did_you_mean
-from readback.domain.errors.decision import VerifierLoadError
 
 GROUP: Final = "readback.verifiers"
 """The entry points: each names a callable, under the identifier that envelopes list."""

@@ -12,7 +12,7 @@ from readback.canon.frozen import dataclass
 from readback.decisions.model.envelope import Counts, Envelope, Snapshot, Violation
 from readback.decisions.model.words import CLASS_OF, MS_US, TIER_OF, BlastRadius, DegradeStep, Gate, Stage
 from readback.domain.contract.contract import Contract
-from readback.domain.errors import ArgumentError
+from readback.errors import ArgumentError
 
 # What a caller tells of a decision, held to its kinds before anything acts.
 

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any, Final
 
+from readback.agent_errors import ForeignFileError
 from readback.canon import Json, sha256_hex
 from readback.canon.frozen import dataclass
 from readback.decisions.contracts.document import Finding
 from readback.decisions.contracts.shapes import Fields, Flag, Shape, Text, Whole
-from readback.domain.errors.decision import ForeignFileError
 from readback.domain.verdict import Verdict, Why
 from readback.traces import TraceError
 from readback.traces.format.strict_json import strict_json

@@ -15,9 +15,9 @@ from readback.canon.frozen import dataclass
 from readback.delegations.model import words
 from readback.delegations.model.words import RESPONSE_MAX_BYTES, VerifyOutcome
 from readback.domain.context import Context
-from readback.domain.errors import HonestyError, ToolError
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import EXIT_FAILED, EXIT_UNDETERMINED
+from readback.errors import HonestyError, ToolError
 
 # What a delegate is sent: its task, what it is told now, and the conversation so far; and what it answered.
 

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Final
 
+from readback.agent_errors import ScriptError
 from readback.canon import Json, ReadbackError, json_value
 from readback.canon.frozen import dataclass
 from readback.delegations.model.words import BARE_FALSE, NO_REASON, bounded
-from readback.domain.errors.delegation import ScriptError
 from readback.traces.format.strict_json import strict_json
 
 VERDICT_MAX_BYTES: Final = 65_536

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, cast
 
 from readback import AsyncReadback, Context, Delegated, Reading, Turn, delegation, reader
+from readback.agent_errors import DelegationFailedError
 from readback.canon.frozen import dataclass
 from readback.delegations.api import Delegation
 from readback.demo.desk import AGENT, TENANT, desk
@@ -19,7 +20,6 @@ from readback.demo.facts import Fact, order_has
 from readback.demo.naive.overheard import overheard
 from readback.demo.progress import Progress
 from readback.demo.systems.launch import Systems
-from readback.domain.errors.delegation import DelegationFailedError
 
 ORDER, ADDRESS = "o-26", "26 Birch Lane"
 TASK: Final = f"Send order {ORDER} to {ADDRESS}, and mark it as packed."

@@ -20,12 +20,12 @@ from readback.domain.action.key_release import KeyRelease
 from readback.domain.contract import watch as watching
 from readback.domain.contract.approval import HOLD
 from readback.domain.contract.freezing import places_among
-from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind
 from readback.domain.idempotency import KEY_KEPT_US
 from readback.domain.people.incident import incident_id
 from readback.domain.people.review import ACTS, CONTESTED, RESTORED
 from readback.domain.state import State
+from readback.errors import StoreCorruptError
 
 # What each kind of entry says of its action: one function a kind, and the table of them.
 

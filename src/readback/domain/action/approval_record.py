@@ -6,8 +6,8 @@ from dataclasses import field
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event
+from readback.errors import StoreCorruptError
 
 
 @dataclass(frozen=True, slots=True)

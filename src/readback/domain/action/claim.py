@@ -18,10 +18,9 @@ from typing import Final
 
 from readback.canon import Json, payload_bytes
 from readback.canon.frozen import dataclass
-from readback.domain.errors import StoreCorruptError
-from readback.domain.errors.claim import MalformedClaimError
 from readback.domain.events import Event, EventKind
 from readback.domain.people.signed_statement import SignedStatement
+from readback.errors import MalformedClaimError, StoreCorruptError
 
 DEPENDANTS_NAMED_MAX: Final = 32
 """So many of the actions that were planned upon a claim are named in an entry; of the others there is a number."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from readback.canon.frozen import dataclass
-from readback.domain.errors import StoreCorruptError
+from readback.errors import StoreCorruptError
 
 
 class KeyRelease(StrEnum):

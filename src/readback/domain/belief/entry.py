@@ -13,10 +13,10 @@ from typing import TypeAlias
 from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.domain.discrepancy import Discrepancy
-from readback.domain.errors import InvariantError
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.outcome.planning import GUIDANCE, Planning
 from readback.domain.state import State
+from readback.errors import InvariantError
 
 
 class Standing(StrEnum):

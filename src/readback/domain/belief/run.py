@@ -18,12 +18,12 @@ from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.domain.belief.entry import Entry, Fact, FrozenSubject, Group, Item, Standing
 from readback.domain.belief.text import MODEL_BYTES_DEFAULT, for_model, for_person
-from readback.domain.errors import HonestyError
 from readback.domain.kind import Kind
 from readback.domain.normal_form import widest
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.outcome.planning import Planning, PlanningCase, plan_next
 from readback.domain.state import State
+from readback.errors import HonestyError
 
 BELIEF_FORMAT: Final = 1
 _CLOSED: Final = frozenset({Planning.REPAIR_OR_STOP, Planning.REFRESH_AND_REPLAN})

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from readback.domain.belief.entry import Entry, Fact, FrozenSubject, Group, Item
-from readback.domain.errors import OversizeError, UsageError
 from readback.domain.outcome.claim_words import FALLEN
 from readback.domain.outcome.planning import GUIDANCE, Planning
 from readback.domain.outcome.reporting import PARTS_MAX, quoted, told_text
 from readback.domain.state import State
 from readback.domain.verification.observation_signs import name_in_text, one_line
+from readback.errors import OversizeError, UsageError
 
 MODEL_BYTES_DEFAULT: Final = 8_192
 MODEL_BYTES_MIN: Final = 1_024

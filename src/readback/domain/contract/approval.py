@@ -21,7 +21,7 @@ from unicodedata import normalize
 
 from readback.canon import Json, ReadbackError, envelope_bytes, parse_json, payload_bytes, sha256_hex
 from readback.canon.frozen import dataclass
-from readback.domain.errors import ApprovalError, OversizeError, SettingsError
+from readback.errors import ApprovalError, OversizeError, SettingsError
 
 BOUND_FORMAT: Final = "readback-approval/1"
 TOKEN_FORMAT: Final = "readback-approval-token/1"

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Final
 
 from readback.canon.frozen import dataclass
-from readback.domain.errors import SettingsError
+from readback.errors import SettingsError
 
 LIMIT_MAX: Final = 2**53 - 1
 _NONE: Final[Mapping[str, TenantLimits]] = MappingProxyType({})

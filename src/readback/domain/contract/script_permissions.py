@@ -11,7 +11,7 @@ from dataclasses import field
 from typing import Final
 
 from readback.canon.frozen import dataclass
-from readback.domain.errors import ContractFieldError
+from readback.errors import ContractFieldError
 
 ENTRIES_MAX: Final = 64
 _URL: Final = re.compile(

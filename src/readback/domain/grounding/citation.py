@@ -15,7 +15,7 @@ from typing import Final
 
 from readback.canon import Json, MalformedJsonError, parse_json, payload_bytes, sha256_hex
 from readback.canon.frozen import dataclass
-from readback.domain.errors.citation import CitationError
+from readback.errors import CitationError
 
 CITATION: Final = re.compile(
     r"\[readback:([A-Za-z0-9._~%-]{1,768}):(/[A-Za-z0-9._~%/-]{0,1024}|[0-9]{1,9}-[0-9]{1,9}):([0-9a-f]{64})\]"

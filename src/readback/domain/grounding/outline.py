@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from readback.canon.frozen import dataclass
-from readback.domain.errors import OversizeError
+from readback.errors import OversizeError
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

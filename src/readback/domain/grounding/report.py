@@ -21,11 +21,11 @@ from typing import Final, NoReturn
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.domain.errors import HonestyError, OversizeError
 from readback.domain.grounding.citation import CITATION, Citation, Evidence, digest, read_citation
 from readback.domain.grounding.confusables import folded
 from readback.domain.grounding.layout import Block, blocks_of, unseen_in
 from readback.domain.state import EXIT_FAILED, EXIT_UNDETERMINED, EXIT_VERIFIED
+from readback.errors import HonestyError, OversizeError
 
 REPORT_MAX_BYTES: Final = 524_288
 CITATIONS_MAX: Final = 4_000

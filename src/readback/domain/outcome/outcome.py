@@ -26,9 +26,6 @@ from readback.domain.action.claim import (
     worst,
 )
 from readback.domain.discrepancy import Discrepancy
-from readback.domain.errors import HonestyError, NotVerifiedError
-from readback.domain.errors.citation import CitationError
-from readback.domain.errors.record import ErasedEvidenceError
 from readback.domain.grounding.citation import cite
 from readback.domain.idempotency import Resolution
 from readback.domain.outcome.reporting import (
@@ -45,6 +42,7 @@ from readback.domain.state import EXIT_FAILED, EXIT_UNDETERMINED, TERMINAL, Stat
 from readback.domain.verdict import Attribution, Level, Verdict, Why
 from readback.domain.verification.observation import Observation, ObservationStatus
 from readback.domain.verification.observation_signs import one_line
+from readback.errors import CitationError, ErasedEvidenceError, HonestyError, NotVerifiedError
 
 # A tool's own words about a call, for the people and the models that read why it ended as it did.
 

@@ -13,9 +13,9 @@ from typing import Final
 
 from readback.canon.frozen import dataclass
 from readback.domain.discrepancy import Discrepancy
-from readback.domain.errors.claim import NOT_STANDING
 from readback.domain.idempotency import Resolution
 from readback.domain.state import State
+from readback.errors import NOT_STANDING
 
 FROZEN: Final = "frozen"
 """The hold of what waits for a lifted freeze, and the code of what was refused because of one."""

@@ -20,8 +20,6 @@ from readback.canon.frozen import dataclass
 from readback.domain.action.claim import ClaimEvent, ClaimStatus, holds, worst
 from readback.domain.contract.freezing import CODE as FROZEN
 from readback.domain.discrepancy import DISCREPANCIES, Discrepancy
-from readback.domain.errors import InvariantError
-from readback.domain.errors.claim import NOT_STANDING
 from readback.domain.idempotency import Resolution
 from readback.domain.outcome import claim_words, planning_words
 from readback.domain.state import TERMINAL, ReportKey, State, status
@@ -29,6 +27,7 @@ from readback.domain.verdict import Attribution, Verdict, Why
 from readback.domain.verification.observation_signs import one_line
 from readback.domain.verification.open_class import BESIDE, BESIDE_WORDS, reason_lines, undeclared_words, weak_words
 from readback.domain.verification.reading import UNREADABLE
+from readback.errors import NOT_STANDING, InvariantError
 
 TOLD_FIELDS_MAX: Final = 32
 TOLD_VALUE_MAX_CHARACTERS: Final = 512

@@ -16,11 +16,11 @@ from typing import Final
 
 from readback.canon import Json, ReadbackError, parse_json, payload_bytes, sha256_hex
 from readback.canon.frozen import dataclass
-from readback.domain.errors import OversizeError
 from readback.domain.idempotency import Resolution
 from readback.domain.recovery.action import RecoveryAction
 from readback.domain.side_effect import ReviewTrigger
 from readback.domain.state import TERMINAL, State
+from readback.errors import OversizeError
 
 BREAK_GLASS: Final = "break_glass"
 APPROVAL: Final = "approval"

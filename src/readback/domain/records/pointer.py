@@ -13,7 +13,7 @@ import re
 from typing import Final
 
 from readback.canon.frozen import dataclass
-from readback.domain.errors import UsageError
+from readback.errors import UsageError
 
 _EVIDENCE: Final = re.compile("evidence:sha256:([0-9a-f]{64})")
 _ENTRY: Final = re.compile("entry:(.{1,256}):([1-9][0-9]{0,8}):sha256:([0-9a-f]{64})")

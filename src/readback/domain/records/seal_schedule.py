@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from readback.canon.frozen import dataclass
-from readback.domain.errors import SettingsError
+from readback.errors import SettingsError
 
 ENTRIES_DEFAULT: Final = 4_096
 ENTRIES_MAX: Final = 1_000_000

@@ -16,8 +16,8 @@ from dataclasses import fields, replace
 from typing import Any, Final
 
 from readback.canon.frozen import dataclass, settle
-from readback.domain.errors import SettingsError
 from readback.domain.records.message import EventName, Message, Naming
+from readback.errors import SettingsError
 
 SUBSCRIBERS_MAX: Final = 64
 ATTEMPTS_MAX: Final = 10_000

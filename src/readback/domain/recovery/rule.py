@@ -14,11 +14,11 @@ from typing import Final
 
 from readback.canon import Json, payload_bytes, sha256_hex
 from readback.canon.frozen import dataclass
-from readback.domain.errors import InvariantError, SettingsError
 from readback.domain.finding import Finding
 from readback.domain.recovery.action import RecoveryAction
 from readback.domain.recovery.floor import DEMANDED, FLOOR, SUCCESS_ONLY_FROM
 from readback.domain.recovery.row import DOMAINS, Condition, ConditionValue, Reversal, Row, Situation
+from readback.errors import InvariantError, SettingsError
 
 # The set of all situations, and its subsets as bits: so that a table is proven over every one of them, and quickly.
 

@@ -16,12 +16,12 @@ from readback.canon import Json, payload_bytes, sha256_hex
 from readback.canon.frozen import dataclass
 from readback.domain import state as states
 from readback.domain.action.erasure import let_go
-from readback.domain.errors import StoreCorruptError
 from readback.domain.events import Event, EventKind
 from readback.domain.people.incident import incident_id
 from readback.domain.people.review import RESTORED
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
+from readback.errors import StoreCorruptError
 
 KIND: Final = "saga"
 """What a saga's projection has where an action's has its kind of operation."""

@@ -14,7 +14,6 @@ from typing import Final
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.domain.errors.citation import CitationError
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.outcome.reporting import (
     PARTS_MAX,
@@ -27,6 +26,7 @@ from readback.domain.outcome.reporting import (
 )
 from readback.domain.state import TERMINAL, ReportKey, State
 from readback.domain.verification.observation_signs import one_line
+from readback.errors import CitationError
 
 # What may be said of a saga: the words of its state, and the names of the steps that each word is true of.
 

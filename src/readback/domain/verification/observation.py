@@ -12,11 +12,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeVar, TypeVarTuple, cast
 
+from readback.agent_errors import UpstreamLostError
 from readback.canon import Json, json_value, parse_json, stored_bytes
 from readback.canon.frozen import dataclass
 from readback.canon.limits import EVIDENCE_MAX_BYTES, ID_MAX_BYTES
-from readback.domain.errors import NotDispatchedError
-from readback.domain.errors.gateway import UpstreamLostError
 from readback.domain.verdict import Level
 from readback.domain.verification.observation_signs import (
     DETAIL_MAX_CHARACTERS,
@@ -29,6 +28,7 @@ from readback.domain.verification.observation_signs import (
     text_sign,
     worst,
 )
+from readback.errors import NotDispatchedError
 
 __all__ = ["Observation", "ObservationStatus", "guarded", "normalise", "normalise_exception", "one_line"]
 

@@ -31,7 +31,6 @@ from readback.domain.action.claim import (
     said_of,
     status_of,
 )
-from readback.domain.errors.claim import NOT_STANDING, MalformedClaimError
 from readback.domain.idempotency import Resolution
 from readback.domain.kind import Kind
 from readback.domain.people.review import Decision
@@ -42,6 +41,7 @@ from readback.domain.verification.reconciliation import Reconciliation
 from readback.engine.effects import DependantsFound, Effect, EffectResult, Folded, LoadAction, LoadDependants
 from readback.engine.entries.recorder import Recorder
 from readback.engine.run import Run
+from readback.errors import NOT_STANDING, MalformedClaimError
 
 # Relying: whether what an action was planned upon stands, before it acts and whenever its outcome is told.
 

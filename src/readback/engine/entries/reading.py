@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from readback.canon import Json
-from readback.domain.errors import StoreCorruptError
 from readback.domain.normal_form import NormalForm
 from readback.domain.side_effect import Consistency, Independence
 from readback.domain.verification.reading import Fault, Presence, Reading, Role, TakenReading
+from readback.errors import StoreCorruptError
 
 
 def taken_as_recorded(data: Mapping[str, Json], value: Json) -> TakenReading:

@@ -24,7 +24,6 @@ from readback.domain.contract.approval import (
     key_id,
     token_of,
 )
-from readback.domain.errors import ApprovalError, NotFoundError
 from readback.domain.events import Event, EventKind, seal
 from readback.domain.finding import Finding
 from readback.domain.recovery.table import RecoveryAction, RecoveryTable
@@ -47,6 +46,7 @@ from readback.engine.entries.recorder import projection_of, settled_key
 from readback.engine.resume import marks
 from readback.engine.stages.approve import Approvals, bound_of, load, load_kept, new_request, request_data, waits
 from readback.engine.stages.validate import unexecuted
+from readback.errors import ApprovalError, NotFoundError
 from readback.ports.signer import Signer
 from readback.ports.storage.store import Append, Appended, Evidence, SealedEvent
 

@@ -26,7 +26,6 @@ from readback.domain.action.claim import (
     status_of,
 )
 from readback.domain.contract.approval import is_principal
-from readback.domain.errors.claim import ClaimError
 from readback.domain.events import EventKind, Opened, open_envelope
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
@@ -36,6 +35,7 @@ from readback.engine.effects import Commit, Committed, Effect, EffectResult
 from readback.engine.entries.recorder import Recorder
 from readback.engine.people.review import leased
 from readback.engine.resume import fold_opened
+from readback.errors import ClaimError
 from readback.ports.storage.store import Appended, StoredEvent
 
 # Report of a claim: how it stands, and the entries that it stands on, by their numbers and leaf hashes.

@@ -18,7 +18,6 @@ from readback.domain.action.claim import Word
 from readback.domain.contract.approval import is_principal
 from readback.domain.contract.freezing import lifted_with
 from readback.domain.discrepancy import Discrepancy
-from readback.domain.errors import NotFoundError, ReviewError
 from readback.domain.events import EventKind
 from readback.domain.idempotency import KeyDecision, KeyStatus, Resolution, aged, on_key
 from readback.domain.people.review import ACTS, RESOLUTION_OF, Decision, Standing, choice, lifts, path_of
@@ -50,6 +49,7 @@ from readback.engine.entries.recorder import Recorder
 from readback.engine.resume import PlanOf, marks
 from readback.engine.run_result import StopAtWait
 from readback.engine.saga_run import left_behind
+from readback.errors import NotFoundError, ReviewError
 from readback.ports.storage.store import Appended, KeyRecord, KeyTaken
 
 LEASE_US: Final = 5_000_000

@@ -12,7 +12,6 @@ from readback.canon import Json, parse_json
 from readback.domain.action.action import Action
 from readback.domain.action.erasure import ERASED
 from readback.domain.discrepancy import DISCREPANCIES, Discrepancy
-from readback.domain.errors import NotFoundError
 from readback.domain.events import EventKind, Opened, open_envelope
 from readback.domain.idempotency import key_text
 from readback.domain.people.review import ReviewCase, choices, packet_of
@@ -21,6 +20,7 @@ from readback.domain.recovery.table import RecoveryTable
 from readback.domain.verification.change import differences, dotted
 from readback.engine.people.review import needs_signature, standing_of
 from readback.engine.resume import PlanOf, fold
+from readback.errors import NotFoundError
 from readback.ports.storage.store import LedgerStore
 
 WITHHELD: Final = {"$withheld": True}

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from readback.domain.errors import InvariantError
 from readback.domain.state import State, can
+from readback.errors import InvariantError
 
 S = State
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Generator
 
 from readback.canon import Json
-from readback.domain.errors import NotFoundError
 from readback.domain.events import EventKind
 from readback.domain.saga.fold import CLOSED, Saga
 from readback.domain.saga.outcome import SagaOutcome
@@ -25,6 +24,7 @@ from readback.engine.saga.record import FORWARD_HELD
 from readback.engine.saga.report import outcome_of_saga
 from readback.engine.saga_run import LEASE_US, SagaRun, load_family, load_json, load_saga
 from readback.engine.stages.escalate import CONTRACT_CHANGED, TO_REVIEW
+from readback.errors import NotFoundError
 from readback.ports.storage.store import Appended
 
 Telling = Generator[Effect, EffectResult, SagaOutcome]

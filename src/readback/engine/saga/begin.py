@@ -12,7 +12,6 @@ from typing import Final
 from readback.canon import Json, json_value, payload_bytes
 from readback.canon.frozen import dataclass
 from readback.canon.limits import ENVELOPE_MAX_BYTES, ID_MAX_BYTES
-from readback.domain.errors import SagaError
 from readback.domain.events import EventKind
 from readback.domain.idempotency import key_hash
 from readback.domain.saga.check import Problem, StepDraft, faults, regions_of
@@ -24,6 +23,7 @@ from readback.engine.saga_run import SagaRun
 from readback.engine.stages.execute import STAMP_PREFIX
 from readback.engine.stages.validate import check_scopes
 from readback.engine.values.redaction import Redactor
+from readback.errors import SagaError
 from readback.ports.storage.store import KeyRecord
 
 FORMAT: Final = 1

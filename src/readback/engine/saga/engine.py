@@ -12,7 +12,6 @@ from enum import StrEnum
 
 from readback.canon.frozen import dataclass
 from readback.domain.action.action import Action
-from readback.domain.errors import InputError, InvariantError, PayloadConflictError
 from readback.domain.idempotency import KeyDecision, KeyStatus, aged, former_operation, key_hash, on_key
 from readback.domain.saga.fold import KIND, Heading
 from readback.domain.saga.planner import LOOK_AGAIN_US, SagaPlan, next_moves
@@ -41,6 +40,7 @@ from readback.engine.saga.begin import SagaRequest, begin_run, check
 from readback.engine.saga.steps import Definition
 from readback.engine.saga_run import LEASE_MAX_US, LEASE_US, SagaRun, load_family, load_json
 from readback.engine.schedule import lease_until
+from readback.errors import InputError, InvariantError, PayloadConflictError
 from readback.ports.storage.store import Appended, Crowded, KeyRecord, KeyTaken
 
 

@@ -11,7 +11,6 @@ from typing import Final
 
 from readback.canon import Json
 from readback.domain.action.action import Action
-from readback.domain.errors import ReadbackError
 from readback.domain.events import EventKind
 from readback.domain.finding import Finding
 from readback.domain.recovery.table import RecoveryAction, RecoveryTable, Reversal, Row, Situation
@@ -33,6 +32,7 @@ from readback.engine.entries.side_records import incident_data
 from readback.engine.recovery.transition_paths import path_through
 from readback.engine.saga_run import SagaRun
 from readback.engine.stages.recover import REVERSALS
+from readback.errors import ReadbackError
 
 S = State
 DETAIL_MAX = 500

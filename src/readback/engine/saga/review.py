@@ -7,7 +7,6 @@ step really came to is decided about that step; the saga is then looked at again
 from __future__ import annotations
 
 from readback.canon import Json
-from readback.domain.errors import NotFoundError
 from readback.domain.events import EventKind, open_envelope
 from readback.domain.people.review import ACTS, ReviewCase, Standing, choices, packet_of, path_of
 from readback.domain.people.signed_statement import TOKEN
@@ -22,6 +21,7 @@ from readback.engine.people.review_case import history, incidents_of
 from readback.engine.resume import PlanOf
 from readback.engine.saga import attend as saga_attend
 from readback.engine.saga_run import SagaRun, fold_saga, verdict_of
+from readback.errors import NotFoundError
 from readback.ports.storage.store import Appended, LedgerStore
 
 

@@ -13,7 +13,6 @@ from readback.canon import Json, ReadbackError, json_value
 from readback.canon.frozen import dataclass
 from readback.domain.action.action import Action
 from readback.domain.action.claim import ClaimKind, claim_id
-from readback.domain.errors import InputError, StoreCorruptError
 from readback.domain.events import EventKind
 from readback.domain.predicate import Path, look
 from readback.domain.saga.fold import Saga, StepTerms
@@ -27,6 +26,7 @@ from readback.engine.resume import PlanOf, revive
 from readback.engine.run_result import Completed, RunResult, Superseded, Work
 from readback.engine.saga_run import load_json
 from readback.engine.stages import compensate, execute
+from readback.errors import InputError, StoreCorruptError
 from readback.ports.storage.store import Appended
 
 WITHDRAWN: Final = "saga.turned"

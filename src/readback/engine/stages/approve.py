@@ -27,7 +27,6 @@ from readback.domain.contract.approval import (
     check_approvals,
     token_of,
 )
-from readback.domain.errors import ApprovalError, StoreCorruptError
 from readback.domain.events import EventKind
 from readback.domain.finding import Finding
 from readback.domain.idempotency import request_hash
@@ -38,6 +37,7 @@ from readback.engine.effects import Begin, Begun, Effect, EffectResult, Load, Lo
 from readback.engine.run import Run
 from readback.engine.stages import execute, validate
 from readback.engine.stages.evaluate import evaluate
+from readback.errors import ApprovalError, StoreCorruptError
 
 _DOUBTS = frozenset({Finding.APPROVAL_MISMATCH.value, Finding.POLICY_VERSION_MISMATCH.value})
 

@@ -13,7 +13,6 @@ from readback.canon import Json, parse_json
 from readback.domain.action.action import Action
 from readback.domain.action.key_release import KeyRelease
 from readback.domain.discrepancy import Discrepancy
-from readback.domain.errors import ArgumentError, NotDispatchedError
 from readback.domain.events import EventKind
 from readback.domain.finding import Finding
 from readback.domain.idempotency import key_hash
@@ -57,6 +56,7 @@ from readback.engine.stages.verify import (
     taken_of,
 )
 from readback.engine.values.reader_results import ERROR_TEXT_MAX
+from readback.errors import ArgumentError, NotDispatchedError
 
 # What a compensation is given: the action's own arguments, or what its contract makes of what was read back.
 

@@ -13,13 +13,13 @@ from typing import Final
 from readback.canon import Json
 from readback.domain.action.action import Action
 from readback.domain.contract.freezing import freezes
-from readback.domain.errors import InvariantError
 from readback.domain.events import EventKind
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
 from readback.engine.effects import Commit, Committed, Effect, EffectResult, Lease, Leased
 from readback.engine.entries.recorder import Recorder
 from readback.engine.entries.side_records import freezing, resource_of
+from readback.errors import InvariantError
 from readback.ports.storage.store import Appended
 
 CONTRACT_CHANGED: Final = "contract.changed"

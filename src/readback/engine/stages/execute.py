@@ -16,7 +16,6 @@ from readback.canon.limits import ID_MAX_BYTES
 from readback.canon.values import Copied
 from readback.domain.action.action import Action
 from readback.domain.contract.freezing import touched
-from readback.domain.errors import InvariantError
 from readback.domain.events import EventKind
 from readback.domain.finding import Finding
 from readback.domain.idempotency import former_operation, key_hash, request_hash
@@ -39,6 +38,7 @@ from readback.engine.recovery import resend
 from readback.engine.recovery.transition_paths import path_through
 from readback.engine.run import Run
 from readback.engine.schedule import first_look_due
+from readback.errors import InvariantError
 from readback.ports.storage.store import KeyRecord
 
 _PROPOSED_ENTRY: Final = EventKind.PROPOSED

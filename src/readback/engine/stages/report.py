@@ -12,7 +12,6 @@ from dataclasses import replace
 from readback.canon import Json, parse_json
 from readback.domain.action.action import Action
 from readback.domain.discrepancy import Discrepancy
-from readback.domain.errors import StoreCorruptError
 from readback.domain.outcome.outcome import JudgedPostcondition, Outcome
 from readback.domain.predicate import Path, Truth, look
 from readback.domain.state import State
@@ -22,6 +21,7 @@ from readback.engine.claims.entries import claims_relied_on, invalid_claims
 from readback.engine.effects import Effect, EffectResult, Load, Loaded
 from readback.engine.run import Run
 from readback.engine.stages.evaluate import as_json
+from readback.errors import StoreCorruptError
 
 # What an enum is asked for by its value costs a call of Python's own for each.
 _UNKNOWN, _SUCCESS, _UNDETERMINED, _VERIFIED = (

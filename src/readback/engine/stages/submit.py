@@ -16,8 +16,6 @@ from readback.canon.frozen import dataclass
 from readback.domain.action.action import Action
 from readback.domain.contract.contract import Contract
 from readback.domain.contract.limits import Limits
-from readback.domain.errors import InputError, InvariantError, PayloadConflictError, StoreCorruptError
-from readback.domain.errors.submission import SubmissionError
 from readback.domain.events import Event, EventKind, seal
 from readback.domain.idempotency import (
     KeyDecision,
@@ -52,6 +50,7 @@ from readback.engine.run import Run
 from readback.engine.run_result import Superseded
 from readback.engine.stages import execute, validate
 from readback.engine.stages.approve import load_kept
+from readback.errors import InputError, InvariantError, PayloadConflictError, StoreCorruptError, SubmissionError
 from readback.ports.storage.store import Append, Appended, Crowded, Evidence, KeyRecord, KeyTaken, SealedEvent
 
 REFUSAL_MAX_BYTES: Final = 1_000

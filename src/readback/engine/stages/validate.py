@@ -15,8 +15,6 @@ from readback.canon.frozen import dataclass
 from readback.domain.contract.contract import Contract
 from readback.domain.contract.freezing import CODE
 from readback.domain.discrepancy import Discrepancy
-from readback.domain.errors import MissingScopeError, ProposalError, UnknownPrincipalError
-from readback.domain.errors.claim import NOT_STANDING
 from readback.domain.events import EventKind
 from readback.domain.finding import Finding
 from readback.domain.predicate import Truth
@@ -32,6 +30,7 @@ from readback.engine.run import Run
 from readback.engine.stages.evaluate import PAST, WHOLE, evaluate, not_whole
 from readback.engine.stages.execute import touches
 from readback.engine.stages.verify import record_reading, take_before
+from readback.errors import NOT_STANDING, MissingScopeError, ProposalError, UnknownPrincipalError
 from readback.ports.storage.store import Freeze, Opened
 
 _PRESENT: Final = Presence.PRESENT

@@ -14,7 +14,6 @@ from typing import Final
 from readback.canon import Json, ReadbackError
 from readback.canon.limits import INTEGER_SAFE_MAX
 from readback.domain.contract.contract import Contract, ReaderTerms
-from readback.domain.errors import SandboxEscapeError, SettingsError, UsageError
 from readback.domain.events import EventKind
 from readback.domain.idempotency import Resolution
 from readback.domain.predicate import Truth
@@ -33,6 +32,7 @@ from readback.engine.run import Run
 from readback.engine.schedule import Timing
 from readback.engine.stages.evaluate import as_json, identify_reading, judge_reading
 from readback.engine.values.reader_results import ERROR_TEXT_MAX, fits, lookup_of, reading_of, text_of
+from readback.errors import SandboxEscapeError, SettingsError, UsageError
 
 _BEFORE: Final = Role.BEFORE
 _CHECK: Final = Role.CHECK

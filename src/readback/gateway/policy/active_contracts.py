@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Any, Final
 
+from readback.agent_errors import NoSuchToolError
 from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.client.files import ContractFiles, FileAction, loaded_files
 from readback.client.proposal import Proposal
 from readback.contracts.files.assembly import Loaded
 from readback.contracts.problems import did_you_mean
-from readback.domain.errors import ArgumentError, SettingsError
-from readback.domain.errors.gateway import NoSuchToolError
 from readback.engine.compiled_contract import CompiledContract
+from readback.errors import ArgumentError, SettingsError
 from readback.gateway.policy.catalogue import Catalogue, ToolKey
 from readback.gateway.policy.results import UNGOVERNED
 from readback.gateway.policy.servers import GatewayFittings, Servers

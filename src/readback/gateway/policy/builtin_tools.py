@@ -11,13 +11,13 @@ from typing import Final
 
 from readback.canon import Json, ReadbackError
 from readback.domain.discrepancy import DISCREPANCIES
-from readback.domain.errors import ArgumentError, NotFoundError
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.outcome.reporting import quoted
 from readback.domain.predicate import Truth
 from readback.domain.verdict import Why
 from readback.domain.verification.observation import ObservationStatus
 from readback.domain.verification.observation_signs import name_in_text, one_line
+from readback.errors import ArgumentError, NotFoundError
 from readback.gateway.call import Call
 from readback.gateway.policy import results
 from readback.gateway.policy.ledger_client import GatewayClient

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Final, TypeAlias
 
+from readback.agent_errors import ToolChangedError
 from readback.canon import CanonError, Json, json_text, sha256_hex
 from readback.canon.frozen import dataclass
 from readback.contracts.files.tools.listing import fingerprint
-from readback.domain.errors.gateway import ToolChangedError
 
 Tool: TypeAlias = Mapping[str, Json]
 ToolKey: TypeAlias = tuple[str, str]

@@ -13,8 +13,8 @@ from itertools import islice
 from typing import Final
 
 from readback.canon import ReadbackError
-from readback.domain.errors import StoreError
 from readback.drivers.interpreter import slices
+from readback.errors import StoreError
 from readback.gateway.policy.ledger_client import GatewayClient
 
 US: Final = 1_000_000

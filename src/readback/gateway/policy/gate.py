@@ -12,12 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, Final
 
-from readback.canon import Json, ReadbackError
-from readback.canon.frozen import dataclass
-from readback.client.proposal import Proposal
-from readback.client.session import check_id
-from readback.domain.errors import ArgumentError, NotFoundError, PayloadConflictError, UnknownOutcomeError
-from readback.domain.errors.gateway import (
+from readback.agent_errors import (
     GatewayBusyError,
     GovernedTaskError,
     ToolChangedError,
@@ -25,7 +20,12 @@ from readback.domain.errors.gateway import (
     ToolRefusedError,
     UpstreamLostError,
 )
+from readback.canon import Json, ReadbackError
+from readback.canon.frozen import dataclass
+from readback.client.proposal import Proposal
+from readback.client.session import check_id
 from readback.domain.outcome.outcome import Outcome
+from readback.errors import ArgumentError, NotFoundError, PayloadConflictError, UnknownOutcomeError
 from readback.gateway.call import OPERATION_KEY, OUTCOME_KEY, Call, Toolserver
 from readback.gateway.policy import results, ungoverned
 from readback.gateway.policy.active_contracts import Governed, propose

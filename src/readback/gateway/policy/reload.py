@@ -13,11 +13,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from hashlib import sha256
 from typing import Final
 
+from readback.agent_errors import UpstreamLostError
 from readback.canon import ReadbackError
 from readback.canon.frozen import dataclass
 from readback.contracts.documents.own_files import content_of
 from readback.contracts.files.document import FILE_MAX_BYTES
-from readback.domain.errors.gateway import UpstreamLostError
 from readback.drivers.group_commit import holding
 from readback.gateway.policy.active_contracts import NOTHING, Governed, Path
 from readback.gateway.policy.catalogue import ToolKey

@@ -12,17 +12,17 @@ from typing import Final
 
 import orjson
 
+from readback.agent_errors import GatewayEndedError
 from readback.canon import Json, ReadbackError, json_text
 from readback.domain.action.claim import ClaimKind, claim_id
 from readback.domain.discrepancy import Discrepancy
-from readback.domain.errors import UnknownOutcomeError
-from readback.domain.errors.gateway import GatewayEndedError
 from readback.domain.outcome.outcome import Outcome, quoted_line
 from readback.domain.outcome.reporting import ReportInput, Wording, model_text, quoted, user_text
 from readback.domain.state import State
 from readback.domain.verdict import Level, Verdict, Why
 from readback.domain.verification.change import is_withheld
 from readback.domain.verification.observation_signs import one_line, text_sign
+from readback.errors import UnknownOutcomeError
 from readback.gateway.call import OUTCOME_KEY, RESULT_MAX_BYTES
 from readback.gateway.wire.verbatim import appended, has_fault, opened
 

@@ -14,14 +14,14 @@ from typing import Any, TypeVar
 
 from mcp_types import CLIENT_CAPABILITIES_META_KEY
 
+from readback.agent_errors import NoSuchToolError
 from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.canon.values import short_copied
 from readback.domain.context import Context
-from readback.domain.errors import NotDispatchedError
-from readback.domain.errors.gateway import NoSuchToolError
 from readback.drivers.early_dispatch import EarlyDispatch
 from readback.drivers.group_commit import holding
+from readback.errors import NotDispatchedError
 from readback.gateway.call import OPERATION_KEY, Call, Toolserver
 from readback.gateway.policy.catalogue import Catalogue, ToolKey
 from readback.gateway.policy.ledger_client import Ticket

@@ -11,16 +11,16 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any, Final
 
+from readback.agent_errors import ToolRefusedError
 from readback.canon import CanonError, Json, json_text, json_value, sha256_hex, stored_bytes
 from readback.canon.values import short_copied, short_copy
 from readback.client.authoring.action import ActionDefinition
 from readback.client.proposal import Proposal
 from readback.domain.context import Context
-from readback.domain.errors import NotDispatchedError, StoreError, UnknownOutcomeError
-from readback.domain.errors.gateway import ToolRefusedError
 from readback.domain.outcome.outcome import Outcome
 from readback.drivers.early_dispatch import EARLY_DISPATCH, EarlyDispatch
 from readback.drivers.group_commit import MAY_WAIT_S
+from readback.errors import NotDispatchedError, StoreError, UnknownOutcomeError
 from readback.gateway.call import Call
 from readback.gateway.policy import results
 from readback.gateway.policy.ledger_client import GatewayClient

@@ -15,9 +15,9 @@ from typing import Final
 
 from mcp_types import INVALID_REQUEST
 
+from readback.agent_errors import ForeignRequestError
 from readback.canon import ReadbackError
-from readback.domain.errors import SettingsError
-from readback.domain.errors.gateway import ForeignRequestError
+from readback.errors import SettingsError
 from readback.gateway.serving.http_fast_path import App, Receive, Scope, Send
 
 # A refusal over HTTP, as a JSON-RPC error without a request's id: nothing of the request was read.

@@ -18,9 +18,9 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCResponse
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
+from readback.agent_errors import TooManySessionsError
 from readback.canon import ReadbackError
 from readback.canon.frozen import dataclass
-from readback.domain.errors.gateway import TooManySessionsError
 from readback.gateway.policy.results import size_of
 from readback.gateway.serving.http_fast_path import App, Receive, Scope, Send
 from readback.gateway.serving.http_guard import refuse

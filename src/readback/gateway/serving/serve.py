@@ -18,7 +18,7 @@ from mcp.server.lowlevel import Server
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from readback.canon import ReadbackError
-from readback.domain.errors import SettingsError
+from readback.errors import SettingsError
 from readback.gateway.call import ToolGate
 from readback.gateway.serving.http_fast_path import HttpLane
 from readback.gateway.serving.http_guard import HttpGuard

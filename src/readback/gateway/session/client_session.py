@@ -17,8 +17,8 @@ from mcp.shared.dispatcher import as_request_id, coerce_request_id
 from mcp.shared.exceptions import MCPError, NoBackChannelError
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, LOG_LEVEL_META_KEY, METHOD_NOT_FOUND
 
+from readback.agent_errors import GovernedTaskError
 from readback.canon.fault import ReadbackError
-from readback.domain.errors.gateway import GovernedTaskError
 from readback.gateway.call import Call, ToolGate
 from readback.gateway.session import lists
 from readback.gateway.session.listening import ACKNOWLEDGED, Listening

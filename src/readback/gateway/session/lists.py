@@ -13,7 +13,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, METHOD_NOT_FOUND
 
 from readback.canon.fault import ReadbackError
-from readback.domain.errors import UsageError
+from readback.errors import UsageError
 from readback.gateway.upstream.attachment import Attachment
 from readback.gateway.upstream.request_context import Exchange
 

@@ -21,9 +21,9 @@ from mcp_types import (
     REQUEST_TIMEOUT,
 )
 
+from readback.agent_errors import ToolRefusedError, UpstreamDeniedError, UpstreamLostError
 from readback.canon import Json
-from readback.domain.errors import NotDispatchedError
-from readback.domain.errors.gateway import ToolRefusedError, UpstreamDeniedError, UpstreamLostError
+from readback.errors import NotDispatchedError
 from readback.gateway.call import ClientLink
 from readback.gateway.upstream.connection import Connection, OnProgress, Peer, UnsentError
 from readback.gateway.upstream.handshake import ClientInfo, ServerInfo

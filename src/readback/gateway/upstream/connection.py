@@ -33,7 +33,7 @@ from mcp.shared.transport_context import TransportContext
 from mcp_types import CONNECTION_CLOSED
 
 from readback.canon.fault import ReadbackError
-from readback.domain.errors import NotDispatchedError
+from readback.errors import NotDispatchedError
 from readback.gateway.upstream.handshake import ClientInfo, ServerInfo, enveloped, greet
 from readback.gateway.wire.cancellation import CANCELLED, CancellingStream
 from readback.gateway.wire.http_client import NotOursError, Posts

@@ -13,8 +13,8 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import MCP_DEFAULT_SSE_READ_TIMEOUT, MCP_DEFAULT_TIMEOUT, create_mcp_http_client
 from mcp.shared.inbound import find_invalid_x_mcp_header, x_mcp_header_map
 
+from readback.agent_errors import TooManyServersError
 from readback.canon.frozen import dataclass
-from readback.domain.errors.gateway import TooManyServersError
 from readback.gateway.upstream.process import process_lines
 from readback.gateway.wire.http_client import DENIED, Posts
 from readback.gateway.wire.jsonl import MESSAGE_MAX_BYTES

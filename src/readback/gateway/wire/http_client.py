@@ -22,8 +22,8 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR, REQUEST_TIMEOUT
 from mcp_types.jsonrpc import JSONRPCError, JSONRPCNotification, JSONRPCResponse, jsonrpc_message_adapter
 
-from readback.domain.errors import NotDispatchedError
-from readback.domain.errors.gateway import UpstreamDeniedError
+from readback.agent_errors import UpstreamDeniedError
+from readback.errors import NotDispatchedError
 from readback.gateway.wire.jsonl import MESSAGE_MAX_BYTES, NO_JSON, NotJsonError, is_json, json_line, plain_json
 from readback.gateway.wire.line_dispatch import AS_TEXT
 

@@ -25,7 +25,7 @@ from mcp_types.jsonrpc import (
     RequestId,
 )
 
-from readback.domain.errors import NotDispatchedError
+from readback.errors import NotDispatchedError
 from readback.gateway.wire.cancellation import CANCELLED, given_up, heard
 from readback.gateway.wire.jsonl import NotJsonError, TooLong, from_server, json_line, plain_json, unread, written
 from readback.gateway.wire.pipes import Outgoing, give_way

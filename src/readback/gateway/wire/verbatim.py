@@ -20,7 +20,7 @@ import orjson
 from readback.canon import CanonError, NumberTooLargeError, number_from, number_text, parse_json
 from readback.canon.limits import DEPTH_MAX_LEVELS
 from readback.canon.numbers import ExactNumber, whole_from
-from readback.domain.errors import ArgumentError
+from readback.errors import ArgumentError
 
 TEXT_MAX_BYTES: Final = 64 * 1024 * 1024
 SCANNED_MAX_BYTES: Final = 32 * 1024

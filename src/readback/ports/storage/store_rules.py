@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from readback.canon.digest import sha256_hex
-from readback.domain.errors import InvariantError, StoreError
 from readback.domain.state import TERMINAL, State
+from readback.errors import InvariantError, StoreError
 from readback.ports.storage.store import Append, KeyRecord, Projection
 
 LEAF_BYTES = 32

@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from readback.canon.frozen import dataclass
-from readback.domain.errors import SettingsError, StoreError
+from readback.errors import SettingsError, StoreError
 from readback.ports.storage.store import Append
 
 Name = tuple[bytes, str]

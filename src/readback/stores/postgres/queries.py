@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar, cast
 import psycopg
 
 from readback.canon.digest import sha256_hex
-from readback.domain.errors import StoreCorruptError, StoreError
+from readback.errors import StoreCorruptError, StoreError
 from readback.ports.storage.contract_filter import ContractFilter
 from readback.ports.storage.store import (
     ActionFilter,

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final, Literal, cast
 
-from readback.domain.errors import StoreReadOnlyError
+from readback.errors import StoreReadOnlyError
 from readback.ports.storage.batch_reads import LeaseWanted
 from readback.ports.storage.store import Append, AppendResult
 from readback.ports.storage.store_rules import closed_error

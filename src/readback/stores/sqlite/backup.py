@@ -16,8 +16,7 @@ from urllib.parse import quote
 
 import apsw
 
-from readback.domain.errors import StoreError
-from readback.domain.errors.erasure import BackupError, RestoreError
+from readback.errors import BackupError, RestoreError, StoreError
 from readback.stores.sqlite.connect import Opening, is_overtaken, overtaken_error
 
 PAGES_AT_ONCE: Final = 1_024

@@ -17,7 +17,7 @@ import apsw
 
 from readback.canon.frozen import dataclass
 from readback.contracts.documents.own_files import LEDGER_ENDINGS, keep
-from readback.domain.errors import (
+from readback.errors import (
     SqliteTooOldError,
     StoreCorruptError,
     StoreError,

@@ -1,4 +1,4 @@
-"""What SQLite says went wrong, in the words of `readback.domain.errors`.
+"""What SQLite says went wrong, in the words of `readback.errors`.
 
 Called wherever this adapter touches the database. It decides no retry: busy has been waited for already.
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import apsw
 
-from readback.domain.errors import (
+from readback.errors import (
     StoreCorruptError,
     StoreError,
     StoreFullError,

@@ -14,7 +14,7 @@ from typing import Final, cast
 import apsw
 
 from readback.canon.digest import sha256_hex
-from readback.domain.errors import StoreCorruptError, StoreError
+from readback.errors import StoreCorruptError, StoreError
 from readback.ports.storage.contract_filter import ContractFilter
 from readback.ports.storage.store import (
     ActionFilter,

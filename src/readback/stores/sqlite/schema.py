@@ -12,7 +12,7 @@ from typing import Final
 
 import apsw
 
-from readback.domain.errors import StoreError
+from readback.errors import StoreError
 from readback.stores.migration import Applied, left_of, migrations_of, not_compared, refuse_older
 from readback.stores.migration import Migration as Migration
 from readback.stores.sqlite.faults import as_store_error

@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Any, Final, cast
 
 from readback.canon.frozen import dataclass
-from readback.domain.errors import StoreCorruptError
+from readback.errors import StoreCorruptError
 from readback.log.frontier import HashTile
 from readback.ports.storage.log import AnchorMark, SealedHead
 from readback.ports.storage.store import Kept, KeyRecord, StoredEvent, StoredProjection

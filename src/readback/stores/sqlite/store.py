@@ -17,7 +17,7 @@ from urllib.parse import unquote
 
 import apsw
 
-from readback.domain.errors import StoreError, StoreReadOnlyError, UsageError
+from readback.errors import StoreError, StoreReadOnlyError, UsageError
 from readback.ports.storage.store import Append, AppendResult
 from readback.ports.storage.store_rules import closed_error
 from readback.stores.shared_commit import GroupCommit, Job

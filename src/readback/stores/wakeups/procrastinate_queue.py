@@ -22,7 +22,7 @@ from procrastinate.manager import JobManager
 from procrastinate.schema import SchemaManager
 from psycopg import sql
 
-from readback.domain.errors import StoreError
+from readback.errors import StoreError
 from readback.ports.runtime import Runtime
 from readback.ports.storage.batch_reads import LooksTogether
 from readback.ports.storage.contract_filter import ContractFilter, key_of

@@ -19,8 +19,8 @@ from readback.canon import Json
 from readback.canon.limits import EVIDENCE_MAX_BYTES
 from readback.contracts.documents.own_files import refuse_folder
 from readback.domain.context import Context
-from readback.domain.errors import NotDispatchedError, ToolError, ToolTimeoutError, UsageError
 from readback.domain.verification.observation_signs import one_line
+from readback.errors import NotDispatchedError, ToolError, ToolTimeoutError, UsageError
 
 TIMEOUT_DEFAULT_S: Final = 30.0
 ERROR_MAX_BYTES: Final = 4_096

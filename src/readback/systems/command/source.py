@@ -20,9 +20,9 @@ from readback.canon.frozen import dataclass
 from readback.canon.limits import PAYLOAD_MAX_BYTES
 from readback.domain import json_pointer
 from readback.domain.context import Context
-from readback.domain.errors import ReaderFailedError, ReaderTypeError, UsageError
 from readback.domain.verification.observation_signs import one_line
 from readback.domain.verification.reading import Lookup, Reading
+from readback.errors import ReaderFailedError, ReaderTypeError, UsageError
 
 TIMEOUT_DEFAULT_S: Final = 10.0
 ERROR_MAX_BYTES: Final = 4_096

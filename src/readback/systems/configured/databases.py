@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any, Final
 from urllib.parse import quote
 
-from readback.domain.errors import SettingsError
+from readback.errors import SettingsError
 from readback.ports.system_factory import TemplateParts
 from readback.systems.configured.settings import Settled
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 import readback.systems as systems
 from readback.contracts.documents.own_files import held_below, refuse_path
 from readback.domain.context import Context
-from readback.domain.errors import NotDispatchedError
+from readback.errors import NotDispatchedError
 from readback.ports.system_factory import TAKES_VALUES, Given
 from readback.systems.configured.databases import bound, connection
 from readback.systems.configured.settings import Settled

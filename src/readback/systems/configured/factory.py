@@ -14,10 +14,8 @@ from typing import Final, TypeVar
 from readback.canon import ReadbackError
 from readback.contracts.documents.own_files import refuse_folder
 from readback.domain.context import Context
-from readback.domain.errors import NotDispatchedError, SandboxEscapeError, SettingsError, ToolError
-from readback.domain.errors.files import FittingError
-from readback.domain.errors.own_file import OwnFileError
 from readback.domain.verification.reading import Lookup, Presence, Reading
+from readback.errors import FittingError, NotDispatchedError, OwnFileError, SandboxEscapeError, SettingsError, ToolError
 from readback.ports.system_factory import (
     TAKES_VALUES,
     ExecutorAdapter,

@@ -17,9 +17,9 @@ from urllib.parse import parse_qsl, unquote
 
 from readback.canon import Json
 from readback.config import secret_at
-from readback.domain.errors import SettingsError
 from readback.engine.values.decoding import Sought
 from readback.engine.values.redaction import CUT, cleared, forms_of
+from readback.errors import SettingsError
 from readback.ports.system_factory import Fixed, Reference
 
 # What references stand for, kept out of texts and values: a credential as a whole, and the parts that are one alone.

@@ -15,8 +15,8 @@ import readback.systems as systems
 from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.domain.context import Context
-from readback.domain.errors import ReaderTypeError, SandboxEscapeError, SettingsError, UsageError
 from readback.domain.verification.reading import Lookup, Presence, Reading
+from readback.errors import ReaderTypeError, SandboxEscapeError, SettingsError, UsageError
 from readback.ports.system_factory import Given, TemplateParts
 from readback.systems.configured.databases import bound, connection
 from readback.systems.configured.settings import Settled

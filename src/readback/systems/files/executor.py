@@ -16,8 +16,8 @@ from typing import Final
 from readback.canon import Json
 from readback.contracts.documents.own_files import refuse_opened
 from readback.domain.context import Context
-from readback.domain.errors import NotDispatchedError
 from readback.domain.verification.reading import Lookup
+from readback.errors import NotDispatchedError
 from readback.systems.files.journal import ForeignError, Journal
 from readback.systems.files.sandboxed_paths import (
     NEW_FILE_MODE,

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from readback.canon.frozen import dataclass
 from readback.contracts.documents.own_files import refuse_change
-from readback.domain.errors.own_file import OwnFileError
+from readback.errors import OwnFileError
 from readback.systems.files.sandboxed_paths import Confined
 from readback.systems.files.staging_area import sync, write_durably
 

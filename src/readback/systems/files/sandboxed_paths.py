@@ -15,7 +15,7 @@ from typing import Final
 
 from readback.contracts.documents.own_files import refuse_change
 from readback.domain.context import Context
-from readback.domain.errors import SandboxEscapeError, ToolError
+from readback.errors import SandboxEscapeError, ToolError
 
 STAMP_ATTRIBUTE: Final = "user.readback.stamp"
 """The extended attribute that carries the stamp inside the artefact, where the file system has such."""

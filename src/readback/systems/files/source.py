@@ -20,10 +20,10 @@ from unicodedata import normalize
 from readback.canon import CanonError, Json, json_value, parse_json, payload_bytes, why_not_json
 from readback.canon.frozen import dataclass
 from readback.canon.limits import STRING_MAX_BYTES
-from readback.domain.errors import ReaderFailedError, ReaderTypeError, SandboxEscapeError, UsageError
 from readback.domain.normal_form import NormalForm, normal
 from readback.domain.verification.change import alike
 from readback.domain.verification.reading import Reading
+from readback.errors import ReaderFailedError, ReaderTypeError, SandboxEscapeError, UsageError
 
 # Names in a folder as the system that holds them means them: which entry a name stands for, and how that is written.
 

@@ -19,7 +19,7 @@ from typing import Final
 
 from readback.canon.frozen import dataclass
 from readback.domain.context import Context
-from readback.domain.errors import UsageError
+from readback.errors import UsageError
 
 RECORDS_MAX: Final = 10_000
 """Attempts whose end is remembered; the oldest are forgotten first."""

@@ -20,8 +20,8 @@ from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.contracts.documents.own_files import refuse_change
 from readback.domain.context import Context
-from readback.domain.errors import NotDispatchedError, SandboxEscapeError, ToolError, UsageError
 from readback.domain.verification.reading import Reading
+from readback.errors import NotDispatchedError, SandboxEscapeError, ToolError, UsageError
 from readback.systems.files.journal import ForeignError, Journal, Move, Stood, stood
 from readback.systems.files.sandboxed_paths import (
     NEW_FILE_MODE,

@@ -22,8 +22,8 @@ from typing import Final, TypeAlias
 
 from readback.canon import Json
 from readback.canon.limits import PAYLOAD_MAX_BYTES
-from readback.domain.errors import ReaderFailedError, ReaderTypeError, SandboxEscapeError, UsageError
 from readback.domain.verification.reading import Reading
+from readback.errors import ReaderFailedError, ReaderTypeError, SandboxEscapeError, UsageError
 
 # A view of a repository under a configuration of the reader's own, in which no setting names a program.
 

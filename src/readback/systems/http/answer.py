@@ -14,8 +14,8 @@ from typing import Final
 from readback.canon import CanonError, Json, parse_json, why_not_json
 from readback.canon.frozen import dataclass
 from readback.domain import json_pointer
-from readback.domain.errors import ReaderTypeError
 from readback.domain.verification.reading import Reading
+from readback.errors import ReaderTypeError
 
 _DIGITS_MAX: Final = 18
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

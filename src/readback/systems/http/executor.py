@@ -18,7 +18,7 @@ from urllib.parse import quote
 from readback.canon import json_text, json_value
 from readback.canon.limits import EVIDENCE_MAX_BYTES
 from readback.domain.context import Context
-from readback.domain.errors import (
+from readback.errors import (
     ArgumentError,
     HeaderInjectionError,
     NotDispatchedError,

@@ -12,10 +12,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, TypeAlias
 
 from readback.domain.context import Context
-from readback.domain.errors import ReaderFailedError, ReaderTypeError, UsageError
 from readback.domain.paging import has_another_page
 from readback.domain.side_effect import Consistency
 from readback.domain.verification.reading import Lookup, Presence, Reading
+from readback.errors import ReaderFailedError, ReaderTypeError, UsageError
 from readback.systems.http.answer import Answer, CommitToken, Lift, lifted, pointed
 from readback.systems.http.transport import PLACEHOLDER, HttpTransport, Values
 

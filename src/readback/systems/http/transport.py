@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import quote
 
 from readback.canon.limits import PAYLOAD_MAX_BYTES
-from readback.domain.errors import (
+from readback.errors import (
     ArgumentError,
     HeaderInjectionError,
     ReaderFailedError,

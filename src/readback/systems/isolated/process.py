@@ -16,7 +16,7 @@ from typing import Any, Final
 from readback.canon import Json, parse_json
 from readback.canon.frozen import dataclass
 from readback.canon.limits import PAYLOAD_MAX_BYTES
-from readback.domain.errors import ReaderFailedError, ReaderTypeError
+from readback.errors import ReaderFailedError, ReaderTypeError
 
 ANSWER_MAX_BYTES: Final = 67_108_864
 """The programs keep their answers below it themselves."""

@@ -19,7 +19,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from readback.canon import Json
 from readback.canon.limits import STRING_MAX_BYTES
 from readback.domain.context import Context
-from readback.domain.errors import (
+from readback.domain.line_ends import HEADER as ENDS_HEADER
+from readback.domain.line_ends import ends_of
+from readback.domain.verification.observation import one_line
+from readback.engine.values.decoding import Sought
+from readback.errors import (
     ArgumentError,
     HeaderInjectionError,
     NotDispatchedError,
@@ -28,10 +32,6 @@ from readback.domain.errors import (
     ToolTimeoutError,
     UsageError,
 )
-from readback.domain.line_ends import HEADER as ENDS_HEADER
-from readback.domain.line_ends import ends_of
-from readback.domain.verification.observation import one_line
-from readback.engine.values.decoding import Sought
 
 if TYPE_CHECKING:
     import smtplib

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 from readback.canon import CanonError, Json
 from readback.canon.frozen import dataclass
 from readback.domain.context import Context
-from readback.domain.errors import ContractFieldError, ReaderFailedError, ReaderTypeError, UsageError
 from readback.domain.line_ends import HEADER as ENDS_HEADER
 from readback.domain.line_ends import as_mail, with_ends
 from readback.domain.verification.reading import Reading
 from readback.engine.values.decoding import Sought
+from readback.errors import ContractFieldError, ReaderFailedError, ReaderTypeError, UsageError
 
 if TYPE_CHECKING:
     import imaplib

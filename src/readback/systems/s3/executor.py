@@ -19,8 +19,8 @@ from typing import Any, BinaryIO, Final, Self, TypeAlias
 
 from readback.canon import Json
 from readback.domain.context import Context
-from readback.domain.errors import ArgumentError, NotDispatchedError, ToolError, ToolTimeoutError, UsageError
 from readback.domain.verification.observation import one_line
+from readback.errors import ArgumentError, NotDispatchedError, ToolError, ToolTimeoutError, UsageError
 
 STAMP_METADATA: Final = "readback-stamp"
 TIMEOUT_DEFAULT_S: Final = 60.0

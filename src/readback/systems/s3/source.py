@@ -18,10 +18,10 @@ from typing import Any, Final, Self, TypeAlias
 
 from readback.canon import CanonError, Json
 from readback.domain.context import Context
-from readback.domain.errors import ReaderFailedError, ReaderTypeError, UsageError
 from readback.domain.side_effect import Consistency
 from readback.domain.verification.observation import one_line
 from readback.domain.verification.reading import Presence, Reading
+from readback.errors import ReaderFailedError, ReaderTypeError, UsageError
 
 STAMP_METADATA: Final = "readback-stamp"
 TIMEOUT_DEFAULT_S: Final = 10.0

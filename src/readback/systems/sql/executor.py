@@ -18,9 +18,9 @@ from typing import Any, Final, Protocol, Self, TypeAlias, TypeVar
 
 from readback.canon import CanonError, Json, json_value, parse_json
 from readback.domain.context import Context
-from readback.domain.errors import NotDispatchedError, ReaderTypeError, ToolError, UsageError
 from readback.domain.verification.observation import Observation, ObservationStatus, one_line
 from readback.domain.verification.reading import Reading
+from readback.errors import NotDispatchedError, ReaderTypeError, ToolError, UsageError
 
 ROWS_MAX: Final = 100
 """Rows that a statement with a returning clause may hand back as evidence; the rest is cut, and that is said."""

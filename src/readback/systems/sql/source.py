@@ -21,9 +21,9 @@ from uuid import UUID
 from readback.canon import CanonError, parse_json
 from readback.canon.frozen import dataclass
 from readback.canon.limits import PAYLOAD_MAX_BYTES
-from readback.domain.errors import ReaderFailedError, ReaderTypeError, UsageError
 from readback.domain.side_effect import Consistency
 from readback.domain.verification.reading import Lookup, Reading
+from readback.errors import ReaderFailedError, ReaderTypeError, UsageError
 from readback.systems.isolated.sqlite_query import looks_only
 
 # Values of PostgreSQL as they are: what a driver or a setting would round is refused, or asked for again.

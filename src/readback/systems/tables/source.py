@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from readback.canon import Json
-from readback.domain.errors import ReaderFailedError, ReaderTypeError, UsageError
 from readback.domain.verification.reading import Reading
+from readback.errors import ReaderFailedError, ReaderTypeError, UsageError
 from readback.systems.isolated import Ended, answers
 
 MEMORY_BYTES: Final = 2_147_483_648

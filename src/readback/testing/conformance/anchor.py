@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from readback.domain.errors.anchor import AnchorError
+from readback.errors import AnchorError
 from readback.ports.anchor import Anchor
 from readback.testing.conformance.store_work import raised_by
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from readback.agent_errors import ScriptCompileError, ScriptError, ScriptLimitError
 from readback.domain.contract.script_permissions import ScriptLimits, ScriptPermissions
-from readback.domain.errors.delegation import ScriptCompileError, ScriptError, ScriptLimitError
 from readback.ports.scripts import Functions, HostCall, Ran, ScriptEngine, ScriptHost
 
 LIMITS = ScriptLimits(seconds=0.3, steps=20_000, memory_bytes=16_777_216, host_calls=5)

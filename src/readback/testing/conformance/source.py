@@ -13,8 +13,8 @@ from typing import Final, Protocol, TypeAlias
 
 from readback.canon import json_value, payload_bytes
 from readback.canon.limits import ID_MAX_BYTES
-from readback.domain.errors import ReaderFailedError
 from readback.domain.verification.reading import Presence, Reading
+from readback.errors import ReaderFailedError
 from readback.ports.handlers import Source
 
 THREADS: Final = 4

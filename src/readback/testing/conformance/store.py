@@ -21,7 +21,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from readback.domain.errors import InvariantError, StoreError
+from readback.errors import InvariantError, StoreError
 from readback.log.frontier import HashTile
 from readback.ports.storage.log import AnchorMark, SealedHead
 from readback.ports.storage.outbox import Cursor, DeadLetter

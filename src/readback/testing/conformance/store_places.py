@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from typing import Final
 
-from readback.domain.errors import StoreError
+from readback.errors import StoreError
 from readback.ports.storage.store import Appended, LedgerStore
 from readback.testing.store_samples import sample_append, sample_creation, sample_event
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from readback.domain.errors import ReadbackError
+from readback.errors import ReadbackError
 from readback.ports.storage.contract_filter import ContractFilter
 from readback.ports.storage.store import ActionFilter, Appended, LedgerStore, VersionConflict
 from readback.testing.conformance.store_places import PlacesConformance

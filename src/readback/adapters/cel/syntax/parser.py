@@ -20,7 +20,7 @@ from readback.canon.limits import (
     EXPRESSION_NESTED_LOOPS_MAX,
     EXPRESSION_TREE_MAX_LEVELS,
 )
-from readback.domain.errors import ExpressionError
+from readback.errors import ExpressionError
 from readback.ports.predicates import ROOTS
 
 LOOPS: Final = {"all": (2,), "exists": (2,), "exists_one": (2,), "existsOne": (2,), "map": (2, 3), "filter": (2,)}

@@ -16,8 +16,8 @@ from readback.contracts.files.system_options import Spec
 from readback.contracts.files.templates.template import Values
 from readback.contracts.templates import compile_template
 from readback.domain.contract.freezing import INODE, PLACE
-from readback.domain.errors import TemplateError
 from readback.domain.normal_form import widest
+from readback.errors import TemplateError
 from readback.ports.system_factory import SystemFactory
 
 FILE: Final = "file"

@@ -21,10 +21,10 @@ from readback.contracts.files.tools.tool_schema import ToolArguments, unfit
 from readback.contracts.functions.arguments import ArgumentSchema
 from readback.contracts.problems import did_you_mean
 from readback.domain.contract.contract import NOT_OFFERED, Contract, ReaderTerms
-from readback.domain.errors import ContractError, TemplateError, WeakReaderError
 from readback.domain.predicate import Path
 from readback.domain.side_effect import Consistency
 from readback.engine.compiled_contract import Check, CompiledContract
+from readback.errors import ContractError, TemplateError, WeakReaderError
 from readback.ports.predicates import Predicate, PredicateEngine
 
 # Whether a contract's readers can ever verify anything: a reading that is not strong counts when it is later than the

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal, NotRequired, TypeAlias, Union
 
 from readback.contracts.functions.arguments import ArgumentSchema, Parameter, parameter_of
 from readback.contracts.problems import did_you_mean
-from readback.domain.errors import ContractFieldError
+from readback.errors import ContractFieldError
 
 DEPTH_MAX: Final = 16
 ARGUMENTS_MAX: Final = 64

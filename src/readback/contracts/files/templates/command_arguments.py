@@ -15,7 +15,7 @@ from typing import Final
 from readback.canon.frozen import dataclass
 from readback.contracts.files.document import Written
 from readback.contracts.files.templates.template import CompiledTemplate, Hole, Values
-from readback.domain.errors import ContractFieldError, TemplateError
+from readback.errors import ContractFieldError, TemplateError
 
 DATA_KEYS: Final = ("value", "argument")
 DATA: Final = "data"

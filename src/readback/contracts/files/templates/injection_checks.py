@@ -11,7 +11,7 @@ from typing import Final
 from urllib.parse import SplitResult, quote, urlsplit
 
 from readback.contracts.files.templates.template import CompiledTemplate, Values
-from readback.domain.errors import ContractFieldError, TemplateError
+from readback.errors import ContractFieldError, TemplateError
 from readback.ports.system_factory import TemplateParts
 
 HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")

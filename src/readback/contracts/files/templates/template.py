@@ -13,7 +13,7 @@ from readback.canon import ExactNumber, Json
 from readback.canon.frozen import dataclass
 from readback.contracts.conditions_compiler import column_of, fields_of, roots_of
 from readback.contracts.problems import did_you_mean
-from readback.domain.errors import ExpressionError, TemplateError
+from readback.errors import ExpressionError, TemplateError
 from readback.ports.predicates import Binding, Predicate, PredicateEngine
 from readback.ports.system_factory import TemplateParts
 

@@ -12,8 +12,8 @@ from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.contracts.files.templates.template import CompiledTemplate, Hole, Values, as_text
 from readback.contracts.files.tools.tool_schema import same
-from readback.domain.errors import ContractFieldError, ReaderTypeError, TemplateError
 from readback.domain.json_pointer import pointed
+from readback.errors import ContractFieldError, ReaderTypeError, TemplateError
 
 STAR: Final = "\0"
 """What `*` is in a compiled text: nothing in a value can be taken for it."""

@@ -24,8 +24,8 @@ from readback.canon import (
 )
 from readback.contracts.functions.arguments import ArgumentSchema, Bound, Parameter
 from readback.contracts.problems import did_you_mean
-from readback.domain.errors import ArgumentError, OversizeError
 from readback.domain.saga.fold import Reference
+from readback.errors import ArgumentError, OversizeError
 
 DEPTH_MAX: Final = 64
 FAULTS_MAX: Final = 50

@@ -18,7 +18,7 @@ from psycopg import errors
 from psycopg.types.numeric import Int8BinaryDumper
 
 from readback.canon.frozen import dataclass
-from readback.domain.errors import StoreError, StoreVersionError, UsageError
+from readback.errors import StoreError, StoreVersionError, UsageError
 from readback.stores.postgres.connection.faults import STANDBY, UNREACHABLE, as_store_error, not_the_primary
 from readback.stores.postgres.connection.row_encoding import Bodies, BodiesDumper, Texts, TextsDumper
 from readback.stores.postgres.connection.rows import TextDumper

@@ -1,4 +1,4 @@
-"""What PostgreSQL says went wrong, in the words of `readback.domain.errors`.
+"""What PostgreSQL says went wrong, in the words of `readback.errors`.
 
 Called wherever this adapter touches the database. It decides no retry.
 """
@@ -10,7 +10,7 @@ from typing import Final
 import psycopg
 from psycopg import errors
 
-from readback.domain.errors import (
+from readback.errors import (
     StoreCorruptError,
     StoreError,
     StoreFullError,

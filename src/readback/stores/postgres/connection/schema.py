@@ -14,7 +14,7 @@ import psycopg
 from psycopg import sql
 
 from readback.canon.frozen import dataclass
-from readback.domain.errors import StoreCorruptError
+from readback.errors import StoreCorruptError
 from readback.ports.storage.store import Append, Projection
 from readback.stores.migration import Applied, left_of, migrations_of, not_compared, refuse_older
 from readback.stores.migration import Migration as Migration

@@ -12,7 +12,7 @@ from typing import Final, TypeVar, cast
 
 import psycopg
 
-from readback.domain.errors import StoreError, StoreReadOnlyError
+from readback.errors import StoreError, StoreReadOnlyError
 from readback.ports.storage.store_rules import closed_error
 from readback.stores.postgres.connection.connect import DURABLE, Connection, Opening, together
 from readback.stores.postgres.connection.faults import (

@@ -13,7 +13,7 @@ import psycopg
 from psycopg import errors
 from psycopg.errors import Diagnostic
 
-from readback.domain.errors import StoreError, StoreLockedError
+from readback.errors import StoreError, StoreLockedError
 from readback.stores.postgres.connection.connect import Connection, Opening, waited_for
 from readback.stores.postgres.connection.faults import (
     UNDETERMINED,

@@ -24,15 +24,20 @@
     │   ├── ConflictError, LeaseLostError
     │   └── UnknownOutcomeError         the worst case: an effect may have landed, its record has not
     ├── NotVerifiedError (by state)     asked for by `raise_unless_verified`
-    ├── DelegationFailedError (1)       refuted as often as it may be sent; its other errors in errors.delegation
-    ├── DrillError (5, 1, 3)            of drills alone; see `errors.drill`
+    ├── DelegationFailedError (1)       refuted as often as it may be sent; see agent_errors
+    ├── DrillError (5, 1, 3)            of drills alone
     ├── LogError (1)                    what is to prove something, and does not; see ledger.fault
     │   ├── LogFormatError (2), LogUnplacedError (3), LogSignatureError
     │   └── LogProofError: LogCutError, LogForkError, LogOriginError, LogRewrittenError
     ├── TraceError (2)                  of a reasoning trace's files alone; see citations.fault
     │   └── TraceInputError, TracePolicyError (5), ArtifactError (1)
-    ├── AnchorError (6)                 of a place for checkpoints; no action ever fails by it; see errors.anchor
+    ├── AnchorError (6)                 of a place for checkpoints; no action ever fails by it
     └── InvariantError (6)              ours: a bug, stopped before it could become a false report
+
+Errors of one subject:
+AnchorRefusedError, AnswersDifferError, BackupError, BundleError, CitationError, ClaimError, ContractFileError,
+DoubledEffectError, DrillRefusedError, DrillUndeterminedError, ErasedEvidenceError, ErasureError, FittingError,
+MalformedClaimError, OwnFileError, RestoreError, SubmissionError, TableMissingError, UndecidedError.
 
 Who uses it: every room. The number is the command line's exit code. `code` is stable between releases.
 Nothing here logs, and nothing here is raised for a truth that merely is not known: that is an outcome, not
@@ -54,18 +59,83 @@ from readback.canon.fault import (
 )
 
 __all__ = [
-    "ApprovalError", "ArgumentError", "CanonError", "ConflictError", "ContractChangedError", "ContractError",
-    "ContractFieldError", "EnvelopeProfileError", "EvidenceLimitError", "ExpressionError", "HeaderInjectionError",
-    "HonestyError", "InFlightLimitError", "InputError", "InvariantError", "LeaseLostError", "LimitError",
-    "MalformedJsonError", "MissingPostconditionError", "MissingReaderError", "MissingScopeError",
-    "NotDispatchedError", "NotFoundError", "NotVerifiedError", "OutOfScopeReadingError", "OversizeError",
-    "PayloadConflictError", "ProposalError", "ReadbackError", "ReaderFailedError", "ReaderTimeoutError",
-    "ReaderTypeError", "ReviewError", "SagaError", "SandboxEscapeError", "SettingsError", "SinkError",
-    "SqliteTooOldError", "StoreCorruptError", "StoreError", "StoreFullError", "StoreLockedError",
-    "StoreReadOnlyError", "StoreVersionError", "TemplateError", "ToolError", "ToolTimeoutError",
-    "UnknownOutcomeError", "UnknownPrincipalError", "UnknownTenantError", "UnsupportedValueError", "UsageError",
-    "ValueTooLargeError", "VerifierError", "WeakReaderError",
-]  # fmt: skip
+    "AnchorError",
+    "AnchorRefusedError",
+    "AnswersDifferError",
+    "ApprovalError",
+    "ArgumentError",
+    "BackupError",
+    "BundleError",
+    "CanonError",
+    "CitationError",
+    "ClaimError",
+    "ConflictError",
+    "ContractChangedError",
+    "ContractError",
+    "ContractFieldError",
+    "ContractFileError",
+    "DoubledEffectError",
+    "DrillError",
+    "DrillRefusedError",
+    "DrillUndeterminedError",
+    "EnvelopeProfileError",
+    "ErasedEvidenceError",
+    "ErasureError",
+    "EvidenceLimitError",
+    "ExpressionError",
+    "FittingError",
+    "HeaderInjectionError",
+    "HonestyError",
+    "InFlightLimitError",
+    "InputError",
+    "InvariantError",
+    "LeaseLostError",
+    "LimitError",
+    "MalformedClaimError",
+    "MalformedJsonError",
+    "MissingPostconditionError",
+    "MissingReaderError",
+    "MissingScopeError",
+    "NotDispatchedError",
+    "NotFoundError",
+    "NotVerifiedError",
+    "OutOfScopeReadingError",
+    "OversizeError",
+    "OwnFileError",
+    "PayloadConflictError",
+    "ProposalError",
+    "ReadbackError",
+    "ReaderFailedError",
+    "ReaderTimeoutError",
+    "ReaderTypeError",
+    "RestoreError",
+    "ReviewError",
+    "SagaError",
+    "SandboxEscapeError",
+    "SettingsError",
+    "SinkError",
+    "SqliteTooOldError",
+    "StoreCorruptError",
+    "StoreError",
+    "StoreFullError",
+    "StoreLockedError",
+    "StoreReadOnlyError",
+    "StoreVersionError",
+    "SubmissionError",
+    "TableMissingError",
+    "TemplateError",
+    "ToolError",
+    "ToolTimeoutError",
+    "UndecidedError",
+    "UnknownOutcomeError",
+    "UnknownPrincipalError",
+    "UnknownTenantError",
+    "UnsupportedValueError",
+    "UsageError",
+    "ValueTooLargeError",
+    "VerifierError",
+    "WeakReaderError",
+]
 
 
 # --- the caller's fault -------------------------------------------------------------------------------------
@@ -496,3 +566,165 @@ class InvariantError(ReadbackError):
     code = "internal.invariant"
     exit_code = 6
     remedy_default = "Report this with the action's `readback show --json`."
+
+
+class AnchorError(ReadbackError):
+    """A place for checkpoints cannot be reached or written, or did not answer in time. No action fails by it."""
+
+    code = "anchor.failed"
+    exit_code = 6
+    remedy_default = "Look whether the place is there and may be written; the checkpoint is offered again."
+
+
+class AnchorRefusedError(AnchorError):
+    """A place for checkpoints answered that it does not take this one."""
+
+    code = "anchor.refused"
+    remedy_default = "Look whether it knows this log and its key; the checkpoint is offered again, ever more seldom."
+
+
+class CitationError(InputError):
+    """Nothing can be cited as asked. Codes: citation.not-standing, .erased, .place,
+    .saga."""
+
+    code = "citation"
+    remedy_default = "Cite what is verified and stands; say of everything else what its outcome's message says."
+
+
+NOT_STANDING: Final = "claim.not-standing"
+"""The code of an action that was refused because something that it was planned upon does not stand."""
+
+
+class ClaimError(InputError):
+    """A claim cannot be retracted or reinstated as asked. Nothing was changed. Codes: claim.not-offered, .self,
+    .signature, .malformed.
+    """
+
+    code = "claim"
+    remedy_default = "Look at `readback claims list` and `readback claims check ID`."
+
+
+class MalformedClaimError(ClaimError):
+    """It is no claim id: that is an action's id with `:happened` or `:holds` behind it."""
+
+    code = "claim.malformed"
+    remedy_default = "Pass the id of a claim, of an action, or an outcome."
+
+
+class DrillError(ReadbackError):
+    """A drill could not show what the contract claims."""
+
+    code = "drill"
+    exit_code = 5
+
+
+class DrillRefusedError(DrillError):
+    """The drill may not be held: there is no safe twin, or what was asked for is not it. Nothing was called."""
+
+    code = "drill.refused"
+    remedy_default = "Declare a safe twin with the action's `.twin`, and drill that one."
+
+
+class DoubledEffectError(DrillError):
+    """Two calls under one key had two effects: the tool does not honour the key that its contract says it does."""
+
+    code = "drill.two-effects"
+    exit_code = 1
+    remedy_default = "Take `honours_key` out of the contract until the tool does."
+
+
+class AnswersDifferError(DrillError):
+    """Two calls under one key had one effect, and the second answer differs where the contract relies on it."""
+
+    code = "drill.answers-differ"
+    exit_code = 1
+    remedy_default = "Let the tool answer a repeated key as it answered the first, or do not rely on that field."
+
+
+class DrillUndeterminedError(DrillError):
+    """The drill was held and shows nothing: no effect was seen, or there is no way to see a second one."""
+
+    code = "drill.undetermined"
+    exit_code = 3
+    remedy_default = "Give the contract a `find` by stamp, and a twin on which the action works."
+
+
+class ErasureError(InputError):
+    """Something is still to happen to the action, and needs what was to be erased. Nothing was erased."""
+
+    code = "erasure.at-work"
+    remedy_default = "Let it settle, cancel it or decide its review; then erase it."
+
+
+class BackupError(StoreError):
+    """There is no backup: it could not be written, or what was written is not sound."""
+
+    code = "backup"
+    remedy_default = "Name a file that is not there yet, on a volume with space; then take it again."
+
+
+class RestoreError(StoreError):
+    """The backup was not put in place. Neither it nor what stands at the target was changed."""
+
+    code = "restore"
+    remedy_default = "Take another backup, or read what is said about it and decide."
+
+
+class ContractFileError(ContractError):
+    """Contract files that cannot be used. `details["problems"]` holds every fault of every file, each with its place.
+
+    Nothing of any of the files is loaded.
+    """
+
+    code = "contract.file"
+    remedy_default = "Correct all that is named; `readback contracts check` names all faults."
+
+
+class FittingError(ContractError):
+    """What a contract file names cannot be had here: an extra that is not installed, or a tool of a server."""
+
+    code = "contract.fitting"
+    remedy_default = "Install the extra that is named, or run it where it can be had."
+
+
+class UndecidedError(ContractError):
+    """A value of a drafted contract that a person has to decide, and has not. Nothing of the file is used."""
+
+    code = "contract.undecided"
+    remedy_default = "Delete the word DECIDE to take what follows it, or write what is right in its place."
+
+
+class OwnFileError(SandboxEscapeError):
+    """An action would change a file of Readback's own: contract, settings, ledger, key, verifier or hook."""
+
+    code = "input.own-file"
+    remedy_default = "Give the executor a folder of its own, which holds no contracts, settings, ledger or keys."
+
+
+class BundleError(InputError):
+    """The file is no replay bundle, or something in it has another hash than it has to have. Nothing was replayed."""
+
+    code = "bundle"
+    remedy_default = "Export it again with `readback ledger export --bundle`; do not edit it."
+
+
+class TableMissingError(InputError):
+    """A recovery table by which was decided is neither the default one nor one that was named. Nothing was written."""
+
+    code = "bundle.table"
+    remedy_default = "Name its file with --table; it is known by the hash of its rows."
+
+
+class ErasedEvidenceError(ReadbackError):
+    """The bytes were erased. That is no damage: an entry of the action says so."""
+
+    code = "evidence.erased"
+    exit_code = 1
+    remedy_default = "`readback show` names the entry that erased it, with its reason."
+
+
+class SubmissionError(InputError):
+    """What may be run here may not be left to somebody else: nothing was submitted, or what was is not executed."""
+
+    code = "input.submission"
+    remedy_default = "Run it where its contract is, with `run`."
