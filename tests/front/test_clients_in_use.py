@@ -62,6 +62,15 @@ def test_what_the_tool_raised_is_on_the_outcome_and_in_the_log(caplog: pytest.Lo
     assert any("LookupError" in each.getMessage() and each.exc_info for each in caplog.records)
 
 
+def test_half_a_character_in_an_exception_breaks_no_stream_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(order_id: str) -> object:
+        raise RuntimeError("half of a pair: \ud800")
+
+    with caplog.at_level(logging.WARNING, logger="readback"), opened() as rb:
+        rb.run(shipping(Shop(), read=broken, within="1s")("o-17"), wait=5)
+    assert "half of a pair: \\ud800" in caplog.text.encode("utf-8").decode("utf-8")
+
+
 def test_what_a_reader_raises_is_logged_and_is_not_the_tools_exception(caplog: pytest.LogCaptureFixture) -> None:
     def broken(order_id: str) -> object:
         raise RuntimeError("no such table")

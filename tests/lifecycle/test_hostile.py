@@ -94,7 +94,6 @@ READINGS: dict[str, object] = {
     "value mine": present(value={**SHIPPED, "x": cast("Any", Mine())}),
     "liar": lying(Reading),
     "mine": Mine(),
-    "mapping": SHIPPED,
     "detail": Reading(Presence.UNAVAILABLE, detail=cast("str", 5)),
 }
 

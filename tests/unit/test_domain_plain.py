@@ -143,6 +143,7 @@ def test_a_belief_is_plain_data_by_fixed_names() -> None:
         ],
         "frozen": [{"subject": "tool:x", "reason": "alarm"}],
         "older": 0,
+        "older_more": False,
     }
 
 

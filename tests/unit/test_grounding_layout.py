@@ -285,7 +285,7 @@ def test_a_check_says_what_is_wrong_where_and_how_it_ends() -> None:
     for fault in Fault:
         ended = judge(report, {cited: fault}, run="r-1")
         assert (ended.passed, ended.faults_total, ended.run) == (False, 2, "r-1")
-        assert ended.exit_code == (3 if fault in ("pending", "undetermined", "erased", "missing") else 1)
+        assert ended.exit_code == (3 if fault in ("pending", "undetermined", "erased", "missing", "outdated") else 1)
         assert (
             ended.as_json()["faults"]
             == [{"code": fault, "line": 1, "message": FAULTS[fault], "cited": CITED, "action": ACTION}] * 2

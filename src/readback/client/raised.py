@@ -77,10 +77,16 @@ def _heard(ctx: Context, name: str, error: Exception, *, tool: bool) -> None:
     caught = _CAUGHT.get()
     if tool and caught is not None:
         caught[ctx.action_id] = error
-    import logging  # a program in which nothing is raised does not pay for it
+    import logging  # a program in which nothing is raised does not pay for these
+    import traceback
 
     logger = logging.getLogger(LOGGER)
     if not logger.handlers:
         logger.addHandler(logging.NullHandler())  # silent, unless the program configures logging
     what = "The tool" if tool else "The reader"
-    logger.warning("%s %s raised %s in action %s.", what, name, type(error).__name__, ctx.action_id, exc_info=error)
+    text = f"{what} {name} raised {type(error).__name__} in action {ctx.action_id}."
+    trace = "".join(traceback.format_exception(error))
+    if trace.isascii() or trace == trace.encode("utf-8", "replace").decode("utf-8"):
+        logger.warning("%s", text, exc_info=error)
+    else:  # half a character, which a stream of UTF-8 would refuse
+        logger.warning("%s\n%s", text, trace.encode("utf-8", "backslashreplace").decode("utf-8"))
