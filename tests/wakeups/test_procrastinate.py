@@ -104,6 +104,14 @@ def installed(place: OnPostgres) -> None:
     asyncio.run(go())
 
 
+def test_the_tables_of_the_queue_are_no_damage_and_a_table_beside_them_is(place: OnPostgres) -> None:
+    due(place, "a")
+    installed(place)
+    assert place.store.damage() == []
+    place.run("CREATE TABLE wakeup_worker_2 ()")
+    assert "wakeup_worker_2" in "".join(place.store.damage())
+
+
 @pytest.mark.requirement("FLEET-deferred")
 def test_a_wake_up_is_kept_with_the_append_that_asks_for_it_or_not_at_all(place: OnPostgres) -> None:
     due(place, "before")

@@ -173,8 +173,8 @@ _POLICY: Final = re.compile(r"CREATE POLICY (\w+) ON (\w+)")
 _PARTITION: Final = re.compile(r"event_\d+")
 _OF_PARTITION: Final = re.compile(r"(event_\d+)_of_action")
 _BY_CONSTRAINT: Final = frozenset({("unique index", "place_event_key", "place")})
-_QUEUE: Final = re.compile(r"procrastinate_(jobs|workers|events|periodic_defers)")
-"""The tables of the workers' queue, which makes its own."""
+_QUEUE: Final = re.compile(r"procrastinate_(jobs|workers|events|periodic_defers)|wakeup_worker")
+"""The tables of the workers' queue, which makes its own, and the table that tells the workers of the queue apart."""
 
 
 def strange(found: Sequence[Relation], number: int) -> list[str]:
