@@ -288,6 +288,7 @@ class AsyncDriver:
     def _give_back(self, held: Mapping[str, int]) -> None:
         """Not waited for: whoever repeats what was broken off, here or elsewhere, need not wait for its leases' end."""
         if held:
+            self._desk.leave(held)
             self._commit.beside(lambda: self._desk.give_back(held))
 
     async def _cleared(self) -> tuple[Woken, BaseException | None]:

@@ -93,6 +93,7 @@ class SyncDriver:
                 raise interrupt from None
             return cast(T, stop.value)
         except (KeyboardInterrupt, SystemExit, GeneratorExit):
+            self._desk.leave(held)  # an attempt of ours goes on no more: its end is proved here
             self._desk.give_back(held)  # whoever repeats the call need not wait for the end of our leases
             raise
         except Exception:

@@ -110,7 +110,7 @@ class EffectInterpreter:
         self.store = store
         self.runtime = runtime
         self._left: dict[str, int] = {}
-        """The fences of leases whose work ended in an error here: nobody goes on under them."""
+        """The fences of leases whose work ended here in an error or an interrupt: nothing goes on under them."""
         self.courier = courier
         self.sealer = courier.sealer if courier is not None else None
         self.sequencer = courier.sequencer if courier is not None else None
@@ -164,7 +164,7 @@ class EffectInterpreter:
                 assert_never(step)
 
     def _has_ended(self, action_id: str, owner: str) -> bool:
-        """Of this process itself: whether its work on the action ended in an error here."""
+        """Of this process itself: whether its work on the action ended here in an error or an interrupt."""
         if owner == self.runtime.owner():
             return action_id in self._left
         return self.runtime.is_gone(owner)
@@ -188,7 +188,7 @@ class EffectInterpreter:
         return Leased(fence, version, now_us)
 
     def leave(self, fences: Mapping[str, int]) -> None:
-        """The work that had these leases has ended in an error: whoever asks again here need not wait for their end."""
+        """The work that had these leases has ended in an error or an interrupt: the next call here need not wait."""
         for action_id, fence in fences.items():
             self._left.pop(action_id, None)
             while len(self._left) >= LEFT_MAX:
