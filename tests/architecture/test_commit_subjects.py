@@ -7,7 +7,7 @@ import subprocess
 from tests.architecture.tree import ROOT
 
 SUBJECT_MAX = 72
-RULE_FROM = "a87c8955e1af61255c84f0dfb3b9045979320520"
+RULE_FROM = "16654322bdf9338d68856eacfe5846fe837113c6"
 """The last commit before the rule was checked."""
 IMPERATIVES = {"Bring", "Embed", "Feed", "Ping", "Seed", "Shed", "Speed"}
 """Imperatives with the ending of a participle."""
