@@ -156,7 +156,8 @@ class World:
         name = self.step_of[child.id]
         words = self.words[name]
         word = self.undo_words[name] if child.id.startswith("undo-") else words.pop(0) if len(words) > 1 else words[0]
-        state, judged = ENDS[word if word in ENDS else "done"]
+        can_be = word in ENDS and not (word == "reversed" and child.kind == "read")  # nothing compensates a read
+        state, judged = ENDS[word if can_be else "done"]
         child.state, child.due_us = state, None
         child.judgement = Judgement(**judged)  # type: ignore[arg-type]
         self.now_us += 1
