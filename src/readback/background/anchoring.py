@@ -1,8 +1,8 @@
-"""Hands each checkpoint to the anchors, in a thread of its own: a dead anchor keeps nobody waiting, nor another anchor
-for longer than it takes to give up on it.
+"""Hand each checkpoint to the anchors in a thread of its own.
 
-Woken by the sealer. How far each anchor was told stands in the store; an anchor that failed is asked again, ever more
-seldom, whenever there is something to tell, and by the next process.
+A dead anchor delays no action, and delays another anchor only until its timeout. The sealer wakes this thread. The
+store records each anchor's progress. A failed anchor is retried with growing pauses while checkpoints are pending, and
+again by the next process.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class Anchoring:
         self._thread: threading.Thread | None = None
         self._wanted = self._closed = False
         self._retry: dict[str, tuple[int, int]] = {}
-        """Anchor -> (when it may be asked again, the pause before that)."""
+        """Anchor name -> (earliest time of the next attempt, the pause before)."""
         self._said: dict[str, str] = {}
 
     def offer(self) -> None:
-        """There is a new checkpoint. Returns at once."""
+        """Announce a new checkpoint. Returns at once."""
         with self._lock:
             self._wanted = True
             if self._closed or self._thread is not None or not self._anchors:
@@ -52,7 +52,7 @@ class Anchoring:
                 self._thread = None
 
     def flush(self, patience_s: float = CLOSE_SECONDS) -> bool:
-        """Waits until nothing is being handed over; false where that takes longer than `patience_s`."""
+        """Wait until no handover is running. Returns False after `patience_s` seconds."""
         with self._lock:
             thread = self._thread
         if thread is not None:
@@ -60,7 +60,7 @@ class Anchoring:
         return thread is None or not thread.is_alive()
 
     def close(self) -> None:
-        """Waits, within its limit, for what is being handed over."""
+        """Wait, within the limit, for the running handover."""
         self.flush()
         self._closed = True
 
@@ -71,11 +71,11 @@ class Anchoring:
                     self._hand_over(anchor)
         finally:
             with self._lock:
-                if self._thread is threading.current_thread():  # it was broken off: the next offer has one of its own
+                if self._thread is threading.current_thread():  # interrupted: the next offer starts another thread
                     self._thread = None
 
     def _goes_on(self) -> bool:
-        """Whether there is something to hand over. Where not, the thread is over, and the next offer starts another."""
+        """Whether a handover is pending. If not, the thread ends and the next offer starts another."""
         with self._lock:
             if not self._wanted or self._closed:
                 self._thread = None
@@ -98,7 +98,7 @@ class Anchoring:
             self._retry[anchor.name] = (now_us + pause_us, pause_us)
             self._failed(anchor.name, error, now_us)
         except StoreError:
-            return  # the ledger's own trouble: the next checkpoint is offered again
+            return  # a fault of the ledger: the next checkpoint is offered again
 
     def _refusal(self, anchor: Anchor, now_us: int) -> ReadbackError | None:
         try:
@@ -110,7 +110,7 @@ class Anchoring:
         return None
 
     def _failed(self, name: str, error: ReadbackError, now_us: int) -> None:
-        """Remembers it; a history that differs is said aloud, once."""
+        """Record the failure. Warn once about an anchor with a different history."""
         size = next((mark.size for mark in self._store.anchors() if mark.name == name), 0)
         self._store.mark(AnchorMark(name, size, now_us, error.code))
         if isinstance(error, LogError) and self._said.get(name) != error.code:

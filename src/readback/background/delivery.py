@@ -1,8 +1,9 @@
-"""Delivery: one subscriber is told what the ledger says, from its position on, in order, at least once.
+"""Deliver ledger messages to one subscriber: from the stored position on, in order, at least once.
 
-Called by the courier, and by tests without any thread. It holds the subscriber's lease while it delivers, so that of
-several processes one does; it moves the position on only after what lies before it was taken, or died: a crash anywhere
-tells some messages again, under the same ids, and loses none. Nobody may wait for the thread that calls it.
+The dispatcher's threads call this, and tests call it without a thread. A delivery holds the subscriber's lease, so only
+one process delivers at a time. The position moves only after the messages before it were accepted or became dead
+letters. A crash anywhere repeats some messages under the same ids and loses none. No other work may wait for the
+delivering thread.
 """
 
 from __future__ import annotations
@@ -26,24 +27,25 @@ from readback.ports.storage.store_rules import lease_is_live
 
 US: Final = 1_000_000
 LEASE_US: Final = 60 * US
-"""How long nobody else delivers, beside the time that one message may take."""
+"""How long a lease excludes other deliverers, in addition to the time limit of one message."""
 RETRY_FIRST_US: Final = US
 RETRY_MAX_US: Final = 600 * US
-"""Pauses after a refusal: from the first on each is twice as long, and jittered by half."""
+"""Bounds of the pause after a refusal. Each pause is twice the previous pause, and half of the pause is jitter."""
 PAUSE_MAX_US: Final = 24 * 3600 * US
-"""The longest that a sink may ask for. What is put off or held for longer was written by a clock that was wrong."""
+"""The longest pause a sink may ask for. A stored moment further in the future came from a wrong clock."""
 KEEP_MESSAGES: Final = 64
 KEEP_US: Final = US
-"""A position is written down after so many messages or so much time, and whenever delivery stops: no more than these
-are told twice after a crash."""
+"""The position is written after this many messages, after this much time, and whenever delivery stops. A crash repeats
+no more than this.
+"""
 HELD_US: Final = 5 * US
-"""While somebody else delivers, it is looked so often whether he is gone."""
+"""How often to check whether another deliverer is gone."""
 LAG_MAX: Final = 4096
-"""A position that lies so far behind with nothing to tell is written down, so that nobody looks there again."""
+"""A position this far behind, with no message between, is written, so that the range is not searched again."""
 PIECE: Final = 256
 SAID_MAX: Final = 300
 Start = Callable[[LedgerStore], int | None]
-"""Where a subscriber begins that nobody has enrolled; None where there is nothing for it yet."""
+"""Where a subscriber without a position begins; None if there is no message for the subscriber yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +56,11 @@ class _Refusal:
 
 
 class _LostError(Exception):
-    """Somebody else has the lease now: nothing more is delivered here, and nothing was kept."""
+    """Another deliverer holds the lease now. This one delivers nothing more, and the store kept nothing."""
 
 
 class Delivery:
-    """The messages of one ledger to one subscriber. `key` is the name of its position in the store."""
+    """The messages of one ledger to one subscriber. `key` names the subscriber's position in the store."""
 
     def __init__(
         self,
@@ -75,17 +77,18 @@ class Delivery:
         self._stopping = threading.Event()
         self._log = ""
         self._clear = self._seen = 0
-        """Up to `_clear` there is nothing to tell, as found when the position was `_seen`."""
+        """There is no message up to `_clear`, as found when the position was `_seen`."""
 
     def enrol(self) -> None:
-        """Where the subscriber is new, its position from now on. Raises StoreError."""
+        """Store a position for a new subscriber. Raises StoreError."""
         if all(one.name != self.key for one in self.store.cursors()):
             self.store.enrol(self.key, 0 if self.subscriber.from_start else self.store.last_seq())
 
     def look(self) -> int | None:
-        """Delivers what there is and may be delivered now; when to look again, or None where nothing is left.
+        """Deliver all deliverable messages. Return when to look again, or None if no message is left.
 
-        Raises StoreError where the ledger cannot be read or written; what was not written down is delivered again.
+        Raises StoreError if the ledger cannot be read or written. Messages after the last written position are
+        delivered again.
         """
         cursor = self._cursor()
         now_us = self.runtime.now_us()
@@ -109,7 +112,7 @@ class Delivery:
             return self.runtime.now_us() + HELD_US
 
     def stop(self) -> None:
-        """Breaks off what is being delivered; what was not taken is not counted against the subscriber."""
+        """Interrupt the current delivery. An interrupted message does not count against the subscriber."""
         self._stopping.set()
         self._sink.stop()
         if self._fallback is not None:
@@ -121,11 +124,11 @@ class Delivery:
 
     @property
     def lease_us(self) -> int:
-        """A lease outlives the longest that a message may take: both its names, and the fallback."""
+        """A lease outlives the longest delivery of a message: both of its names, and the fallback."""
         return LEASE_US + int(4 * self.subscriber.timeout_s * US)
 
     def messages(self, stored: StoredEvent) -> tuple[Message, ...]:
-        """All messages of an entry. An entry that cannot be true tells nothing; `ledger verify` names it."""
+        """All messages of an entry. A corrupt entry has no messages; `ledger verify` reports the entry."""
         if not self._log:
             self._log = log_of(self.store)
         try:
@@ -134,12 +137,12 @@ class Delivery:
             return ()
 
     def offer(self, message: Message) -> _Refusal | None:
-        """The message under the names that are asked for; None where all of them were taken."""
+        """Offer the message under each requested name. Returns None if all were accepted."""
         refusals = (_delivered(self._sink, one) for one in message.named(Naming(self.subscriber.naming)))
         return next((refusal for refusal in refusals if refusal is not None), None)
 
     def tell_fallback(self, message: Message) -> bool:
-        """The operator is told in the subscriber's place. True where that was taken, or there is nobody to tell."""
+        """Notify the operator instead of the subscriber. Returns True if accepted, or if there is no fallback."""
         if self._fallback is None:
             return True
         return _delivered(self._fallback, replace(message, undelivered_to=self.subscriber.name)) is None
@@ -152,14 +155,14 @@ class Delivery:
         return found
 
     def _anything(self, cursor: Cursor) -> bool:
-        """Whether there is a message for the subscriber behind its position. Nothing is written for asking."""
+        """Whether a message for the subscriber follows the position. Asking writes nothing."""
         if cursor.after_seq < self._seen:
-            self._clear = 0  # somebody set it back
+            self._clear = 0  # the position was moved back
         self._seen, self._clear = cursor.after_seq, max(self._clear, cursor.after_seq)
         while True:
             last_seq = self.store.last_seq()
             if last_seq < self._clear:
-                self._clear = cursor.after_seq  # the log lost its end, and others may stand there by now
+                self._clear = cursor.after_seq  # the log lost its end: other entries may stand there
             piece = self.store.pick(self._clear, TELLING, PIECE)
             for stored in piece:
                 skip = cursor.done if stored.seq == cursor.after_seq + 1 else 0
@@ -172,7 +175,7 @@ class Delivery:
 
 
 class _Round:
-    """What is delivered under one lease."""
+    """The deliveries under one lease."""
 
     def __init__(self, delivery: Delivery, held: Cursor) -> None:
         self._delivery, self._held, self._cursor = delivery, held, held
@@ -180,7 +183,7 @@ class _Round:
         self._unkept, self._kept_us = 0, self._now_us()
 
     def run(self) -> int | None:
-        """When to look again; at once where everything was told, since more may have come meanwhile."""
+        """Return when to look again: at once after a full delivery, since more entries may have arrived."""
         self._again()
         if _waits(self._cursor, self._now_us()):
             return self._leave(self._cursor.next_us)
@@ -191,13 +194,13 @@ class _Round:
                 if not self._entry(stored):
                     return self._leave(self._cursor.next_us or None)
             if len(piece) < PIECE:
-                # Entries of other kinds that were there before the look hold nothing to tell.
+                # The entries of other kinds up to `last_seq` hold no messages.
                 self._cursor = replace(self._cursor, after_seq=max(self._cursor.after_seq, last_seq), done=0)
                 break
         return self._leave(None if self._delivery.stopping else self._now_us())
 
     def _entry(self, stored: StoredEvent) -> bool:
-        """Its messages, one after the other. False where it is not gone on with now."""
+        """Deliver an entry's messages in turn. Returns False if delivery must pause here."""
         for message in self._delivery.messages(stored):
             if stored.seq == self._cursor.after_seq + 1 and message.number < self._cursor.done:
                 continue
@@ -215,16 +218,16 @@ class _Round:
         return True
 
     def _at(self, after_seq: int, done: int) -> None:
-        """What lies before this is done with."""
+        """Move the position: everything before is complete."""
         self._cursor = replace(
             self._cursor, after_seq=after_seq, done=done, tried=0, since_us=0, next_us=0, said=""
         )  # fmt: skip
 
     def _refused(self, message: Message, refusal: _Refusal) -> bool:
-        """It was not taken. True where it is dead now, and what follows it is gone on with."""
+        """Record a refusal. Returns True if the message is a dead letter now and delivery continues with the next."""
         delivery = self._delivery
         if delivery.stopping:
-            return False  # we broke it off
+            return False  # interrupted by `stop`, not refused by the sink
         now_us, who = self._now_us(), delivery.subscriber
         tried, since_us = self._cursor.tried + 1, min(self._cursor.since_us or now_us, now_us)
         spent = tried >= who.attempts and now_us - since_us >= int(who.give_up_s * US)
@@ -249,7 +252,7 @@ class _Round:
         return False
 
     def _again(self) -> None:
-        """Dead letters that somebody asked for once more: each is tried once."""
+        """Deliver dead letters marked for redelivery, once each."""
         for letter in self._store.letters(self._delivery.key, again=True):
             if self._delivery.stopping:
                 return
@@ -264,7 +267,7 @@ class _Round:
             self._keep(self._cursor)
 
     def _keep(self, cursor: Cursor, *letters: DeadLetter) -> None:
-        """Written down, and the lease with it. A crash before this line tells again what was told since the last."""
+        """Write the position and renew the lease. A crash before this repeats the messages since the last write."""
         now_us = self._now_us()
         kept = replace(cursor, owner=self._held.owner, until_us=now_us + self._delivery.lease_us)
         if not self._store.keep_cursor(self._held, kept, letters):
@@ -273,7 +276,7 @@ class _Round:
         self._unkept, self._kept_us = 0, now_us
 
     def _leave(self, again_us: int | None) -> int | None:
-        """Written down, and the lease given back."""
+        """Write the position and release the lease."""
         if not self._store.keep_cursor(self._held, replace(self._cursor, owner="")):
             raise _LostError
         return again_us
@@ -282,13 +285,13 @@ class _Round:
 def _delivered(sink: Sink, message: Message) -> _Refusal | None:
     try:
         sink.deliver(message)
-    except Exception as error:  # tidy: boundary -- a sink is anybody's code: whatever it raises, it did not take it
+    except Exception as error:  # tidy: boundary -- a sink is foreign code: any error means a refusal
         return _refusal(error)
     return None
 
 
 def _refusal(error: Exception) -> _Refusal:
-    """What a sink's error says. Of another's error only its type: its text may hold anything."""
+    """The message of a SinkError. Of any other error only the type: the text may hold anything."""
     if not isinstance(error, SinkError):
         return _Refusal(type(error).__name__[:SAID_MAX])
     asked = error.details.get("retry_after_us", 0)
@@ -297,12 +300,14 @@ def _refusal(error: Exception) -> _Refusal:
 
 
 def _is_near(at_us: int, now_us: int) -> bool:
-    """Whether a moment that was written down can be one to come, whosever clock said it."""
+    """Whether a stored moment is plausible as a future moment, on any machine's clock."""
     return at_us - now_us <= PAUSE_MAX_US + RETRY_MAX_US
 
 
 def _waits(cursor: Cursor, now_us: int) -> bool:
-    """A clock that was set back behind the first refusal says nothing of how long that is ago."""
+    """Whether a retry must wait. If the clock now stands before the first refusal, the elapsed time is unknown and the
+    retry runs.
+    """
     return cursor.since_us <= now_us < cursor.next_us and _is_near(cursor.next_us, now_us)
 
 

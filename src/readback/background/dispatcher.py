@@ -1,9 +1,8 @@
-"""The courier: tells subscribers what the ledger says, a thread for each while it has something to tell.
+"""Deliver ledger messages to all subscribers, with one thread for each while messages are pending.
 
-Woken by the drivers after an append that tells something, and by whoever resumes work (`sweep`). Nothing waits for it,
-and nothing fails by it: a sink that hangs keeps its own thread busy, and no action and no other sink. What is told is
-taken from the ledger, so that a wake-up that is lost or doubled changes nothing, and what is left at the end is told by
-the next process.
+The drivers wake the dispatcher after an append with messages, and so do processes that resume work (`sweep`). No caller
+waits for a delivery, and no action fails because of one. A hanging sink occupies only its own thread. Messages are read
+from the ledger, so lost or doubled wake-ups are harmless, and the next process delivers the rest.
 """
 
 from __future__ import annotations
@@ -26,28 +25,28 @@ if TYPE_CHECKING:
     from readback.background.sequencer import Sequencer
 
 SWEEP_US: Final = 5 * US
-"""How often whoever stays looks for what nobody told."""
+"""How often a long-running process looks for undelivered messages."""
 STORE_RETRY_US: Final = 5 * US
 LINGER_SECONDS: Final = 5.0
-"""So long a thread with nothing to do stays for more: to start one for each action would cost the action's thread."""
+"""How long an idle thread stays. Starting a thread for each action would slow the action's thread."""
 CLOSE_SECONDS: Final = 5.0
-"""How long closing waits for what is being delivered; then it is broken off, and the next process tells it."""
+"""How long `close` waits for running deliveries before interrupting them. The next process delivers the rest."""
 _TELLING: Final = frozenset(TELLING)
 
 
 class _SubscriberThread:
-    """One subscriber's thread: there while there is something to deliver or to wait for, and never afterwards."""
+    """One subscriber's thread. The thread exists only while there is a message to deliver or to wait for."""
 
     def __init__(self, delivery: Delivery) -> None:
         self.delivery = delivery
         self._bell = threading.Condition()
         self._thread: threading.Thread | None = None
         self._running = self._wanted = self._closing = self._waiting = False
-        # A virtual clock moves when somebody moves it: whoever does that sweeps, and no thread waits for it.
+        # A test moves the virtual clock and then sweeps, so no thread waits for virtual time.
         self._waits = not hasattr(delivery.runtime, "holding")
 
     def wake(self) -> None:
-        """There may be something to deliver. Returns at once."""
+        """Announce a possible message. Returns at once."""
         with self._bell:
             if self._closing:
                 return
@@ -56,35 +55,35 @@ class _SubscriberThread:
             if self._running:
                 return
             if self._thread is not None:
-                self._thread.join()  # it has let go of the bell for the last time, and is about to end
+                self._thread.join()  # the thread released the lock for the last time, and is about to end
             self._thread = threading.Thread(target=self._work, name="readback-courier", daemon=True)
             self._running = True
             try:
                 self._thread.start()
-            except RuntimeError:  # no more threads, or the interpreter is ending: the next process tells it
+            except RuntimeError:  # no more threads, or the interpreter is ending: the next process delivers
                 self._thread, self._running = None, False
 
     def flush(self, patience_s: float) -> bool:
-        """Waits until nothing can be delivered now; False where that takes longer."""
+        """Wait until nothing is deliverable now. Returns False on timeout."""
         with self._bell:
             return self._bell.wait_for(lambda: not self._running or (self._waiting and not self._wanted), patience_s)
 
     def end(self) -> None:
-        """Nothing new is taken up; what is in hand, and what was asked for, is gone on with."""
+        """Accept no further wake-ups. Current and already requested deliveries continue."""
         with self._bell:
             self._closing = True
             self._bell.notify_all()
 
     def join(self, patience_s: float | None = None) -> bool:
-        """Waits for the thread to be gone."""
+        """Wait for the end of the thread."""
         thread = self._thread
         if thread is not None:
             thread.join(patience_s)
         return thread is None or not thread.is_alive()
 
     def _work(self) -> None:
-        # Whoever wakes the lane joins a thread that has ended while he holds the bell: once it has said that it is not
-        # running, it must not ask for the bell again.
+        # `wake` joins an ended thread while holding the lock. After `_ended` the thread must not acquire the lock
+        # again: the join would never return.
         try:
             while self._round():
                 pass
@@ -99,17 +98,17 @@ class _SubscriberThread:
         again_us = self._look()
         with self._bell:
             if not self._goes_on(again_us):
-                self._ended()  # here, so that whoever wakes it from now on finds out that it has ended
+                self._ended()  # under the lock, so that the next `wake` starts another thread
                 return False
             return True
 
     def _ended(self) -> None:
-        """Said once, with the bell, as the last thing that the thread does with it."""
+        """Mark the thread as ended: the thread's last use of the condition, called with the lock held."""
         self._running = False
         self._bell.notify_all()
 
     def _goes_on(self, again_us: int | None) -> bool:
-        """Whether to look again, after having waited for it. Called with the bell."""
+        """Whether to look again, after waiting for the next moment. Called with the lock held."""
         if self._wanted and not self.delivery.stopping:
             return True
         pause_us = None if again_us is None else again_us - self.delivery.runtime.now_us()
@@ -130,7 +129,7 @@ class _SubscriberThread:
         try:
             return self.delivery.look()
         except StoreError as error:
-            # What was not written down is in the ledger, and told again: by us, or by whoever comes next.
+            # Unwritten progress is delivered again from the ledger, here or by the next process.
             return None if error.code == "store.closed" else self.delivery.runtime.now_us() + STORE_RETRY_US
 
 
@@ -140,52 +139,52 @@ class OutboxDispatcher:
     def __init__(self, runtime: Runtime, deliveries: Iterable[Delivery] = (), sealer: Sealer | None = None) -> None:
         self._runtime, self._owner = runtime, runtime.owner()
         self.sealer = sealer
-        """Who is told of every append, to seal the log; the drivers find it here."""
+        """Notified of every append, to seal the log. The drivers find the sealer here."""
         self.sequencer: Sequencer | None = None
-        """Who is told of appends whose entries get their places later; None where they come with the append."""
+        """Notified of appends without positions. None if the store assigns positions with the append."""
         self._lanes = tuple(_SubscriberThread(delivery) for delivery in deliveries)
         self.curious = any(lane.delivery.key != OPERATOR for lane in self._lanes)
-        """Whether there is anybody who is told more than the operator's file is."""
+        """Whether a subscriber exists besides the operator's file."""
         self._swept_us = 0
 
     @property
     def is_here(self) -> bool:
-        """Whether this process opened the ledger. In a child that was forked its threads are not there, and a lock that
-        one of them held at that moment is held for ever.
+        """Whether this process opened the ledger. A forked child has none of the threads, and inherits their locks in
+        an unknown state: a lock held during the fork is never released.
         """
         return self._runtime.owner() == self._owner
 
     def hear(self, append: Append) -> None:
-        """An append that is durable. Returns at once, whatever becomes of telling it."""
+        """Note a durable append. Returns at once, regardless of delivery."""
         if self.tells(append):
             self._wake()
 
     def tells(self, append: Append) -> bool:
-        """Whether there is somebody to be told of it."""
+        """Whether the append holds a message for a subscriber."""
         return bool(append.incidents) or (self.curious and any(event.kind in _TELLING for event in append.events))
 
     def wake(self) -> None:
-        """Something to tell has its place in the log now. Returns at once."""
+        """Announce an entry with messages and a position in the log. Returns at once."""
         self._wake()
 
     def sweep(self) -> None:
-        """Tells what was left untold, by this process or another, as far as it is time for that. Returns at once."""
+        """Deliver what this or another process left undelivered, if due. Returns at once."""
         now_us = self._runtime.now_us()
         if not self.is_here:
             return
-        if not 0 <= now_us - self._swept_us < SWEEP_US:  # a clock that was set back keeps nobody waiting for it
+        if not 0 <= now_us - self._swept_us < SWEEP_US:  # after a step back of the clock, sweep at once
             self._swept_us = now_us
             if self.sequencer is not None:
                 self.sequencer.sweep()
             self._wake()
 
     def deliver(self, patience_s: float = CLOSE_SECONDS) -> bool:
-        """Tells what can be told now, and waits for it; False where that takes longer than `patience_s`."""
+        """Deliver all deliverable messages and wait. Returns False after `patience_s` seconds."""
         self._wake()
         return self.flush(patience_s)
 
     def enrol(self) -> None:
-        """New subscribers begin now, or at the start where they ask for that. Raises StoreError."""
+        """Give new subscribers a position: now, or the start of the log if requested. Raises StoreError."""
         for lane in self._lanes:
             if lane.delivery.key != OPERATOR:
                 lane.delivery.enrol()
@@ -193,12 +192,12 @@ class OutboxDispatcher:
                     lane.wake()
 
     def flush(self, patience_s: float = CLOSE_SECONDS) -> bool:
-        """Waits until nothing can be delivered now; False where that takes longer than `patience_s`."""
+        """Wait until nothing is deliverable now. Returns False after `patience_s` seconds."""
         found = [lane.flush(patience_s) for lane in self._lanes]
         return all(found)
 
     def close(self, patience_s: float = CLOSE_SECONDS) -> None:
-        """Ends all threads: after what is being delivered, or, past the limit, by breaking it off."""
+        """End all threads: after the running deliveries, or, past the limit, by interrupting them."""
         for lane in self._lanes:
             lane.end()
         patient = patience_s > 0
@@ -222,9 +221,9 @@ def deliveries_of(
     operator: Sink | None,
     tenant: str = "",
 ) -> list[Delivery]:
-    """One for each subscriber; and, where none of them is told of incidents, the operator's file.
+    """One delivery for each subscriber. If no subscriber receives incidents, the operator's file does.
 
-    `tenant`: whose positions these are, where a program handed the subscribers in; "" for the operator's own.
+    `tenant`: the owner of the positions, for subscribers passed in by a program; "" for the operator's own.
     """
     found = [
         Delivery(store, runtime, subscriber, key_of(subscriber.name, tenant), sink, fallback)
@@ -237,14 +236,14 @@ def deliveries_of(
 
 
 def key_of(name: str, tenant: str) -> str:
-    """The name of a position: a program's subscriber is its tenant's, and no other tenant's of that name."""
+    """The name of a position. A program's subscriber belongs to its tenant, apart from equal names of other tenants."""
     return f"{tenant}/{name}" if tenant else name
 
 
 def before_open_incidents(store: LedgerStore) -> int | None:
-    """Where the operator's file begins: before the oldest incident that is open; None where none is."""
+    """The start of the operator's file: before the oldest open incident; None if no incident is open."""
     places: list[int] = []
-    last_seq = store.last_seq()  # asked first: what has no place yet gets one behind it
+    last_seq = store.last_seq()  # read first: entries without a position get a later position
     for incident in store.incidents():
         version = incident.id.rpartition("-")[2]
         opening = (each for each in store.events(incident.action_id) if str(each.version) == version)

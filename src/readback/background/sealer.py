@@ -1,9 +1,10 @@
-"""The sealer: signs the head of the log on a cadence, in a thread of its own. No action waits for it, and none fails.
+"""Sign the head of the log on a schedule, in a thread of its own. No action waits for the sealer or fails because of
+it.
 
-Told of each append by the drivers (`hear`, which only counts), and of a process's end (`close`). Everything else it
-takes from the store, so that what was missed is sealed by whoever comes next, and several processes may seal one log:
-the store keeps one of two that come at once. A log that does not go on from its last checkpoint, or from the last one
-that was signed here, or that has not what was heard of, is not signed; that is said once, and the actions go on.
+The drivers report each append (`hear`, which only counts) and the end of the process (`close`). All other data comes
+from the store, so a later process seals what this process missed. Several processes may seal one log: the store accepts
+one of two simultaneous checkpoints. The sealer refuses to sign a log that does not extend the last checkpoint, does not
+extend the last checkpoint signed here, or lacks a reported entry. A refusal is reported once, and actions continue.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from readback.ports.signer import LogSigner
 from readback.ports.storage.store import LedgerStore
 
 CLOSE_SECONDS: Final = 5.0
-"""How long closing waits for the last checkpoint; what it leaves is sealed by the next process."""
+"""How long `close` waits for the last checkpoint. The next process seals the rest."""
 
 Renewed: TypeAlias = Callable[[LogSigner], tuple[LogSigner, Authority] | None]
-"""The log's key and whose heads count, where not this key is in place by now. Raises where none may sign now."""
+"""Returns the current key and authority of the log if this key was replaced. Raises if no key may sign now."""
 
 
 class Sealer:
-    """Seals one opened ledger every so many entries or seconds, and when it is closed."""
+    """Seal one opened ledger every so many entries or seconds, and on close."""
 
     def __init__(
         self,
@@ -46,7 +47,7 @@ class Sealer:
         renewed: Renewed | None = None,
         in_use: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
-        """`in_use`: keeps another key from following this one meanwhile."""
+        """`in_use`: prevents a replacement of the key meanwhile."""
         self._store, self._runtime, self._signer, self.authority = store, runtime, signer, authority
         self._cadence, self._anchoring, self._renewed, self._in_use = cadence, anchoring, renewed, in_use
         self._changed = threading.Condition()
@@ -54,29 +55,29 @@ class Sealer:
         self._thread: threading.Thread | None = None
         self._closed = self._now = False
         self._last: Checkpoint | None = None
-        """What was signed here last: whatever the store says by now, nothing else is gone on from."""
+        """The last checkpoint signed here. The next checkpoint must extend it, even if the store differs."""
         self.fault: ReadbackError | None = None
-        """Why nothing was sealed the last time; None where something was."""
+        """Why the last attempt sealed nothing; None after a success."""
 
     def hear(self, seq: int) -> None:
-        """An append is durable, and its last entry has this place. On the hot path: it counts, and no more.
+        """Note a durable append and the position of its last entry. Called on the hot path, so this only counts.
 
-        A place before what is sealed is one that others passed on the way here, or of a log that lost its end: that is
-        looked at.
+        A position before the sealed size comes from a late report or from a log with a lost end. The sealer checks such
+        a log.
         """
         self._seen = seq
         if self._thread is None or seq >= self._wanted:
             self._wake()
 
     def sweep(self) -> None:
-        """Looks once for what others left unsealed. Returns at once."""
+        """Look once for entries left unsealed. Returns at once."""
         if self._thread is None:
             self._seen = max(self._seen, self._store.last_seq())
             if self._seen > self._sealed:
                 self._wake()
 
     def flush(self, patience_s: float = CLOSE_SECONDS) -> bool:
-        """Seals what was heard of now, and waits for it; false where that takes longer than `patience_s`."""
+        """Seal all reported entries now, and wait. Returns False after `patience_s` seconds."""
         with self._changed:
             self._start_if_behind()  # a thread may have ended just as the last entry came
             self._now = True
@@ -87,7 +88,7 @@ class Sealer:
         return thread is None or not thread.is_alive()
 
     def close(self) -> None:
-        """Seals what was heard of, and hands it to the anchors, both within a limit."""
+        """Seal all reported entries and hand the checkpoint to the anchors, both within a limit."""
         with self._changed:
             self._start_if_behind()
             self._closed = True
@@ -113,19 +114,19 @@ class Sealer:
             self._thread = None
 
     def _work(self) -> None:
-        """Until everything that was heard of is sealed, or something is in the way of that."""
+        """Run until all reported entries are sealed or an obstacle appears."""
         try:
             self._seal_on()
         finally:
             with self._changed:
-                if self._thread is threading.current_thread():  # it was broken off: the next entry has one of its own
+                if self._thread is threading.current_thread():  # interrupted: the next entry starts another thread
                     self._thread = None
 
     def _seal_on(self) -> None:
         while True:
             with self._changed:
                 if not self._is_due():
-                    self._changed.wait(self._cadence.seconds)  # its end is the cadence's as well
+                    self._changed.wait(self._cadence.seconds)  # the timeout is the schedule's interval
             ok = self._seal()
             with self._changed:
                 if not ok or self._seen <= self._sealed:
@@ -159,7 +160,7 @@ class Sealer:
         return signed
 
     def _renew(self) -> None:
-        """Takes up the key that is in place now: one that was followed by another signs nothing more."""
+        """Adopt the current key: a replaced key signs nothing more."""
         found = self._renewed(self._signer) if self._renewed is not None else None
         if found is not None:
             self._signer, self.authority = found

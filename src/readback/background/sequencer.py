@@ -1,11 +1,11 @@
-"""The sequencer: has places in the log given to entries that were appended without, a moment later, in its own thread.
+"""Assign positions in the log, shortly after the append, in a thread of its own.
 
-Told of each such append by the drivers (`hear`, which only counts), by whoever stays (`sweep`), and of a process's end
-(`close`). A store that gives places with the append never tells it anything, and no thread is started then. Of several
-processes one gives places at a time: the store sees to it, and whoever comes next takes over. A crash anywhere leaves
-entries that are placed and entries that wait; nothing is lost by a wake-up that never came.
+The drivers report each append without positions (`hear`, which only counts), long-running processes call `sweep`, and
+the end of the process calls `close`. A store with positions at append time never reports here, and no thread starts.
+The store lets one process at a time assign positions, and another process takes over when needed. A crash anywhere
+leaves sequenced and waiting entries; a missing wake-up loses nothing.
 
-What is told and what is sealed begins here: only an entry with a place is sealed, and heard of by subscribers.
+Delivery and sealing start here: only entries with a position are sealed and delivered.
 """
 
 from __future__ import annotations
@@ -20,38 +20,38 @@ from readback.ports.storage.store import LedgerStore
 
 PLACES_AT_ONCE_MAX: Final = 4_096
 PAUSE_FIRST_SECONDS: Final = 0.005
-"""So long entries gather before they get their places together."""
+"""How long entries gather before one batch of positions."""
 PAUSE_MAX_SECONDS: Final = 0.05
-"""While somebody else gives places, or a transaction that came earlier still runs, it is looked as seldom as this."""
+"""The longest pause while another process assigns positions, or an earlier transaction still runs."""
 PAUSE_FAULT_SECONDS: Final = 1.0
 LINGER_SECONDS: Final = 5.0
-"""So long a thread with nothing to do stays for more."""
+"""How long an idle thread stays."""
 CLOSE_SECONDS: Final = 2.0
-"""How long closing waits for places; what it leaves gets them from the next process."""
+"""How long `close` waits for positions. The next process assigns the rest."""
 
 Placed = Callable[[int], None]
-"""Told the place of the log's last entry, whoever gave it."""
+"""Receives the position of the log's last entry, regardless of the assigning process."""
 
 
 class Sequencer:
-    """Gives places for one opened ledger while there are entries without."""
+    """Assign positions in one opened ledger while entries lack them."""
 
     def __init__(self, store: LedgerStore, placed: Placed, tell: Callable[[], None]) -> None:
-        """`placed` is called when the log ends elsewhere; `tell` when what tells something has its place."""
+        """`placed` is called after a change of the log's end; `tell` when an entry with messages has a position."""
         self._store, self._placed, self._tell = store, placed, tell
         self._bell = threading.Condition()
         self._heard = self._done = 0
-        """How many appends were heard of, and how many of them surely have their places."""
+        """How many appends were reported, and how many of them surely have positions."""
         self._telling = self._told = 0
-        """The last append that tells something, and up to which one it was told."""
+        """The last append with messages, and the last append announced to subscribers."""
         self._last_seq = 0
         self._thread: threading.Thread | None = None
         self._idle = self._closing = False
         self.fault: StoreError | None = None
-        """Why no places were given the last time; None where some were, or none were needed."""
+        """Why the last attempt assigned nothing; None after a success or with nothing to do."""
 
     def hear(self, *, telling: bool = False) -> None:
-        """An append is durable, and its entries wait for their places. On the hot path: it counts, and no more."""
+        """Note a durable append without positions. Called on the hot path, so this only counts."""
         with self._bell:
             self._heard += 1
             if telling:
@@ -62,12 +62,12 @@ class Sequencer:
                 self._bell.notify_all()
 
     def sweep(self) -> None:
-        """Looks once for what others left without a place. Returns at once; raises StoreError."""
+        """Look once for entries without a position. Returns at once; raises StoreError."""
         if self._thread is None and self._store.unplaced(1):
             self.hear(telling=True)
 
     def close(self, patience_s: float = CLOSE_SECONDS) -> bool:
-        """Gives places to what was heard of, within a limit; whether that is done."""
+        """Assign positions to all reported entries within a limit. Returns whether that succeeded."""
         with self._bell:
             if self._heard > self._done and self._thread is None:
                 self._start()
@@ -78,7 +78,7 @@ class Sequencer:
         if thread is not None and done:
             thread.join()
         with self._bell:
-            self._heard = self._done  # what is left is the next process's: the thread ends after its present round
+            self._heard = self._done  # the rest is for the next process: the thread ends after the current round
             self._bell.notify_all()
         return done
 
@@ -88,7 +88,7 @@ class Sequencer:
         self._thread = threading.Thread(target=self._work, name="readback-sequencer", daemon=True)
         try:
             self._thread.start()
-        except RuntimeError:  # no more threads, or the interpreter is ending: the next process gives the places
+        except RuntimeError:  # no more threads, or the interpreter is ending: the next process assigns the positions
             self._thread = None
 
     def _work(self) -> None:
@@ -103,14 +103,14 @@ class Sequencer:
                 self._bell.notify_all()
 
     def _wanted(self, pause_s: float) -> bool:
-        """Waits for something to do, and lets it gather. False where there is nothing for a while, or no more."""
+        """Wait for entries and let them gather. Returns False after an idle time or at the end."""
         with self._bell:
             if self._heard <= self._done:
                 self._idle = True
                 self._bell.wait_for(lambda: self._heard > self._done or self._closing, LINGER_SECONDS)
                 self._idle = False
                 if self._heard <= self._done:
-                    self._thread = None  # here, so that whoever hears of one from now on starts another
+                    self._thread = None  # under the lock, so that the next `hear` starts another thread
                     return False
             if not self._closing:
                 self._bell.wait_for(lambda: self._closing, pause_s)
@@ -119,7 +119,7 @@ class Sequencer:
             return True
 
     def _round(self, pause_s: float) -> float:
-        """Places once; how long to wait before the next time."""
+        """Assign positions once. Returns the pause before the next round, in seconds."""
         aim = self._heard
         try:
             taken = self._store.take_places(PLACES_AT_ONCE_MAX)
@@ -128,7 +128,7 @@ class Sequencer:
         except StoreError as error:
             return self._failed(error)
         self.fault = None
-        # It ends earlier where a standby took over that lacked some: whoever seals is told of that, too.
+        # After a failover to a standby with fewer entries the log ends earlier: the sealer hears of a lower end, too.
         moved, self._last_seq = last_seq != self._last_seq, last_seq
         if moved:
             self._placed(last_seq)
@@ -142,7 +142,7 @@ class Sequencer:
         return PAUSE_FIRST_SECONDS
 
     def _failed(self, error: StoreError) -> float:
-        """Entries keep what they have; they are placed by the next try, or by whoever comes next."""
+        """Record the error. Assigned positions stay; the next attempt, here or in another process, assigns the rest."""
         known, self.fault = self.fault, error
         with self._bell:
             if error.code == "store.closed" or self._closing:
