@@ -1,6 +1,6 @@
-"""The ground: plain JSON values, canonical bytes, digests, size limits, and the shape of an error.
+"""The lowest layer: plain JSON values, canonical bytes, digests, size limits, and the base class of errors.
 
-Every room stands on it; it stands on nothing but orjson and msgspec. It must not know what an action is.
+Every package may import this package. It imports only orjson and msgspec, and knows nothing of actions.
 """
 
 from __future__ import annotations

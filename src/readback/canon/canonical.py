@@ -1,11 +1,10 @@
-"""Canonical bytes: two forms, one for ledger envelopes, one for payloads.
+"""Canonical bytes in two forms: ledger envelopes and payloads.
 
-Who calls it: the ledger (envelopes) and whatever hashes or stores a value (payloads). It must not convert:
-what is not already a plain JSON value is refused (`values.json_value` converts). Bytes that were stored are
-never written again.
+Called by the ledger (envelopes), and by all code that hashes or stores a value (payloads). This module converts
+nothing: it refuses all but plain JSON values (`values.json_value` converts). Stored bytes are never written again.
 
-Sorted orjson equals RFC 8785 exactly where there are no floats, integers are within 2^53-1 and keys are
-ASCII. That is the envelope profile; payloads outside it take the slow path.
+Sorted orjson output equals RFC 8785 exactly if there are no floats, integers are within 2^53-1 and keys are ASCII.
+These conditions are the envelope profile. Payloads outside the profile take the slow path.
 """
 
 from __future__ import annotations
@@ -42,11 +41,11 @@ _PLAIN: Final = _LEAVES | _CONTAINERS
 
 
 def envelope_bytes(value: object, filled: Mapping[str, object] | None = None) -> bytes:
-    """The canonical form of a ledger envelope. Raises EnvelopeProfileError; the caller owns `value` and is
+    """Return the canonical form of a ledger envelope. Raises EnvelopeProfileError. The caller owns `value` and is
     trusted.
 
-    `filled`: the part of it that others filled in, where all the rest is the caller's own making: then that part
-    alone is looked through, which is what costs most.
+    `filled`: the part with foreign content, if the caller built all the rest. Then only this part is inspected, because
+    inspection is the largest cost.
     """
     try:
         written = orjson.dumps(value, option=_STRICT)
@@ -61,10 +60,11 @@ def envelope_bytes(value: object, filled: Mapping[str, object] | None = None) ->
 
 
 def is_envelope(data: bytes, parsed: Json, filled: Mapping[str, Json]) -> bool:
-    """Whether these bytes are the canonical form of what they were parsed as. Raises EnvelopeProfileError.
+    """Return whether `data` is the canonical form of `parsed`. Raises EnvelopeProfileError.
 
-    As a comparison with `envelope_bytes`, which is asked whatever this does not know to be one: who reads a whole log
-    asks it of every entry. `filled`: the part that holds what is not known to be texts and whole numbers.
+    The result equals a comparison with `envelope_bytes`. A fast check runs first, because a full read of a log calls
+    this function for every entry. Undecided cases use `envelope_bytes`. `filled`: the part whose values may be other
+    than texts and whole numbers.
     """
     if data.isascii() and len(data) <= ENVELOPE_MAX_BYTES:
         try:
@@ -84,29 +84,28 @@ def is_envelope(data: bytes, parsed: Json, filled: Mapping[str, Json]) -> bool:
 
 
 def payload_bytes(value: object) -> bytes:
-    """RFC 8785 bytes of a plain JSON value, as `json_value` and `parse_json` make it (finite, bounded).
+    """Return the RFC 8785 bytes of a plain JSON value from `json_value` or `parse_json` (finite, bounded).
 
-    Two extensions, where the RFC's floating point would merge neighbours: integers within 64 bits are written with
-    all their digits (two row ids would hash alike), and so is a number that no double means, by the RFC's own rules
-    for point and exponent. Equal numbers have equal bytes, and what is read back is equal.
-    Raises UnsupportedValueError, ValueTooLargeError.
+    Two extensions prevent floating point from merging neighbours. Integers within 64 bits keep all their digits (else
+    two row ids would hash alike). A number outside the doubles also keeps all its digits, by the RFC's rules for point
+    and exponent. Equal numbers have equal bytes, and parsing the bytes returns an equal value. Raises
+    UnsupportedValueError, ValueTooLargeError.
     """
     return _payload(value)[0]
 
 
 def hashed_bytes(domain: str, parts: list[Json]) -> bytes:
-    """What a hash that binds a request is made of: the canonical bytes of a name with its version, and of the parts.
+    """Return the input of a request-binding hash: the canonical bytes of a versioned name and the parts.
 
-    Version 1 is what `payload_bytes` wrote when numbers ended at doubles and 64 bits; version 2 is of parts that hold
-    a number beyond both. One value has one version, so that no two values share their bytes.
-    Raises what `payload_bytes` raises.
+    Version 1 matches `payload_bytes` from the time when numbers ended at doubles and 64 bits. Version 2 is for parts
+    with a number beyond both. One value has one version, so two values never share bytes. Raises like `payload_bytes`.
     """
     written, beyond = _payload([f"{domain}/1", *parts])
     return _payload([f"{domain}/2", *parts])[0] if beyond else written
 
 
 def _payload(value: object) -> tuple[bytes, bool]:
-    """The canonical bytes, and whether they hold a number that is neither a double's nor of 64 bits."""
+    """Return the canonical bytes, and whether they hold a number outside both the doubles and 64 bits."""
     written: bytes | None
     beyond = False
     try:
@@ -122,10 +121,9 @@ def _payload(value: object) -> tuple[bytes, bool]:
 
 
 def stored_bytes(value: object, *, bytes_max: int = PAYLOAD_MAX_BYTES) -> bytes:
-    """Deterministic JSON bytes of a plain value that is kept, and hashed as the bytes that it is.
+    """Return deterministic JSON bytes of a stored value, to be hashed as bytes.
 
-    Not RFC 8785: floats are written as orjson writes them. For what is hashed as JSON there is `payload_bytes`.
-    Raises what that raises.
+    Not RFC 8785: floats have orjson's form. To hash a value as JSON, use `payload_bytes`. Raises like `payload_bytes`.
     """
     try:
         written = orjson.dumps(value, option=_STORED)
@@ -137,9 +135,9 @@ def stored_bytes(value: object, *, bytes_max: int = PAYLOAD_MAX_BYTES) -> bytes:
 
 
 def _within_profile(value: object, *, keys_ascii: bool = False) -> bool:
-    """Whether orjson's form is the canonical one. orjson has already bounded depth, integers and cycles.
+    """Return whether orjson's form is the canonical form. orjson has already bounded depth, integers and cycles.
 
-    `keys_ascii`: what was written is ASCII as a whole, and so are its keys.
+    `keys_ascii`: the whole output is ASCII, so the keys are too.
     """
     kind = type(value)
     if kind not in _CONTAINERS:
@@ -168,7 +166,7 @@ def _within_profile(value: object, *, keys_ascii: bool = False) -> bool:
 
 
 def _offence(value: object, path: str = "$") -> str:
-    """Names the first thing outside the profile; called only once something is."""
+    """Name the first value outside the profile. Called only after a refusal."""
     if isinstance(value, dict):
         for key, part in value.items():
             if not str(key).isascii():
@@ -183,13 +181,13 @@ def _offence(value: object, path: str = "$") -> str:
 
 
 class _Writer:
-    """The slow path: RFC 8785 with bounds. Text is written by orjson, to the letter."""
+    """The slow path: RFC 8785 with limits. orjson writes each text."""
 
     __slots__ = ("_float_bytes", "beyond", "nodes", "parts")
 
     def __init__(self, float_bytes: Callable[[float], bytes] | None = None) -> None:
         self._float_bytes = float_bytes
-        """How a float is written where not by RFC 8785."""
+        """Writes a float in a form other than RFC 8785."""
         self.beyond = False
         self.nodes = 0
         self.parts: list[bytes] = []

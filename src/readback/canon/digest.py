@@ -1,6 +1,4 @@
-"""SHA-256, the one digest of this project. Everything that binds bytes calls it; it must not know what they
-mean.
-"""
+"""SHA-256, the only digest of this project. This module knows nothing of the meaning of the bytes."""
 
 from __future__ import annotations
 
@@ -8,10 +6,10 @@ from hashlib import sha256 as _sha256
 
 
 def sha256_bytes(data: bytes) -> bytes:
-    """The 32 raw bytes."""
+    """Return the 32 raw bytes."""
     return _sha256(data).digest()
 
 
 def sha256_hex(data: bytes) -> str:
-    """64 lower-case hexadecimal digits."""
+    """Return 64 lower-case hexadecimal digits."""
     return _sha256(data).hexdigest()

@@ -1,7 +1,7 @@
-"""Many envelopes at once, read into values of one type: for who reads a whole log, and does nothing as often.
+"""Batch reading of envelopes into values of one type, for full reads of a log.
 
-Called where a log is audited. It says only of envelopes that are sound that they are: whatever it does not know to be
-so is looked at by itself, by `canonical.is_envelope`, which says what is wrong.
+Called by the audit. A batch is accepted only as a whole. The caller inspects the entries of any other batch singly with
+`canonical.is_envelope`, for an exact error.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from readback.canon.limits import ENVELOPE_MAX_BYTES, INTEGER_SAFE_MAX
 Read = TypeVar("Read")
 
 Whole: TypeAlias = Annotated[int, msgspec.Meta(ge=-INTEGER_SAFE_MAX, le=INTEGER_SAFE_MAX)]
-"""A whole number that an envelope may hold."""
+"""A whole number within the envelope profile."""
 _Leaf: TypeAlias = str | Whole | bool | None
 _Lower: TypeAlias = _Leaf | list[_Leaf] | dict[str, _Leaf]
 _Upper: TypeAlias = _Leaf | list[_Lower] | dict[str, _Lower]
 Filled: TypeAlias = dict[str, _Leaf | list[_Upper] | dict[str, _Upper]]
-"""What others filled in, as nearly all of it is: no floats, and not nested deeper than this."""
+"""The usual shape of foreign content: no floats, and at most this depth."""
 
 
 class EnvelopeReader(Generic[Read]):
-    """Reads envelopes into structs of `kind`, whose fields stand in the order of their names, as they are written."""
+    """Reads envelopes into structs of `kind`. The fields of `kind` must be in the order of their names, as written."""
 
     __slots__ = ("_decode", "_encode")
 
@@ -34,10 +34,10 @@ class EnvelopeReader(Generic[Read]):
         self._encode: Final = msgspec.json.Encoder(order="deterministic").encode_lines
 
     def read(self, envelopes: Sequence[bytes]) -> list[Read] | None:
-        """Each of them, where each is the canonical form of what was read; None where one may not be.
+        """Return the parsed envelopes if each is in canonical form. Return None if any may not be.
 
-        They are written again, a line each, and compared: a canonical form has no line break, so that none can end
-        elsewhere than it ended before.
+        The reader writes the parsed values again, one a line, and compares the bytes. A canonical form has no line
+        break, so no envelope can end at another position.
         """
         lines = b"\n".join([*envelopes, b""])
         if not lines.isascii() or max(map(len, envelopes), default=0) > ENVELOPE_MAX_BYTES:

@@ -1,8 +1,7 @@
-"""The shape of every error: a stable code, an exit code, what went wrong, and what to do next.
+"""The base class of errors: a stable code, an exit code, the problem, and the remedy.
 
-Who uses it: `canon` for its own refusals, and `domain.errors`, which draws the whole tree. It lives on the
-ground floor so that there is one tree and one root. It must not know any particular error of the rooms
-above.
+Used by `canon` for its own errors, and by every package above for one common tree. This module knows no error of the
+packages above.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ NOT_JSON: Final = "The text is not JSON: "
 
 
 class ReadbackError(Exception):
-    """The root. `code` never changes between releases; `exit_code` is what the command line ends with."""
+    """The root. `code` never changes between releases. `exit_code` is the exit status of the command line."""
 
     code: str = "readback"
     exit_code: int = 5
@@ -40,14 +39,14 @@ class ReadbackError(Exception):
 
 
 class CanonError(ReadbackError):
-    """A value that cannot be written down exactly. The caller decides whose fault that is."""
+    """A value without an exact written form. The caller decides on the responsibility."""
 
     code = "value"
     exit_code = 2
 
 
 class EnvelopeProfileError(CanonError):
-    """A ledger envelope holds what the profile forbids: a float, a large integer, a key that is not ASCII."""
+    """A ledger envelope breaks the profile: a float, a large integer, a key that is not ASCII."""
 
     code = "value.envelope-profile"
     exit_code = 6
@@ -69,19 +68,19 @@ class ValueTooLargeError(CanonError):
 
 
 class NumberTooLargeError(ValueTooLargeError):
-    """A number over the bounds of `canon.limits`: too many digits, or too large an exponent. It is never rounded."""
+    """A number over a limit of `canon.limits`: too many digits, or too large an exponent. Numbers are never rounded."""
 
     code = "value.number-too-large"
     remedy_default = "Pass the number as a text."
 
 
 class MalformedJsonError(CanonError):
-    """Bytes that were to be JSON and are not."""
+    """Bytes that are not valid JSON."""
 
     code = "value.malformed-json"
     remedy_default = "Look at the source of these bytes; nothing of them was used."
 
 
 def why_not_json(error: ReadbackError) -> str:
-    """Why a text cannot be taken, for a sentence that says itself that it is no JSON."""
+    """Return the reason why a text is no JSON, for use inside a sentence."""
     return error.message.removeprefix(NOT_JSON)

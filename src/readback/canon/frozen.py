@@ -1,14 +1,14 @@
-"""Dataclasses that are native: `dataclasses.dataclass` to look at, and made, compared and guarded in C by msgspec.
+"""Dataclasses with native methods: the interface of `dataclasses.dataclass`, with construction, comparison and freezing
+in C by msgspec.
 
-The hot path makes some seventy values an action, and the standard decorator's frozen ones cost more than what is done
-with them; a short process, as a coding agent's hook, pays for the source of six methods of each class besides, which
-the standard decorator writes and compiles. Import `dataclass` from here, and `field`, `fields`, `replace` and `asdict`
-from where they are: a type checker sees the standard one. A class of another kind than `slots=True`, frozen or not, is
-the standard decorator's.
+The hot path creates about seventy values an action, and the standard decorator's frozen classes cost more than the work
+on them. A short process, such as a coding agent's hook, also pays for the source of six methods of each class, which
+the standard decorator writes and compiles. Import `dataclass` from here. Import `field`, `fields`, `replace` and
+`asdict` from `dataclasses`: a type checker sees the standard decorator. Only `slots=True` classes, frozen or not, are
+native. The standard decorator makes all others.
 
-A frozen one whose fields hold nothing but values, by their types, cannot come to hold itself, so that Python's
-collector of garbage in circles need not know of it: with many actions in flight it would look through all of them
-again and again.
+A frozen class is exempt from Python's cyclic garbage collector if its field types hold only values. Such an object
+cannot contain itself, and with many actions in flight the collector would scan all of them repeatedly.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ _VALUES: Final = (bool, bytes, float, int, str, NoneType)
 _PLAIN: Final = {
     "None", "bool", "bytes", "float", "int", "str", "Json", "Literal", "Mapping", "dict", "frozenset", "list", "tuple",
 }  # fmt: skip
-"""Names in an annotation that stand for a value, or for a holder of what is named beside it."""
+"""Names in an annotation for a value, or for a container of the values named beside it."""
 _NAMES: Final = re.compile(r"[\w.]*\w")
 _QUOTED: Final = re.compile(r"'[^']*'|\"[^\"]*\"")
 _LEFT_BEHIND: Final = {"__dict__", "__weakref__", "__dataclass_fields__", "__dataclass_params__"}
 
 
 def _dataclass(cls: type[Any] | None = None, /, **asked: bool) -> Any:
-    """As `dataclasses.dataclass`, which makes every class that is not of the plain kind.
+    """Like `dataclasses.dataclass`, and delegating to it for every class outside the native kind.
 
-    One that is derived from a native one has to be made here too.
+    A subclass of a native class must use this decorator too.
     """
     if cls is None:
         return lambda given: _dataclass(given, **asked)
@@ -65,12 +65,13 @@ if not TYPE_CHECKING:
 
 
 def settle(value: Any, name: str, settled: object) -> None:
-    """Puts a field of one that is frozen right, in its `__post_init__`: nobody has seen it yet."""
+    """Set a field of a frozen object in its `__post_init__`, before other code sees the object."""
     force_setattr(value, name, settled)
 
 
 def _is_plain(cls: type[Any]) -> bool:
-    """Nothing above it, no method of its own among those that are made, and each field is given, shown and compared."""
+    """Return whether a class has no base, no own version of a generated method, and only fields with the usual options.
+    """
     annotated = get_annotations(cls)
     taken = any("InitVar" in str(each) or "KW_ONLY" in str(each) for each in annotated.values())
     given = [value for name in annotated if isinstance(value := cls.__dict__.get(name), dataclasses.Field)]
@@ -97,7 +98,8 @@ def _native(cls: type[Any], *, frozen: bool) -> Any:
 
 
 def _given(cls: Any) -> type[Any]:
-    """A derived class as it was written: msgspec has read it already, to which a `field` is a value like any other."""
+    """Return a derived class as written. msgspec has already read the class, and treats a `field` as an ordinary value.
+    """
     last_first = zip(reversed(cls.__struct_fields__), reversed(cls.__struct_defaults__), strict=False)
     own = get_annotations(cls)
     values = {name: value for name, value in last_first if name in own and value is not NODEFAULT}
@@ -106,7 +108,7 @@ def _given(cls: Any) -> type[Any]:
 
 
 def _struct(described: Any, parents: tuple[type, ...], frozen: bool) -> Any:
-    """The class again, with its fields in C."""
+    """Return the class again, with its fields in C."""
     found = dataclasses.fields(described)
     held = {f.name for f in found} | _LEFT_BEHIND
     names = {name: value for name, value in described.__dict__.items() if name not in held}
@@ -121,7 +123,7 @@ def _struct(described: Any, parents: tuple[type, ...], frozen: bool) -> Any:
 
 
 def _holds_values(annotation: object, around: Mapping[str, object]) -> bool:
-    """Whether every name in it is known and stands for values; what is not known yet may hold anything."""
+    """Return whether every name in the annotation is known and names values. An unknown name may hold anything."""
     if not isinstance(annotation, str):
         return False
     names = (annotation,) if annotation in _PLAIN else _NAMES.findall(_QUOTED.sub("", annotation))

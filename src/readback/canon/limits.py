@@ -1,7 +1,7 @@
-"""Every bound on what may come in, as a named constant with its unit last.
+"""Every limit on input, as a named constant with its unit last.
 
-Who calls it: whatever takes a value from outside (validation, normalisers, readers, stores, expressions).
-It must not hold anything that an operator tunes per contract: these are the walls, not the furniture.
+Used by all code with values from outside (validation, normalisers, readers, stores, expressions). These limits are
+fixed: settings per contract belong elsewhere.
 """
 
 from __future__ import annotations
@@ -9,48 +9,46 @@ from __future__ import annotations
 from typing import Final
 
 INTEGER_SAFE_MAX: Final = 2**53 - 1
-"""Largest magnitude that every JSON reader keeps exactly (RFC 7493)."""
+"""Largest magnitude kept exactly by every JSON reader (RFC 7493)."""
 INTEGER_WIRE_MIN: Final = -(2**63)
 INTEGER_WIRE_MAX: Final = 2**64 - 1
-"""Integers of 64 bits; what lies beyond takes the slow path when it is written."""
+"""Integers of 64 bits. Larger integers take the slow path of the writer."""
 NUMBER_DIGITS_MAX: Final = 800
-"""Of a number, without zeros before the first digit: a double's exact value has at most 767."""
+"""Digits of a number, without leading zeros. A double's exact value has at most 767."""
 NUMBER_EXPONENT_MAX: Final = 400
-"""Of a number's first digit, up and down: doubles end at 308 and -324."""
+"""Exponent of a number's first digit, up and down. Doubles end at 308 and -324."""
 NUMBER_TEXT_MAX_CHARS: Final = 1_300
-"""A longer text of a number is refused before it is converted."""
+"""A longer number text is refused before conversion."""
 
 DEPTH_MAX_LEVELS: Final = 64
-"""Nesting of one value. Below Python's and orjson's own recursion limits, so that ours speaks first."""
+"""Nesting of one value. Lower than the recursion limits of Python and orjson, so our error comes first."""
 VALUE_MAX_NODES: Final = 200_000
-"""Scalars and containers in one value: bounds shared sub-values, which are small in memory and huge when
-written.
-"""
+"""Scalars and containers in one value. Bounds shared sub-values, small in memory and huge in written form."""
 KEY_MAX_BYTES: Final = 1_024
 STRING_MAX_BYTES: Final = 1_048_576
 PAYLOAD_MAX_BYTES: Final = 4_194_304
 """Arguments, an observation or a reading, in canonical form."""
 EVIDENCE_MAX_BYTES: Final = 1_048_576
-"""Raw tool output kept as evidence; more is cut, and the cut is recorded."""
+"""Raw tool output stored as evidence. Longer output is cut, and the cut is recorded."""
 ENVELOPE_MAX_BYTES: Final = 65_535
-"""A ledger entry; the C2SP tile format gives an entry's length sixteen bits."""
+"""A ledger entry. The C2SP tile format has sixteen bits for an entry's length."""
 
 EXPRESSION_MAX_BYTES: Final = 2_048
 EXPRESSION_DEPTH_MAX_LEVELS: Final = 24
 EXPRESSION_NESTED_LOOPS_MAX: Final = 2
 EXPRESSION_ADDITIONS_MAX: Final = 16
 EXPRESSION_TREE_MAX_LEVELS: Final = 96
-"""Nesting of an expression's operations: a chain of `-` nests as brackets do."""
+"""Nesting of an expression's operations. A chain of `-` nests like brackets."""
 EXPRESSION_WORK_MAX: Final = 24_000_000
-"""Steps of one evaluation: a character that is looked at is 1, a value that is visited is 128. A step is about a
-nanosecond, so that the whole is well under a tenth of a second.
+"""Steps of one evaluation: 1 for each inspected character, 128 for each visited value. A step takes about a nanosecond,
+so the maximum is well under a tenth of a second.
 """
 EXPRESSION_EDITS_MAX: Final = 64
 EXPRESSION_PATTERN_MAX_CHARS: Final = 1_000
 EXPRESSION_NUMBER_MAX_DIGITS: Final = 1_000
-"""Of what arithmetic takes and gives; comparing has no such bound, since it writes nothing out."""
+"""Digits of operands and results of arithmetic. Comparison writes no digits, and has no such limit."""
 EXPRESSION_EXPONENT_MAX: Final = 1_000_000
-"""Of a number's exponent; a greater one is bounded before anything is computed with it."""
+"""A number's exponent in arithmetic. A larger exponent is limited before any computation."""
 
 ID_MAX_BYTES: Final = 256
 """Principals, tenants, operation ids, action ids, stamps."""

@@ -1,8 +1,8 @@
-"""JSON numbers, kept exactly: an int, a float, or an `ExactNumber` for what neither of the two keeps.
+"""JSON numbers, kept exactly: an int, a float, or an `ExactNumber` for all others.
 
-Who calls it: the parser and the writer of this room, and the rooms that compare, show or convert numbers. A float means
-its shortest decimal that reads back as the same double, which is how JSON writes it: 0.1 is one tenth. It must not
-round: a number over the bounds is refused before it is converted.
+Used by this package's parser and writer, and by all code for comparing, showing or converting numbers. A float means
+the shortest decimal of its double, as in JSON: 0.1 is one tenth. Nothing is rounded: a number over a limit is refused
+before conversion.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from readback.canon.limits import (
 ZEROS_WRITTEN_MAX: Final = 21
 """A number with more digits before its point is written with an exponent."""
 LEADING_ZEROS_MAX: Final = 6
-"""And one with so many zeros behind it, before the first digit."""
+"""A number with so many zeros between point and first digit is written with an exponent."""
 DIGITS_KEPT_MAX: Final = 15
 """A double keeps every decimal of so many digits."""
 _INTEGER_MAX: Final = 10 ** (NUMBER_EXPONENT_MAX + 1)
@@ -33,10 +33,10 @@ _NUMBER: Final = re.compile(r"(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?[0-
 
 
 class ExactNumber(Decimal):
-    """A JSON number that is no whole number, and that no double's shortest decimal is.
+    """A JSON number that is neither whole nor the shortest decimal of a double.
 
-    It equals, and is ordered with, ints, floats and decimals by value, where a float means its shortest decimal.
-    `number` makes one where one is needed.
+    It compares by value with ints, floats and decimals, where a float means its shortest decimal. `number` creates an
+    `ExactNumber` only where needed.
     """
 
     __slots__ = ()
@@ -82,7 +82,7 @@ def _meant(other: Any) -> Any:
 
 
 def decimal_of(value: int | float | Decimal) -> Decimal:
-    """What a number means, exactly. Raises UnsupportedValueError for NaN and infinity."""
+    """Return the exact meaning of a number. Raises UnsupportedValueError for NaN and infinity."""
     if isinstance(value, float):
         if not isfinite(value):
             raise UnsupportedValueError(f"The number {value} has no JSON form.")
@@ -91,15 +91,17 @@ def decimal_of(value: int | float | Decimal) -> Decimal:
 
 
 def same_number(one: JsonNumber, other: JsonNumber) -> bool:
-    """Whether two numbers are one by value. Python compares an int with what a double holds, not with what it means."""
+    """Return whether two numbers are equal by meaning. Python compares an int with a double's binary value."""
     if type(one) is type(other):
         return bool(one == other)
     return decimal_of(one) == decimal_of(other)
 
 
 def number(value: Decimal) -> JsonNumber:
-    """The plain JSON number of a decimal: an int where it is whole, a float where the float means the same, else an
-    ExactNumber. Raises NumberTooLargeError, or UnsupportedValueError for NaN and infinity.
+    """Return the plain JSON number of a decimal: an int if whole, a float if the float means the same, else an
+    ExactNumber.
+
+    Raises NumberTooLargeError, or UnsupportedValueError for NaN and infinity.
     """
     if not value.is_finite():
         raise UnsupportedValueError(f"The number {value} has no JSON form.")
@@ -116,17 +118,17 @@ def number(value: Decimal) -> JsonNumber:
 
 
 def whole_from(text: str) -> int:
-    """The int that the text of a JSON number without point and exponent means. Raises NumberTooLargeError."""
+    """Return the int for a JSON number without point and exponent. Raises NumberTooLargeError."""
     if len(text) > NUMBER_EXPONENT_MAX + 2 or not -_INTEGER_MAX < (whole := int(text)) < _INTEGER_MAX:
         raise too_large()
     return whole
 
 
 def number_from(text: str) -> JsonNumber:
-    """The number that a JSON number's text means. Raises NumberTooLargeError before it converts what is too long.
+    """Return the number for a JSON number's text. Raises NumberTooLargeError before converting a text that is too long.
 
-    A float stays where the text has a point or an exponent and the float means the same and is within 2^53: 1.0 is a
-    float. A larger one is an int, so that Python's comparison with other ints is exact.
+    A text with a point or an exponent becomes a float if the float means the same and is within 2^53: 1.0 is a float. A
+    larger whole number becomes an int, so Python compares it exactly with other ints.
     """
     if len(text) > NUMBER_TEXT_MAX_CHARS:
         raise too_large()
@@ -153,10 +155,10 @@ def number_from(text: str) -> JsonNumber:
 
 
 def number_text(value: JsonNumber) -> str:
-    """The one text of a number: equal numbers have equal texts, and the text means exactly the number.
+    """Return the unique text of a number. Equal numbers have equal texts, and the text means exactly the number.
 
-    Of what a double keeps it is ECMAScript's (RFC 8785, 3.2.2.3); a number with more digits is written by the same
-    rules, with all its digits. Raises UnsupportedValueError, NumberTooLargeError.
+    For doubles the text is ECMAScript's (RFC 8785, 3.2.2.3). A longer number follows the same rules with all its
+    digits. Raises UnsupportedValueError, NumberTooLargeError.
     """
     if type(value) is int:
         if INTEGER_WIRE_MIN <= value <= INTEGER_WIRE_MAX:
@@ -179,7 +181,7 @@ def number_text(value: JsonNumber) -> str:
 
 
 def is_double(value: int | Decimal) -> bool:
-    """Whether a double means this number, so that RFC 8785 keeps it."""
+    """Return whether a double means this number, so RFC 8785 keeps the number."""
     try:
         near = float(value)
     except OverflowError:
@@ -188,20 +190,20 @@ def is_double(value: int | Decimal) -> bool:
 
 
 def is_kept(text: str, number: float) -> bool:
-    """Whether a double keeps a number as it is written: in its shortest form, or in the 17 digits that some write."""
+    """Return whether a double keeps a written number: in shortest form, or in the 17 digits used by some writers."""
     exact = Decimal(text)
     return exact in (Decimal(repr(number)), Decimal(f"{number:.17g}"))
 
 
 def too_large() -> NumberTooLargeError:
-    """The error of a number over the bounds."""
+    """Return the error for a number over the limits."""
     return NumberTooLargeError(
         f"A number has more than {NUMBER_DIGITS_MAX} digits, or its exponent is beyond {NUMBER_EXPONENT_MAX}."
     )
 
 
 def _double_text(value: float) -> str:
-    """The fewest digits that give this double, which are Python's too."""
+    """Return the fewest digits for this double. Python uses the same digits."""
     if not isfinite(value):
         raise UnsupportedValueError(f"The number {value} has no JSON form.")
     mantissa, _, exponent = repr(abs(value)).partition("e")
@@ -211,7 +213,7 @@ def _double_text(value: float) -> str:
 
 
 def _text(negative: bool, significant: str, point: int) -> str:
-    """As ECMAScript writes it. `point`: so many of the digits stand before the point."""
+    """Return ECMAScript's form. `point`: number of digits before the point."""
     digits = significant.rstrip("0")
     if not digits:
         return "0"

@@ -1,7 +1,7 @@
-"""Reads JSON from outside, every number exactly. Who calls it: whatever takes JSON in, from a wire, a file or a store.
+"""Parser for JSON from outside (wire, file or store), with every number exact.
 
-msgspec reads, and hands the text of each number with a point or an exponent to `numbers`. It must not guess: bytes that
-are no JSON are refused whole. Of two members of one name the last one counts.
+msgspec parses, and passes the text of each number with a point or an exponent to `numbers`. Bytes that are no JSON are
+refused whole. The last of several members with the same name counts.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from readback.canon.numbers import number_from, too_large, whole_from
 from readback.canon.values import Json
 
 SHORT_MAX_CHARS: Final = 16
-"""A text of so many characters, point and sign among them, and without an exponent is kept by a double."""
+"""A double keeps a text of so many characters, including point and sign, without an exponent."""
 PLAIN_MAX_CHARS: Final = 25
-"""A longer text is none that a double has for itself."""
+"""No double's own text is longer."""
 SMALL_MAX_BYTES: Final = 65_536
 """A text of so many bytes holds too few numbers to be counted."""
 EXACT_NUMBERS_MAX: Final = 20_000
-"""Of a larger text: numbers that no double keeps as they are written. Each takes some microseconds."""
+"""Numbers in a larger text that no double keeps as written. Each takes some microseconds."""
 _DIGITS: Final = bytes(ord("0") if chr(each) in "0123456789" else ord(" ") for each in range(256))
 _LONG: Final = b"0" * (NUMBER_EXPONENT_MAX + 2)
 
 
 def parse_json(data: bytes | str, *, bytes_max: int = PAYLOAD_MAX_BYTES) -> Json:
-    """Reads JSON from outside, its numbers exactly.
+    """Parse JSON from outside, with exact numbers.
 
-    Raises ValueTooLargeError before parsing, MalformedJsonError after; NumberTooLargeError for a number over the
-    bounds.
+    Raises ValueTooLargeError before parsing, MalformedJsonError after parsing, and NumberTooLargeError for a number
+    over the limits.
     """
     if len(data) > bytes_max:
         raise ValueTooLargeError(f"The JSON text has {len(data)} bytes, over {bytes_max}.")
@@ -56,7 +56,7 @@ def _fraction(text: str) -> Any:
 
 
 class _Fractions:
-    """The numbers of one text that have a point or an exponent. At most `left` of them are worked out in decimal."""
+    """The numbers with a point or an exponent in one text. At most `left` numbers are converted to decimal."""
 
     __slots__ = ("_left",)
 
@@ -86,7 +86,7 @@ def _decode(data: bytes | str) -> Any:
 
 
 def _why(data: bytes | str, error: Exception) -> str:
-    """What is wrong, with its line and column where orjson has them."""
+    """Return the problem, with line and column where orjson has them."""
     try:
         orjson.loads(data)
     except orjson.JSONDecodeError as named:
@@ -95,7 +95,7 @@ def _why(data: bytes | str, error: Exception) -> str:
 
 
 def _bound_whole(value: Json) -> None:
-    """Raises NumberTooLargeError for an int over the bounds. Those of thousands of digits were never made."""
+    """Raise NumberTooLargeError for an int over the limits. The parser never creates ints of thousands of digits."""
     pending: list[Any] = [value]
     while pending:
         part = pending.pop()

@@ -1,6 +1,6 @@
-"""JSON as people, models and files are shown it: as the standard library writes it, with every number exact.
+"""JSON text for people, models and files: the standard library's format, with every number exact.
 
-Who calls it: whatever prints or quotes a value. It must not be hashed or compared: for that there is `canonical`.
+Used for printing and quoting values. For hashing and comparing use `canonical`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from readback.canon.numbers import ExactNumber, number_text
 def json_text(
     value: Any, *, indent: int | None = None, sort_keys: bool = False, ensure_ascii: bool = True, compact: bool = False
 ) -> str:
-    """The text of a plain value. `compact`: without spaces. Raises TypeError for what is no JSON value."""
+    """Return the text of a plain value. `compact`: without spaces. Raises TypeError for a value outside JSON."""
     comma, colon = (",", ":") if compact else (", " if indent is None else ",", ": ")
     try:
         return json.dumps(
@@ -28,7 +28,7 @@ def json_text(
 
 
 def holds_exact(value: Any) -> bool:
-    """Whether any number in it is an `ExactNumber`, which a reader of ints and floats alone cannot be given."""
+    """Return whether a value contains an `ExactNumber`, unsuitable for readers limited to ints and floats."""
     pending: list[Any] = [value]
     while pending:
         part = pending.pop()
@@ -42,7 +42,7 @@ def holds_exact(value: Any) -> bool:
 
 
 class _Text:
-    """The slow way, for a value that holds an `ExactNumber`."""
+    """The slow path, for a value with an `ExactNumber`."""
 
     __slots__ = ("ascii", "colon", "comma", "indent", "sort")
 

@@ -1,7 +1,7 @@
-"""What has to be said whoever listens: a line on standard error, where there is one.
+"""Warnings on standard error, if there is one.
 
-Called with what is raised, or gone on with, in any case: a service may have no standard error, and the reader of a pipe
-may be gone. Neither may take the place of what was to be said.
+A service may have no standard error, and the reader of a pipe may be gone. Neither may replace the caller's own result
+or error.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from contextlib import suppress
 
 
 def warn(text: str) -> None:
-    """Raises nothing."""
+    """Write one warning. Never raises."""
     if sys.stderr is not None:
         with suppress(OSError, ValueError):  # its pipe is broken, or it was closed
             sys.stderr.write(f"readback: {text}\n")

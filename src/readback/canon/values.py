@@ -1,12 +1,12 @@
-"""Turns what Python code hands over into plain JSON values: a bounded snapshot that nobody else can change.
+"""Conversion of Python values into plain JSON values: a bounded snapshot no other code can change.
 
-Who calls it: whatever takes arguments, tool results or readings in. It must not guess: a value without an
-exact JSON form is refused with `UnsupportedValueError`, never rounded, shortened or rendered by `repr`.
+Called for arguments, tool results and readings. A value without an exact JSON form raises `UnsupportedValueError`.
+Values are never rounded, shortened or rendered by `repr`.
 
-Exact forms: a number is a number, an `ExactNumber` included, while any other Decimal is its text; a moment with an
-offset is RFC 3339 in UTC, one without keeps no offset (inventing one would be a lie, and `timestamp()` then refuses
-it); a duration is seconds with an `s`; bytes are `{"$bytes": base64}`; UUID, path and date are text; an enum is its
-value; mappings, rows with `keys()`, dataclasses and pydantic models are objects; tuples are lists.
+Exact forms: a number, including an `ExactNumber`, is a number. Any other Decimal is its text. A moment with an offset
+is RFC 3339 in UTC. A moment without offset stays without (an invented offset would be a lie, and `timestamp()` then
+refuses the text). A duration is seconds with an `s`. Bytes are `{"$bytes": base64}`. UUID, path and date are text. An
+enum is its value. Mappings, rows with `keys()`, dataclasses and pydantic models are objects. Tuples are lists.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ from readback.canon.numbers import number as plain_number
 Json: TypeAlias = "bool | int | float | ExactNumber | str | list[Json] | dict[str, Json] | None"
 BYTES_KEY: Final = "$bytes"
 _LARGE: Final = re.compile(rb"[0-9]{16}|[0-9]e")
-"""What a double beyond 2^53 is written with. The long way makes an int of that."""
+"""Written form of a double beyond 2^53. The slow path converts such a double to an int."""
 _WHOLE_MAX: Final = 10 ** (NUMBER_EXPONENT_MAX + 1)
 FLAT_MAX: Final = 64
-"""Parts of an object that is copied in one."""
+"""Most parts of an object on the fast path."""
 
 
 class Copied(dict[str, "Json"]):
-    """A plain copy that whoever is given it keeps for himself: `json_value` takes it as it is. Made by `short_copy`."""
+    """A plain copy owned by its receiver. `json_value` accepts it unchanged. Created by `short_copied`."""
 
     __slots__ = ()
 
 
 def json_value(obj: object) -> Json:
-    """A plain copy of `obj`. Raises UnsupportedValueError or ValueTooLargeError, both naming the path."""
+    """Return a plain copy of `obj`. Raises UnsupportedValueError or ValueTooLargeError, both with the path."""
     if obj is None or obj is True or obj is False:
         return obj
     kind = type(obj)
@@ -69,7 +69,7 @@ def json_value(obj: object) -> Json:
 
 
 def _in_one(flat: dict[Any, Any]) -> dict[str, Json] | None:
-    """A copy in one of an object of few plain texts, whole numbers, flags and nulls, as most are; else None."""
+    """Copy a small object of plain texts, whole numbers, flags and nulls, the usual case. Return None for any other."""
     if len(flat) > FLAT_MAX:
         return None
     plain = {**flat}  # first: another thread may go on changing what is given
@@ -88,15 +88,15 @@ def _in_one(flat: dict[Any, Any]) -> dict[str, Json] | None:
 
 
 def short_copied(value: Mapping[str, Any]) -> Copied | None:
-    """The same as `short_copy`, for `json_value` to take as it is."""
+    """Like `short_copy`, marked for `json_value` as already plain."""
     plain = short_copy(value)
     return None if plain is None else Copied(plain)
 
 
 def short_copy(value: Mapping[str, Any]) -> dict[str, Json] | None:
-    """A copy, by way of its bytes, of an object that is plain, and so short that it breaks no limit; else None.
+    """Copy a plain object through its bytes if it is too short to break a limit. Return None for any other.
 
-    Only of what holds no part twice, as what came over a wire does not: another may be endless when it is written.
+    Only for values without shared parts, such as values from a wire. Other values may be endless in written form.
     """
     try:
         written = orjson.dumps(value, option=orjson.OPT_STRICT_INTEGER)
@@ -111,7 +111,7 @@ def short_copy(value: Mapping[str, Any]) -> dict[str, Json] | None:
 
 
 class _Snapshot:
-    """One walk over one value; counts nodes so that shared sub-values cannot blow it up."""
+    """One walk over one value. Counts nodes, so shared sub-values cannot expand without limit."""
 
     __slots__ = ("nodes",)
 
@@ -212,7 +212,7 @@ def _integer(number: int, path: str) -> int:
 
 
 def _real(real: float, path: str) -> JsonNumber:
-    """As the parser reads it back: a whole number beyond 2^53 is an int."""
+    """Return a float as the parser reads it back: a whole number beyond 2^53 is an int."""
     if not math.isfinite(real):
         raise _unsupported(path, f"the number {real}")
     return real if -INTEGER_SAFE_MAX <= real <= INTEGER_SAFE_MAX else plain_number(Decimal(repr(real)))
@@ -273,7 +273,7 @@ _SCALAR_FORMS: Final[tuple[tuple[Any, Callable[[Any, str], Json]], ...]] = (
     (timedelta, _duration),
     ((bytes, bytearray, memoryview), _octets),
 )
-"""In this order: a datetime is a date too."""
+"""The order matters: a datetime is also a date."""
 
 
 def _key(key: object, path: str) -> str:

@@ -1,1 +1,1 @@
-"""A log that knows nothing of actions: pure functions over bytes. The store and the proofs call it."""
+"""Transparency log without knowledge of actions: pure functions over bytes for the store and for proofs."""

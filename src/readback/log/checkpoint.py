@@ -1,7 +1,7 @@
 """Checkpoints (C2SP tlog-checkpoint): the size and the root of a log at one moment, as a signed note.
 
-Called where a head of the log is signed, kept elsewhere, and compared. One that is signed binds every entry up to its
-size; it says nothing about what comes after.
+Called to sign a log's head, to export it and to compare it. A signed checkpoint binds every entry up to its size. It
+says nothing about later entries.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from readback.log.tree import HASH_BYTES, SIZE_MAX
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What a log says of itself: `origin` names it, `size` counts its leaves, `root` is the hash over them."""
+    """The head of a log: `origin` names the log, `size` counts the leaves, `root` is the hash over the leaves."""
 
     origin: str
     size: int
@@ -24,7 +24,7 @@ class Checkpoint:
     extensions: tuple[str, ...] = ()
 
     def text(self) -> str:
-        """The note's text. Raises LogFormatError for what cannot be written so."""
+        """Return the note's text. Raises LogFormatError for an origin or size outside the format."""
         lines = (self.origin, str(self.size), base64_text(self.root), *self.extensions)
         if any(not line or "\n" in line for line in lines):
             raise LogFormatError("A line of a checkpoint is empty, or is more than one.")
@@ -35,7 +35,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class SignedCheckpoint:
-    """A checkpoint with the note that holds it. Made only by signing, and by checking a signature."""
+    """A checkpoint with its signed note. Created only by signing, or by verifying a signature."""
 
     checkpoint: Checkpoint
     note: Note
@@ -45,7 +45,7 @@ class SignedCheckpoint:
 
 
 def parse_checkpoint(text: str) -> Checkpoint:
-    """Reads a note's text. Raises LogFormatError."""
+    """Parse a note's text. Raises LogFormatError."""
     lines = text.split("\n")
     if len(lines) < 4 or lines.pop() or not all(lines):
         raise LogFormatError("A checkpoint has at least three lines, and none that is empty.")
@@ -53,16 +53,17 @@ def parse_checkpoint(text: str) -> Checkpoint:
 
 
 def sign_checkpoint(checkpoint: Checkpoint, key: VerifierKey, sign: Sign) -> SignedCheckpoint:
-    """Signs it. Raises LogFormatError where the key is not the log's own, which bears the origin as its name."""
+    """Sign a checkpoint. Raises LogFormatError unless the key's name equals the origin."""
     if key.name != checkpoint.origin:
         raise LogFormatError("A log's key has the log's origin as its name.")
     return SignedCheckpoint(checkpoint, sign_note(checkpoint.text(), key, sign))
 
 
 def open_checkpoint(data: bytes, keys: Sequence[VerifierKey], check: Check) -> SignedCheckpoint:
-    """A checkpoint that one of these keys signed, each in the name of its log.
+    """Return the checkpoint in a note signed by at least one of `keys`, each in the name of its log.
 
-    Raises LogFormatError where it is none, LogSignatureError where it is not theirs, or another log's.
+    Raises LogFormatError if `data` is no checkpoint. Raises LogSignatureError if no listed key signed the note, or if
+    the signing key belongs to another log.
     """
     note = parse_note(data)
     found = parse_checkpoint(note.text)

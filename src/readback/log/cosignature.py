@@ -1,7 +1,7 @@
-"""Cosignatures of witnesses (C2SP tlog-cosignature, Ed25519): that somebody else saw a checkpoint, and when.
+"""Cosignatures of witnesses (C2SP tlog-cosignature, Ed25519): a third party saw a checkpoint at a given time.
 
-Called where a witness's answer is taken, and where such lines are checked. A witness signs the checkpoint's text with a
-time before it, under a key whose id has a number of its own, so that no signature of a log can pass for one.
+Called to accept a witness's answer and to verify cosignature lines. A witness signs the checkpoint's text with a time
+before the text. The key id has an algorithm number of its own, so a log's signature never passes for a cosignature.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from readback.log.note import (
 )
 
 COSIGNATURE: Final = b"\x04"
-"""The algorithm's number in key ids and encoded keys: timestamped Ed25519."""
+"""Algorithm number in key ids and encoded keys: timestamped Ed25519."""
 TIME_BYTES: Final = 8
 
 
@@ -47,7 +47,7 @@ class WitnessKey:
 
 
 def parse_witness_key(text: str) -> WitnessKey:
-    """Reads a witness's verifier key. Raises LogFormatError."""
+    """Parse a witness's verifier key. Raises LogFormatError."""
     parts = text.split("+", 2)  # base64 may hold a plus; a name may not
     raw = base64_bytes(parts[2], "witness's key") if len(parts) == 3 else b""
     if raw[:1] != COSIGNATURE or len(raw) != 1 + KEY_BYTES:
@@ -59,12 +59,14 @@ def parse_witness_key(text: str) -> WitnessKey:
 
 
 def cosign(text: str, key: WitnessKey, sign: Sign, at_s: int) -> Signature:
-    """A witness's signature of a checkpoint's text at a time, in seconds since the epoch."""
+    """Sign a checkpoint's text as a witness, at a time in seconds since the epoch."""
     return Signature(key.name, key.key_id, at_s.to_bytes(TIME_BYTES, "big") + sign(_message(text, at_s)))
 
 
 def check_cosignature(line: Signature, text: str, key: WitnessKey, check: Check) -> int:
-    """When the witness saw the checkpoint, in seconds since the epoch. Raises LogSignatureError where it did not."""
+    """Return the time of the cosignature, in seconds since the epoch. Raises LogSignatureError if the witness did not
+    sign.
+    """
     at_s = int.from_bytes(line.signature[:TIME_BYTES], "big")
     signature = line.signature[TIME_BYTES:]
     public = "ed25519:" + base64_text(key.public)

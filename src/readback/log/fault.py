@@ -1,7 +1,7 @@
-"""What can be wrong with a log that is shown to us: its form, its proofs, its signatures.
+"""Errors of a log from outside: format, proofs, signatures.
 
-Raised by this room's parsers and checks. They hang on the root that `canon` gives, since this room knows nothing above
-it; `domain.errors` draws the whole tree. They must not say whose fault it is: bytes that were changed look alike.
+Raised by this package's parsers and checks. The errors derive from the root in `canon`. An error never names a culprit,
+because changed bytes look alike.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from readback.canon import ReadbackError
 
 
 class LogError(ReadbackError):
-    """A log, a proof or a checkpoint does not show what it is meant to show."""
+    """A log, a proof or a checkpoint fails to prove its claim."""
 
     code = "log"
     exit_code = 1
@@ -25,14 +25,14 @@ class LogFormatError(LogError):
 
 
 class LogProofError(LogError):
-    """Hashes that do not lead from what is claimed to the root."""
+    """The hashes do not lead from the claimed leaf or tree to the root."""
 
     code = "log.proof"
     remedy_default = "Do not rely on what it was to prove; keep both as they are, and compare with another copy."
 
 
 class LogUnplacedError(LogError):
-    """An entry that is durable, and has no place in the log yet: nothing can be proved of it before it has."""
+    """A durable entry without a sequence number in the log. No proof exists before the number is assigned."""
 
     code = "log.unplaced"
     exit_code = 3
@@ -42,19 +42,21 @@ class LogUnplacedError(LogError):
 
 
 class LogCutError(LogProofError):
-    """A checkpoint covers more entries than there are: the end was cut off, or the checkpoint is of what never was."""
+    """A checkpoint covers more entries than exist: the end was cut off, or the checkpoint describes a log that never
+    was.
+    """
 
     code = "log.cut"
 
 
 class LogForkError(LogProofError):
-    """Two checkpoints of as many entries differ: the log was shown in two forms."""
+    """Two checkpoints of equal size differ: the log was shown in two forms."""
 
     code = "log.fork"
 
 
 class LogRewrittenError(LogProofError):
-    """The entries that a checkpoint covers are not those that are there."""
+    """The present entries differ from the entries under the checkpoint."""
 
     code = "log.rewritten"
 
@@ -66,7 +68,7 @@ class LogOriginError(LogProofError):
 
 
 class LogSignatureError(LogError):
-    """No valid signature by the key that was asked for, or an invalid one in its name."""
+    """No valid signature by the requested key, or an invalid signature in its name."""
 
     code = "log.signature"
     remedy_default = "Look whether this is the log's verifier key; if it is, do not rely on what was signed."

@@ -1,7 +1,7 @@
-"""A tiled log that is grown from where it ended: its right edge, one unfinished tile of hashes at each level.
+"""Incremental growth of a tiled log from its right edge: one unfinished tile of hashes at each level.
 
-Called where a log is sealed, and where what was sealed is made again and compared. Everything before the edge stays as
-it is, so that growing costs what is new. It opens nothing: whoever calls brings tiles and takes what changed.
+Called to seal a log, and to rebuild and compare sealed tiles. Tiles before the edge never change, so growth costs only
+the new leaves. This module does no I/O: the caller supplies tiles and stores the changed ones.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from readback.log.tiles import HEIGHT, WIDTH, TileReader, parse_tile
 from readback.log.tree import HASH_BYTES, NODE_PREFIX, fold
 
 FetchTile: TypeAlias = Callable[[int, int], bytes | None]
-"""A tile by its level and place, as wide as it is by now; None where there is none."""
+"""Return a tile at its current width, by level and place. None if the tile is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class HashTile:
-    """Up to 256 hashes of one level, from `place` times 256 on. Only the last of a level has fewer; it grows."""
+    """Up to 256 hashes of one level, starting at `place` times 256. Only the last tile of a level is partial, and
+    grows.
+    """
 
     level: int
     place: int
@@ -29,7 +31,7 @@ class HashTile:
 
 
 class Frontier:
-    """The edge of a log of `size` leaves. What it has made or changed since it was read is in `changed`."""
+    """The right edge of a log of `size` leaves. `changed` returns new and grown tiles."""
 
     __slots__ = ("_edge", "_filled", "_touched", "size")
 
@@ -41,7 +43,7 @@ class Frontier:
 
     @classmethod
     def at(cls, size: int, fetch: FetchTile) -> Frontier:
-        """The edge of a log, out of its tiles. Raises LogFormatError where one is not there, or too short."""
+        """Read a log's edge from its tiles. Raises LogFormatError if a tile is missing or too short."""
         found = cls()
         found.size = size
         found._edge = []
@@ -54,7 +56,7 @@ class Frontier:
         return found
 
     def grow(self, leaves: Sequence[bytes]) -> None:
-        """More leaves, by their hashes, in order."""
+        """Append leaves, given their hashes in order."""
         at, edge = 0, self._edge[0]
         while at < len(leaves):
             more = leaves[at : at + WIDTH - len(edge)]
@@ -67,7 +69,7 @@ class Frontier:
                 edge = self._edge[0]
 
     def root(self) -> bytes:
-        """The root of the tree as it is."""
+        """Return the present root of the tree."""
         row: list[bytes] = []
         for edge in reversed(self._edge):
             at = 0
@@ -78,12 +80,12 @@ class Frontier:
         return fold(row)
 
     def filled(self) -> list[HashTile]:
-        """The tiles that were filled since this was asked last."""
+        """Return the tiles completed since the last call."""
         found, self._filled = self._filled, []
         return found
 
     def changed(self) -> list[HashTile]:
-        """Those, and the unfinished ones at each level that has grown."""
+        """Return the completed tiles, and the unfinished tile of each level grown since the last call."""
         found = self.filled()
         size = self.size
         for level, edge in enumerate(self._edge[: self._touched]):
@@ -94,7 +96,7 @@ class Frontier:
         return found
 
     def _up(self, level: int) -> None:
-        """A tile is full: it becomes one hash of the level above."""
+        """Turn a full tile into one hash of the level above."""
         while len(edge := self._edge[level]) == WIDTH:
             place = (self.size >> (HEIGHT * (level + 1))) - 1
             self._filled.append(HashTile(level, place, b"".join(edge)))
@@ -107,7 +109,7 @@ class Frontier:
 
 
 class StoredTiles(TileReader):
-    """The hashes of a log of `size` leaves out of tiles that may have grown since."""
+    """Reads the hashes of a log of `size` leaves from tiles that may have grown since."""
 
     __slots__ = ("_stored",)
 
@@ -120,7 +122,7 @@ class StoredTiles(TileReader):
 
 
 def wide_enough(fetch: FetchTile, level: int, place: int, width: int) -> bytes:
-    """The first `width` hashes of a tile. Raises LogFormatError where it has fewer."""
+    """Return the first `width` hashes of a tile. Raises LogFormatError if the tile has fewer."""
     found = fetch(level, place)
     if found is None or len(found) < width * HASH_BYTES:
         raise LogFormatError(f"The tile {place} of level {level} is not there, or has fewer than {width} hashes.")
@@ -128,7 +130,7 @@ def wide_enough(fetch: FetchTile, level: int, place: int, width: int) -> bytes:
 
 
 def subtree(hashes: Sequence[bytes]) -> bytes:
-    """The root over a power of two of hashes, made in one go."""
+    """Return the root over a power of two of hashes."""
     row = list(hashes)
     while len(row) > 1:
         row = [sha256(NODE_PREFIX + row[at] + row[at + 1]).digest() for at in range(0, len(row), 2)]

@@ -1,8 +1,8 @@
-"""Signed notes (C2SP signed-note): a text, a blank line, and a line for each signature, by Ed25519.
+"""Signed notes (C2SP signed-note): a text, a blank line, and one line for each Ed25519 signature.
 
-Called for checkpoints. Signing and checking are handed in, so that this room stays pure. A key is named, and its id
-binds name, algorithm and key; signatures by keys that nobody asked for are left alone, as the form demands, and a wrong
-one by a known key refuses the whole note.
+Called for checkpoints. The caller passes in the functions for signing and checking, so this package stays pure. A key
+id binds name, algorithm and key. As the format requires, signatures by unlisted keys are ignored, and an invalid
+signature by a listed key rejects the whole note.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _DIGITS_MAX = len(str(SIZE_MAX))
 
 
 def base64_text(data: bytes) -> str:
-    """RFC 4648, section 4, with padding."""
+    """Encode by RFC 4648, section 4, with padding."""
     return b64encode(data).decode("ascii")
 
 
 def base64_bytes(text: str, what: str) -> bytes:
-    """The bytes, where this is the one way to write them. Raises LogFormatError."""
+    """Decode base64, accepting only the unique encoding of the bytes. Raises LogFormatError."""
     try:
         found = b64decode(text, validate=True)
     except ValueError as error:
@@ -38,7 +38,7 @@ def base64_bytes(text: str, what: str) -> bytes:
 
 
 def hash_bytes(text: str, what: str) -> bytes:
-    """A hash in base64. Raises LogFormatError."""
+    """Decode a hash from base64. Raises LogFormatError."""
     found = base64_bytes(text, what)
     if len(found) != HASH_BYTES:
         raise LogFormatError(f"The {what} has {len(found)} bytes in place of {HASH_BYTES}.")
@@ -46,7 +46,7 @@ def hash_bytes(text: str, what: str) -> bytes:
 
 
 def number(text: str, what: str) -> int:
-    """A decimal number without leading zeroes, up to the size that a log may have. Raises LogFormatError."""
+    """Parse a decimal number without leading zeros, up to the maximum size of a log. Raises LogFormatError."""
     plain = text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX and (text == "0" or text[0] != "0")
     if not plain or int(text) > SIZE_MAX:
         raise LogFormatError(f"The {what} is no number as it has to be written.")
@@ -54,7 +54,7 @@ def number(text: str, what: str) -> int:
 
 
 ED25519: Final = b"\x01"
-"""The algorithm's number in key ids and encoded keys."""
+"""Algorithm number in key ids and encoded keys."""
 KEY_BYTES: Final = 32
 SIGNATURE_BYTES: Final = 64
 KEY_ID_BYTES: Final = 4
@@ -62,11 +62,13 @@ NAME_MAX_CHARACTERS: Final = 256
 NOTE_MAX_BYTES: Final = 262_144
 SIGNATURES_MAX: Final = 64
 SIGNED: Final = "— "
-"""What a signature's line begins with: an em dash and a space."""
+"""Start of a signature line: an em dash and a space."""
 PRIVATE: Final = "PRIVATE+KEY+"
 
 Check: TypeAlias = Callable[[str, bytes, bytes], bool]
-"""Whether a signature is this public key's (`ed25519:` and base64) over this message; see ports.signer.Verifier."""
+"""Return whether a signature over a message is valid for a public key (`ed25519:` and base64). See
+ports.signer.Verifier.
+"""
 Sign: TypeAlias = Callable[[bytes], bytes]
 
 
@@ -85,22 +87,22 @@ class VerifierKey:
 
     @property
     def key_id(self) -> bytes:
-        """Four bytes that name it beside its name; no fingerprint to be trusted."""
+        """Return the four bytes that identify the key beside its name. The id is no trustworthy fingerprint."""
         return sha256(self.name.encode() + b"\n" + ED25519 + self.public).digest()[:KEY_ID_BYTES]
 
     @property
     def public_text(self) -> str:
-        """As a `Check` takes it."""
+        """The public key in the form of `Check`."""
         return "ed25519:" + base64_text(self.public)
 
     def __str__(self) -> str:
-        """The verifier key as it is handed on: name, id and key, apart by a plus."""
+        """Return the verifier key in its exchange form: name, id and key, joined by plus signs."""
         return f"{self.name}+{self.key_id.hex()}+{base64_text(ED25519 + self.public)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """One line under a note. Whether it is valid is not known from it."""
+    """One signature line of a note, not yet verified."""
 
     name: str
     key_id: bytes
@@ -112,7 +114,7 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A text that ends in a line's end, and its signatures."""
+    """A text with a final line break, and its signatures."""
 
     text: str
     signatures: tuple[Signature, ...]
@@ -121,7 +123,9 @@ class Note:
         return (self.text + "\n" + "".join(each.line() for each in self.signatures)).encode()
 
     def signed_by(self, keys: Sequence[VerifierKey], check: Check) -> tuple[VerifierKey, ...]:
-        """Those of the keys that signed. Raises LogSignatureError for a wrong signature by one of them, or for none."""
+        """Return the keys with a valid signature. Raises LogSignatureError for an invalid signature by a listed key, or
+        for none.
+        """
         known = {(key.name, key.key_id): key for key in keys}
         signers: list[VerifierKey] = []
         for each in self.signatures:
@@ -138,7 +142,7 @@ class Note:
 
 
 def sign_note(text: str, key: VerifierKey, sign: Sign, before: Sequence[Signature] = ()) -> Note:
-    """The text, signed by one key more. Raises LogFormatError for a text that no note may have."""
+    """Add one signature to a text. Raises LogFormatError if the format forbids the text."""
     _check_text(text.encode())
     if not text.endswith("\n"):
         raise LogFormatError("The text of a note ends with a line's end.")
@@ -147,7 +151,7 @@ def sign_note(text: str, key: VerifierKey, sign: Sign, before: Sequence[Signatur
 
 
 def parse_note(data: bytes) -> Note:
-    """Reads a note; its signatures are not checked. Raises LogFormatError."""
+    """Parse a note without verifying its signatures. Raises LogFormatError."""
     if len(data) > NOTE_MAX_BYTES:
         raise LogFormatError(f"The note has {len(data)} bytes, over {NOTE_MAX_BYTES}.")
     whole = _check_text(data)
@@ -161,7 +165,7 @@ def parse_note(data: bytes) -> Note:
 
 
 def parse_key(text: str) -> VerifierKey:
-    """Reads a verifier key: name, id and key, apart by a plus. Raises LogFormatError."""
+    """Parse a verifier key: name, id and key, joined by plus signs. Raises LogFormatError."""
     name, key_id, encoded = _three(text, "verifier key")
     found = VerifierKey(name, _key(encoded, "verifier key"))
     if found.key_id.hex() != key_id:
@@ -170,12 +174,12 @@ def parse_key(text: str) -> VerifierKey:
 
 
 def private_text(key: VerifierKey, seed: bytes) -> str:
-    """A private key as a file holds it; the form of `golang.org/x/mod/sumdb/note`."""
+    """Encode a private key for a file, in the form of `golang.org/x/mod/sumdb/note`."""
     return f"{PRIVATE}{key.name}+{key.key_id.hex()}+{base64_text(ED25519 + seed)}"
 
 
 def parse_private(text: str) -> tuple[str, str, bytes]:
-    """Name, id (hex) and seed of a private key. Its id has to be the public half's. Raises LogFormatError."""
+    """Return name, id (hex) and seed of a private key. Raises LogFormatError if the id is not the public half's."""
     if not text.startswith(PRIVATE):
         raise LogFormatError("This is no private key of a log.")
     name, key_id, encoded = _three(text.removeprefix(PRIVATE), "private key")

@@ -1,7 +1,7 @@
-"""Proofs about a log: that a leaf is in it, and that a larger one begins with a smaller one.
+"""Proofs about a log: a leaf is included, and a larger log begins with a smaller log.
 
-Made from the hashes of perfect subtrees, wherever those are kept; checked from the proof alone, by the steps of RFC
-9162, 2.1.3.2 and 2.1.4.2. A check returns nothing or raises: there is no answer that could be overlooked.
+Built from the hashes of perfect subtrees, and verified from the proof alone by RFC 9162, 2.1.3.2 and 2.1.4.2. A check
+returns nothing or raises, so no caller can overlook a negative result.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from readback.log.tree import HASH_BYTES, SIZE_MAX, Read, leaf_hash, node_hash, 
 
 
 def inclusion_proof(index: int, size: int, read: Read) -> list[bytes]:
-    """The audit path of leaf `index` in the tree of `size` leaves (RFC 9162, 2.1.3.1). Raises LogProofError."""
+    """Return the audit path of leaf `index` in the tree of `size` leaves (RFC 9162, 2.1.3.1). Raises LogProofError."""
     if not 0 <= index < size <= SIZE_MAX:
         raise LogProofError(f"There is no leaf {index} in a tree of {size} leaves.")
     beside: list[tuple[int, int]] = []
@@ -34,7 +34,9 @@ def inclusion_proof(index: int, size: int, read: Read) -> list[bytes]:
 
 
 def consistency_proof(first: int, second: int, read: Read) -> list[bytes]:
-    """That the tree of `second` leaves begins with that of `first` (RFC 9162, 2.1.4.1). Raises LogProofError."""
+    """Prove: the tree of `second` leaves begins with the tree of `first` leaves (RFC 9162, 2.1.4.1). Raises
+    LogProofError.
+    """
     _check_sizes(first, second)
     if first == second:
         return []
@@ -54,7 +56,7 @@ def consistency_proof(first: int, second: int, read: Read) -> list[bytes]:
 
 
 def root_from_inclusion(leaf: bytes, index: int, size: int, path: Sequence[bytes]) -> bytes:
-    """The root that the path leads to. Raises LogProofError where it has another length than it must have."""
+    """Return the root at the end of the path. Raises LogProofError if the path has the wrong length."""
     if not 0 <= index < size <= SIZE_MAX:  # 1
         raise LogProofError(f"There is no leaf {index} in a tree of {size} leaves.")
     _check_hashes([leaf, *path])
@@ -77,13 +79,14 @@ def root_from_inclusion(leaf: bytes, index: int, size: int, path: Sequence[bytes
 
 
 def check_inclusion(leaf: bytes, index: int, size: int, path: Sequence[bytes], root: bytes) -> None:
-    """RFC 9162, 2.1.3.2. Raises LogProofError where the path does not show that the leaf is at `index`."""
+    """Verify by RFC 9162, 2.1.3.2. Raises LogProofError unless the path shows the leaf at `index`."""
     if root_from_inclusion(leaf, index, size, path) != root:
         raise LogProofError(f"The proof does not lead from leaf {index} to the root of {size} leaves.")
 
 
 def check_consistency(first: int, second: int, first_root: bytes, second_root: bytes, path: Sequence[bytes]) -> None:
-    """RFC 9162, 2.1.4.2. Raises LogProofError where the path does not show that the second begins with the first."""
+    """Verify by RFC 9162, 2.1.4.2. Raises LogProofError unless the path shows the first tree as a prefix of the second.
+    """
     _check_sizes(first, second)
     if first == second:
         if path or first_root != second_root:
@@ -117,12 +120,12 @@ def check_consistency(first: int, second: int, first_root: bytes, second_root: b
 
 
 def _split(size: int) -> int:
-    """The largest power of two below `size`."""
+    """Return the largest power of two below `size`."""
     return 1 << ((size - 1).bit_length() - 1)
 
 
 def _check_sizes(first: int, second: int) -> None:
-    """Every log begins with the empty one: what would show that shows nothing, and is refused."""
+    """Refuse an empty first tree: every log begins with the empty log, so such a proof shows nothing."""
     if not 0 < first <= second <= SIZE_MAX:
         raise LogProofError(f"A tree of {second} leaves cannot be shown to begin with one of {first}.")
 
@@ -143,14 +146,14 @@ PATH_MAX: Final = SIZE_MAX.bit_length()
 
 @dataclass(frozen=True, slots=True)
 class EntryProof:
-    """What such a file says; nothing of it is checked before `check` has returned."""
+    """The content of a proof file. Untrusted until `check` has returned."""
 
     index: int
     path: tuple[bytes, ...]
     checkpoint: bytes
-    """The note, byte for byte as it was signed."""
+    """The note, byte for byte as signed."""
     entry: bytes
-    """The entry itself; empty where the file has none, and somebody else has to bring it."""
+    """The bytes of the entry. Empty if the file has none and the caller supplies the entry."""
 
     def to_bytes(self) -> bytes:
         lines = [HEADER, *([EXTRA + base64_text(self.entry)] if self.entry else []), f"{INDEX}{self.index}"]
@@ -158,9 +161,9 @@ class EntryProof:
         return "\n".join(lines).encode() + b"\n\n" + self.checkpoint
 
     def check(self, keys: Sequence[VerifierKey], check: Check, entry: bytes | None = None) -> Checkpoint:
-        """The checkpoint that covers the entry. Raises LogFormatError, LogSignatureError, LogProofError.
+        """Return the checkpoint that covers the entry. Raises LogFormatError, LogSignatureError or LogProofError.
 
-        `entry`: the entry's bytes, where the file is not to be asked for them.
+        `entry`: bytes of the entry, to use in place of the bytes in the file.
         """
         signed = open_checkpoint(self.checkpoint, keys, check)
         proved = self.entry if entry is None else entry
@@ -170,7 +173,7 @@ class EntryProof:
 
 
 def parse_proof(data: bytes) -> EntryProof:
-    """Reads such a file. Raises LogFormatError."""
+    """Parse a proof file. Raises LogFormatError."""
     if len(data) > PROOF_MAX_BYTES:
         raise LogFormatError(f"The proof has {len(data)} bytes, over {PROOF_MAX_BYTES}.")
     head, blank, checkpoint = data.partition(b"\n\n")

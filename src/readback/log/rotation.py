@@ -1,12 +1,12 @@
-"""Rotations of a log's key: a statement that one key follows another, signed by both, from a size of the log on.
+"""Key rotations of a log: a statement, signed by both keys, names the successor of a key from a size of the log on.
 
-Called where a key is rotated, and where heads are checked that another key signed. Whoever knows one of the keys
-follows the statements to the others: forward, since the old key names the new one; back, since the new one vouches for
-what the old one signed until then. What a key signs outside its span does not count, so that an old key that was stolen
-can add nothing.
+Called to rotate a key and to verify heads signed by former keys. A verifier with any one of the keys follows the
+statements to all others: forward, since the old key names the new key; back, since the new key vouches for heads of the
+old key up to the rotation. A signature outside its key's span never counts, so a stolen old key adds nothing.
 
-The statement is a signed note (C2SP signed-note). Its text, a line each: the form, the log's name, the size and the
-root up to which the old key signed, the old verifier key, the new one, and when, in microseconds since the epoch.
+The statement is a signed note (C2SP signed-note). Its text has one field a line: the form, the log's name, the size and
+the root at the end of the old key's span, the old verifier key, the new verifier key, and the time in microseconds
+since the epoch.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ROTATIONS_MAX_BYTES: Final = 1_048_576
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    """`old` signed the log up to `head`, and `new` signs it from there on. Both bear the log's name."""
+    """`old` signed the log up to `head`, and `new` signs from there on. Both keys have the log's name."""
 
     head: Checkpoint
     old: VerifierKey
@@ -46,7 +46,7 @@ class Rotation:
     at_us: int
 
     def text(self) -> str:
-        """The note's text. Raises LogFormatError where the two keys are not of this log, or are the same."""
+        """Return the note's text. Raises LogFormatError if the keys are equal or belong to another log."""
         if {self.old.name, self.new.name} != {self.head.origin} or self.old == self.new:
             raise LogFormatError("A log's key is followed by another one of the same name.")
         lines = (FORM, self.head.origin, self.head.size, base64_text(self.head.root), self.old, self.new, self.at_us)
@@ -55,25 +55,25 @@ class Rotation:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """From which size of the log to which a key's heads count; `until` None: it is the present one."""
+    """The sizes of the log at which a key's heads count. `until` None: the present key."""
 
     key: VerifierKey
     since: int = 0
     until: int | None = None
     at_us: int = 0
-    """When it took over; 0 for the first."""
+    """Start of the span, in microseconds since the epoch; 0 for the first key."""
 
 
 def sign_rotation(rotation: Rotation, sign_old: Sign, sign_new: Sign) -> bytes:
-    """The statement, signed by both."""
+    """Return the statement, signed by both keys."""
     note = sign_note(rotation.text(), rotation.old, sign_old)
     return sign_note(note.text, rotation.new, sign_new, note.signatures).to_bytes()
 
 
 def parse_rotations(data: bytes, check: Check) -> tuple[Rotation, ...]:
-    """Statements one after another, each signed by its two keys, each going on from the one before.
+    """Parse consecutive statements, each signed by its two keys and each a continuation of its predecessor.
 
-    Raises LogFormatError for what is none, LogSignatureError where a signature is missing or wrong.
+    Raises LogFormatError for malformed statements, LogSignatureError for a missing or invalid signature.
     """
     if len(data) > ROTATIONS_MAX_BYTES:
         raise LogFormatError(f"The rotations have over {ROTATIONS_MAX_BYTES} bytes.")
@@ -104,9 +104,9 @@ def _open(data: bytes, check: Check) -> Rotation:
 
 
 def spans(key: VerifierKey, rotations: Sequence[Rotation]) -> tuple[Span, ...]:
-    """Every key that `key` leads to, itself among them, with its span; the newest first.
+    """Return every key reachable from `key`, including `key`, with its span. The newest comes first.
 
-    Raises LogSignatureError where the rotations are not of this key's: they would introduce what nobody here trusts.
+    Raises LogSignatureError if `key` does not occur in the rotations: they would introduce untrusted keys.
     """
     if not rotations:
         return (Span(key),)
@@ -120,7 +120,7 @@ def spans(key: VerifierKey, rotations: Sequence[Rotation]) -> tuple[Span, ...]:
 
 
 def within(check: Check, known: Sequence[Span]) -> Check:
-    """The same check for checkpoints, where a key's signature counts within its span alone."""
+    """Return `check` for checkpoints, limited to each key's span."""
     of = {each.key.public_text: each for each in known}
 
     def checked(public_key: str, message: bytes, signature: bytes) -> bool:

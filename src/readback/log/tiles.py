@@ -1,7 +1,7 @@
-"""A log as a folder of files (C2SP tlog-tiles): hash tiles of height 8, entry bundles, partial ones at the right edge.
+"""A log as a folder of files (C2SP tlog-tiles): hash tiles of height 8, entry bundles, partial files at the right edge.
 
-Called where a log is exported, and where an export is read: what `TileWriter` makes of the entries is what the folder
-has to hold, byte for byte. It names files and fills them; it opens none.
+Called to export a log and to verify an export: the folder must equal the output of `TileWriter` byte for byte. This
+module names and fills files, and opens none.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ ENTRY_MAX_BYTES: Final = 65_535
 BUNDLE_MAX_BYTES: Final = WIDTH * (2 + ENTRY_MAX_BYTES)
 LEVELS_MAX: Final = -(-SIZE_MAX.bit_length() // HEIGHT)
 TILES_READ_MAX: Final = 64
-"""Tiles that a reader remembers: a proof needs two or three of each level."""
+"""Tiles cached by a reader. A proof needs two or three of each level."""
 CHECKPOINT: Final = "checkpoint"
 
 File = tuple[str, bytes]
-"""A path in the folder, and what it holds."""
+"""A path in the folder, and the file's content."""
 
 
 def tile_path(level: int, place: int, width: int = WIDTH) -> str:
-    """Where a tile of hashes is: `tile/0/x001/x234/067`, and `.p/17` behind it where it is 17 wide."""
+    """Return the path of a hash tile: `tile/0/x001/x234/067`, with the suffix `.p/17` for a tile of width 17."""
     return f"tile/{level}/{_place(place)}{_part(width)}"
 
 
 def bundle_path(place: int, width: int = WIDTH) -> str:
-    """Where a bundle of entries is."""
+    """Return the path of an entry bundle."""
     return f"tile/entries/{_place(place)}{_part(width)}"
 
 
 def bundles_of(size: int) -> Iterator[tuple[int, int]]:
-    """Place and width of each bundle of entries (and each lowest tile) of a log."""
+    """Return place and width of each entry bundle (and each lowest tile) of a log."""
     whole, rest = divmod(size, WIDTH)
     yield from ((place, WIDTH) for place in range(whole))
     if rest:
@@ -46,14 +46,14 @@ def bundles_of(size: int) -> Iterator[tuple[int, int]]:
 
 
 def bundle_bytes(entries: list[bytes]) -> bytes:
-    """Entries, each after its length in two bytes. Raises LogFormatError for one that is too long."""
+    """Encode entries, each after its length in two bytes. Raises LogFormatError for an entry that is too long."""
     if any(len(entry) > ENTRY_MAX_BYTES for entry in entries):
         raise LogFormatError(f"An entry has more than {ENTRY_MAX_BYTES} bytes.")
     return b"".join(len(entry).to_bytes(2, "big") + entry for entry in entries)
 
 
 def parse_bundle(data: bytes, width: int) -> list[bytes]:
-    """The entries of a bundle. Raises LogFormatError where it holds not exactly so many."""
+    """Parse a bundle of exactly `width` entries. Raises LogFormatError for any other number."""
     entries: list[bytes] = []
     at = 0
     while at < len(data) and len(entries) < width:
@@ -68,14 +68,14 @@ def parse_bundle(data: bytes, width: int) -> list[bytes]:
 
 
 def parse_tile(data: bytes, width: int) -> list[bytes]:
-    """The hashes of a tile. Raises LogFormatError where it holds not exactly so many."""
+    """Parse a tile of exactly `width` hashes. Raises LogFormatError for any other number."""
     if len(data) != width * HASH_BYTES:
         raise LogFormatError(f"A tile has {len(data)} bytes in place of {width * HASH_BYTES}.")
     return [data[at : at + HASH_BYTES] for at in range(0, len(data), HASH_BYTES)]
 
 
 class TileWriter:
-    """Makes the files of a log from its entries in order. Holds one tile of each level, and no more."""
+    """Produces the files of a log from its entries in order. Holds at most one tile of each level."""
 
     __slots__ = ("_entries", "_levels", "_places", "tree")
 
@@ -86,7 +86,7 @@ class TileWriter:
         self._places: list[int] = [0]
 
     def add(self, entry: bytes) -> Iterator[File]:
-        """One more entry; the files that it fills, to be consumed. Raises LogFormatError for one that is too long."""
+        """Add one entry and yield each completed file. Raises LogFormatError for an entry over the limit."""
         leaf = leaf_hash(entry)
         self._entries.append(entry)
         self.tree.append(leaf)
@@ -96,7 +96,7 @@ class TileWriter:
         yield from self._up(0, leaf)
 
     def finish(self) -> Iterator[File]:
-        """The partial files at the right edge. Nothing can be added any more."""
+        """Yield the partial files at the right edge. No entry can be added afterwards."""
         if self._entries:
             yield bundle_path(self._places[0], len(self._entries)), bundle_bytes(self._entries)
         for level, hashes in enumerate(self._levels):
@@ -118,9 +118,9 @@ class TileWriter:
 
 
 class TileReader:
-    """Hashes of the perfect subtrees of a log of `size` leaves, read out of its tiles.
+    """Reads hashes of perfect subtrees of a log of `size` leaves from its tiles.
 
-    `fetch` brings a file by its path. What it brings is not trusted: check the proof that is made of it.
+    `fetch` returns a file by its path. Its bytes are untrusted: verify the resulting proof.
     """
 
     __slots__ = ("_fetch", "_size", "_tiles")
@@ -129,10 +129,11 @@ class TileReader:
         self._size = size
         self._fetch = fetch
         self._tiles: dict[tuple[int, int], list[list[bytes]]] = {}
-        """Each tile with the subtrees inside it, by height: the proofs of neighbours share all but a few of them."""
+        """Each tile with the subtrees inside it, by height. Proofs of neighbours share most tiles."""
 
     def read(self, height: int, place: int) -> bytes:
-        """The hash of a subtree. Raises LogFormatError where the log has none, or its tile is none."""
+        """Return the hash of a subtree. Raises LogFormatError if the log has no such subtree or the tile is malformed.
+        """
         if height < 0 or place < 0 or (place + 1) << height > self._size:
             raise LogFormatError(f"The subtree {place} of height {height} is not in a tree of {self._size} leaves.")
         level, inside = divmod(height, HEIGHT)
@@ -154,7 +155,7 @@ class TileReader:
 
 
 def _subtrees(row: list[bytes]) -> list[list[bytes]]:
-    """The hashes of a tile, and above them those of each perfect subtree of two, four, eight and so on."""
+    """Return the hashes of a tile, and above them the roots of each perfect subtree of two, four, eight and so on."""
     rows = [row]
     while len(row) > 1:
         row = [sha256(NODE_PREFIX + row[at] + row[at + 1]).digest() for at in range(0, len(row) - 1, 2)]
@@ -163,7 +164,7 @@ def _subtrees(row: list[bytes]) -> list[list[bytes]]:
 
 
 def perfect(hashes: list[bytes]) -> bytes:
-    """The root over a power of two of hashes."""
+    """Return the root over a power of two of hashes."""
     while len(hashes) > 1:
         pairs = iter(hashes)
         hashes = [node_hash(left, right) for left, right in zip(pairs, pairs, strict=True)]

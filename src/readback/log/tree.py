@@ -1,7 +1,7 @@
-"""The Merkle tree of RFC 6962 and RFC 9162 over leaf hashes: grown leaf by leaf, without keeping the leaves.
+"""The Merkle tree of RFC 6962 and RFC 9162 over leaf hashes: appended leaf by leaf, without storing the leaves.
 
-Called by whatever reads a log from its beginning. A tree of any size is a row of perfect subtrees, the largest first;
-only their roots are kept, at most 64 of them. It must not look inside a leaf.
+Called by readers of a log from its beginning. A tree of any size is a row of perfect subtrees, the largest first. Only
+their roots are stored, at most 64. This module must not look inside a leaf.
 """
 
 from __future__ import annotations
@@ -15,39 +15,39 @@ from readback.log.fault import LogFormatError
 # The hash by which an event stands in a Merkle log. The store calls it for every event; it must not look
 
 LEAF_PREFIX: Final = b"\x00"
-"""RFC 6962, 2.1: keeps a leaf from being taken for an inner node, whose prefix is 0x01."""
+"""RFC 6962, 2.1: separates a leaf from an inner node, whose prefix is 0x01."""
 
 
 def leaf_hash(envelope: bytes) -> bytes:
-    """32 bytes: SHA-256 over 0x00 and the envelope's own bytes, as stored."""
+    """Return 32 bytes: SHA-256 over 0x00 and the stored bytes of the envelope."""
     return sha256(LEAF_PREFIX + envelope).digest()
 
 
 def leaf_hashes(envelopes: Iterable[bytes]) -> list[bytes]:
-    """The same of many, in their order: who reads a whole log asks for nothing as often."""
+    """Return the hashes of many leaves, in order. This is the most frequent call of a full read."""
     return [sha256(LEAF_PREFIX + envelope).digest() for envelope in envelopes]
 
 
 NODE_PREFIX: Final = b"\x01"
-"""RFC 6962, 2.1: keeps an inner node from being taken for a leaf."""
+"""RFC 6962, 2.1: separates an inner node from a leaf."""
 HASH_BYTES: Final = 32
 SIZE_MAX: Final = 2**53 - 1
-"""Leaves of one log: what every reader of its checkpoints keeps exactly."""
+"""Most leaves of one log: every reader of a checkpoint handles this number exactly."""
 EMPTY_ROOT: Final = sha256(b"").digest()
 
 Node: TypeAlias = tuple[int, int]
-"""A perfect subtree: its height, and its place among those of that height."""
+"""A perfect subtree: its height, and its place among the subtrees of this height."""
 Read: TypeAlias = Callable[[int, int], bytes]
-"""The hash of a perfect subtree, by height and place."""
+"""Return the hash of a perfect subtree, by height and place."""
 
 
 def node_hash(left: bytes, right: bytes) -> bytes:
-    """The hash of an inner node."""
+    """Return the hash of an inner node."""
     return sha256(NODE_PREFIX + left + right).digest()
 
 
 def nodes_of(begin: int, end: int) -> Iterator[Node]:
-    """The perfect subtrees that together hold the leaves from `begin` to before `end`, from left to right."""
+    """Return the perfect subtrees over the leaves from `begin` to before `end`, from left to right."""
     while begin < end:
         height = (end - begin).bit_length() - 1
         if begin:
@@ -57,7 +57,7 @@ def nodes_of(begin: int, end: int) -> Iterator[Node]:
 
 
 def fold(hashes: list[bytes]) -> bytes:
-    """The root over a row of perfect subtrees, the largest first; that of the empty tree where there are none."""
+    """Return the root over a row of perfect subtrees, the largest first. No subtrees: the root of the empty tree."""
     if not hashes:
         return EMPTY_ROOT
     root = hashes[-1]
@@ -67,22 +67,22 @@ def fold(hashes: list[bytes]) -> bytes:
 
 
 def subtree_hash(begin: int, end: int, read: Read) -> bytes:
-    """The hash of the leaves from `begin` to before `end`, where RFC 6962 makes them a subtree."""
+    """Return the hash of the leaves from `begin` to before `end`, for a range RFC 6962 defines as a subtree."""
     return fold([read(height, place) for height, place in nodes_of(begin, end)])
 
 
 def path_nodes(index: int) -> frozenset[Node]:
-    """Every perfect subtree that a proof about leaf `index` may need, whatever size the log will have.
+    """Return every perfect subtree needed for a proof about leaf `index`, at any later size of the log.
 
-    With the row of subtrees that the grown tree ends with, these are enough for each inclusion proof of that leaf, and
-    for each consistency proof from the tree that ends with it.
+    Together with the final row of subtrees of the grown tree, these nodes suffice for each inclusion proof of this
+    leaf, and for each consistency proof from the tree ending with this leaf.
     """
     up = range(SIZE_MAX.bit_length())
     return frozenset(node for h in up for node in ((h, index >> h), (h, (index >> h) ^ 1)))
 
 
 class GrowingTree:
-    """A tree to which leaves are added. `keep`: perfect subtrees whose hashes are to be kept as they come about."""
+    """A tree for appending leaves. `keep`: perfect subtrees whose hashes are retained during growth."""
 
     __slots__ = ("_keep", "_kept", "_known", "_read_known", "_row", "size")
 
@@ -96,15 +96,15 @@ class GrowingTree:
 
     @classmethod
     def going_on(cls, size: int, read: Read, keep: Collection[Node] = ()) -> GrowingTree:
-        """The tree of `size` leaves whose subtrees `read` brings. It grows from there without the leaves before.
+        """Return the tree of `size` leaves with the subtrees from `read`. The tree grows without the earlier leaves.
 
         Args:
-            size: The number of leaves that the tree has already.
-            read: Brings the hash of a perfect subtree of these leaves. The tree does not check it.
-            keep: Perfect subtrees whose hashes the tree keeps as they come about.
+            size: Number of leaves already in the tree.
+            read: Returns the hash of a perfect subtree of these leaves. The tree does not verify the hash.
+            keep: Perfect subtrees whose hashes the tree retains during growth.
 
         Raises:
-            LogFormatError: A subtree is not there.
+            LogFormatError: A subtree is missing.
         """
         tree = cls(keep)
         tree.size = tree._known = size
@@ -113,7 +113,7 @@ class GrowingTree:
         return tree
 
     def append(self, leaf: bytes) -> None:
-        """One more leaf, by its hash."""
+        """Append one leaf, given its hash."""
         hashed, place, height = leaf, self.size, 0
         keep, row = self._keep, self._row
         if keep and (0, place) in keep:
@@ -128,13 +128,13 @@ class GrowingTree:
         self.size += 1
 
     def root(self) -> bytes:
-        """The root of the tree as it is."""
+        """Return the present root of the tree."""
         return fold(self._row)
 
     def read(self, height: int, place: int) -> bytes:
-        """The hash of a subtree that was kept, of the leaves that the tree began with, or of the present row.
+        """Return the hash of a retained subtree, of an initial subtree, or of the present row.
 
-        Raises LogFormatError for any other.
+        Raises LogFormatError for any other subtree.
         """
         if self._read_known is not None and (place + 1) << height <= self._known:
             return self._read_known(height, place)
