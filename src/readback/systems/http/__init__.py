@@ -1,1 +1,1 @@
-"""Services over HTTP: one request that acts, and reading JSON."""
+"""Services over HTTP: one acting request, and JSON reads."""

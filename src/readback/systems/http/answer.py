@@ -1,6 +1,6 @@
-"""An answer over HTTP taken apart: where its parts are, how old it is, and whether it waited for the write.
+"""Parse an HTTP answer: its parts, its age, and whether the service waited for the write.
 
-Used by the HTTP source alone. It must not decide whether the answer shows the object.
+Only the HTTP source imports this module. The source decides whether an answer shows the object.
 """
 
 from __future__ import annotations
@@ -20,28 +20,32 @@ from readback.errors import ReaderTypeError
 _DIGITS_MAX: Final = 18
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND: Final = timedelta(seconds=1)
-"""Of a moment in microseconds, in whatever year."""
+"""The second of a time in microseconds, for years of any length."""
 _HIT: Final = re.compile(r";\s*hit\b(?!\s*=\s*\?0)", re.IGNORECASE)
 _HIT_WORD: Final = re.compile(r"\s*(?:tcp_\w*)?(?:hit|stale|updating|revalidated)\b", re.IGNORECASE)
 _CACHES: Final = ("x-cache", "x-cache-status", "x-proxy-cache", "cf-cache-status")
-"""Where caches say what they did that tell no age: `Cache-Status` (RFC 9211) is the one that is written down."""
+"""Headers in which caches report hits without an age. Only `Cache-Status` is standardized (RFC 9211)."""
 _PART: Final = re.compile(r"\s*\w+\s+(\d{1,18})-(\d{1,18})/(\d{1,18})\s*|\s*(\d{1,18})-(\d{1,18})/(\d{1,18})\s*")
 _RELATIONS: Final = re.compile(r"""\brel\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s;,]+))""", re.IGNORECASE)
-"""What links are (RFC 8288): names in either case, with quotes or without, several in one."""
+"""Link relations (RFC 8288): any case, with or without quotes, several in one value."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommitToken:
-    """How a service waits for a write: the header that asks for it, and the one that confirms it.
+    """How a service waits for a write: the request header, and the confirming response header.
 
-    Confirmed is a token that comes back the same, or (both being numbers) a later one.
+    The token is confirmed if the response repeats the token, or returns a larger number where both are numbers.
+
+    Example:
+        >>> CommitToken("X-Wait-For", "X-Applied").honoured("41", "42")
+        True
     """
 
     header: str
     confirmed_by: str
 
     def honoured(self, asked: str | None, said: str | None) -> bool:
-        """Whether the answer bears the token that was asked for."""
+        """Return whether the answer confirms the requested token."""
         if asked is None or said is None:
             return False
         return said == asked or (asked.isdecimal() and said.isdecimal() and int(said) >= int(asked))
@@ -49,7 +53,7 @@ class CommitToken:
 
 @dataclass(frozen=True, slots=True)
 class Lift:
-    """Where in an answer the parts of a reading are: JSON pointers, empty for the whole."""
+    """JSON pointers to the parts of a reading. An empty pointer means the whole answer."""
 
     value: str
     version: str | None
@@ -59,7 +63,7 @@ class Lift:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One answer, read within bounds; or, with status 0, why there is none."""
+    """One answer, read within bounds. Status 0 means no answer, with the reason."""
 
     status: int
     headers: Mapping[str, str]
@@ -68,18 +72,18 @@ class Answer:
 
     @property
     def said(self) -> str:
-        """What it was, as the end of a sentence."""
+        """The answer as the end of a sentence."""
         return self.detail or f"answered {self.status}"
 
     def json(self, name: str) -> Json:
-        """The body. Raises ReaderTypeError; `name` is the source's, for the message."""
+        """Return the parsed body. Raises ReaderTypeError. `name` is the source's, for the message."""
         try:
             return parse_json(self.body)
         except CanonError as error:
             raise ReaderTypeError(f"Source {name!r} sent no JSON: {why_not_json(error)}") from error
 
     def as_of_us(self, header: str | None) -> int | None:
-        """The service's own time: exact where a header says so, else the beginning of the second of `Date`."""
+        """Return the service's time: exact from a header, else the beginning of the second of `Date`."""
         if header is not None:
             said = self.headers.get(header, "")
             return int(said) if said.isascii() and said.isdecimal() and len(said) <= _DIGITS_MAX else None
@@ -91,14 +95,14 @@ class Answer:
 
     @property
     def was_kept(self) -> bool:
-        """A cache on the way answered, and says so: by the age of what it kept, or in a word."""
+        """Whether a cache answered, by the reported age or by a cache header."""
         if self.headers.get("age", "0").strip() != "0" or _HIT.search(self.headers.get("cache-status", "")):
             return True
         return any(_HIT_WORD.match(self.headers.get(name, "")) for name in _CACHES)
 
     @property
     def goes_on(self) -> bool:
-        """A link points to a next page, or a range is told that ends before the whole does."""
+        """Whether a link points to a next page, or a reported range ends before the whole."""
         part = _PART.fullmatch(self.headers.get("content-range", ""))
         if part is not None:
             first, last, whole = (int(each) for each in part.groups() if each is not None)
@@ -109,7 +113,7 @@ class Answer:
 
 
 def lifted(name: str, body: Json, lift: Lift, etag: str | None = None) -> Reading:
-    """The reading of an object that is shown. An ETag is opaque: its order means nothing."""
+    """Return the reading of a present object. ETags are opaque: their order means nothing."""
     version: Json = None
     if lift.version is not None:
         version = pointed(name, body, lift.version)
@@ -127,5 +131,5 @@ def lifted(name: str, body: Json, lift: Lift, etag: str | None = None) -> Readin
 
 
 def pointed(name: str, body: Json, pointer: str) -> Json:
-    """What a JSON pointer points at. Raises ReaderTypeError where there is nothing."""
+    """Return the value at a JSON pointer. Raises ReaderTypeError where there is none."""
     return json_pointer.pointed(body, pointer, f"Source {name!r} sent nothing at {pointer!r}.")

@@ -1,7 +1,7 @@
-"""Acts on a service over HTTP: one request, with the key that stops a second execution and the stamp that proves ours.
+"""Act on a service over HTTP: one request, with the idempotency key and the stamp of the attempt.
 
-Constructed by users and called inside actions. It must not verify, repeat, or follow a redirect: whatever comes back
-is evidence. It keeps a client of its own and shares nothing with the HTTP source.
+Users construct the executor and call it inside actions. Every response is evidence: the executor does not verify,
+repeat, or follow redirects. Its client is its own; nothing is shared with the HTTP source.
 """
 
 from __future__ import annotations
@@ -43,15 +43,33 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _PATH_SAFE: Final = "/%:@!$&'()*+,;=~"
 _CONNECTED: Final = frozenset({"connection.connect_tcp.complete", "connection.start_tls.complete"})
 _UP: Final = re.compile(r"(?:^|[/\\])\.{1,2}(?:[/\\]|$)")
-"""Steps that lead to another resource where somebody on the way decodes an address before it is taken apart."""
+"""Path steps to another resource, also where a proxy decodes the address before parsing."""
 
 
 class HttpExecutor:
-    """Requests to one service. Safe from any thread; `close` it, or use it in a `with` block.
+    """Send acting requests to one service.
 
-    `hosts`: names, with or without a port, that may be asked; only that of `base_url` unless given. `key_header` and
-    `stamp_header`: None leaves them out. `sole`: an action makes one request here and does nothing else, so that a
-    connection that never stood proves that nothing was sent; unless it is said, an earlier request may have landed.
+    Safe from any thread. Call `close`, or use the executor in a `with` block.
+
+    Args:
+        base_url: Address of the service, `http://` or `https://`, without query and without credentials.
+        name: Name in evidence and messages.
+        hosts: Allowed host names, with or without a port. Default: the host of `base_url`.
+        headers: Headers of every request.
+        timeout_s: Seconds for one whole answer.
+        key_header: Header for the idempotency key. None sends no key.
+        stamp_header: Header for the stamp. None sends no stamp.
+        sole: The action makes one request here and does nothing else. A connection that fails to open then
+            proves that nothing was sent. Without `sole`, an earlier request may have landed.
+        tls: TLS settings, such as a private certificate authority.
+
+    Raises:
+        UsageError: The address is malformed, has another scheme, or holds a credential.
+
+    Example:
+        >>> with HttpExecutor("https://orders.example", sole=True) as orders:
+        ...     orders.name
+        'http'
     """
 
     def __init__(
@@ -98,7 +116,7 @@ class HttpExecutor:
         self.close()
 
     def close(self) -> None:
-        """Closes the connections. May be called twice."""
+        """Close the connections. A second call does nothing."""
         self._client.close()
 
     def request(
@@ -113,11 +131,22 @@ class HttpExecutor:
         content: bytes | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:
-        """Sends one request and answers with the response, whatever its status, at most 1 MiB of its body.
+        """Send one request and return the response of any status, with at most 1 MiB of the body.
 
-        `params` fill the `{placeholders}` of the path, encoded. `content` is JSON that is sent byte for byte.
-        Raises ToolTimeoutError or ToolError where no answer came, since the effect may have landed; what is refused
-        before sending is an InputError.
+        Args:
+            ctx: Context of the action.
+            method: HTTP method.
+            path: Path with `{placeholders}`.
+            params: Values for the placeholders. Values are encoded.
+            query: Query of the address.
+            json: Value for a JSON body.
+            content: JSON text, sent byte for byte. Excludes `json`.
+            headers: More headers. The marks of the attempt cannot be overridden.
+
+        Raises:
+            ToolTimeoutError: The answer took too long. The effect may have landed.
+            ToolError: No answer arrived. The effect may have landed.
+            InputError: The request was rejected before sending.
         """
         if content is not None and json is not None:
             raise UsageError(f"{self.name!r} sends `json` or `content`, not both.")
@@ -141,7 +170,7 @@ class HttpExecutor:
             return self._answered(request, limit)
 
     def _answered(self, request: httpx.Request, limit: _Limit) -> httpx.Response:
-        """The answer, read within bounds and within the time for all of it. Raises ToolTimeoutError, ToolError."""
+        """Return the answer, within the bounds for its size and time. Raises ToolTimeoutError, ToolError."""
         import httpx
 
         late = ToolTimeoutError(f"{self.name!r} took over {self._timeout_s:g} s to answer.")
@@ -172,7 +201,7 @@ class HttpExecutor:
     def get(
         self, ctx: Context, path: str, *, params: Values | None = None, query: Values | None = None
     ) -> httpx.Response:
-        """For actions whose kind is to read; a readback belongs to a source."""
+        """Send a GET, for actions of kind read. Readbacks belong in a source."""
         return self.request(ctx, "GET", path, params=params, query=query)
 
     def post(
@@ -185,7 +214,7 @@ class HttpExecutor:
         content: bytes | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:
-        """`request` with POST."""
+        """Call `request` with POST."""
         return self.request(ctx, "POST", path, params=params, json=json, content=content, headers=headers)
 
     def put(
@@ -197,7 +226,7 @@ class HttpExecutor:
         json: object = None,
         headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:
-        """`request` with PUT."""
+        """Call `request` with PUT."""
         return self.request(ctx, "PUT", path, params=params, json=json, headers=headers)
 
     def patch(
@@ -209,7 +238,7 @@ class HttpExecutor:
         json: object = None,
         headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:
-        """`request` with PATCH."""
+        """Call `request` with PATCH."""
         return self.request(ctx, "PATCH", path, params=params, json=json, headers=headers)
 
     def delete(
@@ -220,7 +249,7 @@ class HttpExecutor:
         params: Values | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:
-        """`request` with DELETE."""
+        """Call `request` with DELETE."""
         return self.request(ctx, "DELETE", path, params=params, headers=headers)
 
     def _address(self, path: str, params: Values, query: Values | None) -> httpx.URL:
@@ -244,7 +273,7 @@ class HttpExecutor:
         return target.copy_merge_params(dict(query)) if query else target
 
     def _marks(self, ctx: Context, more: Mapping[str, str] | None) -> dict[str, str]:
-        """All headers of a request; the marks of the attempt cannot be overridden."""
+        """Return all headers of a request. The marks of the attempt cannot be overridden."""
         marks = {self._key_header: ctx.idempotency_key, self._stamp_header: ctx.stamp}
         sent = {**self._headers, **(more or {})}
         taken = {name.lower() for name in marks if name is not None}
@@ -266,8 +295,9 @@ class HttpExecutor:
 
 
 class _Limit:
-    """Ends a connection when the time for a whole answer is over: httpx limits each reading of a socket by itself, and
-    whoever sends a byte now and then would keep the tool for as long as he likes.
+    """Close a connection when the time for a whole answer is over.
+
+    httpx limits each read of a socket by itself. A server sending a byte now and then could hold the tool forever.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -278,7 +308,7 @@ class _Limit:
         self._watch.daemon = True
 
     def begin(self) -> None:
-        """Raises RuntimeError where the system gives no thread that would watch."""
+        """Start the timer. Raises RuntimeError where the system starts no thread."""
         self._watch.start()
 
     def __enter__(self) -> None:
@@ -289,12 +319,12 @@ class _Limit:
         self._watch.join()
 
     def heard(self, event: str, info: Mapping[str, Any]) -> None:
-        """Told by httpx what its connection does."""
+        """Receive httpx's trace events of the connection."""
         if event in _CONNECTED:
             self.over(info["return_value"])
 
     def over(self, stream: Any) -> None:
-        """The connection that the answer comes over."""
+        """Set the connection of the answer."""
         with self._lock:
             self._socket = stream.get_extra_info("socket")
             if self.late:
@@ -312,7 +342,7 @@ class _Limit:
 
 
 def _client(timeout_s: float, tls: ssl.SSLContext | bool) -> httpx.Client:
-    """No cookies, no redirects, no retries, nothing from the environment; HTTP/1.1, so that one request is one."""
+    """No cookies, redirects, retries or environment. HTTP/1.1, so that one request stays one request."""
     from http.cookiejar import CookieJar, DefaultCookiePolicy
 
     import httpx
@@ -328,7 +358,7 @@ def _client(timeout_s: float, tls: ssl.SSLContext | bool) -> httpx.Client:
 
 
 def _bounded(response: httpx.Response) -> bytes:
-    """The first part of the body: it is evidence, and what was cut of a large one no longer parses."""
+    """Return the first part of the body as evidence. A truncated body no longer parses."""
     body = bytearray()
     for part in response.iter_raw():
         body += part
@@ -338,12 +368,12 @@ def _bounded(response: httpx.Response) -> bytes:
 
 
 def _plain(headers: httpx.Headers) -> dict[str, str]:
-    """Without the headers that speak of the body as it was sent."""
+    """Drop the headers about the body's encoding in transit."""
     return {k: v for k, v in headers.items() if k not in ("content-encoding", "content-length", "transfer-encoding")}
 
 
 def _segment(name: str, value: object) -> str:
-    """A value as one whole segment of a path: it can name no other resource."""
+    """Encode a value as one path segment, so that no other resource is named."""
     if type(value) not in (str, int) or value == "" or _UP.search(str(value)):
         raise ArgumentError(f"{name!r} cannot stand in an address: {value!r}.")
     try:

@@ -1,7 +1,7 @@
 """The HTTP source: what each answer proves about an object.
 
-Must not act. What a status means is decided in `_meaning` alone: only a 200 shows an object, and a 404 is absence
-only where the same credentials are shown something else.
+The source never acts. Only `_meaning` interprets a status: only a 200 shows an object, and a 404 is absence only where
+the same credentials are shown something else.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 TIMEOUT_DEFAULT_S: Final = 10.0
 STRONG_HEADERS: Final[Mapping[str, str]] = {"Cache-Control": "no-cache"}
-"""Sent where the context asks for a strong reading: caches on the way ask the origin."""
+"""Headers of strong reads: caches ask the origin server."""
 
 Headers: TypeAlias = Mapping[str, str] | Callable[[Context], Mapping[str, str]]
 
@@ -34,12 +34,23 @@ _LATER: Final = frozenset({408, 421, 425, 429})
 
 
 class HttpSource:
-    """JSON resources of one service. Safe from any thread; `close` it, or use it in a `with` block.
+    """Read the JSON resources of one service.
 
-    `headers` go with each request (a function of the context where they depend on it, as on the tenant).
-    `hosts`: names, with or without a port, that may be asked; only that of `base_url` unless given. `canary`: a path
-    that these credentials are always shown; without one, a 404 is never absence. `as_of_header` holds microseconds
-    of the service's clock; without one, `Date` says the second.
+    Safe from any thread. Call `close`, or use the source in a `with` block.
+
+    Args:
+        name: Name in readings and messages.
+        base_url: Address of the service.
+        hosts: Allowed host names, with or without a port. Default: the host of `base_url`.
+        headers: Headers of every request, or a function of the context, for example by tenant.
+        canary: Path always visible to these credentials. Without a canary, a 404 is never absence.
+        as_of_header: Header with the service's clock in microseconds. Default: `Date`, to the second.
+        commit_token: How the service waits for a write.
+
+    Example:
+        >>> with HttpSource("orders", "https://orders.example", canary="/health") as orders:
+        ...     orders.name
+        'orders'
     """
 
     def __init__(
@@ -77,7 +88,7 @@ class HttpSource:
         self.close()
 
     def close(self) -> None:
-        """Closes the connections. May be called twice."""
+        """Close the connections. A second call does nothing."""
         self._door.close()
 
     def get(
@@ -95,12 +106,27 @@ class HttpSource:
         commit_token: str | None = None,
         canary: str | None = None,
     ) -> Reading:
-        """One object. `params` fill the `{placeholders}` of the path, encoded; `query` is the rest of the address.
+        """Read one object.
 
-        `value`, `version`, `stamp` and `author` are JSON pointers into the answer; without `version` its ETag is the
-        version, as an opaque text. `commit_token` is the write's own, for a source that can wait for it.
-        Raises ReaderTypeError for an answer of another shape, ReaderFailedError for a request that the service
-        refuses; what could not be reached is `unavailable`.
+        Args:
+            ctx: Context of the reader.
+            path: Path with `{placeholders}`.
+            params: Values for the placeholders. Values are encoded.
+            query: Query of the address.
+            headers: More headers.
+            value: JSON pointer to the object.
+            version: JSON pointer to the version. Default: the ETag, as opaque text.
+            stamp: JSON pointer to the stamp.
+            author: JSON pointer to the author.
+            commit_token: Token of the write, for a source with `commit_token`.
+            canary: Path of another canary.
+
+        Returns:
+            The reading. An unreachable service gives `unavailable`.
+
+        Raises:
+            ReaderTypeError: The answer has another shape.
+            ReaderFailedError: The service rejects the request.
         """
         sent = self._request_headers(ctx, headers)
         token = self._commit_token
@@ -130,11 +156,25 @@ class HttpSource:
         stamp: str | None = None,
         author: str | None = None,
     ) -> list[Reading]:
-        """Every object of a list, for `find`. `items` points at the list, the other pointers into each item.
+        """Read every object of a list, for `find`.
 
-        `complete` points at a value that is true where the list is whole. Raises ReaderFailedError where the list
-        could not be seen, is not whole by that value or by a link to a next page, or is one that a cache had kept:
-        what it does not show may be there by now.
+        Args:
+            ctx: Context of the reader.
+            path: Path with `{placeholders}`.
+            params: Values for the placeholders. Values are encoded.
+            query: Query of the address.
+            headers: More headers.
+            items: JSON pointer to the list. The other pointers start at each item.
+            complete: JSON pointer to a value that is true where the list is whole.
+            value: JSON pointer to the object in an item.
+            version: JSON pointer to the version in an item.
+            stamp: JSON pointer to the stamp in an item.
+            author: JSON pointer to the author in an item.
+
+        Raises:
+            ReaderFailedError: The list was not visible, not whole, continued on a next page, or came from a cache.
+                A cached list may miss recent objects.
+            ReaderTypeError: There is no list at `items`.
         """
         target = self._door.address(path, params, query)
         answer = self._door.ask(target, self._request_headers(ctx, headers))
@@ -165,10 +205,10 @@ class HttpSource:
         failed: Collection[str] = (),
         value: str = "",
     ) -> Lookup:
-        """What became of the attempt with a key, where the service can be asked that.
+        """Ask the service for the state of the attempt with a key.
 
-        `status` points at a word: one of `landed` or `failed`, both final, or any other, which is pending. A 404 is
-        an unknown key, which may still arrive. Raises ReaderFailedError for every other answer.
+        `status` points at a word. `landed` and `failed` list the final words; every other word is pending. A 404 means
+        an unknown key, and the request may still arrive. Raises ReaderFailedError for every other answer.
         """
         if isinstance(landed, str) or isinstance(failed, str):  # of which every part would be such a word
             raise UsageError(f"Source {self.name!r} takes `landed` and `failed` as lists of words.")
@@ -182,7 +222,7 @@ class HttpSource:
         return Lookup.landed(pointed(self.name, body, value)) if found.status == "landed" else found
 
     def ping(self) -> None:
-        """Raises ReaderFailedError where the service does not answer; with a canary, where that is not shown."""
+        """Check the service. Raises ReaderFailedError without an answer or without a visible canary."""
         known = not callable(self._headers)  # Without an action there is no context to make headers from.
         canary = self._canary if known and not PLACEHOLDER.search(self._canary or "") else None
         sent = {} if callable(self._headers) else dict(self._headers or {})
@@ -222,7 +262,7 @@ class HttpSource:
         raise ReaderFailedError(f"Source {self.name!r} refused the request with {status}.")
 
     def _absence(self, answer: Answer, sent: Mapping[str, str], params: Values | None, canary: str | None) -> Reading:
-        """Absence (a 404, or null in all) is believed where a canary is shown to the same credentials, right after."""
+        """Absence (a 404, or only nulls) is believed where the same credentials see a canary immediately afterwards."""
         if canary is None:
             return Reading.not_visible(f"{self.name} {answer.said}, and there is no canary to prove sight")
         if any(sign in str(value) for value in (params or {}).values() for sign in "/\\"):

@@ -1,7 +1,7 @@
-"""The way to a service and back: addresses that stay on their hosts, and answers read within bounds.
+"""HTTP transport of the source: addresses confined to the allowed hosts, and answers read within bounds.
 
-Used by the HTTP source alone. It keeps no cookies, follows no redirect, repeats nothing and takes no settings from
-the environment, and must not judge an answer.
+Only the HTTP source uses the transport. There are no cookies, redirects, retries or environment settings, and the
+transport does not judge answers.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _CONNECTED: Final = frozenset({"connection.connect_tcp.complete", "connection.st
 
 
 class Limit:
-    """Ends a connection when its time is over, whatever it is waiting for; `late` says so."""
+    """Close a connection at the end of the time limit, in every state of the connection. `late` records the expiry."""
 
     def __init__(self, seconds: float) -> None:
         self.late = False
@@ -46,7 +46,7 @@ class Limit:
         self._watch.daemon = True
 
     def __enter__(self) -> Limit:
-        """Raises OSError where nobody could watch over it."""
+        """Start the timer. Raises OSError where the system starts no thread."""
         try:
             self._watch.start()
         except RuntimeError as error:
@@ -58,12 +58,12 @@ class Limit:
         self._watch.join()
 
     def heard(self, event: str, info: Mapping[str, Any]) -> None:
-        """Told by httpx what its connection does."""
+        """Receive httpx's trace events of the connection."""
         if event in _CONNECTED:
             self.over(info["return_value"])
 
     def over(self, stream: Any) -> None:
-        """The connection over which the answer comes: of one that was kept, httpx tells with the answer's head."""
+        """Set the connection of the answer. For a reused connection, httpx reports it with the head of the answer."""
         with self._lock:
             self._socket = stream.get_extra_info("socket")
             if self.late:
@@ -86,11 +86,11 @@ PLACEHOLDER: Final = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _PATH_SAFE: Final = "/%:@!$&'()*+,;=~"
 _UP: Final = re.compile(r"(?:^|[/\\])\.{1,2}(?:[/\\]|$)")
-"""Steps that lead to another resource where somebody on the way decodes an address before it is taken apart."""
+"""Path steps to another resource, also where a proxy decodes the address before parsing."""
 
 
 class HttpTransport:
-    """A client of one service. `hosts`: the names, with or without a port, that may be asked."""
+    """A client of one service. `hosts`: allowed names, with or without a port."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class HttpTransport:
         self._client.close()
 
     def address(self, path: str, params: Values | None = None, query: Values | None = None) -> httpx.URL:
-        """The path with its placeholders filled, below the base address or at a listed host."""
+        """Return the path with its placeholders filled, below the base address or at a listed host."""
         import httpx
 
         filled = _fill(path, params or {})
@@ -140,7 +140,9 @@ class HttpTransport:
         return target.copy_merge_params(dict(query)) if query else target
 
     def ask(self, target: httpx.URL, headers: Mapping[str, str]) -> Answer:
-        """One GET. An answer with status 0 says why there was none. Raises ReaderTypeError for one over bounds."""
+        """Send one GET. Status 0 carries the reason for a missing answer. Raises ReaderTypeError for an answer over
+        bounds.
+        """
         import httpx
 
         for name, text in headers.items():
@@ -189,7 +191,7 @@ def _client(timeout_s: float, tls: ssl.SSLContext | bool) -> httpx.Client:
 
 
 def _fill(path: str, params: Values) -> str:
-    """A value is one whole segment: it can name no other resource."""
+    """Encode each value as one path segment, so that no other resource is named."""
     names = set(PLACEHOLDER.findall(path))
     if names != set(params):
         raise UsageError(f"The path {path!r} takes {sorted(names)}, and was given {sorted(params)}.")

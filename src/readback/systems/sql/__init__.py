@@ -1,1 +1,1 @@
-"""Databases by DB-API 2 drivers: statements that act, and rows that are read."""
+"""Databases by DB-API 2 drivers: acting statements, and reads of rows."""

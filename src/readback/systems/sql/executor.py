@@ -1,8 +1,8 @@
-"""Acts on a database through any DB-API 2 driver: statements that are committed, or a transaction left open.
+"""Act on a database through any DB-API 2 driver: committed statements, or a transaction left open.
 
-Constructed by users and called inside actions. It must not verify: what it answers is evidence, and the row count of
-nought stands in it for all to see. A staged transaction lives in a thread of its own, because some drivers tie a
-connection to one, while the engine may commit from another.
+Users construct the executor and call it inside actions. Answers are evidence, including a row count of zero; the
+executor does not verify. A staged transaction lives in its own thread: some drivers tie a connection to a thread, and
+the engine may commit from another thread.
 """
 
 from __future__ import annotations
@@ -23,28 +23,29 @@ from readback.domain.verification.reading import Reading
 from readback.errors import NotDispatchedError, ReaderTypeError, ToolError, UsageError
 
 ROWS_MAX: Final = 100
-"""Rows that a statement with a returning clause may hand back as evidence; the rest is cut, and that is said."""
+"""Maximum rows of a returning clause in the evidence. The evidence marks a cut."""
 
 _IDLE: Final = 0
-"""What PostgreSQL's client library calls a connection without a transaction."""
+"""PostgreSQL's client library's value for a connection without a transaction."""
 
 _XID: Final = (
     "select pg_current_xact_id_if_assigned()::text || ':'"
     " || (extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint || '.'"
     " || coalesce((extract(epoch from stats_reset) * 1000000)::bigint, 0) from pg_stat_bgwriter"
 )
-"""The transaction's own number, which outlives a lost reply, and since when the server has run: one that crashed gives
-the numbers of what was lost to others. None where nothing was written.
+"""The transaction id, which outlives a lost reply, and the start time of the server.
+
+A crashed server reuses the ids of lost transactions. None where nothing was written.
 """
 _TOKEN: Final = (
     "select substring(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) || ':' || pg_current_wal_insert_lsn()::text"
 )
-"""Timeline and place in the log: whoever has replayed as far shows everything that was committed by now."""
+"""Timeline and log position. A replica at this position shows everything committed by now."""
 
 _CALENDAR: Final = re.compile(r"\b(?:mon|year)")
 _INTERVAL: Final = 1186
 _FLOATS: Final = frozenset({700, 701, 1021, 1022})
-"""Types of columns, by PostgreSQL's numbers: float4 and float8, and lists of them."""
+"""Type numbers of PostgreSQL for float4, float8 and lists of floats."""
 _CUT_FLOATS: Final = "select current_setting('extra_float_digits')::int < 1 as cut"
 _WHOLE_FLOATS: Final = "select set_config('extra_float_digits', '3', true)"
 
@@ -53,7 +54,7 @@ _T = TypeVar("_T")
 
 
 class Connection(Protocol):
-    """As much of a DB-API 2 connection as is needed."""
+    """The part of a DB-API 2 connection used here."""
 
     def cursor(self) -> Any: ...
     def commit(self) -> Any: ...
@@ -62,11 +63,22 @@ class Connection(Protocol):
 
 
 class SqlExecutor:
-    """Writes to one database. Safe from any thread.
+    """Write to one database.
 
-    `connect` opens a connection (or draws one from a pool); it is closed after each use. `sole`: an action does
-    nothing but its one call here, so that a connection that could not be opened proves that nothing was sent.
-    Placeholders are the driver's own; values belong into `params`, never into the text.
+    Safe from any thread. Placeholders are the driver's own. Pass values in `params`, never in the text.
+
+    Args:
+        name: Name in evidence and messages.
+        connect: Function that opens a connection or draws from a pool. The executor closes the connection after
+            each use.
+        sole: The action makes one call here and does nothing else. A connection that fails to open then proves
+            that nothing was sent.
+
+    Example:
+        >>> import sqlite3
+        >>> orders = SqlExecutor("orders", lambda: sqlite3.connect("orders.db"), sole=True)
+        >>> def ship(ctx, order_id):
+        ...     return orders.execute(ctx, "update orders set status = 'shipped' where id = ?", (order_id,))
     """
 
     def __init__(self, name: str, connect: Callable[[], Connection], *, sole: bool = False) -> None:
@@ -75,9 +87,19 @@ class SqlExecutor:
         self._sole = sole
 
     def execute(self, ctx: Context, sql: str, params: Parameters = ()) -> dict[str, Json]:
-        """Runs one statement and commits it. Answers `rowcount`, and `rows` where the statement returns some.
+        """Run one statement and commit it.
 
-        Raises ToolError; after a failed commit the effect is open, before it the statement was rolled back.
+        Args:
+            ctx: Context of the action.
+            sql: The statement.
+            params: Values of the placeholders.
+
+        Returns:
+            `rowcount`, and `rows` where the statement returns rows.
+
+        Raises:
+            ToolError: The statement failed. Before the commit, the statement was rolled back. After a failed
+                commit, the effect is open.
         """
         connection = self._open(ctx)
         with closing(connection):
@@ -95,12 +117,17 @@ class SqlExecutor:
         return answer
 
     def execute_recorded(self, ctx: Context, sql: str, params: Parameters = ()) -> dict[str, Json] | Observation:
-        """`execute` on PostgreSQL, with what a source needs for settling it: `xid` and `commit_token`.
+        """Run `execute` on PostgreSQL and add the evidence for settling: `xid` and `commit_token`.
 
-        `xid` is the transaction's number, with the timeline and the start of the server that it is of:
-        `SqlSource.settled` asks what became of it.
-        `commit_token` says how far a replica has to be. Where the reply to the commit is lost, the observation says so
-        and bears the `xid`: the effect is open. Raises ToolError where the statement failed, and was rolled back.
+        `xid` holds the transaction id with the timeline and the start of the server; pass `xid` to `SqlSource.settled`.
+        `commit_token` is the log position that a replica must reach.
+
+        Returns:
+            The answer. If the reply to the commit is lost, an observation with the `xid`: the effect is open.
+
+        Raises:
+            ToolError: The statement failed and was rolled back.
+            UsageError: The connection is not to PostgreSQL.
         """
         connection = self._open(ctx)
         with closing(connection):
@@ -126,7 +153,7 @@ class SqlExecutor:
         return {**answer, "xid": xid, "commit_token": str(token)}
 
     def staged(self, ctx: Context) -> SqlStaged:
-        """Opens a transaction that stays open: return it from the action, and it is verified before it commits."""
+        """Open a transaction. Return it from the action: the engine verifies the state before the commit."""
         return SqlStaged(ctx, self.name, lambda: self._begin(ctx))
 
     def _begin(self, ctx: Context) -> Connection:
@@ -150,10 +177,11 @@ class SqlExecutor:
 
 
 class SqlStaged:
-    """An open transaction, as `ports.acting.Staged` wants it. If the process dies, the database drops it.
+    """An open transaction, an implementation of `ports.acting.Staged`.
 
-    Use it in a `with` block: an error in the block abandons the transaction, a normal end leaves it open.
-    `answer` is the last statement's, unless the action sets its own.
+    If the process dies, the database drops the transaction. Use it in a `with` block: an error in the block abandons
+    the transaction, a normal end leaves the transaction open. `answer` is the last statement's, unless the action sets
+    another.
     """
 
     def __init__(self, ctx: Context, name: str, begin: Callable[[], Connection]) -> None:
@@ -180,7 +208,9 @@ class SqlStaged:
             self.abandon()
 
     def execute(self, sql: str, params: Parameters = ()) -> dict[str, Json]:
-        """One more statement inside the transaction. Raises ToolError, also for one that ended the transaction."""
+        """Run one more statement inside the transaction. Raises ToolError, also where the statement ended the
+        transaction.
+        """
         self._still_open()
         try:
             answer = self._there(lambda: _run(self._connection, sql, params))
@@ -198,11 +228,11 @@ class SqlStaged:
         return answer
 
     def look(self, sql: str, params: Parameters = (), *, version: str | None = None, stamp: str | None = None) -> None:
-        """Names the query for the one row that shows the state as it would be; `version`, `stamp`: its columns."""
+        """Set the query for the row of the staged state. `version` and `stamp` name columns."""
         self._look = (sql, params, version, stamp)
 
     def read(self) -> Reading:
-        """The row that `look` named, seen from inside the transaction."""
+        """Read the row of `look` from inside the transaction."""
         self._still_open()
         if self._look is None:
             raise UsageError("The staged transaction does not know what to show: call its `look` in the action.")
@@ -224,11 +254,11 @@ class SqlStaged:
             raise ReaderTypeError(f"The row of {self._name!r} has no JSON form: {error.message}") from error
 
     def commit(self) -> object:
-        """Commits. An exception leaves the outcome open."""
+        """Commit. An exception leaves the outcome open."""
         return self._settle("committed", lambda: self._connection.commit(), "tool.commit-open")
 
     def abandon(self) -> object:
-        """Rolls back."""
+        """Roll back."""
         return self._settle("abandoned", lambda: self._connection.rollback(), "tool.sql")
 
     def _settle(self, word: str, act: Callable[[], object], code: str) -> dict[str, Json]:
@@ -250,7 +280,7 @@ class SqlStaged:
             raise UsageError(f"The staged transaction of {self._name!r} is {self._settled} already.")
 
     def _interrupt(self) -> None:
-        """Stops a statement whose caller was over its time, so that the rollback need not wait for its end."""
+        """Stop the statement of a caller over its time limit, so that the rollback need not wait."""
         if self._running is None or self._running.done():
             return
         stop = getattr(self._connection, "interrupt", None) or getattr(self._connection, "cancel", None)
@@ -263,7 +293,7 @@ class SqlStaged:
 
 
 def _begin(connection: Any) -> None:
-    """A transaction that holds from the first statement on, whatever the driver's habits are."""
+    """Begin a transaction that holds from the first statement, with every driver."""
     if any(kind.__module__ == "sqlite3" for kind in type(connection).__mro__):
         if not connection.in_transaction:
             connection.execute("begin immediate")
@@ -272,7 +302,7 @@ def _begin(connection: Any) -> None:
 
 
 def _has_ended(connection: Any) -> bool:
-    """Whether the transaction is known to be over; what a driver does not say is not known."""
+    """Return whether the transaction is known to be over. A silent driver means unknown."""
     status = getattr(getattr(connection, "info", None), "transaction_status", None)
     return getattr(connection, "in_transaction", None) is False or status == _IDLE
 
@@ -289,7 +319,7 @@ def _value(connection: Connection, sql: str) -> object:
 
 
 def _open_commit(name: str, error: Exception, xid: str) -> Observation:
-    """The commit was sent and not answered. It may have happened; the number says where to ask."""
+    """The commit was sent and not answered. The commit may have happened; the transaction id says where to ask."""
     detail = one_line(f"{name!r} lost the reply to its commit: {type(error).__name__}: {error}")
     return Observation(ObservationStatus.TIMEOUT, True, "tool.commit-open", detail, {"xid": xid}, xid, 0)
 
@@ -313,7 +343,7 @@ def _run(connection: Connection, sql: str, params: Parameters) -> dict[str, Json
 
 
 def _read_json_exactly(cursor: Any, connection: object) -> None:
-    """Has the driver's columns of JSON read by the one parser: its own makes doubles of their numbers."""
+    """Parse JSON columns with our parser: the driver's parser turns numbers into doubles."""
     driver = {kind.__module__.partition(".")[0] for kind in type(connection).__mro__}
     if "psycopg" in driver:
         from psycopg.types.json import set_json_loads
@@ -326,7 +356,7 @@ def _read_json_exactly(cursor: Any, connection: object) -> None:
 
 
 def _only(connection: Connection, name: str, sql: str, params: Parameters) -> dict[str, object] | None:
-    """The one row that a query is for. Raises ReaderTypeError for what does not show it, which is no absence."""
+    """Return the row of the query. A result of another shape is no absence and raises ReaderTypeError."""
     with closing(connection.cursor()) as cursor:
         _read_json_exactly(cursor, connection)
         _refuse_months(cursor, connection)
@@ -343,7 +373,7 @@ def _only(connection: Connection, name: str, sql: str, params: Parameters) -> di
 
 
 def _refuse_months(cursor: Any, connection: object) -> None:
-    """Has intervals with months or years refused: the drivers take 30 days for a month and 365 for a year."""
+    """Refuse intervals with months or years: drivers take 30 days for a month and 365 days for a year."""
     driver = {kind.__module__.partition(".")[0] for kind in type(connection).__mro__}
     if "psycopg" in driver:
         cursor.adapters.register_loader("interval", _whole_spans())
@@ -366,7 +396,7 @@ def _whole_spans() -> Any:
 
 
 def _of_days(text: str | None) -> str | None:
-    """The text of an interval. Raises ReaderTypeError for one with months or years, which have no fixed length."""
+    """Return the text of an interval. Raises ReaderTypeError for months or years, which have no fixed length."""
     if text is not None and _CALENDAR.search(text):
         raise ReaderTypeError(
             f"An interval with months or years ({text!r:.80}) is no number of seconds.",
@@ -376,7 +406,7 @@ def _of_days(text: str | None) -> str | None:
 
 
 def _cut_floats(connection: Any, shown: Sequence[Any]) -> bool:
-    """Whether the server cut the digits of the floating-point numbers that it showed. It shows all from now on."""
+    """Return whether the server cut the digits of floating-point numbers. The server shows all digits from now on."""
     if not _is_postgres(connection) or not any(column[1] in _FLOATS for column in shown):
         return False
     with closing(connection.cursor()) as cursor:
@@ -394,7 +424,7 @@ def _row(columns: list[str], row: Any) -> dict[str, object]:
 
 
 def _tool_error(ctx: Context, name: str, error: BaseException, code: str) -> BaseException:
-    """The driver's error as ours; an interruption stays what it is."""
+    """Convert a driver error. Interruptions pass unchanged."""
     if not isinstance(error, Exception):
         return error
     return ToolError(

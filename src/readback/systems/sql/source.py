@@ -1,8 +1,8 @@
-"""A system of record behind SQL: reads rows through any DB-API 2 driver, and changes nothing.
+"""A SQL system of record: reads rows through any DB-API 2 driver and changes nothing.
 
-Constructed by users (or from a contract file) and called inside reader functions. It must not act, and shares
-nothing with what does: each reading opens a connection of its own, tells it to be read-only where the driver
-can, and rolls its transaction back, so that no look ever sees an old snapshot or leaves a trace.
+Users or contract files construct the source, and reader functions call the source. Nothing is shared with executors.
+Each reading opens a connection, makes the connection read-only where the driver can, and rolls the transaction back. So
+no read sees an old snapshot or leaves a trace.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from readback.systems.isolated.sqlite_query import looks_only
 
 CAST: Final = "Let the query cast that column, as to text."
 CUT_FLOATS: Final = "select current_setting('extra_float_digits')::int < 1 as cut"
-"""Whether the server shows floating-point numbers with fewer digits than tell one from the next."""
+"""Whether the server shows floating-point numbers with too few digits to distinguish neighbours."""
 WHOLE_FLOATS: Final = "select set_config('extra_float_digits', '3', false) as digits"
 _CALENDAR: Final = re.compile(r"\b(?:mon|year)")
 _INTERVAL: Final = 1186
 _FLOATS: Final = frozenset({700, 701, 1021, 1022})
-"""Types of columns, by PostgreSQL's numbers: float4 and float8, and lists of them."""
+"""Type numbers of PostgreSQL for float4, float8 and lists of floats."""
 
 
 def holds_floats(connection: object, shown: Sequence[Any]) -> bool:
-    """Whether a query of PostgreSQL shows floating-point numbers. `shown`: the driver's description of its columns."""
+    """Return whether a PostgreSQL query shows floating-point numbers. `shown`: the driver's column description."""
     return bool(_drivers(connection) & {"psycopg", "psycopg2"}) and any(column[1] in _FLOATS for column in shown)
 
 
@@ -48,9 +48,9 @@ def _drivers(connection: object) -> set[str]:
 
 
 def read_exactly(cursor: Any, connection: object) -> None:
-    """Has the driver's columns of JSON read by the one parser, and takes no interval with months.
+    """Parse JSON columns with our parser, and refuse intervals with months.
 
-    The drivers make doubles of JSON's numbers, 30 days of a month and 365 of a year.
+    Drivers turn JSON numbers into doubles, a month into 30 days and a year into 365 days.
     """
     driver = _drivers(connection)
     if "psycopg" in driver:
@@ -79,7 +79,7 @@ def _whole_spans() -> Any:
 
 
 def _of_days(text: str | None) -> str | None:
-    """The text of an interval. Raises ReaderTypeError for one with months or years, which have no fixed length."""
+    """Return the text of an interval. Raises ReaderTypeError for months or years, which have no fixed length."""
     if text is not None and _CALENDAR.search(text):
         said = f"An interval with months or years ({text!r:.80}) is no number of seconds."
         raise ReaderTypeError(said, remedy=CAST)
@@ -87,22 +87,23 @@ def _of_days(text: str | None) -> str | None:
 
 
 ROWS_MAX: Final = 1_000
-"""Of one `all`. A search that would bring more has not looked at everything, and says so."""
+"""Maximum rows of one `all`. A larger search raises, because the search would be incomplete."""
 
 TIMEOUT_DEFAULT_S: Final = 30.0
 VALUE_MAX_BYTES: Final = PAYLOAD_MAX_BYTES
-"""Of one value that SQLite holds or computes: a longer one has no place in a reading."""
+"""Maximum bytes of one value that SQLite holds or computes. Longer values do not fit in a reading."""
 SHORT_MAX_BYTES: Final = 32_768
-"""The same where what is longer can be asked for apart: one function over two values takes their lengths' product, and
-nothing interrupts it.
+"""The same limit where a separate process can read longer values.
+
+One function over two values can take the product of both lengths in time, and nothing interrupts the function.
 """
 ROWS_MAX_BYTES: Final = 16_777_216
-"""Of all that one query of SQLite gives."""
+"""Maximum bytes of one SQLite query."""
 _GIVES_NULL: Final = re.compile("printf|format", re.IGNORECASE)
-"""Functions that give null, and no error, where their value would be too long."""
+"""Functions that return null, without an error, for values over the limit."""
 _TOO_BIG: Final = 18  # SQLITE_TOOBIG
 LIKE_MAX_BYTES: Final = 1_000
-"""Of a pattern of LIKE or GLOB: matching a long one takes its length times that of the text, and more."""
+"""Maximum bytes of a LIKE or GLOB pattern: matching takes at least the product of both lengths."""
 _LIKE_LENGTH: Final = 8  # SQLITE_LIMIT_LIKE_PATTERN_LENGTH
 
 Parameters: TypeAlias = Sequence[object] | Mapping[str, object]
@@ -111,22 +112,22 @@ _NOT_ALL: Final = "its policies keep rows from it: read as a role with BYPASSRLS
 _READS: Final = re.compile(r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/|\()*+(select|with|values)\b", re.I | re.S)
 _PING: Final = "select 1"
 _PING_SQLITE: Final = "select count(*) from sqlite_master"
-"""SQLite answers the former without a look at its file."""
+"""SQLite answers `select 1` without reading the file."""
 _SQLITE_UNREACHABLE: Final = frozenset({5, 6, 9, 10, 13, 14})
-"""BUSY, LOCKED, INTERRUPT, IOERR, FULL, CANTOPEN: the primary result codes under which another look may see more."""
+"""BUSY, LOCKED, INTERRUPT, IOERR, FULL, CANTOPEN: the primary result codes where another read may see more."""
 _STATE_UNREACHABLE: Final = ("08", "53", "57", "58", "40001", "40P01", "55P03")
 """SQLSTATE classes and codes of the same kind: connection, resources, shutdown, system, conflict, lock."""
 _STATE_HIDDEN: Final = ("42501", "28")
-"""Insufficient privilege, and a refused login: what we cannot see may well be there."""
+"""Insufficient privilege and rejected login: invisible data may exist."""
 _STATE_NO_FUNCTION: Final = "42883"
 _QUOTED: Final = re.compile(
     r"""\b[eE]'(?:[^'\\]|\\.)*'|'(?:[^']|'')*'|"[^"]*"|`[^`]*`|--[^\n]*|/\*.*?\*/|\$([A-Za-z_]\w*)?\$.*?\$\1\$""",
     re.DOTALL,
 )
-"""Texts, names and comments, in which a semicolon ends nothing."""
+"""Texts, names and comments. A semicolon inside ends no statement."""
 _FURTHER: Final = re.compile(r";\s*[^\s;]")
 _ALL_ROWS: Final = "set local row_security = off"
-"""From here on PostgreSQL refuses what it would show a part of, by SQLSTATE 42501."""
+"""Make PostgreSQL refuse partial results, with SQLSTATE 42501."""
 _FOLLOWS: Final = "select pg_is_in_recovery()"
 _HONOURED: Final = (
     "select case when pg_is_in_recovery() then pg_last_wal_replay_lsn() >= %s::pg_lsn"
@@ -140,24 +141,24 @@ _SETTLED: Final = (
     " (extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint || '.'"
     " || coalesce((extract(epoch from stats_reset) * 1000000)::bigint, 0) as since from pg_stat_bgwriter"
 )
-"""What crashed and starts again has another start, also where only a session crashed: see the executor's `xid`."""
+"""A restarted server has another start, also where only a session crashed: see the executor's `xid`."""
 
 
 @dataclass(slots=True)
 class _Looked:
-    """What one look brought. `instead`: the reading that says why it was none."""
+    """The result of one read. `instead`: the reading with the reason for a missing result."""
 
     rows: list[dict[str, object]] = field(default_factory=list)
     instead: Reading | None = None
     honoured: bool = False
     standby: bool = False
-    """The server said that it follows another one."""
+    """The server reported that it follows a primary."""
     hidden: bool = False
-    """No rows were shown, and by its policies the database does not show all of them."""
+    """No rows were visible, and the database's policies hide some rows."""
 
 
 class Connection(Protocol):
-    """As much of a DB-API 2 connection as is needed."""
+    """The part of a DB-API 2 connection used here."""
 
     def cursor(self) -> Any: ...
     def rollback(self) -> Any: ...
@@ -165,14 +166,27 @@ class Connection(Protocol):
 
 
 class SqlSource:
-    """Rows of one database. Safe from any thread. `timeout_s`: of one look at SQLite, which is interrupted then.
+    """Read rows of one database.
 
-    `connect` opens a connection (or draws one from a pool); it is closed after each reading. `consistency` marks
-    every reading with less than its reader declared, for a replica. A PostgreSQL server that says it is a standby is
-    read as a replica, whatever it was taken for, and its silence proves no absence; nor does that of one whose policies
-    keep rows from the role (row-level security): what it does not show is not visible. Placeholders are the driver's
-    own; values belong into `params`, never into the text. `database`: the file of SQLite that `connect` opens; a query
-    with values over 32 KiB is then asked in a process of its own, which is ended with its time.
+    Safe from any thread. Placeholders are the driver's own. Pass values in `params`, never in the text.
+
+    A PostgreSQL standby is read as a replica, even where the reader declares more, and proves no absence. A server
+    whose policies hide rows from the role (row-level security) proves no absence either: a hidden row is not visible.
+
+    Args:
+        name: Name in readings and messages.
+        connect: Function that opens a connection or draws from a pool. The source closes the connection after
+            each read.
+        consistency: A weaker consistency than the reader declares, for a replica.
+        timeout_s: Seconds for one read of SQLite. The read is interrupted afterwards.
+        database: The SQLite file behind `connect`. Queries with values over 32 KiB then run in a process of
+            their own, which ends with the time limit.
+
+    Example:
+        >>> import sqlite3
+        >>> orders = SqlSource("orders", lambda: sqlite3.connect(":memory:"))
+        >>> orders.scalar("select 1 + 1").value
+        2
     """
 
     def __init__(
@@ -203,13 +217,20 @@ class SqlSource:
         booleans: Collection[str] = (),
         commit_token: str | None = None,
     ) -> Reading:
-        """The one row that the query is for; absent where there is none.
+        """Read the row of a query, or absence where there is no row.
 
-        `version`, `stamp` and `author` name the columns that hold them; `booleans` those that hold truth values as 0
-        and 1, as SQLite's do, and are shown as false and true. Several rows, or a column that is not
-        there, raise ReaderTypeError: the query does not read by the identity of the request. `commit_token` is that of
-        the write, on PostgreSQL: a replica that is as far is read like the session that wrote, and the reading says so;
-        one that is not is read as what it is.
+        Args:
+            sql: A query by the identity of the request.
+            params: Values of the placeholders.
+            version: Column of the version.
+            stamp: Column of the stamp.
+            author: Column of the author.
+            booleans: Columns with truth values as 0 and 1, as in SQLite. The reading shows false and true.
+            commit_token: Token of the write, on PostgreSQL. A replica at that position is read like the writing
+                session, and the reading records so. A replica behind it stays a replica.
+
+        Raises:
+            ReaderTypeError: The query found several rows, or a column is missing.
         """
         looked = self._rows(sql, params, 2, commit_token)
         if looked.instead is not None:
@@ -240,10 +261,10 @@ class SqlSource:
         author: str | None = None,
         booleans: Collection[str] = (),
     ) -> list[Reading]:
-        """Every row, as readings: for `find`. Raises ReaderFailedError where not all could be seen.
+        """Read every row as a reading, for `find`.
 
-        An empty list therefore means that a complete look found nothing: a standby, and a source with less than a
-        strong `consistency`, cannot say that.
+        An empty list proves a complete search. Raises ReaderFailedError where some rows were not visible, and where a
+        standby or a source with a `consistency` below strong finds nothing.
         """
         looked = self._rows(sql, params, ROWS_MAX + 1)
         if looked.instead is not None:
@@ -260,7 +281,7 @@ class SqlSource:
         return [self._reading(row, version, stamp, author, consistency) for row in rows]
 
     def scalar(self, sql: str, params: Parameters = ()) -> Reading:
-        """The single value of the single row, such as a count. Absent where there is no row."""
+        """Read the single value of the single row, such as a count. Absent where there is no row."""
         found = self.one(sql, params)
         if not isinstance(found.value, dict):
             return found
@@ -270,11 +291,11 @@ class SqlSource:
         return Reading.of(value, consistency=found.consistency)
 
     def settled(self, xid: str) -> Lookup:
-        """What became of a transaction of PostgreSQL, by the number that the executor was told before its commit.
+        """Ask PostgreSQL for the state of a transaction, by the id recorded before the commit.
 
-        Aborted is final, and so is committed where the server has run since: one that crashed gives the numbers of what
-        was lost to others. It has to be the primary that is asked: a standby, or one that was promoted since, does not
-        know, and neither does one that has forgotten. Raises ReaderFailedError where it cannot say.
+        An abort is final. A commit is final if the server has not restarted since: a crashed server reuses the ids of
+        lost transactions. Ask the primary: a standby, a later promoted server, or a server without the record cannot
+        answer. Raises ReaderFailedError where the server cannot answer.
         """
         timeline, _, rest = xid.partition(":")
         number, _, since = rest.partition(":")
@@ -291,20 +312,20 @@ class SqlSource:
         return Lookup.pending() if said == "in progress" else Lookup.unknown_key()
 
     def ping(self) -> None:
-        """Raises ReaderFailedError where the database does not answer."""
+        """Check the database. Raises ReaderFailedError where the database does not answer."""
         looked = self._rows(_PING, (), 1)
         if looked.instead is not None:
             raise ReaderFailedError(f"Source {self.name!r} does not answer: {looked.instead.detail}")
 
     def _lowered(self, looked: _Looked) -> Consistency | None:
-        """What is said of a reading in place of what its reader declared."""
+        """Return the consistency of a reading in place of the reader's declaration."""
         if not looked.standby:
             return self._consistency
         declared = self._consistency or Consistency.REPLICA
         return declared if declared.rank < Consistency.REPLICA.rank else Consistency.REPLICA
 
     def _with_booleans(self, row: dict[str, object], columns: Collection[str]) -> dict[str, object]:
-        """The row with its truth values as such. Raises ReaderTypeError for what is none."""
+        """Return the row with its truth values. Raises ReaderTypeError for other values."""
         shown = dict(row)
         for column in columns:
             if column not in row:
@@ -345,7 +366,7 @@ class SqlSource:
             ) from error
 
     def _rows(self, sql: str, params: Parameters, limit: int, token: str | None = None) -> _Looked:
-        """At most `limit` rows; or the reading that says why the source showed none."""
+        """Return at most `limit` rows, or the reading with the reason for missing rows."""
         if _READS.match(sql) is None or _FURTHER.search(_QUOTED.sub(" ", sql)):
             raise ReaderFailedError(f"Source {self.name!r} reads only: one select, with or values.")
         try:
@@ -381,7 +402,7 @@ class SqlSource:
             raise ReaderFailedError(f"Source {self.name!r} answered with an error: {detail}") from error
 
     def _apart(self, sql: str, params: Parameters, limit: int) -> _Looked:
-        """The same rows, asked for in a process of its own, where a long value may take its time."""
+        """Read the same rows in a separate process, where a long value may take its time."""
         from readback.systems.isolated.process import rows
 
         try:
@@ -390,7 +411,7 @@ class SqlSource:
             return _Looked(instead=Reading.unavailable(f"{type(error).__name__}: {error}"))
 
     def _honours(self, connection: Connection, token: str) -> bool:
-        """Whether this server is as far as the write: replayed, or written by itself on the same timeline."""
+        """Return whether this server has replayed the write, or wrote it on the same timeline."""
         if not _is_postgres(connection):
             raise UsageError(f"Source {self.name!r} is not connected to PostgreSQL, and knows no commit tokens.")
         timeline, _, place = token.partition(":")
@@ -398,8 +419,9 @@ class SqlSource:
         return next(iter(row.values())) is True
 
     def _follows(self, connection: Any) -> bool:
-        """Whether the server follows another one: as PostgreSQL 14 and later report it of themselves, and else asked,
-        since nothing of that is handed on by a pooler.
+        """Return whether the server follows a primary.
+
+        PostgreSQL 14 and later report their role. Older servers and poolers report nothing, so the server is asked.
         """
         if not _is_postgres(connection):
             return False
@@ -415,7 +437,7 @@ class SqlSource:
         return next(iter(row.values())) is True
 
     def _hides(self, connection: Any, sql: str, params: Parameters) -> bool:
-        """Whether policies may keep rows from this query that its tables hold. The last thing that is asked."""
+        """Return whether policies may hide rows from this query. The last question of a read."""
         if not _is_postgres(connection):
             return False
         try:
@@ -446,7 +468,7 @@ class SqlSource:
             return rows
 
     def _bounded(self, columns: list[str], cursor: Any, limit: int) -> list[dict[str, object]]:
-        """Rows of SQLite, which hands out one after the other. Raises ReaderTypeError for too many bytes."""
+        """Yield rows of SQLite, row by row. Raises ReaderTypeError for too many bytes."""
         rows: list[dict[str, object]] = []
         size = 0
         for row in islice(cursor, limit):
@@ -458,7 +480,7 @@ class SqlSource:
 
 
 def _row(columns: list[str], row: Any) -> dict[str, object]:
-    """Some drivers give mappings in place of tuples."""
+    """Some drivers return mappings in place of tuples."""
     if isinstance(row, Mapping):
         return {column: row[column] for column in columns}
     return dict(zip(columns, row, strict=True))
@@ -477,10 +499,10 @@ def _is_postgres(connection: object) -> bool:
 
 
 def _read_only(connection: Any, value_bytes: int) -> None:
-    """A second lock on the door, where the driver has one; the roll-back is the first.
+    """Make the connection read-only where the driver can. The roll-back is the first protection.
 
-    Of SQLite an authorizer lets selects through and the pragmas that only look, and no value is longer than a reading
-    may be: what one function computes over it has an end.
+    SQLite's authorizer allows selects and read-only pragmas. A limit on the length of values bounds the time of one
+    function over a value.
     """
     if _is_sqlite(connection):
         import sqlite3
@@ -495,16 +517,17 @@ def _read_only(connection: Any, value_bytes: int) -> None:
 
 
 def _unlocked(connection: Any) -> None:
-    """A connection of a pool may write for others."""
+    """Undo the limits: a pooled connection may write for others."""
     if _is_sqlite(connection):
         connection.set_authorizer(None)
 
 
 @contextmanager
 def _interrupted(connection: Any, seconds: float) -> Iterator[None]:
-    """Ends a statement of SQLite when its time is over; a driver for a server has a limit of its own. Raises OSError.
+    """Interrupt a SQLite statement at the end of its time. Raises OSError.
 
-    A connection that limits its statements itself, as those of contract files do, is left to that.
+    Drivers of servers have their own limits. A connection that limits its own statements, as in contract files, keeps
+    that limit.
     """
     if not _is_sqlite(connection) or hasattr(connection, "within"):
         yield
