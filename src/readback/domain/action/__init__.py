@@ -1,1 +1,1 @@
-"""An action: the fold of its entries, its claims, and what its record says."""
+"""An action: the state folded from its entries, its claims, and the statuses of its record."""

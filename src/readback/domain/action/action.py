@@ -1,7 +1,7 @@
-"""An action as its events tell it: the fold. There is no other source of its state.
+"""An action, folded from its events. Its state has no other source.
 
-Used by the engine while it works, by resume after a crash, and by audit, which folds again and compares. Applying an
-event only records; what may follow what is checked against the transition table.
+The engine folds while it works, resume folds after a crash, and audit folds again and compares. Applying an event only
+records. The transition table checks each step.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _proposed(a: ActionState, e: Event) -> None:
 
 
 def _take_terms(a: ActionState, e: Event) -> None:
-    """What the contract makes of a request; all of it empty where the contract is not known. Taken once."""
+    """Take the contract's terms from a request. They stay empty where the contract is unknown, and are taken once."""
     if a.contract_ref:
         raise StoreCorruptError(f"Action {a.id} is admitted, and was already.")
     d = e.data
@@ -151,7 +151,7 @@ def _watch_judged(a: ActionState, e: Event) -> None:
 
 
 def _watched(a: ActionState, e: Event) -> None:
-    """Looked at, and nothing is new: after a success, or while an effect of what failed may still land."""
+    """Record a look without news: after a success, or while a failed action's effect may still land."""
     due = e.data["due"]
     a.due_us, a.decision = due if isinstance(due, int) else None, ""
     if a.watch is not None:
@@ -182,7 +182,7 @@ def _take_judgement(a: ActionState, e: Event) -> None:
 
 
 def _take_release(a: ActionState, e: Event) -> None:
-    """Why the key is free, where the entry ends the action."""
+    """Record why the key is free, where the entry ends the action."""
     if "release" in e.data:
         a.release = KeyRelease(str(e.data["release"]))
 
@@ -196,7 +196,7 @@ def _resumed(a: ActionState, e: Event) -> None:
 
 
 def _signalled(a: ActionState, e: Event) -> None:
-    """Looked at, and left until somebody moves it or the time that is said has come."""
+    """Record a look. The action then waits for a notification or for the recorded time."""
     due = e.data.get("due")
     a.due_us = due if isinstance(due, int) else e.at_us
 
@@ -228,7 +228,7 @@ def _compensation(a: ActionState, e: Event) -> None:
 
 
 def _claim(a: ActionState, e: Event) -> None:
-    """Something is said of a claim. What contradicts what somebody was told is put before a person."""
+    """Record a claim's event. A contradiction of a reported success goes to review."""
     said = claims.said_in(e, a.version)
     before = claims.own_status(a.claims, said.kind, made=a.claimed_us > 0)
     if not claims.may_follow(before, said.status):
@@ -256,7 +256,10 @@ def _held(a: ActionState, e: Event) -> None:
 
 
 def _restored(a: ActionState, e: Event) -> None:
-    """It may have been executed since: attempted without an answer, whatever was said or shown of it before."""
+    """Treat the action as attempted without an answer, since it may have run after the backup.
+
+    Earlier observations and decisions no longer count.
+    """
     a.resolution = a.decision = a.lookup = ""
     a.restored, a.judgement.dead = True, False
     a.release = KeyRelease.NONE
@@ -289,7 +292,7 @@ def _erased(a: ActionState, e: Event) -> None:
 
 
 def _beside(a: ActionState, e: Event) -> None:
-    """What an entry does beside its action; see lifecycle.control."""
+    """Record an entry's incident and freeze."""
     d = e.data
     a.incident = str(d.get("incident", "")) or a.incident
     if "severity" in d:
@@ -299,7 +302,7 @@ def _beside(a: ActionState, e: Event) -> None:
 
 
 def _approval_requested(a: ActionState, e: Event) -> None:
-    """It waits for people, for the first time or anew; what was signed before no longer counts."""
+    """Wait for approvals, for the first time or anew. Earlier signatures no longer count."""
     d = e.data
     a.approval = asked(e)
     a.hold, a.review, a.code = HOLD, HOLD, str(d["code"])
@@ -336,7 +339,7 @@ def _answers(a: ActionState, e: Event) -> None:
 
 
 def _released(a: ActionState) -> None:
-    """It waits for no approval any more."""
+    """Clear the wait for an approval."""
     if a.hold == HOLD:
         a.hold = a.code = ""
         a.review = "" if a.review == HOLD else a.review
@@ -387,10 +390,10 @@ _ERASED, _BEGUN = EventKind.ERASED, State.PROPOSED
 
 @dataclass(slots=True)
 class Action(ActionState):
-    """One action's facts, as of the last entry that was applied."""
+    """One action's state, as of the last applied entry."""
 
     def apply(self, event: Event, head: str) -> None:
-        """Takes one more event. `head`: its leaf hash in hex. Raises StoreCorruptError where it cannot be."""
+        """Apply the next event. `head`: its leaf hash in hex. Raises StoreCorruptError for an impossible event."""
         for step in event.path:
             if self.version == 0 and step is _BEGUN:
                 continue

@@ -1,7 +1,4 @@
-"""What the ledger says of one action: the facts that its entries have made.
-
-Each kind of entry changes them in `domain.fold`; nothing else does.
-"""
+"""An action's state: the facts recorded by its entries. Only the fold changes them."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ from readback.domain.state import State
 
 @dataclass(slots=True)  # the standard one: each entry sets fields of it, which costs more in a native one
 class Judgement:
-    """The last judgement, as recorded. Empty words where there was none."""
+    """The last judgement, as recorded. Its words are empty before the first judgement."""
 
     verdict: str = "not_checked"
     why: str = ""
@@ -48,7 +45,7 @@ _ATTESTABLE = frozenset({State.REVIEW_REQUIRED, State.UNKNOWN, State.FAILED})
 
 @dataclass(slots=True)  # the standard one: each entry sets fields of it, which costs more in a native one
 class ActionState:
-    """Everything the ledger says of one action. Times in microseconds; 0 where it has not happened."""
+    """All recorded facts of one action. Times are in microseconds; 0 means "not yet"."""
 
     id: str
     tenant: str
@@ -60,19 +57,17 @@ class ActionState:
     contract_version: str = ""
     contract_hash: str = ""
     engine: str = ""
-    """The expression engine that its contract was read by, and later that of its last judgement; empty for one of the
-    time before engines were named.
-    """
+    """The expression engine of the contract, later of the last judgement. Empty for entries older than engine names."""
     kind: str = ""
     side_effect: str = ""
     target: str = ""
     operation: str = ""
     wrapper: str = ""
-    """The version of what made the action of a proposal; "" where the record does not say it."""
+    """The version of the wrapper around the proposal; "" where the record has none."""
     key_hash: str = ""
     request_hash: str = ""
     asked_hash: str = ""
-    """By what it was asked for by name; see domain.idempotency."""
+    """Hash of a request made by name; see domain.idempotency."""
     key_kept_us: int = KEY_KEPT_US
     stamp: str = ""
     context: dict[str, Json] = field(default_factory=dict)
@@ -82,15 +77,15 @@ class ActionState:
     before_ref: str = ""
     attempts: int = 0
     place: str = ""
-    """Which system its first attempt was for, as a digest; "" where the contract itself says that."""
+    """Digest of the first attempt's system; "" where the contract names the system."""
     first_executed_us: int = 0
-    """When its first attempt began: a key is known to the tool from then on."""
+    """Start of the first attempt. The tool may know the key from then on."""
     first_ended_us: int = 0
-    """When its first attempt ended: the deadline of sending it again counts from then on."""
+    """End of the first attempt. The deadline for a resend counts from then on."""
     left_before: bool = False
     """An attempt before the last one may have reached the tool."""
     release: KeyRelease | None = None
-    """Why its key is free, as its end records it; None for an end that was recorded before ends said so."""
+    """Why the key is free, as recorded at the end. None for entries older than this field."""
     attempt_open: bool = False
     timeout_us: int = 0
     ended_us: int = 0
@@ -99,9 +94,9 @@ class ActionState:
     reading: dict[str, Json] | None = None
     reading_ref: str = ""
     sighted: bool = False
-    """A reading since the last judgement bears our stamp."""
+    """A reading since the last judgement shows the action's stamp."""
     seen: bool = False
-    """A reading of an earlier round bore our stamp: whatever is read now, ours was there."""
+    """A reading of an earlier round showed the action's stamp, so its effect existed then."""
     lookup: str = ""
     polls: int = 0
     late_polls: int = 0
@@ -112,43 +107,43 @@ class ActionState:
     compensation_id: str = ""
     rollback_done: bool = False
     commit_open: bool = False
-    """A staged transaction was left without an answer to its end: it may still be committed."""
+    """The commit or rollback of a staged transaction got no answer. A commit may still happen."""
     cancelled: bool = False
     contested: bool = False
-    """What was told of it is contradicted, and nobody has decided about that."""
+    """A reported outcome is contradicted, and no person has decided yet."""
     claims: tuple[claims.ClaimEvent, ...] = ()
-    """What was said last of each of its claims; nothing is written for one that merely stands."""
+    """The last event of each claim. An undisputed claim has no event."""
     claimed_us: int = 0
-    """When it was verified first, whatever was said later: that is what makes its claims."""
+    """Time of the first verification, whether disputed later or not. The first verification makes the claims."""
     hold: str = ""
     approval: Asked | None = None
-    """The approval that it waits for or stood on; None where none was asked for."""
+    """The pending or used approval; None where none was requested."""
     gated: bool = False
-    """Its last attempt says which approvals it stood on, if only that it needed none."""
+    """The last attempt records the approvals behind it, even if it needed none."""
     code: str = ""
     review: str = ""
     incident: str = ""
     incidents: tuple[str, ...] = ()
-    """Ids of the incidents that its entries opened (or would have, had their cause not been open already)."""
+    """Ids of the incidents opened by its entries. An incident with an already open cause is included."""
     frozen: tuple[str, ...] = ()
-    """Subjects that it has frozen and nobody has lifted."""
+    """Subjects frozen by this action and not lifted."""
     resolution: str = ""
-    """What a person attested of it, if anything; see `attested`."""
+    """What a person attested; see `attested`."""
     decision: str = ""
-    """What a person decided and nobody has acted on yet."""
+    """A person's decision before the engine acts on it."""
     maker: str = ""
-    """The process that made the last attempt; "" where its entry does not say."""
+    """The process of the last attempt; "" where the entry has none."""
     unproved: bool = False
-    """An attempt was taken over from a process whose end nothing proved: it may be paused, and go on with its call."""
+    """An attempt was taken over without proof of the earlier process's end. A paused process may resume its call."""
     restored: bool = False
-    """Attempts that are not on record may have been made under its key, with other stamps; see keeping.restore."""
+    """Unrecorded attempts may exist under its key, with other stamps, since the ledger was restored from a backup."""
     reserved: bool = False
-    """Its key was taken before it was executed: with its submission, or again."""
+    """The key was reserved before execution: by a submission, or again later."""
     break_glass: str = ""
     watch: watching.Watched | None = None
-    """What came of watching it after its success; None where nobody asked for that."""
+    """Progress of watching after success; None without a watch."""
     erased: tuple[str, ...] = ()
-    """Digests of its payloads that were erased, and not recorded again since."""
+    """Digests of erased payloads, except payloads recorded again since."""
     erased_us: int = 0
     created_us: int = 0
     updated_us: int = 0
@@ -159,27 +154,27 @@ class ActionState:
 
     @property
     def attested(self) -> Resolution:
-        """A person's word, as far as it counts: not after a reading that contradicts it, nor while work goes on."""
+        """A person's attestation. It does not count after a contradicting reading, nor while work continues."""
         if not self.resolution or self.contested or self.state not in _ATTESTABLE:
             return _NOTHING_ATTESTED
         return Resolution(self.resolution)
 
     @property
     def claim(self) -> str:
-        """The worst that was said of its claims; see domain.claim."""
+        """The worst status among its claims; see domain.claim."""
         return claims.worst(self.claims) if self.claims else ""
 
     @property
     def drifted(self) -> bool:
-        """It was verified, and the last look that could tell shows that it no longer holds."""
+        """The last conclusive look contradicts the verified success."""
         return self.watch is not None and self.watch.drifted
 
     @property
     def may_repeat(self) -> bool:
-        """Whether the operation may be proposed again: it had no effect, and none can follow; or a person says so.
+        """Whether the operation may be proposed again: it had no effect and none can follow, or a person attests so.
 
-        Never after another actor's change (the plan is stale then), and never while anything is open. The end of an
-        attempted action says why its key is free; see domain.key_release.
+        False after another actor's change, since the plan is stale then. False while anything is open. The end of an
+        attempted action records why its key is free; see domain.key_release.
         """
         if self.resolution and (attested := self.attested) is not _NOTHING_ATTESTED:
             return attested is Resolution.ATTESTED_NOT_DONE
@@ -195,6 +190,6 @@ class ActionState:
 
     @property
     def durable_key_change(self) -> bool:
-        """Whether this state settles the idempotency record (or opens it again)."""
+        """Whether this state settles or reopens the idempotency record."""
         settles = self.state in states.TERMINAL or self.attempts > 1
         return self.version > 0 and (settles or (self.state is _UNKNOWN and bool(self.resolution)))

@@ -1,4 +1,4 @@
-"""What an action's events tell of its approval: what was asked for, and who has signed. Folded by `domain.fold`."""
+"""The recorded approval of an action: the request and the signatures."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ class Signed:
 
 @dataclass(slots=True)
 class Asked:
-    """The approval that an action waits for, or stood on. `payload`: SHA-256 of the bytes that are bound, and where
-    they are kept; `span_us`: for how long it was asked, so that it can be asked for anew.
+    """The approval an action needs or used. `payload`: SHA-256 of the bound bytes, and their place in the evidence.
+
+    `span_us`: the validity in microseconds, reused for a new request.
     """
 
     id: str
@@ -35,11 +36,11 @@ class Asked:
     signed: list[Signed] = field(default_factory=list)
     denied_by: str = ""
     used: bool = False
-    """An attempt was committed that stands on it."""
+    """A committed attempt relies on this approval."""
 
     @property
     def complete(self) -> bool:
-        """Enough people have signed; whether that counts is checked when it is used."""
+        """Enough people have signed. Each use checks the validity again."""
         return not self.denied_by and len(self.signed) >= max(self.people, 1)
 
 
@@ -63,7 +64,7 @@ def signed(event: Event) -> Signed:
 
 
 def whole(value: Json) -> int:
-    """The number that has to be there."""
+    """A required integer."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise StoreCorruptError("An approval in the ledger holds something else where a number belongs.")
     return value

@@ -1,12 +1,11 @@
-"""Claims: statements that an action is done, what was said against them, and whether they stand.
+"""Claims: statements about a finished action, the objections to each, and its status.
 
-Folded with an action's events by domain.fold, recorded by lifecycle.claims, asked by consumers before they rely on
-anything. Two claims an action: that it *happened*, which stands on the entries of its own time, and that what it left
-still *holds*, which falls when a later reading says otherwise. A verified success makes both, by being recorded: no
-entry is written for that. What is said against a claim is an entry of its own: contested first, always; then retracted,
-or reinstated.
+A verified success makes two claims, without an entry of their own. *Happened*: the action was done at that time,
+according to the entries of that time. *Holds*: the result still exists; a later contrary reading makes this claim fall.
+An objection is an entry: first contested, then retracted or reinstated. Consumers read the status before they rely on
+an action.
 
-Source: "The Verification Ledger Pattern" (claim ledger, claim retraction); the two kinds and reinstating are ours.
+Source: "The Verification Ledger Pattern" (claim ledger, claim retraction). The two kinds and reinstating are ours.
 """
 
 from __future__ import annotations
@@ -23,37 +22,37 @@ from readback.domain.people.signed_statement import SignedStatement
 from readback.errors import MalformedClaimError, StoreCorruptError
 
 DEPENDANTS_NAMED_MAX: Final = 32
-"""So many of the actions that were planned upon a claim are named in an entry; of the others there is a number."""
+"""Largest number of dependent actions named in an entry. The entry counts the others."""
 DEPENDANTS_SEEN_MAX: Final = 1_000
-"""So many are looked for; the number says "at least" from there on."""
+"""Largest number of dependents to search for. From there on the count means "at least"."""
 UPON_MAX: Final = 32
-"""So many claims one action may be planned upon."""
+"""Largest number of claims one action may depend on."""
 CLAIM_ID_MAX: Final = 256
 
 
 class ClaimKind(StrEnum):
-    """What is claimed of an action."""
+    """The subject of a claim about an action."""
 
     HAPPENED = "happened"
-    """At that time it was done."""
+    """The action was done at that time."""
     HOLDS = "holds"
-    """What it was meant to produce is still so. It falls with the other one."""
+    """The result still exists. Falls together with HAPPENED."""
 
 
 class ClaimStatus(StrEnum):
-    """How a claim stands."""
+    """Status of a claim."""
 
     NONE = "none"
-    """Nothing was claimed: nothing is verified so far, and the tool's own word is none."""
+    """No claim: nothing is verified so far, and a tool's answer makes no claim."""
     STANDING = "standing"
     CONTESTED = "contested"
     RETRACTED = "retracted"
     REINSTATED = "reinstated"
-    """It was contested or retracted, and stands again."""
+    """Contested or retracted earlier, valid again."""
 
 
 class Reason(StrEnum):
-    """Why something was said of a claim. Stable codes; see REASONS."""
+    """Reason of a claim event. Stable codes; see REASONS."""
 
     UNVERIFIED = "unverified"
     UNDETERMINED = "undetermined"
@@ -68,7 +67,7 @@ class Reason(StrEnum):
 
 
 class Advice(StrEnum):
-    """What a consumer of a claim had better do now. Stable codes; see ADVICE."""
+    """Recommended next step for a consumer of a claim. Stable codes; see ADVICE."""
 
     INVESTIGATE = "investigate"
     VERIFY_AGAIN = "verify_again"
@@ -78,8 +77,9 @@ class Advice(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReasonRow:
-    """What a reason amounts to. `confidence`: how sure it makes what the entry says, a decimal from 0 to 1; a figure
-    of this table and no measurement. `words` go on from "It was contested: ".
+    """The consequences of a reason. `confidence`: a decimal from 0 to 1, set by this table and not measured.
+
+    `words` continue "It was contested: ".
     """
 
     confidence: str
@@ -102,8 +102,7 @@ REASONS: Final = MappingProxyType(
         _R.RESTORED: ReasonRow("0.99", _A.GO_ON, "a later reading shows that it holds again."),
     }
 )
-"""Confidence 0.99 for what was accepted and not verified is the source's own figure: one part in a hundred is left for
-what propagates more slowly than anybody looked."""
+"""Confidence 0.99 for accepted but unverified actions is the source's figure. It leaves 1 % for slow propagation."""
 
 ADVICE: Final = MappingProxyType(
     {
@@ -115,7 +114,7 @@ ADVICE: Final = MappingProxyType(
 )
 
 CONTRADICTS: Final = frozenset({_R.DENIED, _R.LATE_EFFECT, _R.DRIFTED, _R.PERSON})
-"""Reasons that contradict what somebody was told; the others are said of the tool's own word, or of a reversal."""
+"""Reasons that contradict a reported success. The other reasons concern the tool's own answer, or a reversal."""
 FALLEN: Final = frozenset({ClaimStatus.CONTESTED, ClaimStatus.RETRACTED})
 _WORST: Final = (ClaimStatus.RETRACTED, ClaimStatus.CONTESTED, ClaimStatus.REINSTATED)
 _BEFORE: Final = MappingProxyType(
@@ -125,12 +124,12 @@ _BEFORE: Final = MappingProxyType(
         ClaimStatus.REINSTATED: frozenset({ClaimStatus.CONTESTED, ClaimStatus.RETRACTED}),
     }
 )
-"""How a claim has to stand before each of these is said of it."""
+"""The statuses allowed before each status."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimEvent:
-    """What was said last of a claim. `who` and `note`: a person's name and reason, where it was one."""
+    """The last event of a claim. `who` and `note`: a person's name and reason, empty without a person."""
 
     kind: ClaimKind
     status: ClaimStatus
@@ -144,12 +143,12 @@ class ClaimEvent:
     signed_by: str = ""
     dependants: tuple[str, ...] = ()
     more: int = 0
-    """How many dependants beyond those that are named."""
+    """Number of dependents beyond the named ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Something to be said of a claim."""
+    """A new event for a claim."""
 
     kind: ClaimKind
     status: ClaimStatus
@@ -158,7 +157,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """An entry that a claim stands on: its number in the action, its kind, and its leaf hash in hex."""
+    """An entry behind a claim: its number in the action, its kind, and its leaf hash in hex."""
 
     version: int
     kind: str
@@ -167,8 +166,9 @@ class Ground:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One claim as it stands. `made_us`: when it was made, 0 where it never was verified; `said`: what was said of it
-    last, if anything; `grounds`: the entries that it stands on.
+    """One claim and its status. `made_us`: time of the verification, or 0. `said`: the last event, if any.
+
+    `grounds`: the entries behind the claim.
     """
 
     id: str
@@ -179,11 +179,11 @@ class Claim:
     said: ClaimEvent | None = None
     grounds: tuple[Ground, ...] = ()
     version: int = 0
-    """The version of its action that was looked at; 0 where it is an outcome's own."""
+    """The action's version at the time of the look; 0 for an outcome's own claim."""
 
     @property
     def standing(self) -> bool:
-        """Whether it may be relied on."""
+        """Whether consumers may rely on the claim."""
         return self.status in (ClaimStatus.STANDING, ClaimStatus.REINSTATED)
 
     def as_json(self) -> dict[str, Json]:
@@ -215,15 +215,15 @@ def claim_id(action_id: str, kind: ClaimKind) -> str:
 
 
 def claim_bytes(claim: str, tenant: str, version: int, status: str, who: str, reason: str) -> bytes:
-    """What an approver signs to retract or reinstate a claim: canonical bytes, which bind all that it is about."""
+    """The canonical bytes an approver signs to retract or reinstate a claim. They bind every part of the decision."""
     bound: list[Json] = ["readback/claim/1", tenant, claim, version, status, who, reason]
     return payload_bytes(bound)
 
 
 def parse_claim_id(text: str) -> tuple[str, ClaimKind]:
-    """The action and the kind that an id names; an action's id alone names that it holds.
+    """Return the action and the kind named by an id. An action's id alone names its HOLDS claim.
 
-    Raises MalformedClaimError for what is neither.
+    Raises MalformedClaimError for any other text.
     """
     action_id, colon, kind = text.rpartition(":")
     if not colon:
@@ -242,13 +242,11 @@ _STATUS_OF: Final = MappingProxyType(
     }
 )
 EVENT_OF: Final = MappingProxyType({status: kind for kind, status in _STATUS_OF.items()})
-"""The kind of entry that says each of these."""
+"""The event kind of each status."""
 
 
 def said_in(event: Event, version: int) -> ClaimEvent:
-    """What an entry says of a claim. Raises KeyError where a field is missing, StoreCorruptError for what is no word
-    of ours.
-    """
+    """Read the claim event in an entry. Raises KeyError for a missing field, StoreCorruptError for an unknown word."""
     d = event.data
     named, more = d["dependants"], d["more"]
     if not isinstance(named, list) or not isinstance(more, int):
@@ -278,7 +276,7 @@ def said_in(event: Event, version: int) -> ClaimEvent:
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A person's word about a claim: who, why, and what he signed (None where nobody signed)."""
+    """A person's statement about a claim: the person, the reason, and the signed token (None without a signature)."""
 
     who: str = ""
     note: str = ""
@@ -286,7 +284,7 @@ class Word:
 
     @property
     def signed_by(self) -> str:
-        """Whose key signed it; "" where nobody signed."""
+        """The key of the signature; "" without a signature."""
         return self.signed.signer if self.signed is not None else ""
 
 
@@ -294,7 +292,7 @@ NOBODY: Final = Word()
 
 
 def data_of(change: Change, dependants: tuple[str, ...] = (), more: int = 0, word: Word = NOBODY) -> dict[str, Json]:
-    """The data of the entry that says this."""
+    """The data of the entry for this event."""
     row = REASONS[change.reason]
     advice = Advice.GO_ON if change.status is ClaimStatus.REINSTATED else row.advice
     return {
@@ -311,7 +309,7 @@ def data_of(change: Change, dependants: tuple[str, ...] = (), more: int = 0, wor
 
 
 def said_of(claims: tuple[ClaimEvent, ...], kind: ClaimKind) -> ClaimEvent | None:
-    """What was said last of the claim of this kind."""
+    """The last event of the claim of this kind."""
     for one in claims:
         if one.kind is kind:
             return one
@@ -319,13 +317,13 @@ def said_of(claims: tuple[ClaimEvent, ...], kind: ClaimKind) -> ClaimEvent | Non
 
 
 def own_status(claims: tuple[ClaimEvent, ...], kind: ClaimKind, *, made: bool) -> ClaimStatus:
-    """How the claim of this kind stands by itself. `made`: a verified success was recorded."""
+    """The claim's own status, without the other claim. `made`: a verified success was recorded."""
     said = said_of(claims, kind)
     return said.status if said else (ClaimStatus.STANDING if made else ClaimStatus.NONE)
 
 
 def status_of(claims: tuple[ClaimEvent, ...], kind: ClaimKind, *, made: bool) -> ClaimStatus:
-    """How the claim of this kind stands: that it holds falls with that it happened, and is not claimed without it."""
+    """Status of the claim of this kind. HOLDS falls with HAPPENED, and does not exist without HAPPENED."""
     status = own_status(claims, kind, made=made)
     if kind is ClaimKind.HOLDS and status not in FALLEN:
         other = own_status(claims, ClaimKind.HAPPENED, made=made)
@@ -334,28 +332,28 @@ def status_of(claims: tuple[ClaimEvent, ...], kind: ClaimKind, *, made: bool) ->
 
 
 def holds(claims: tuple[ClaimEvent, ...]) -> bool:
-    """Whether what a verified success left is still claimed to hold, for all that was said."""
+    """Whether the result of a verified success is still claimed to exist."""
     if not claims:
         return True
     return status_of(claims, ClaimKind.HOLDS, made=True) in (ClaimStatus.STANDING, ClaimStatus.REINSTATED)
 
 
 def worst(claims: tuple[ClaimEvent, ...]) -> str:
-    """The worst that was said: retracted, contested, reinstated; "" where nothing was."""
+    """The worst status: retracted, contested, reinstated, or "" without any event."""
     found = {one.status for one in claims}
     return next((status.value for status in _WORST if status in found), "")
 
 
 def may_follow(before: ClaimStatus, after: ClaimStatus) -> bool:
-    """Whether this may be said of a claim that stands so."""
+    """Whether this status may follow the claim's current status."""
     return after in _BEFORE and before in _BEFORE[after]
 
 
 def after(claims: tuple[ClaimEvent, ...], said: ClaimEvent) -> tuple[ClaimEvent, ...]:
-    """The claims once one more thing was said."""
+    """The claims after one more event."""
     return tuple(sorted((*(one for one in claims if one.kind is not said.kind), said), key=lambda one: one.kind))
 
 
 def contradicted(claims: tuple[ClaimEvent, ...]) -> bool:
-    """Whether what somebody was told is contradicted, as far as claims tell."""
+    """Whether claim events contradict a reported success."""
     return any(one.status in FALLEN and one.reason in CONTRADICTS for one in claims)

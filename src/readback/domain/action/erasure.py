@@ -1,8 +1,7 @@
-"""Erasure: what of an action's record may be taken away again, who ordered it, and what came of that.
+"""Erasure: the erasable parts of an action's record, the order to erase, and its result.
 
-Used by lifecycle.keeping.erase, which does it, by the folds, which remember it, and by the audit, which accepts that
-bytes are gone only where an entry of the action itself says so. Entries are never erased: an erased payload
-keeps its digest.
+Maintenance carries the order out, and the folds record each erasure. Audit accepts missing bytes only where an entry of
+the action records their erasure. Entries are never erased: an erased payload keeps its digest.
 """
 
 from __future__ import annotations
@@ -16,19 +15,19 @@ from readback.canon.frozen import dataclass
 from readback.domain.events import Event, EventKind, Opened
 
 KEPT_REFS: Final = frozenset({"contract", "token"})
-"""What is never erased: the contract's text, which is the operator's, and signatures, which hold no payload."""
+"""Never erased: the contract's text, owned by the operator, and signatures, without any payload."""
 DIGESTS_AN_ENTRY_MAX: Final = 256
-"""So many digests one entry names; more stand in several, so that each fits into an entry of a log."""
+"""Largest number of digests in one entry. More digests go into further entries, so that each fits into a log."""
 AT_WORK_NAMED_MAX: Final = 100
 ERASED: Final[Mapping[str, Json]] = {"$erased": True}
-"""What is shown in place of what was erased."""
+"""Shown in place of erased content."""
 
 
 @dataclass(frozen=True, slots=True)
 class Erasing:
-    """What is to be erased: the named actions, or all that was last moved before `before_us`, or (neither) all.
+    """The selection to erase within one tenant: the named actions, or all last changed before `before_us`, or all.
 
-    Always of one tenant. `who` orders it, `reason` says why; both stay in the ledger.
+    `who` gives the order, `reason` explains it. The ledger keeps both.
     """
 
     tenant: str
@@ -40,7 +39,7 @@ class Erasing:
 
 @dataclass(frozen=True, slots=True)
 class AtWork:
-    """An action that is not erased yet, and why."""
+    """An action left out of an erasure, and the reason."""
 
     action_id: str
     why: str
@@ -48,10 +47,10 @@ class AtWork:
 
 @dataclass(slots=True)
 class Erased:
-    """What came of it. `actions` and `pieces` of evidence were erased; of `already` actions nothing was left; those
-    `at_work` are left for later.
+    """The result of an erasure: erased `actions` and `pieces` of evidence, and actions left for later (`at_work`).
 
-    `gone`: nothing of it is left in the store's own files. False where somebody was reading: erase again then.
+    `already`: actions without anything left to erase. `gone`: no copy remains in the store's own files. False while
+    another process reads the store; erase again later.
     """
 
     dry_run: bool = False
@@ -59,12 +58,12 @@ class Erased:
     pieces: int = 0
     already: int = 0
     at_work: list[AtWork] = field(default_factory=list)
-    """The first of them."""
+    """The first such actions."""
     at_work_total: int = 0
     gone: bool = True
 
     def left(self, action_id: str, why: str) -> None:
-        """One more that is left for later."""
+        """Add an action left for later."""
         self.at_work_total += 1
         if len(self.at_work) < AT_WORK_NAMED_MAX:
             self.at_work.append(AtWork(action_id, why))
@@ -82,14 +81,14 @@ class Erased:
 
 
 def payloads(event: Event) -> Iterable[str]:
-    """The digests of an entry's payloads: what of its evidence may be erased."""
+    """The digests of an entry's erasable payloads."""
     return (digest for name, digest in event.refs.items() if name not in KEPT_REFS)
 
 
 def let_go(before: tuple[str, ...], event: Event) -> tuple[str, ...]:
-    """The digests that an action has let go of, after one more of its entries.
+    """The action's erased digests after one more entry.
 
-    One that a later entry refers to again was recorded again, and is the action's again.
+    A digest referred to by a later entry was recorded again and is no longer erased.
     """
     if event.kind is EventKind.ERASED:
         named = event.data["digests"]
@@ -101,7 +100,7 @@ def let_go(before: tuple[str, ...], event: Event) -> tuple[str, ...]:
 
 
 def let_go_by(opened: Iterable[Opened]) -> frozenset[str]:
-    """The same over all entries of an action."""
+    """The erased digests after all entries of an action."""
     found: tuple[str, ...] = ()
     for one in opened:
         found = let_go(found, one.event)

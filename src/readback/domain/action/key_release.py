@@ -1,10 +1,10 @@
-"""When an idempotency key is released: the one decision that lets the same operation run again after an attempt. Pure.
+"""Release of an idempotency key: the single decision to let an attempted operation run again. Pure.
 
-Called by recovery when an action ends, and recorded with that end. Stores, people's decisions, sagas and every surface
-read the recorded reason; none of them decides it again. A key stays taken unless one of the reasons below holds.
+Recovery decides when an action ends, and records the reason with the end. Stores, people's decisions, sagas and the
+interfaces read the recorded reason. A key stays taken without one of the reasons below.
 
-Absence at the asked-for place is no reason: the system may have normalised the name, or the tool may have written
-somewhere else. The tool's own words are no reason either.
+Absence at the requested place is no reason: the system may have normalised the name, or the tool may have written
+elsewhere. The tool's own answer is no reason either.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class KeyRelease(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> None:
-        """An unknown reason releases nothing: the entry cannot be believed."""
+        """Reject an unknown reason: a corrupt entry must not release a key."""
         raise StoreCorruptError(f"A ledger entry releases its key for {value!r}, which is no reason.")
 
 
 @dataclass(frozen=True, slots=True)
 class KeyEvidence:
-    """What is known when an action ends. Every field counts for all attempts of the action, not for the last alone."""
+    """The evidence at the end of an action. Every field covers all attempts, not only the last."""
 
     left: bool
     """An attempt may have reached the tool."""
@@ -46,17 +46,17 @@ class KeyEvidence:
     others_changed: bool
     """Another actor changed the target: the plan behind the operation is stale."""
     refused: bool
-    """The contract names what the system said as a refusal."""
+    """The contract names the system's answer as a refusal."""
     region_unchanged: bool
-    """A strong reading of everything that the call may change equals the one from before the call."""
+    """A strong reading of everything the call may change equals the reading from before the call."""
     nothing_found: bool
-    """A complete search over every place that the tool can write found nothing."""
+    """A complete search over every place the tool can write found nothing."""
     mark_proven: bool
     """The same search has found an earlier effect of the same contract by the same mark."""
 
 
 def release_of(evidence: KeyEvidence) -> KeyRelease:
-    """The reason why the key is free, or NONE. Total: every combination has an answer, and doubt keeps the key."""
+    """Return the reason to free the key, or NONE. Total: in doubt the key stays taken."""
     if not evidence.left:
         return KeyRelease.NEVER_LEFT
     if evidence.effect_shown or evidence.may_land or evidence.others_changed:

@@ -1,7 +1,7 @@
-"""What a state and its judgement amount to in the words of the action ledger entry: tables, and three short look-ups.
+"""The statuses of the action ledger entry for each state and judgement.
 
-Called by lifecycle.record, which writes the entry. It says less rather than more: VERIFIED stands only beside a verdict
-that is verified, COMMITTED only where a reading showed our effect (or the state cannot be reached without one).
+The record uses them. In doubt the weaker status is used: VERIFIED requires a verified verdict. COMMITTED requires a
+reading of our effect, or a state only reachable with an effect.
 
 Source: the action verification specification, "Action ledger entry".
 """
@@ -27,16 +27,16 @@ from readback.domain.verification.observation import ObservationStatus
 
 
 class Effect(StrEnum):
-    """What is known of the effect of all attempts together."""
+    """Knowledge about the effect of all attempts together."""
 
     NONE_MADE = "none_made"
-    """Nothing was dispatched: no attempt, or one that provably never left."""
+    """Nothing was dispatched: no attempt, or provably no departure."""
     SHOWN = "shown"
-    """A reading shows it, or its reversal was verified."""
+    """A reading shows the effect, or its reversal was verified."""
     NONE = "none"
-    """It was looked for, it is not there, and nothing can follow."""
+    """A search found no effect, and none can follow."""
     OPEN = "open"
-    """It may be there or not."""
+    """The effect may exist or not."""
 
 
 _E, _V, _S = ExecutionStatus, VerificationStatus, State
@@ -79,7 +79,7 @@ EXECUTION: Final = MappingProxyType(
         for effect, said in zip(_EFFECTS, row, strict=True)
     }
 )
-"""Every state with every knowledge of its effect. ROLLED_BACK: what was staged was dropped, and never visible."""
+"""Every state with every knowledge of its effect. ROLLED_BACK: the staged change was dropped before it was visible."""
 
 _VERDICTS: Final = (Verdict.VERIFIED, Verdict.REFUTED, Verdict.UNDETERMINED, Verdict.NOT_CHECKED)
 _YES, _NO, _WAIT, _LATE, _CANNOT, _NOT_YET = (
@@ -121,22 +121,22 @@ VERIFICATION: Final = MappingProxyType(
         for verdict, said in zip(_VERDICTS, row, strict=True)
     }
 )
-"""Every state with every verdict, once something was dispatched."""
+"""Every state with every verdict, after a dispatch."""
 
 OUT_OF_TIME: Final = frozenset({Why.PROPAGATING, Why.TIMEOUT, Why.SETTLING, Why.UNREACHABLE})
-"""Why a verdict is still open, where more time could have closed it: TIMEOUT in place of UNVERIFIABLE."""
+"""Reasons for an open verdict that more time could have closed: TIMEOUT in place of UNVERIFIABLE."""
 
 KEY: Final = MappingProxyType({status: status.value for status in KeyStatus})
-"""Our statuses of idempotency records are the entry's."""
+"""The entry's status for each status of an idempotency record."""
 
 NEVER_LEFT: Final = MappingProxyType(
     {status: status is ObservationStatus.NOT_DISPATCHED for status in ObservationStatus}
 )
-"""Which observations prove that nothing was sent. All others leave open what it did, whatever they say."""
+"""Observations that prove no dispatch. Any other observation leaves the effect open."""
 
 
 def effect_of(action: Action) -> Effect:
-    """What the ledger knows of the action's effect."""
+    """The recorded knowledge about the action's effect."""
     j = action.judgement
     if action.attempts == 0:
         return Effect.NONE_MADE
