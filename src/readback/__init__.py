@@ -1,6 +1,6 @@
-"""Readback: an agent's action is done when the state it was meant to produce has been read back.
+"""Readback verifies what AI agents do: after each tool call, the system of record is read back and compared.
 
-The public names; everything else is ours to change. Nothing heavy is imported before it is used.
+The names in `__all__` are public; everything else may change. Heavy modules are imported at first use.
 """
 
 import os
@@ -8,7 +8,7 @@ import sys
 
 
 def _is_started_by_name() -> bool:
-    """Whether `python -m readback` runs; while Python looks for the module, `-m` is its first argument."""
+    """Return whether `python -m readback` runs. While Python looks for the module, `-m` is the first argument."""
     if getattr(sys, "argv", [])[:1] != ["-m"]:
         return False
     words = sys.orig_argv[1:]
@@ -176,7 +176,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Public names are imported when first used, so that importing the package costs next to nothing."""
+    """Import a public name at first use, so that importing the package costs next to nothing."""
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'readback' has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""Public: errors that agents meet: of the gateway, of hooks, of delegations and of decision types. See `errors`."""
+"""Public: errors met by agents, from the gateway, hooks, delegations and decision types. See `errors`."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from readback.errors import (
 
 
 class EnvelopeError(ContractError):
-    """An envelope that cannot be enforced. `details["problems"]` holds every fault, each with its place.
+    """An envelope cannot be enforced. `details["problems"]` holds every fault, each with its place.
 
-    Nothing runs under it.
+    Nothing runs under the envelope.
     """
 
     code = "decision.envelope"
@@ -26,30 +26,30 @@ class EnvelopeError(ContractError):
 
 
 class BindingError(ContractError):
-    """A contract that does not offer what the envelope demands of an action. `details["problems"]` holds all of it."""
+    """A contract does not offer what the envelope demands of an action. `details["problems"]` holds every gap."""
 
     code = "decision.binding"
     remedy_default = "Give the contract what is named, or let another decision type govern the action."
 
 
 class VerifierLoadError(ContractError):
-    """A custom verifier that cannot be used: no file, no `verify`, an import that fails, a name that is taken."""
+    """A custom verifier cannot be used: no file, no `verify`, a failing import, or a name already in use."""
 
     code = "decision.verifier"
     remedy_default = "Put NAME.py with a function `verify(context)` into the folder of verifiers."
 
 
 class DecisionOrderError(InputError):
-    """The steps of a decision were taken out of their order, or one was taken twice. Nothing was done by it."""
+    """The steps of a decision came out of order, or a step came twice. The step changed nothing."""
 
     code = "decision.order"
     remedy_default = "First the context, then the plan, then act, abstain or bypass, once each."
 
 
 class ForeignFileError(InputError):
-    """A file of another system that breaks its own format. `details["problems"]` holds every reason.
+    """A file of another system breaks its own format. `details["problems"]` holds every reason.
 
-    Nothing of it was used.
+    Nothing of the file was used.
     """
 
     code = "import.file"
@@ -57,13 +57,13 @@ class ForeignFileError(InputError):
 
 
 KIND_FAILED: Final = "verification_failed"
-"""The kind that callers sort these errors by, as the delegation specification names it."""
+"""The kind by which callers sort these errors, as the delegation specification names it."""
 
 
 class DelegationFailedError(ReadbackError):
-    """The delegate was sent as often as it may be, and each time the reading refuted what it said.
+    """The delegate used every allowed attempt, and each reading refuted the delegate's statement.
 
-    `attempts` and `reason` say how often and why last; `delegated`, once it is set, is the whole record.
+    `attempts` and `reason` give the count and the last refutation; `delegated`, once set, is the whole record.
     """
 
     code = "delegation.verification-failed"
@@ -75,7 +75,7 @@ class DelegationFailedError(ReadbackError):
 
     @classmethod
     def after(cls, attempts: int, reason: str, delegated: object) -> DelegationFailedError:
-        """The error of a delegation that was refuted this often, and why last."""
+        """Return the error of a delegation, with the number of refutations and the last reason."""
         made = cls(
             f"delegation verification failed after {attempts} attempt(s): {reason}",
             details={"kind": cls.kind, "attempts": attempts, "reason": reason},
@@ -85,19 +85,19 @@ class DelegationFailedError(ReadbackError):
 
     @property
     def attempts(self) -> int:
-        """How often what the delegate did was verified."""
+        """The number of verified attempts of the delegate."""
         return cast("int", self.details.get("attempts", 0))
 
     @property
     def reason(self) -> str:
-        """Why it was refuted last."""
+        """The reason of the last refutation."""
         return str(self.details.get("reason", ""))
 
 
 class ScriptError(VerifierError):
-    """A verifier that broke: it raised, gave no verdict, or went over a limit. It accepts nothing and refutes nothing.
+    """A verifier broke: it raised, gave no verdict, or exceeded a limit. The run accepts nothing and refutes nothing.
 
-    `delegated`, once it is set, is the record of the delegation that it was to judge.
+    `delegated`, once set, is the record of the judged delegation.
     """
 
     code = "delegation.script"
@@ -107,28 +107,31 @@ class ScriptError(VerifierError):
 
 
 class ScriptLimitError(ScriptError):
-    """A verifier's script that took more time, memory, depth or host calls than it may. It was stopped."""
+    """A verifier's script exceeded its limit of time, memory, depth or host calls, and was stopped."""
 
     code = "delegation.script-limit"
     remedy_default = "Let the script do less; docs/delegations.md names every limit."
 
 
 class ScriptUnavailableError(ScriptError):
-    """A verifier's script stopped at a system that could not be reached. The script is sound; nothing was judged."""
+    """A verifier's script stopped at an unreachable system. The script is sound; nothing was judged."""
 
     code = "delegation.script-unavailable"
     remedy_default = "Make the folder or database available; the result is read again until the deadline."
 
 
 class ScriptsForkedError(ScriptUnavailableError):
-    """Scripts ran in this process's parent before the fork. What runs them keeps threads that a fork does not copy."""
+    """Scripts ran in this process's parent before the fork.
+
+    The script engine keeps threads that a fork does not copy.
+    """
 
     code = "delegation.scripts-forked"
     remedy_default = "Start child processes with `spawn` or `forkserver`, or fork before the first delegation."
 
 
 class ScriptCompileError(ContractError):
-    """A verifier's script that cannot be used as it is written. Found before the delegate runs."""
+    """A verifier's script does not compile. Found before the delegate runs."""
 
     code = "delegation.script-compile"
     kind = KIND_FAILED
@@ -136,23 +139,23 @@ class ScriptCompileError(ContractError):
 
 
 class DelegationHookError(ContractError):
-    """A hook that cannot be used as it is written. `details["problems"]` holds every fault of its file."""
+    """A hook is malformed. `details["problems"]` holds every fault of the hook's file."""
 
     code = "delegation.hook"
     remedy_default = "Correct all that is named; docs/delegations.md has every key."
 
 
 class ScriptsMissingError(SettingsError):
-    """There is a script, and what runs scripts is not installed."""
+    """A script was given, and the script engine is not installed."""
 
     code = "delegation.scripts-missing"
     remedy_default = "Install readback-ai[scripts], or verify by a Python function or by postconditions."
 
 
 class UpstreamLostError(ToolError):
-    """The server behind the gateway went away, hung, or answered with what is no answer.
+    """The server behind the gateway went away, hung, or sent an invalid answer.
 
-    Whether the call had its effect is not known; it is read back.
+    The call's effect is unknown; the state is read back.
     """
 
     code = "gateway.upstream-lost"
@@ -160,28 +163,31 @@ class UpstreamLostError(ToolError):
 
 
 class ToolRefusedError(ToolError):
-    """The server answered a call with a protocol error: its code and words are evidence, as a tool's answer is."""
+    """The server answered a call with a protocol error.
+
+    The error's code and text are evidence, as a tool's answer is.
+    """
 
     code = "gateway.tool-refused"
     remedy_default = "Read what the server said; whether anything was changed is read back."
 
 
 class ToolChangedError(InputError):
-    """A tool is not the one that its contract was checked against: its schema, description or hints are others."""
+    """A tool differs from the tool checked against the contract: schema, description or hints have changed."""
 
     code = "gateway.tool-changed"
     remedy_default = "Let a person look at the tool, run `readback contracts check`, and load the contracts again."
 
 
 class ToolDeniedError(InputError):
-    """No contract governs the tool, and the gateway lets no such tool through."""
+    """No contract governs the tool, and the gateway blocks ungoverned tools."""
 
     code = "gateway.tool-denied"
     remedy_default = "Write a contract for it, or let ungoverned tools pass with --ungoverned unverified."
 
 
 class GovernedTaskError(InputError):
-    """A governed tool was asked for as a task: its verdict is the answer to the call itself. Nothing was sent."""
+    """A governed tool was called as a task. The verdict is the answer to the call itself. Nothing was sent."""
 
     code = "gateway.no-task"
     remedy_default = (
@@ -190,77 +196,80 @@ class GovernedTaskError(InputError):
 
 
 class GatewayBusyError(InputError):
-    """As many calls are in flight as the gateway takes, or it is ending. Nothing was sent."""
+    """The gateway has the maximum number of calls in flight, or is stopping. Nothing was sent."""
 
     code = "gateway.busy"
     remedy_default = "Wait for calls that are in flight, then call again."
 
 
 class GatewayEndedError(ToolError):
-    """The gateway was told to end while a call was under way. What it did is unknown; the next gateway settles it."""
+    """The gateway was stopped during a call. The call's effect is unknown; the next gateway settles the action."""
 
     code = "gateway.ended"
     remedy_default = "Do not repeat; ask for the action when a gateway runs again over the same ledger."
 
 
 class OwnToolError(SettingsError):
-    """A server has a tool of a name that the gateway's own tools bear."""
+    """A server's tool has the name of a built-in tool of the gateway."""
 
     code = "gateway.own-tool"
     remedy_default = "Give the server a key, so that its tools bear that before their names."
 
 
 class NoSuchToolError(SettingsError):
-    """A contract governs a tool that no server behind the gateway lists, or that several list."""
+    """A contract governs a tool listed by no server behind the gateway, or by several."""
 
     code = "gateway.no-such-tool"
     remedy_default = "Correct the contract's name, or name the tool and its server under `execute`."
 
 
 class ForeignRequestError(InputError):
-    """An HTTP request was addressed to another host, or comes from a page of another origin. Nothing of it was read."""
+    """An HTTP request named another host, or came from a page of another origin. Nothing of the request was read."""
 
     code = "gateway.foreign-request"
     remedy_default = "Address the gateway by the name that it listens at (127.0.0.1, localhost or [::1]), once."
 
 
 class TooManySessionsError(InputError):
-    """As many sessions over HTTP are open as the gateway takes. None was opened."""
+    """The gateway has the maximum number of open HTTP sessions. No session was opened."""
 
     code = "gateway.too-many-sessions"
     remedy_default = "End a session (DELETE), wait until one has idled long enough, or raise --sessions-max."
 
 
 class TooManyServersError(NotDispatchedError):
-    """As many processes of a server run for client sessions as may. None was started, and nothing was sent."""
+    """A server has the maximum number of processes for client sessions.
+
+    No process was started, and nothing was sent.
+    """
 
     code = "gateway.too-many-servers"
     remedy_default = "End a session, wait until one has idled long enough, or raise --servers-max."
 
 
 class UpstreamDeniedError(NotDispatchedError):
-    """The server answers with HTTP 401 or 403: it wants credentials, or others. Nothing was called."""
+    """The server answers with HTTP 401 or 403: credentials are missing or wrong. Nothing was called."""
 
     code = "gateway.upstream-denied"
     remedy_default = "Give credentials with --header NAME=@FILE, or as `headers` in the contract file's server section."
 
 
 class HookInputError(InputError):
-    """What the agent handed to a hook is not what its hooks are documented to be handed. The tool is held back."""
+    """The agent's input to a hook differs from the documented form. The tool is held back."""
 
     code = "hook.input"
     remedy_default = "Look whether the agent is recent enough, and whether this hook is set up for this event."
 
 
 class HookFileError(SettingsError):
-    """The file that says which tools are governed cannot be used. Nothing of it is, and the tool is held back."""
+    """The file of governed tools cannot be used. Nothing of the file applies, and the tool is held back."""
 
     code = "hook.file"
     remedy_default = "Correct what is named; docs/coding-agents.md has every key."
 
 
 class HookOrderError(InputError):
-    """A tool was called, and no attempt of the call is on record: the hook before it did not run, or was given up."""
+    """A tool was called without a recorded attempt: the hook before the call did not run, or was abandoned."""
 
     code = "hook.unrecorded"
     remedy_default = "Take its result for unknown: read what it was to change, and tell nobody that it is done."

@@ -1,4 +1,4 @@
-"""The composition root: the only module that chooses adapters. What is heavy is imported when it is used."""
+"""The composition root: the only module that chooses adapters. Heavy modules are imported at first use."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ __all__ = [
 _engines: list[PredicateEngine] = []
 
 MEMORY_URL: Final = "memory:"
-"""A ledger in this process's memory: it ends with the client, and no other process sees it."""
+"""A ledger in this process's memory: the ledger ends with the client, and no other process can open it."""
 
 
 def store(url: str, *, read_only: bool = False) -> LedgerStore:
-    """The ledger behind a URL. Raises SettingsError for a scheme that nothing here serves, StoreError as it opens.
+    """Open the ledger at a URL. Raises SettingsError for an unsupported scheme, StoreError where opening fails.
 
-    `read_only`: nothing is created, migrated or changed; raises StoreError where there is no ledger.
+    `read_only`: create, migrate and change nothing; raises StoreError where there is no ledger.
     """
     scheme = url.partition(":")[0]
     if scheme in ("postgresql", "postgres"):
@@ -90,21 +90,23 @@ def store(url: str, *, read_only: bool = False) -> LedgerStore:
 
 
 def store_damage(store: LedgerStore) -> list[str]:
-    """What the store itself finds wrong with its files; empty if nothing, or if it cannot tell. Reads everything."""
+    """Return the damage found by the store in its own files; empty where none is found, or the store has no check.
+    Reads everything.
+    """
     find = getattr(store, "damage", None)
     return [] if find is None else list(find())
 
 
 def store_not_compared(store: LedgerStore) -> list[str]:
-    """What of the store's files `store_damage` cannot compare here, a sentence each."""
+    """Return the parts of the store's files that `store_damage` cannot compare here, one sentence each."""
     find = getattr(store, "not_compared", None)
     return [] if find is None else list(find())
 
 
 def backup(url: str, out: Path, progress: Callable[[int, int], None]) -> None:
-    """A copy of a ledger in a file of its own, while others write. Raises BackupError, StoreError, SettingsError.
+    """Copy a ledger to a new file while others write. Raises BackupError, StoreError, SettingsError.
 
-    `progress` is called with how much is done, and how much there is.
+    `progress` is called with the amount done and the total.
     """
     from readback.stores.sqlite.backup import copy_ledger
     from readback.stores.sqlite.store import BUSY_TIMEOUT_MS, path_of
@@ -115,7 +117,9 @@ def backup(url: str, out: Path, progress: Callable[[int, int], None]) -> None:
 def standing_by(
     backup: Path, url: str, progress: Callable[[int, int], None]
 ) -> AbstractContextManager[tuple[str, Callable[[], None]]]:
-    """The URL of a copy of a backup beside where a ledger is to stand, and what puts it there. Raises RestoreError."""
+    """Copy a backup beside the ledger's target. Return the copy's URL and a function that installs it. Raises
+    RestoreError.
+    """
     from readback.stores.sqlite.backup import standing_by
     from readback.stores.sqlite.store import path_of
 
@@ -140,14 +144,14 @@ def _unserved(url: str) -> SettingsError:
 
 
 def runtime() -> Runtime:
-    """This machine's clock, sleep and ids."""
+    """Return this machine's clock, sleep and ids."""
     from readback.adapters.runtime_system import SystemRuntime
 
     return SystemRuntime()
 
 
 def wakeups(store: LedgerStore, runtime: Runtime) -> Wakeups:
-    """What tells a worker on this ledger which action to go on with. Raises SettingsError where its queue is not
+    """Return the notifier for workers on this ledger. Raises SettingsError where the queue of the ledger is not
     installed.
     """
     address = getattr(store, "address", None)
@@ -166,7 +170,7 @@ def wakeups(store: LedgerStore, runtime: Runtime) -> Wakeups:
 
 
 def predicate_engine() -> PredicateEngine:
-    """The expression language, one engine for the process."""
+    """Return the expression language's engine; the process has one."""
     if not _engines:
         from readback.adapters.cel import CelPredicates
 
@@ -175,14 +179,14 @@ def predicate_engine() -> PredicateEngine:
 
 
 def fallback(store: LedgerStore, record: dict[str, Json]) -> str:
-    """Where a record goes that the ledger did not take; says where that was."""
+    """Write a record that the ledger did not accept to a fallback file, and return the file's place."""
     from readback.adapters.sinks.fallback import write_fallback
 
     return write_fallback(getattr(store, "path", None), record)
 
 
 def sink(subscriber: Subscriber, runtime: Runtime) -> Sink:
-    """Where a subscriber is told. Raises SettingsError."""
+    """Return a subscriber's sink. Raises SettingsError."""
     timeout_s = subscriber.timeout_s
     if subscriber.webhook:
         from readback.adapters.sinks.webhook import WebhookSink
@@ -205,7 +209,7 @@ def sink(subscriber: Subscriber, runtime: Runtime) -> Sink:
 
 
 def operator_sink(store: LedgerStore) -> Sink | None:
-    """Where the operator is told what nobody else took: a file beside the ledger. None for a ledger that is no file."""
+    """Return the sink for undelivered messages: a file beside the ledger. None for a ledger without a file."""
     path = getattr(store, "path", None)
     if path is None:
         return None
@@ -217,44 +221,49 @@ def operator_sink(store: LedgerStore) -> Sink | None:
 
 
 def verify_signature(public_key: str, message: bytes, signature: bytes) -> bool:
-    """Whether an Ed25519 signature is this key's over this message."""
+    """Return whether an Ed25519 signature matches this key and message."""
     from readback.adapters.signer_ed25519 import verify
 
     return verify(public_key, message, signature)
 
 
 def create_approver_key(path: Path, passphrase: str) -> Signer:
-    """A fresh key in a new file of its owner's alone. Raises ApprovalError."""
+    """Create an approver's key in a new file, readable by the owner alone. Raises ApprovalError."""
     from readback.adapters.signer_ed25519 import create_key
 
     return create_key(path, passphrase)
 
 
 def approver_key(path: Path, passphrase: str) -> Signer:
-    """The key in a file. Raises ApprovalError where others may read it, or the passphrase is another."""
+    """Open the approver's key in a file. Raises ApprovalError where others may read the file, or the passphrase is
+    wrong.
+    """
     from readback.adapters.signer_ed25519 import open_key
 
     return open_key(path, passphrase)
 
 
 def create_log_key(path: Path, name: str) -> LogSigner:
-    """A fresh key of a log in a new file of its owner's alone. `name` "" makes one. Raises SettingsError."""
+    """Create a log's key in a new file, readable by the owner alone. `name` "" generates a name.
+
+    Raises SettingsError.
+    """
     from readback.adapters.log.signer_log import create_log_key
 
     return create_log_key(path, name)
 
 
 def log_key(path: Path) -> LogSigner:
-    """The key of a log in a file. Raises SettingsError where others may read it, or it holds none."""
+    """Open the log's key in a file. Raises SettingsError where others may read the file, or no key is in the file."""
     from readback.adapters.log.signer_log import open_log_key
 
     return open_log_key(path)
 
 
 def anchor(url: str, secret: str = "") -> Anchor:
-    """A place for checkpoints: `file:`, `git+file:`, `https:`, `witness+https:`. Raises SettingsError.
+    """Return an anchor for checkpoints: `file:`, `git+file:`, `https:`, `witness+https:`. Raises SettingsError.
 
-    `secret`: where the bearer token for an `https:` place is, by reference; "" for none.
+    `secret`: the reference of the bearer token for an `https:` anchor; "" for none.
     """
     try:
         return _anchor(url, secret)
@@ -289,15 +298,15 @@ def _anchor(url: str, secret: str) -> Anchor:
 
 
 def next_log_key(path: Path, name: str) -> tuple[LogSigner, Path]:
-    """The key that is to follow the one in a file, and where it is. Raises SettingsError."""
+    """Return the announced successor of the key in a file, and the successor's path. Raises SettingsError."""
     from readback.adapters.log.signer_log import next_key
 
     return next_key(path, name)
 
 
 def log_key_in_use(path: Path, *, alone: bool = False) -> AbstractContextManager[None]:
-    """While the key of a log in a file signs, no other one follows it; `alone`: for whoever lets one follow it. Raises
-    SettingsError, also where one is about to follow.
+    """Lock a log's key while it signs, against rotation; `alone`: lock for the rotation itself. Raises SettingsError,
+    also while a rotation is under way.
     """
     from readback.adapters.log.signer_log import in_use
 
@@ -305,57 +314,57 @@ def log_key_in_use(path: Path, *, alone: bool = False) -> AbstractContextManager
 
 
 def take_over(path: Path, beside: Path) -> None:
-    """Puts a new key of a log in the old one's place. Raises SettingsError."""
+    """Replace a log's old key with its successor. Raises SettingsError."""
     from readback.adapters.log.signer_log import take_over
 
     take_over(path, beside)
 
 
 def rotations_of(path: Path) -> Path:
-    """Where it is written which keys came before the one in this file."""
+    """Return the path of the record of earlier keys, for the key in this file."""
     from readback.adapters.log.signer_log import ROTATIONS_SUFFIX
 
     return path.with_name(path.name + ROTATIONS_SUFFIX)
 
 
 def new_tiles(folder: Path) -> Tiles:
-    """An empty folder for an exported log. Raises UsageError where it holds something."""
+    """Return an empty folder for an exported log. Raises UsageError where the folder is not empty."""
     from readback.adapters.log.tiles_folder import new_folder
 
     return new_folder(folder)
 
 
 def tiles(folder: Path) -> Tiles:
-    """The folder of an exported log. Raises UsageError where it is not there."""
+    """Open the folder of an exported log. Raises UsageError where the folder is missing."""
     from readback.adapters.log.tiles_folder import old_folder
 
     return old_folder(folder)
 
 
 def tiles_alone(folder: Path) -> AbstractContextManager[Tiles]:
-    """The folder of a log that is gone on with, made where it is not there: nobody else who goes on with it has it
-    meanwhile. Raises UsageError, or StoreLockedError.
-    """
+    """Open or create the folder of a continued log, with an exclusive lock. Raises UsageError, or StoreLockedError."""
     from readback.adapters.log.tiles_folder import alone
 
     return alone(folder)
 
 
 def links() -> Links:
-    """What the check of an exported log remembers, in flat memory."""
+    """Return the memory of a check of an exported log, of constant size."""
     from readback.adapters.log.spill_index import TemporaryLinks
 
     return TemporaryLinks()
 
 
 def keep_file(path: Path, data: bytes, *, private: bool = False) -> None:
-    """A file on the disk, whole or as it was before, as `written_file` writes it. Raises StoreError."""
+    """Write a file to the disk atomically, as `written_file` does. Raises StoreError."""
     with written_file(path, private=private) as write:
         write(data)
 
 
 def script_engine(now_us: Callable[[], int]) -> ScriptEngine:
-    """What runs verifiers' scripts; nothing is started before the first. `now_us`: the time that they are told."""
+    """Return the engine for verifiers' scripts; the first script starts the engine. `now_us`: the time given to
+    scripts.
+    """
     from readback.adapters.scripts.host import WorldHost
     from readback.adapters.scripts.monty import MontyEngine
 
@@ -363,8 +372,8 @@ def script_engine(now_us: Callable[[], int]) -> ScriptEngine:
 
 
 def written_file(path: Path, *, private: bool = False) -> AbstractContextManager[Callable[[bytes], object]]:
-    """A file that is written piece by piece, and stands there whole or not at all; a device or a pipe stays one. Raises
-    StoreError. `private`: a new one is its owner's alone, as the ledger is.
+    """Write a file piece by piece and atomically; a device or a pipe is written directly. Raises StoreError. `private`:
+    a new file is readable by the owner alone, as the ledger is.
     """
     from readback.adapters.log.tiles_folder import written
 
@@ -372,7 +381,7 @@ def written_file(path: Path, *, private: bool = False) -> AbstractContextManager
 
 
 def kept_file(path: Path, bytes_max: int) -> bytes | None:
-    """What a plain file holds, or None where there is none. Raises LogFormatError for a larger one, else StoreError."""
+    """Read a plain file; None where there is none. Raises LogFormatError for a file over the limit, else StoreError."""
     from readback.adapters.log.tiles_folder import take
 
     return take(path, bytes_max)

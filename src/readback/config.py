@@ -1,8 +1,8 @@
-"""Settings, read once: what was given wins over the environment, the environment over files, files over the defaults.
+"""Settings, read once: parameters win over the environment, the environment over files, and files over defaults.
 
 Called by bootstrap and the command line. There are two files: `config.toml` in the user's own configuration folder, and
-`readback.toml` in the working folder. An agent may be able to write the latter, so it counts only where the former pins
-its SHA-256; else it is left alone, and `ignored_file` names it.
+`readback.toml` in the working folder. An agent may be able to write the local file, so that file counts only where the
+user's file pins its SHA-256. Otherwise it is ignored, and `ignored_file` names the path.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TENANT_DEFAULT: Final = "default"
 PRINCIPAL_DEFAULT: Final = "agent:local"
 FILE_MAX_BYTES: Final = 65_536
 PACK: Final = "pack:"
-"""What the name of a contract pack of the package begins with; `contracts.packs` has them."""
+"""The prefix that names a contract pack of the package; see `contracts.packs`."""
 LOCAL_FILE: Final = "readback.toml"
 USER_FILE: Final = "config.toml"
 LISTS: Final = frozenset({"contracts", "log_keys", "scopes"})
@@ -48,36 +48,36 @@ TRUSTED: Final = "trusted"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Where the ledger is, in whose name it is used, which modules hold the contracts, and which table decides."""
+    """The ledger, the tenant and principal, the contract modules, and the recovery table."""
 
     url: str = URL_DEFAULT
     tenant: str = TENANT_DEFAULT
     principal: str = PRINCIPAL_DEFAULT
     contracts: tuple[str, ...] = ()
     recovery_table: str = ""
-    """The file of the operator's own recovery table; "" for the default one."""
+    """The file of the operator's own recovery table; "" for the default table."""
     table_pin: str = ""
-    """The SHA-256 that this file has to have, where the user's own file pins it."""
+    """The SHA-256 required of the recovery table, where the user's own file pins one."""
     contract_pins: tuple[tuple[str, str], ...] = ()
-    """Contract files by absolute path, with the SHA-256 that the user's own file pins."""
+    """Contract files by absolute path, with the SHA-256 pinned in the user's own file."""
     subscribers: tuple[Subscriber, ...] = ()
-    """Who is told what the ledger says, by `[subscribers.NAME]`; only from files."""
+    """Receivers of ledger messages, by `[subscribers.NAME]`; only from files."""
     fallback: Subscriber | None = None
-    """Who is told what a subscriber did not take, by `[fallback]`; None for the file beside the ledger."""
+    """The receiver of undelivered messages, by `[fallback]`; None for the file beside the ledger."""
     approvers: tuple[Approver, ...] = ()
-    """Who may approve, by `[approvers.NAME]`; only from files, and never from one that others may write."""
+    """Approvers, by `[approvers.NAME]`; only from files, and never from a file that other users may write."""
     scopes: tuple[str, ...] = ()
-    """The permission scopes that this client holds, where a program names none."""
+    """The permission scopes of this client, where a program names none."""
     limits: Limits = NO_LIMITS
-    """What each tenant may take, by `[limits]` and `[limits.TENANT]`; only from files."""
+    """Limits of each tenant, by `[limits]` and `[limits.TENANT]`; only from files."""
     signing_key_file: str = ""
-    """The file of the log's own key, with which checkpoints are signed; "" where nothing is signed here."""
+    """The file with the log's own key for signing checkpoints; "" where nothing is signed here."""
     log_keys: tuple[str, ...] = ()
-    """Verifier keys of the log whose checkpoints count too: those of earlier keys, or all where none is here."""
+    """Further verifier keys of the log: keys used earlier, or all keys where this machine has no signing key."""
     seal: SealSchedule = SEAL_DEFAULT
-    """How often checkpoints are signed and where they are kept, by `[seal]`; only from files."""
+    """How often checkpoints are signed and where copies go, by `[seal]`; only from files."""
     ignored_file: str = ""
-    """A `readback.toml` that is here and does not count, since nobody pinned its hash."""
+    """A `readback.toml` in the working folder that does not count, because the user's file pins no hash for it."""
 
 
 def settings(
@@ -88,10 +88,10 @@ def settings(
     contracts: tuple[str, ...] = (),
     recovery_table: str | None = None,
 ) -> Settings:
-    """The settings in force. Environment: READBACK_URL, _TENANT, _PRINCIPAL, _TABLE, _SIGNING_KEY_FILE;
-    _CONTRACTS, _SCOPES (by commas).
+    """Return the settings in force. Environment: READBACK_URL, _TENANT, _PRINCIPAL, _TABLE, _SIGNING_KEY_FILE;
+    _CONTRACTS, _SCOPES (separated by commas).
 
-    Raises SettingsError for a file that is malformed or has an unknown key.
+    Raises SettingsError for a malformed file or an unknown key.
     """
     environment = os.environ
     named = environment.get("READBACK_CONTRACTS", "").replace(",", " ").split()
@@ -118,7 +118,7 @@ def settings(
 
 
 def _keep_named(found: Settings) -> None:
-    """Notes the files that settings name as Readback's own, also where a command opens none of them."""
+    """Register the named files as Readback's own, also where a command opens none of them."""
     if found.url.startswith(SQLITE_PREFIX) and "\0" not in (ledger := unquote(found.url.removeprefix(SQLITE_PREFIX))):
         keep(ledger, LEDGER_ENDINGS)
     for named in (found.recovery_table, found.signing_key_file):
@@ -130,20 +130,21 @@ def _keep_named(found: Settings) -> None:
 
 
 def pin_of(path: str | Path) -> str:
-    """The SHA-256 that the user's own file pins for a file; "" for none. Raises SettingsError."""
+    """Return the SHA-256 pinned for a file in the user's own file; "" for none. Raises SettingsError."""
     user = user_folder() / USER_FILE
     return _pin(path, _pins(_table(user, _text(user))))
 
 
 def _pins(mine: dict[str, object]) -> dict[str, str]:
-    """What the user's own file pins, by path; taken out of it. An empty pin is the hash of nothing that there is."""
+    """Remove and return the pins of the user's own file, by path. An empty pin matches no file."""
     trusted = mine.pop(TRUSTED, {})
     return {str(path): str(pin) or "empty" for path, pin in trusted.items()} if isinstance(trusted, dict) else {}
 
 
 def _pin(path: str | Path, pins: Mapping[str, str]) -> str:
-    """The pin of a file. A path that leads to the same file through a link is about it too: else the pin would be
-    passed by.
+    """Return the pin of a file.
+
+    A pinned path may reach the file through a link; otherwise a link would bypass the pin.
     """
     absolute = str(Path(path).absolute())
     if absolute in pins or not pins:
@@ -153,17 +154,17 @@ def _pin(path: str | Path, pins: Mapping[str, str]) -> str:
 
 
 _HIDES: Final = re.compile(r"[^/?:\[]+:(?!\d*(?:[,/?]|$))|[^/?]+/[^?]*@")
-"""What stands before an @ is somebody's password, with signs in it that are not encoded as they should be: behind a
-colon is no port, or the @ is in what would be the database's name.
+"""The text before an @ is a password with unencoded characters: no port follows the colon, or the @ stands in the
+database's name.
 """
 
 
 _KEY_WORD: Final = re.compile(r"\s*\b\w*password\s*=\s*(?:'(?:[^'\\]|\\.)*'?|[^\s']*)", re.IGNORECASE)
-"""A password among key words, as libpq takes it where there is no URL."""
+"""A password among key words, as libpq accepts without a URL."""
 
 
 def shown(url: str) -> str:
-    """A ledger's URL as it may be shown: without its password, and what stands there in place of a URL likewise."""
+    """Return a ledger's URL without its password. Text that is no URL is redacted in the same way."""
     if "://" not in url and "=" in url:
         return _KEY_WORD.sub("", url).strip()
     scheme, colon, rest = url.partition("://")
@@ -181,19 +182,19 @@ def shown(url: str) -> str:
 
 
 def _without(option: str) -> str:
-    """An option of a URL; one that is a URL itself without its password."""
+    """Return an option of a URL; an option that is a URL itself loses its password."""
     name, equals, value = option.partition("=")
     inner = unquote(value)
     return name + equals + shown(inner) if "://" in inner and "@" in inner else option
 
 
 def is_contract_file(named: str) -> bool:
-    """Whether this names a contract file, or a pack of the package, and not a Python module."""
+    """Return whether a name means a contract file or a pack of the package rather than a Python module."""
     return named.startswith(PACK) or named.endswith((".yaml", ".yml"))
 
 
 def secret_at(reference: str) -> bytes:
-    """The secret that a reference names, less the line's end. Raises SettingsError where it names none."""
+    """Return the referenced secret without the line's end. Raises SettingsError for an invalid reference."""
     kind, _, name = reference.partition(":")
     found: bytes | None = None
     if kind == "env" and name:
@@ -212,13 +213,13 @@ def secret_at(reference: str) -> bytes:
 
 
 def user_folder() -> Path:
-    """The user's own configuration folder for Readback; it need not exist."""
+    """Return the user's own configuration folder for Readback. The folder need not exist."""
     home = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
     return Path(home) / "readback"
 
 
 def _filed() -> tuple[Settings, dict[str, str]]:
-    """What the files say, over the defaults; and the hashes that the user's own file pins, by path."""
+    """Return the settings of the files over the defaults, and the hashes pinned in the user's own file, by path."""
     user = user_folder() / USER_FILE
     keep_folder(user_folder())
     mine = _table(user, _text(user))
@@ -253,7 +254,7 @@ def _filed() -> tuple[Settings, dict[str, str]]:
 
 
 def _text(path: Path, *, pipes: bool = False) -> bytes | None:
-    """`pipes`: one may be read, and waited for. Settings in a pipe would keep every command waiting."""
+    """Read a file. `pipes`: allow a pipe, and wait for its writer. A pipe for settings would block every command."""
     keep(path)
     try:
         with open(path, "rb", opener=None if pipes else _unwaiting) as file:
@@ -330,13 +331,13 @@ def _checked(path: Path, given: Mapping[str, object]) -> dict[str, object]:
 
 
 def _placed(path: Path, subscriber: Subscriber) -> Subscriber:
-    """With its file, if it has one, beside the settings file."""
+    """Resolve a setting's file relative to the settings file."""
     named = Path(subscriber.file).expanduser() if subscriber.file else None
     return subscriber if named is None else replace(subscriber, file=str((path.parent / named).absolute()))
 
 
 def _check_rights(path: Path) -> None:
-    """Whoever may write the list of approvers is one: only its owner, who is the user or root."""
+    """Writing the list of approvers amounts to approving: only the owner may, and must be the user or root."""
     found = path.stat()
     if found.st_mode & OTHERS_MAY_WRITE or found.st_uid not in (0, os.geteuid()):
         raise SettingsError(

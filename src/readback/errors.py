@@ -1,19 +1,19 @@
-"""Every error that Readback raises, by consequence and by whose fault it is.
+"""Every error that Readback raises, by consequence and by the side at fault.
 
     ReadbackError
-    ├── CanonError (2)                  a value that cannot be written down exactly; see canon.fault
-    ├── InputError (2)                  the caller's: nothing is recorded but the rejection
+    ├── CanonError (2)                  a value without an exact canonical form; see canon.fault
+    ├── InputError (2)                  the caller's: only the rejection is recorded
     │   ├── ArgumentError, OversizeError, ProposalError, UsageError, NotFoundError
     │   ├── UnknownPrincipalError, UnknownTenantError, PayloadConflictError, ReviewError, SagaError
     │   ├── LimitError: InFlightLimitError, EvidenceLimitError; MissingScopeError, ApprovalError
     │   └── HeaderInjectionError, SandboxEscapeError
-    ├── HonestyError (2, a TypeError)   an outcome or a proposal was asked for a truth value
+    ├── HonestyError (2, a TypeError)   `bool()` of an outcome or a proposal
     ├── ContractError (5)               the contract author's: found at load, before anything runs
     │   ├── ContractFieldError, MissingPostconditionError, MissingReaderError, WeakReaderError
     │   ├── ExpressionError, TemplateError
     │   └── ContractChangedError
     ├── SettingsError (5)               the operator's
-    │   └── SinkError                   of where messages go; no action ever fails by it
+    │   └── SinkError                   of a message's receiver; no action fails by it
     ├── VerifierError (5)               the reader's or the predicate's: the outcome stays undetermined
     │   └── ReaderFailedError, ReaderTypeError, ReaderTimeoutError, OutOfScopeReadingError
     ├── ToolError (3)                   the tool's; drivers turn it into an observation
@@ -23,25 +23,33 @@
     │   ├── StoreVersionError, SqliteTooOldError
     │   ├── ConflictError, LeaseLostError
     │   └── UnknownOutcomeError         the worst case: an effect may have landed, its record has not
-    ├── NotVerifiedError (by state)     asked for by `raise_unless_verified`
-    ├── DelegationFailedError (1)       refuted as often as it may be sent; see agent_errors
+    ├── NotVerifiedError (by state)     raised by `raise_unless_verified`
+    ├── DelegationFailedError (1)       refuted on every allowed attempt; see agent_errors
     ├── DrillError (5, 1, 3)            of drills alone
-    ├── LogError (1)                    what is to prove something, and does not; see ledger.fault
+    ├── LogError (1)                    a proof or a log that does not verify; see log.fault
     │   ├── LogFormatError (2), LogUnplacedError (3), LogSignatureError
     │   └── LogProofError: LogCutError, LogForkError, LogOriginError, LogRewrittenError
-    ├── TraceError (2)                  of a reasoning trace's files alone; see citations.fault
+    ├── TraceError (2)                  of a reasoning trace's files alone; see traces.format.fault
     │   └── TraceInputError, TracePolicyError (5), ArtifactError (1)
-    ├── AnchorError (6)                 of a place for checkpoints; no action ever fails by it
-    └── InvariantError (6)              ours: a bug, stopped before it could become a false report
+    ├── AnchorError (6)                 of an anchor for checkpoints; no action fails by it
+    └── InvariantError (6)              a bug of Readback, stopped before it could become a false report
 
-Errors of one subject:
-AnchorRefusedError, AnswersDifferError, BackupError, BundleError, CitationError, ClaimError, ContractFileError,
-DoubledEffectError, DrillRefusedError, DrillUndeterminedError, ErasedEvidenceError, ErasureError, FittingError,
-MalformedClaimError, OwnFileError, RestoreError, SubmissionError, TableMissingError, UndecidedError.
+Errors of one subject: AnchorRefusedError, AnswersDifferError, BackupError, BundleError, CitationError, ClaimError,
+ContractFileError, DoubledEffectError, DrillRefusedError, DrillUndeterminedError, ErasedEvidenceError, ErasureError,
+FittingError, MalformedClaimError, OwnFileError, RestoreError, SubmissionError, TableMissingError, UndecidedError.
 
-Who uses it: every room. The number is the command line's exit code. `code` is stable between releases.
-Nothing here logs, and nothing here is raised for a truth that merely is not known: that is an outcome, not
-an error.
+Every room raises these errors. The number is the command line's exit code. `code` is stable between releases. Nothing
+here logs. An unknown truth is an outcome and never an error.
+
+Example:
+    >>> from readback import Readback
+    >>> from readback.errors import UsageError
+    >>> with Readback.open("memory:") as rb:
+    ...     try:
+    ...         rb.find_operation("")
+    ...     except UsageError as error:
+    ...         print(error.code)
+    input.usage
 """
 
 from __future__ import annotations
@@ -142,72 +150,70 @@ __all__ = [
 
 
 class InputError(ReadbackError):
-    """What was asked cannot be done as asked. No attempt was made; asking again unchanged gives the same."""
+    """The request cannot be executed as given. No attempt was made; the same request gives the same error."""
 
     code = "input"
     exit_code = 2
 
 
 class ArgumentError(InputError):
-    """Arguments that do not fit the action's parameters. `details["problems"]` lists all of them at once."""
+    """Arguments do not fit the action's parameters. `details["problems"]` lists every problem."""
 
     code = "input.arguments"
     remedy_default = "Correct the named arguments and propose the action again."
 
 
 class OversizeError(InputError):
-    """A value over a size limit."""
+    """A value exceeds a size limit."""
 
     code = "input.oversize"
     remedy_default = "Pass a reference or a digest in place of the whole value."
 
 
 class ProposalError(InputError):
-    """A proposal that cannot be run: run already, of another runtime, or without an operation where one is
-    needed.
-    """
+    """A proposal cannot be run: it was run already, belongs to another runtime, or lacks a required operation."""
 
     code = "input.proposal"
     remedy_default = "Make a new proposal, and give it an operation id."
 
 
 class UsageError(InputError):
-    """The library or the command line was used in a way that has no meaning, as after it was closed."""
+    """The library or the command line was used in an invalid way, for example after being closed."""
 
     code = "input.usage"
 
 
 class NotFoundError(InputError):
-    """No action, contract or item of that name in this tenant."""
+    """This tenant has no action, contract or item of that name."""
 
     code = "input.not-found"
     remedy_default = "Look at `readback list` for the ids of this tenant."
 
 
 class UnknownPrincipalError(InputError):
-    """The principal is not one that the contract lets act."""
+    """The contract does not allow this principal to act."""
 
     code = "input.unknown-principal"
     remedy_default = "Use a principal that the contract names under `principals`."
 
 
 class UnknownTenantError(InputError):
-    """The tenant is missing, or is not the one this action belongs to."""
+    """The tenant is missing, or the action belongs to another tenant."""
 
     code = "input.unknown-tenant"
     remedy_default = "Open Readback with the tenant that the action belongs to."
 
 
 class PayloadConflictError(InputError):
-    """The same operation was asked before with other arguments. Nothing was executed."""
+    """The same operation was requested before with other arguments. Nothing was executed."""
 
     code = "input.payload-conflict"
     remedy_default = "Use a new operation id for a new intention, or repeat the arguments of the first."
 
 
 class ReviewError(InputError):
-    """A decision about a review, or about a freeze, that cannot be taken. Nothing was changed. Codes: review.stale,
-    .resolved, .not-offered, .self, .signature, .key-taken.
+    """A decision about a review or a freeze was rejected. Nothing was changed. Codes: review.stale, .resolved,
+    .not-offered, .self, .signature, .key-taken.
     """
 
     code = "review"
@@ -215,14 +221,14 @@ class ReviewError(InputError):
 
 
 class SagaError(InputError):
-    """A saga that may not be begun. `details["problems"]` lists all its faults at once. Nothing was done."""
+    """A saga cannot start. `details["problems"]` lists every fault. Nothing was done."""
 
     code = "input.saga"
     remedy_default = "Correct the named steps, and begin the saga again."
 
 
 class ApprovalError(InputError):
-    """An approval, or a denial, that does not count. Nothing was recorded and nothing executed. The code says why:
+    """An approval or a denial does not count. Nothing was recorded or executed. The code gives the reason:
     approval.forged, .expired, .replayed, .mismatch, .policy-changed, .unknown-approver, .self; .key, .no-terminal.
     """
 
@@ -231,48 +237,48 @@ class ApprovalError(InputError):
 
 
 class LimitError(InputError):
-    """The tenant has as much as its operator lets it have. Nothing was done, and nothing was recorded."""
+    """The tenant has reached a limit set by the operator. Nothing was done, and nothing was recorded."""
 
     code = "limit"
     remedy_default = "Wait until something has ended, or have the operator raise the tenant's limit."
 
 
 class InFlightLimitError(LimitError):
-    """As many actions of the tenant wait for something as may."""
+    """The tenant has the maximum number of waiting actions."""
 
     code = "limit.in-flight"
 
 
 class EvidenceLimitError(LimitError):
-    """As much evidence of the tenant is kept as may be."""
+    """The tenant has the maximum amount of stored evidence."""
 
     code = "limit.evidence"
     remedy_default = "Have the operator raise the tenant's limit of evidence."
 
 
 class MissingScopeError(InputError):
-    """The contract needs permission scopes that this client does not hold."""
+    """The contract needs permission scopes that this client lacks."""
 
     code = "input.missing-scope"
     remedy_default = "Open Readback with the scopes that the contract names under `scopes`."
 
 
 class HeaderInjectionError(InputError):
-    """A line break or another control character in what goes into a header."""
+    """The value of a header contains a line break or another control character."""
 
     code = "input.header-injection"
     remedy_default = "Remove control characters from header values."
 
 
 class SandboxEscapeError(InputError):
-    """A path that leaves the folder it was confined to."""
+    """A path leaves the folder that confines it."""
 
     code = "input.sandbox-escape"
     remedy_default = "Give a path inside the sandbox, without links out of it."
 
 
 class HonestyError(ReadbackError, TypeError):
-    """`bool()` of an outcome or a proposal: neither answer would be honest."""
+    """`bool()` of an outcome or a proposal was requested: neither answer would be honest."""
 
     code = "usage.honesty"
     exit_code = 2
@@ -283,45 +289,44 @@ class HonestyError(ReadbackError, TypeError):
 
 
 class ContractError(ReadbackError):
-    """A contract that must not be run. Found when it is loaded."""
+    """A contract must not be run. Found at load."""
 
     code = "contract"
     exit_code = 5
 
 
 class ContractFieldError(ContractError):
-    """An unknown key, or a value that the key does not take."""
+    """A contract has an unknown key, or an invalid value for a key."""
 
     code = "contract.field"
     remedy_default = "Compare the contract with the reference of keys."
 
 
 class MissingPostconditionError(ContractError):
-    """No postcondition: nothing could ever be verified."""
+    """A contract has no postcondition, so nothing could ever be verified."""
 
     code = "contract.missing-postcondition"
     remedy_default = "Say under `ensure` what must be true afterwards."
 
 
 class MissingReaderError(ContractError):
-    """No reader, and no `unverifiable` reason."""
+    """A contract has no reader and no `unverifiable` reason."""
 
     code = "contract.missing-reader"
     remedy_default = "Add a reader of the system of record, or `unverifiable:` with the reason."
 
 
 class WeakReaderError(ContractError):
-    """A reader below the consistency or independence that the side-effect class demands."""
+    """A reader's consistency or independence is below the side-effect class's minimum."""
 
     code = "contract.weak-reader"
     remedy_default = "Read by a more independent path, or more consistently; or lower what may be claimed."
 
 
 class ExpressionError(ContractError):
-    """An expression that is refused at load. Codes: expression.syntax, .type, .limit, .unknown-name,
-    .forbidden.
+    """An expression was rejected at load. Codes: expression.syntax, .type, .limit, .unknown-name, .forbidden.
 
-    `column` counts from 1 within `source`; 0 where it is not known.
+    `column` counts from 1 within `source`; 0 where the column is unknown.
     """
 
     code = "expression"
@@ -353,30 +358,30 @@ EXPRESSION_CODES: Final = (
 
 
 class TemplateError(ContractError):
-    """A template that is malformed, or names what is not there."""
+    """A template is malformed, or names a missing value."""
 
     code = "contract.template"
     remedy_default = "Templates take `{requested.name}` of arguments that exist."
 
 
 class ContractChangedError(ContractError):
-    """The contract at hand is not the version that the action began with."""
+    """The loaded contract has another version than the contract at the action's start."""
 
     code = "contract.changed"
     remedy_default = "Load the version the action began with, or resolve the action in review."
 
 
 class SettingsError(ReadbackError):
-    """Operator settings that are missing, malformed or not trusted."""
+    """Operator settings are missing, malformed or not trusted."""
 
     code = "settings"
     exit_code = 5
 
 
 class SinkError(SettingsError):
-    """A message was not taken. It stays the subscriber's, and is told again later.
+    """A subscriber did not accept a message. The message stays in the subscriber's queue and is sent again later.
 
-    `details`: `final` where it never will be taken, `retry_after_us` where the subscriber asks for a pause.
+    `details`: `final` for a permanent rejection, `retry_after_us` for a requested pause in microseconds.
     """
 
     code = "settings.sink"
@@ -387,35 +392,35 @@ class SinkError(SettingsError):
 
 
 class VerifierError(ReadbackError):
-    """Verification itself broke. The truth is undetermined: neither success nor failure may be said."""
+    """Verification itself failed. The truth is undetermined: neither success nor failure may be reported."""
 
     code = "verifier"
     exit_code = 5
 
 
 class ReaderFailedError(VerifierError):
-    """A reader raised, or its source answered with an error."""
+    """A reader raised, or the reader's source answered with an error."""
 
     code = "verifier.reader-failed"
     remedy_default = "Look at the source of record; verification goes on by itself within its window."
 
 
 class ReaderTypeError(VerifierError):
-    """A reader returned what is not a Reading, or a value that has no JSON form."""
+    """A reader returned no Reading, or a value without a JSON form."""
 
     code = "verifier.reader-type"
     remedy_default = "Return `Reading.of(...)` or `Reading.absent()`; in a contract file, correct where it looks."
 
 
 class ReaderTimeoutError(VerifierError):
-    """A reader did not answer in its time."""
+    """A reader exceeded its time limit."""
 
     code = "verifier.reader-timeout"
     remedy_default = "Look at the source of record; verification goes on by itself within its window."
 
 
 class OutOfScopeReadingError(VerifierError):
-    """A reader brought a record of another tenant, target or region. Its content was not stored."""
+    """A reader returned a record of another tenant, target or region. The record's content was not stored."""
 
     code = "verifier.out-of-scope"
     remedy_default = "Correct the reader's query: it must read by the identity of the request."
@@ -425,16 +430,14 @@ class OutOfScopeReadingError(VerifierError):
 
 
 class ToolError(ReadbackError):
-    """The tool could not be called as meant. Whether it had an effect is another question, and is read
-    back.
-    """
+    """The tool could not be called as intended. The call may still have had an effect, so the state is read back."""
 
     code = "tool"
     exit_code = 3
 
 
 class NotDispatchedError(ToolError):
-    """Provably nothing left this process: the only tool failure after which no effect is looked for."""
+    """Provably nothing left this process. After this tool failure alone, no effect is searched."""
 
     code = "tool.not-dispatched"
     exit_code = 1
@@ -442,7 +445,7 @@ class NotDispatchedError(ToolError):
 
 
 class ToolTimeoutError(ToolError):
-    """The tool did not answer in its time. Its effect may have landed, or may land later."""
+    """The tool exceeded its time limit. The effect may have landed, or may land later."""
 
     code = "tool.timeout"
     remedy_default = "Do not repeat; the result is unknown and being verified."
@@ -459,7 +462,7 @@ class StoreError(ReadbackError):
 
 
 class StoreLockedError(StoreError):
-    """Another process holds the database for longer than the busy limit."""
+    """Another process holds the database longer than the busy limit."""
 
     code = "store.locked"
     remedy_default = "Find the process that holds the database; then run `readback resume`."
@@ -473,21 +476,21 @@ class StoreReadOnlyError(StoreError):
 
 
 class StoreFullError(StoreError):
-    """No space left for the database."""
+    """The database has no space left."""
 
     code = "store.full"
     remedy_default = "Free space on the volume; then run `readback resume`."
 
 
 class StoreCorruptError(StoreError):
-    """The database is not one of ours, or its content contradicts its hashes."""
+    """The database is no ledger, or its content contradicts its hashes."""
 
     code = "store.corrupt"
     remedy_default = "Keep the file as it is, and restore the last backup; run `readback ledger verify`."
 
 
 class StoreVersionError(StoreError):
-    """The database has the schema of a newer release, which may have brought it up while this one ran."""
+    """The database has the schema of a newer release, perhaps migrated while this process ran."""
 
     code = "store.version"
     remedy_default = "Use the release that wrote it, or a later one: it goes on with what this one had in hand."
@@ -501,7 +504,7 @@ class SqliteTooOldError(StoreError):
 
 
 class ConflictError(StoreError):
-    """Compare-and-swap lost: the action has moved on since it was read. Nothing was appended."""
+    """A compare-and-swap was lost: the action changed after the read. Nothing was appended."""
 
     code = "store.conflict"
     remedy_default = "Read the action again and decide anew."
@@ -537,8 +540,8 @@ class UnknownOutcomeError(StoreError):
 
 
 class NotVerifiedError(ReadbackError):
-    """`raise_unless_verified` found an outcome that is not verified. `outcome` is it; the exit code is its
-    state's.
+    """`raise_unless_verified` found an unverified outcome. `outcome` holds the outcome; the exit code follows from its
+    state.
     """
 
     code = "outcome.not-verified"
@@ -561,7 +564,10 @@ class NotVerifiedError(ReadbackError):
 
 
 class InvariantError(ReadbackError):
-    """Something that must never be was about to be. A bug of ours; the action was stopped where it stood."""
+    """An internal invariant would have been violated.
+
+    This is a bug in Readback; the action was stopped at that point.
+    """
 
     code = "internal.invariant"
     exit_code = 6
@@ -569,7 +575,10 @@ class InvariantError(ReadbackError):
 
 
 class AnchorError(ReadbackError):
-    """A place for checkpoints cannot be reached or written, or did not answer in time. No action fails by it."""
+    """An anchor for checkpoints cannot be reached or written, or did not answer in time.
+
+    No action fails by this error.
+    """
 
     code = "anchor.failed"
     exit_code = 6
@@ -577,26 +586,25 @@ class AnchorError(ReadbackError):
 
 
 class AnchorRefusedError(AnchorError):
-    """A place for checkpoints answered that it does not take this one."""
+    """An anchor rejected this checkpoint."""
 
     code = "anchor.refused"
     remedy_default = "Look whether it knows this log and its key; the checkpoint is offered again, ever more seldom."
 
 
 class CitationError(InputError):
-    """Nothing can be cited as asked. Codes: citation.not-standing, .erased, .place,
-    .saga."""
+    """The citation cannot be made. Codes: citation.not-standing, .erased, .place, .saga."""
 
     code = "citation"
     remedy_default = "Cite what is verified and stands; say of everything else what its outcome's message says."
 
 
 NOT_STANDING: Final = "claim.not-standing"
-"""The code of an action that was refused because something that it was planned upon does not stand."""
+"""The code of an action refused because a claim among its dependencies does not stand."""
 
 
 class ClaimError(InputError):
-    """A claim cannot be retracted or reinstated as asked. Nothing was changed. Codes: claim.not-offered, .self,
+    """A claim cannot be retracted or reinstated as requested. Nothing was changed. Codes: claim.not-offered, .self,
     .signature, .malformed.
     """
 
@@ -605,28 +613,28 @@ class ClaimError(InputError):
 
 
 class MalformedClaimError(ClaimError):
-    """It is no claim id: that is an action's id with `:happened` or `:holds` behind it."""
+    """The text is no claim id. A claim id is an action's id followed by `:happened` or `:holds`."""
 
     code = "claim.malformed"
     remedy_default = "Pass the id of a claim, of an action, or an outcome."
 
 
 class DrillError(ReadbackError):
-    """A drill could not show what the contract claims."""
+    """A drill could not confirm the contract's claim."""
 
     code = "drill"
     exit_code = 5
 
 
 class DrillRefusedError(DrillError):
-    """The drill may not be held: there is no safe twin, or what was asked for is not it. Nothing was called."""
+    """The drill may not run: there is no safe twin, or the request names another target. Nothing was called."""
 
     code = "drill.refused"
     remedy_default = "Declare a safe twin with the action's `.twin`, and drill that one."
 
 
 class DoubledEffectError(DrillError):
-    """Two calls under one key had two effects: the tool does not honour the key that its contract says it does."""
+    """Two calls under one key had two effects: the tool does not honour the key as the contract claims."""
 
     code = "drill.two-effects"
     exit_code = 1
@@ -642,7 +650,7 @@ class AnswersDifferError(DrillError):
 
 
 class DrillUndeterminedError(DrillError):
-    """The drill was held and shows nothing: no effect was seen, or there is no way to see a second one."""
+    """The drill ran and shows nothing: no effect was seen, or a second effect could not be seen."""
 
     code = "drill.undetermined"
     exit_code = 3
@@ -650,30 +658,30 @@ class DrillUndeterminedError(DrillError):
 
 
 class ErasureError(InputError):
-    """Something is still to happen to the action, and needs what was to be erased. Nothing was erased."""
+    """The action still needs the data named for erasure. Nothing was erased."""
 
     code = "erasure.at-work"
     remedy_default = "Let it settle, cancel it or decide its review; then erase it."
 
 
 class BackupError(StoreError):
-    """There is no backup: it could not be written, or what was written is not sound."""
+    """No backup was made: writing failed, or the written file is not sound."""
 
     code = "backup"
     remedy_default = "Name a file that is not there yet, on a volume with space; then take it again."
 
 
 class RestoreError(StoreError):
-    """The backup was not put in place. Neither it nor what stands at the target was changed."""
+    """The backup was not installed. Neither the backup nor the target was changed."""
 
     code = "restore"
     remedy_default = "Take another backup, or read what is said about it and decide."
 
 
 class ContractFileError(ContractError):
-    """Contract files that cannot be used. `details["problems"]` holds every fault of every file, each with its place.
+    """Contract files cannot be used. `details["problems"]` holds every fault of every file, each with its place.
 
-    Nothing of any of the files is loaded.
+    None of the files is loaded.
     """
 
     code = "contract.file"
@@ -681,14 +689,14 @@ class ContractFileError(ContractError):
 
 
 class FittingError(ContractError):
-    """What a contract file names cannot be had here: an extra that is not installed, or a tool of a server."""
+    """A system named in a contract file is unavailable: an extra is not installed, or a server lacks a tool."""
 
     code = "contract.fitting"
     remedy_default = "Install the extra that is named, or run it where it can be had."
 
 
 class UndecidedError(ContractError):
-    """A value of a drafted contract that a person has to decide, and has not. Nothing of the file is used."""
+    """A drafted contract has a value still waiting for a person's decision. Nothing of the file is used."""
 
     code = "contract.undecided"
     remedy_default = "Delete the word DECIDE to take what follows it, or write what is right in its place."
@@ -702,21 +710,24 @@ class OwnFileError(SandboxEscapeError):
 
 
 class BundleError(InputError):
-    """The file is no replay bundle, or something in it has another hash than it has to have. Nothing was replayed."""
+    """The file is no replay bundle, or a part of the bundle has a wrong hash. Nothing was replayed."""
 
     code = "bundle"
     remedy_default = "Export it again with `readback ledger export --bundle`; do not edit it."
 
 
 class TableMissingError(InputError):
-    """A recovery table by which was decided is neither the default one nor one that was named. Nothing was written."""
+    """A recovery table used by a recorded decision is neither the default table nor a named one.
+
+    Nothing was written.
+    """
 
     code = "bundle.table"
     remedy_default = "Name its file with --table; it is known by the hash of its rows."
 
 
 class ErasedEvidenceError(ReadbackError):
-    """The bytes were erased. That is no damage: an entry of the action says so."""
+    """The bytes were erased. An entry of the action records the erasure, so this is no damage."""
 
     code = "evidence.erased"
     exit_code = 1
@@ -724,7 +735,7 @@ class ErasedEvidenceError(ReadbackError):
 
 
 class SubmissionError(InputError):
-    """What may be run here may not be left to somebody else: nothing was submitted, or what was is not executed."""
+    """This action may not be left to another process. Nothing was submitted, or the submission is not executed."""
 
     code = "input.submission"
     remedy_default = "Run it where its contract is, with `run`."

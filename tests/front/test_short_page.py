@@ -16,6 +16,7 @@ MODULES = (
     "readback.contracts.assumed",
     "readback.contracts.functions.calling",
     "readback.domain.context",
+    "readback.errors",
     "readback.domain.outcome.outcome",
     "readback.client.authoring.action",
     "readback.client.authoring.contract_keys",
