@@ -1,1 +1,1 @@
-"""What an operator says: contracts, approvers, freezes, watching and limits."""
+"""An operator's declarations: contracts, approvers, freezes, watching and limits."""

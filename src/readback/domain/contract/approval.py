@@ -1,9 +1,8 @@
-"""Approvals: what a person's signature is bound to, and whether it lets an attempt be made.
+"""Approvals: the bytes bound by a person's signature, and the check before an attempt.
 
-Pure and total. `Bound` makes the exact bytes that an approver is shown; a token names their hash and is signed;
-`check_approvals` is asked when a token is recorded and again, by the process that executes and against its own
-settings, before each attempt. Signatures are checked by a function that is handed in. It neither stores nor decides
-what follows from a refusal: that is the recovery table's.
+Pure and total. `Bound` makes the exact bytes shown to an approver; a signed token names their hash. `check_approvals`
+runs when a token is recorded. The executing process runs the check again before each attempt, against its own settings.
+The caller passes in the signature verifier. After a refusal the recovery table decides.
 
 Source: the action verification specification, "Recovery decision table" (approval rows), "Action ledger schema".
 """
@@ -27,31 +26,31 @@ BOUND_FORMAT: Final = "readback-approval/1"
 TOKEN_FORMAT: Final = "readback-approval-token/1"
 POLICY_FORMAT: Final = "readback-approval-policy/1"
 SIGNED_PREFIX: Final = b"readback/approval-token/1\n"
-"""Stands before every statement that is signed, so that the signature means nothing anywhere else."""
+"""Begins every signed statement, so that the signature is valid nowhere else."""
 KEY_PREFIX: Final = "ed25519:"
 KEY_BYTES: Final = 32
 SIGNATURE_BYTES: Final = 64
 BOUND_MAX_BYTES: Final = 65_536
-"""What a person has to read before signing; a larger request cannot be approved."""
+"""Size limit, in bytes, of the text read by a signer. A larger request cannot be approved."""
 TOKEN_MAX_BYTES: Final = 4_096
 PEOPLE_MAX: Final = 2
 EXPIRES_DEFAULT_US: Final = 24 * 3600 * 1_000_000
 HOLD: Final = "approval"
-"""What a validated action is held by while it waits for one."""
+"""The hold of a validated action during the wait for an approval."""
 
 Verify = Callable[[str, bytes, bytes], bool]
-"""(public key as text, message, signature) -> whether the signature is that key's over that message."""
+"""(public key as text, message, signature) -> whether the key made the signature over the message."""
 
 
 class Decision(StrEnum):
-    """What an approver signs."""
+    """An approver's decision."""
 
     APPROVE = "approve"
     DENY = "deny"
 
 
 class ApprovalCode(StrEnum):
-    """Why a token, or the tokens of an action, do not let it go ahead. The values are stable error codes."""
+    """Why a token, or the tokens of an action, do not permit an attempt. The values are stable error codes."""
 
     WAITING = "approval.required"
     """Not enough people have approved yet."""
@@ -60,7 +59,7 @@ class ApprovalCode(StrEnum):
     REPLAYED = "approval.replayed"
     """Made for another request, or counted already."""
     MISMATCH = "approval.mismatch"
-    """Signed over other bytes than those that would be executed."""
+    """Signed over other bytes than the bytes to execute."""
     POLICY_CHANGED = "approval.policy-changed"
     UNKNOWN_APPROVER = "approval.unknown-approver"
     SELF = "approval.self"
@@ -70,12 +69,12 @@ class ApprovalCode(StrEnum):
 NEVER_AGAIN: Final = frozenset(
     code.value for code in ApprovalCode if code not in (ApprovalCode.EXPIRED, ApprovalCode.WAITING)
 )
-"""With these it ends closed: the same operation is not asked for again."""
+"""Codes that end the action for good: the same operation is not requested again."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovalTerms:
-    """What a contract asks for. `when`: an expression over requested, intended and scope; "" for always."""
+    """A contract's demand for approvals. `when`: an expression over requested, intended and scope; "" for always."""
 
     people: int = 1
     expires_us: int = EXPIRES_DEFAULT_US
@@ -84,7 +83,8 @@ class ApprovalTerms:
 
 @dataclass(frozen=True, slots=True)
 class Approver:
-    """Somebody who may approve: a name, a public key (`ed25519:` and base64), and patterns of what they may approve.
+    """A person with the right to approve: a name, a public key (`ed25519:` and base64), and the patterns of
+    that right.
 
     `tenants` and `contracts` are patterns such as "acme" or "pay_*"; no tenant means none.
     """
@@ -96,7 +96,7 @@ class Approver:
 
     @property
     def key_id(self) -> str:
-        """A short name of the key, made of the key."""
+        """A short name of the key, derived from the key."""
         return key_id(self.key)
 
     def may_approve(self, tenant: str, contract: str) -> bool:
@@ -112,7 +112,7 @@ def key_id(key: str) -> str:
 
 
 def check_key(text: str) -> str:
-    """The key in its one spelling. Raises ApprovalError for what is no Ed25519 public key."""
+    """Return the key in canonical spelling. Raises ApprovalError unless the text is an Ed25519 public key."""
     try:
         raw = b64decode(text.removeprefix(KEY_PREFIX).encode("ascii"), validate=True)
     except (binascii.Error, UnicodeEncodeError):
@@ -124,14 +124,14 @@ def check_key(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Who may approve here. Another list is another policy, and has another version."""
+    """The approvers of this installation. Each list of approvers has its own version."""
 
     approvers: tuple[Approver, ...] = ()
     version: str = ""
 
     @classmethod
     def of(cls, approvers: Sequence[Approver]) -> Policy:
-        """The policy of these approvers. Raises ApprovalError where a name or a key is there twice."""
+        """The policy of these approvers. Raises ApprovalError for a repeated name or key."""
         kept = tuple(sorted(approvers, key=lambda one: one.name))
         names, keys = [_folded(one.name) for one in kept], [check_key(one.key) for one in kept]
         if len(set(names)) != len(names) or len(set(keys)) != len(keys):
@@ -144,21 +144,23 @@ class Policy:
         return next((one for one in self.approvers if one.name == name), None)
 
     def past(self, version: str) -> Policy:
-        """The same people, for what was approved under an earlier policy: whoever is listed with a key counted then.
+        """The same people under an earlier policy version: every listed key counted then.
 
-        One who no longer approves anything stays listed with no tenants, so that the record can be checked.
+        A former approver stays listed without tenants, so that old records can be checked.
         """
         return Policy(tuple(replace(one, tenants=("*",), contracts=("*",)) for one in self.approvers), version)
 
 
 NOBODY: Final = Policy.of(())
-"""Nobody may approve: what needs an approval waits until it expires."""
+"""The policy without approvers: an action in need of an approval waits until the request expires."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Everything that one approval is bound to. `requested` and `intended` are as they are kept: less what the contract
-    redacts; `request_hash` is over the arguments as they are.
+    """The complete content bound by one approval.
+
+    `requested` and `intended` are the recorded values, without the contract's redacted fields. `request_hash` covers
+    the unredacted arguments.
     """
 
     approval: str
@@ -181,7 +183,7 @@ class Bound:
     expires_us: int
 
     def bytes(self) -> bytes:
-        """The exact bytes: canonical JSON (RFC 8785). Raises OversizeError beyond what a person can be shown."""
+        """Return the exact bytes: canonical JSON (RFC 8785). Raises OversizeError beyond BOUND_MAX_BYTES."""
         written = payload_bytes(
             {
                 "format": BOUND_FORMAT,
@@ -210,12 +212,12 @@ class Bound:
         return written
 
     def payload(self) -> str:
-        """SHA-256 of the bytes, in hex: what a token names."""
+        """SHA-256 of the bytes, in hex, as named by a token."""
         return sha256_hex(self.bytes())
 
 
 def bound_from(given: Json) -> Bound:
-    """What bytes that were read say that they bind. Raises ApprovalError for another form."""
+    """Parse bound bytes. Raises ApprovalError for another form."""
     raw = dict(given) if isinstance(given, dict) else {}
     contract = raw.pop("contract", None)
     names = {f.name for f in fields(Bound)} - {"contract", "contract_version", "contract_hash"}
@@ -234,7 +236,7 @@ def bound_from(given: Json) -> Bound:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalToken:
-    """One person's signed decision about one request. `signed_at_us` is what the signer's clock said, and no more."""
+    """One person's signed decision about one request. `signed_at_us`: the signer's own clock, unchecked."""
 
     approver: str
     key_id: str
@@ -247,11 +249,11 @@ class ApprovalToken:
     signature: bytes = b""
 
     def statement(self) -> bytes:
-        """The bytes that are signed."""
+        """The bytes to sign."""
         return SIGNED_PREFIX + envelope_bytes(self._fields())
 
     def body(self) -> bytes:
-        """The token as it is kept and carried: canonical JSON."""
+        """The token as stored and transmitted: canonical JSON."""
         return envelope_bytes(self.as_json())
 
     def as_json(self) -> dict[str, Json]:
@@ -276,7 +278,7 @@ _NUMBERS: Final = ("signed_at_us", "expires_us")
 
 
 def token_of(given: bytes | str | Mapping[str, object]) -> ApprovalToken:
-    """A token from outside. Raises ApprovalError (approval.forged) for whatever is not exactly one."""
+    """Parse a token from outside. Raises ApprovalError (approval.forged) for any other form."""
     if not isinstance(given, bytes | str | Mapping):
         raise _no_token(f"it is {type(given).__name__}")
     try:
@@ -305,7 +307,7 @@ def _no_token(why: str) -> ApprovalError:
 
 @dataclass(frozen=True, slots=True)
 class Approved:
-    """Enough people have approved exactly this, and it counts now."""
+    """Enough people have approved exactly this request, and their approval is valid now."""
 
     approval: str
     approvers: tuple[str, ...]
@@ -313,7 +315,7 @@ class Approved:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """It may not go ahead. `who`: the approver whose token it is about, where it is about one."""
+    """The action may not start. `who`: the approver of the faulty token, if there is a faulty token."""
 
     code: ApprovalCode
     who: str = ""
@@ -322,9 +324,9 @@ class Refused:
 def check_approvals(
     bound: Bound, policy: Policy, tokens: Sequence[ApprovalToken], now_us: int, verify: Verify
 ) -> Approved | Refused:
-    """Whether these tokens let the bound action be attempted now. One that is not in order refuses all of them.
+    """Decide whether these tokens permit the bound action now. A single faulty token refuses all.
 
-    1. Time, and the policy under which it was asked for. 2. Each token by itself. 3. Nobody denied. 4. Enough people.
+    1. Time, and the policy of the request. 2. Each token alone. 3. Any denial. 4. Enough people.
     """
     if now_us >= bound.expires_us:  # 1
         return Refused(ApprovalCode.EXPIRED)
@@ -350,7 +352,7 @@ def check_approvals(
 
 
 def check_token(bound: Bound, policy: Policy, token: ApprovalToken, now_us: int, verify: Verify) -> ApprovalCode | None:
-    """What is wrong with one token, or None: by whom, genuine, not the principal, for this request, in time."""
+    """Return the fault of one token, or None. Checked: signer, signature, principal, request, time."""
     approver = policy.named(token.approver)
     listed = approver is not None and token.key_id == approver.key_id
     if approver is None or not listed or not approver.may_approve(bound.tenant, bound.contract):
@@ -369,7 +371,7 @@ def check_token(bound: Bound, policy: Policy, token: ApprovalToken, now_us: int,
 
 
 def is_principal(approver: str, principal: str) -> bool:
-    """Whether they are one: `alice` is `human:alice` too, whichever of the two bears the longer name."""
+    """Whether the approver is the principal. `alice` equals `human:alice`, on either side."""
     name, whole = _folded(approver), _folded(principal)
     return name in (whole, whole.rpartition(":")[2]) or name.rpartition(":")[2] == whole
 
@@ -387,7 +389,7 @@ _KEYS: Final = frozenset({"key", "tenants", "contracts"})
 
 
 def approvers_of(table: object, where: str) -> tuple[Approver, ...]:
-    """The approvers in a settings table. Raises SettingsError, which names `where`, for anything that is not right."""
+    """Return the approvers of a settings table. Raises SettingsError, with `where`, for any invalid entry."""
     if not isinstance(table, Mapping) or len(table) > APPROVERS_MAX:
         raise _fault(where, f"'approvers' is no table of at most {APPROVERS_MAX} approvers by name")
     found = tuple(_approver(str(name), entry, where) for name, entry in table.items())

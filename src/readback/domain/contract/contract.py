@@ -1,9 +1,9 @@
-"""The contract: what an action is, what must be true afterwards, and who says so.
+"""The contract: the action, the conditions afterwards, and their source.
 
-Compiled by contracts from decorators (or files), read by every stage. It holds data only; callables that act or
-read are handed to the driver beside it. An action keeps the contract version it began with.
+The contract compiler makes it from decorators or files, and every stage reads it. It holds data only; the driver holds
+the callables. An action keeps its first contract version.
 
-Source: the action verification specification, "Verification Depth"; the keys are those of docs/reference.
+Source: the action verification specification, "Verification Depth"; docs/reference lists the keys.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ LATE_POLLS_MAX = 24
 
 
 class Noop(StrEnum):
-    """What a call that changed nothing means: the key `on_unchanged`. The values are those that contracts record."""
+    """The meaning of a call without any change: the key `on_unchanged`. Contracts record these values."""
 
     ALLOW = "allow"
     """Success, where every postcondition held before the call already. Contracts write `accept`."""
     REFUSE = "refuse"
-    """The request names a change: without one it is refuted, also where every postcondition holds."""
+    """The request demands a change. Without a change it is refuted, even where every postcondition holds."""
     EQUIVALENT = "equivalent"
-    """Of what has to be our own doing: a second effect of the one operation leaves what one alone leaves."""
+    """For effects required to be our own: a second effect of one operation leaves the same state as the first alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReaderTerms:
-    """One reader, or a search: its name, its source, and what it declares of itself. `timeout_us` bounds one call."""
+    """One reader, or a search: its name, its source, and its declarations. `timeout_us` bounds one call."""
 
     name: str
     source: str
@@ -51,25 +51,25 @@ class ReaderTerms:
     independence: Independence
     timeout_us: int
     whole_region: bool = False
-    """A reading shows everything that the call may change: an equal reading means that the call changed nothing."""
+    """A reading covers everything the call may change. An equal reading then proves no change."""
     declared: bool = True
-    """Its author says how fresh it is, and how far from the action's path. Else its readings verify nothing."""
+    """The author declares the reader's consistency and independence. Other readers verify nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """How the tool may be called. `honours_key`: a second call under the same key has no second effect."""
+    """The rules for calling the tool. `honours_key`: a second call under the same key has no second effect."""
 
     timeout_us: int
     honours_key: bool = False
     reversible: bool = True
     key_valid_for_us: int = 0
-    """How long the tool knows a key, from the first attempt on; 0: it does not say."""
+    """Microseconds of the key's validity in the tool, from the first attempt; 0: not declared."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """Everything the engine knows of an action before it runs. Durations in microseconds."""
+    """The engine's knowledge of an action before a run. Durations in microseconds."""
 
     name: str
     version: str
@@ -103,38 +103,41 @@ class Contract:
     has_rollback: bool
     schema_hash: str
     freeze: tuple[FreezeScope, ...] = DEFAULT_SCOPES
-    """What is frozen beside its target, where something has to be."""
+    """Scopes to freeze besides the target, when a freeze is due."""
     key_kept_us: int = KEY_KEPT_US
-    """How long a settled idempotency record answers. An open one never expires."""
+    """How long, in microseconds, a settled idempotency record answers. An open record never expires."""
     approval: ApprovalTerms | None = None
-    """Who has to approve it before it is attempted; None where nobody has to."""
+    """The approval required before an attempt; None without any."""
     scopes: tuple[str, ...] = ()
-    """The permission scopes that a client has to hold, all of them."""
+    """The permission scopes required of a client, all of them."""
     watch: WatchTerms | None = None
-    """When it is looked at again after success; None where it is not."""
+    """The looks after success; None without a watch."""
     find_terms: ReaderTerms | None = None
-    """What is declared of the search; None where nothing is, and it counts as the first reader does."""
+    """The declarations of the search; None without any. The search then counts like the first reader."""
     intermediate: tuple[Postcondition, ...] = ()
-    """States on the way to the wanted one: not as required yet, and not wrong."""
+    """States on the way to the required state: not yet as required, and not wrong."""
     find_complete: bool = False
-    """The search shows every effect, in every place that the tool can write; see domain.key_release."""
+    """The search shows every effect, in every place the tool can write; see domain.key_release."""
     lookup_terms: ReaderTerms | None = None
-    """What is declared of the look-up by key; None where nothing is."""
+    """The declarations of the look-up by key; None without any."""
     forms: tuple[tuple[str, NormalForm], ...] = ()
-    """By which rule an identity key is compared, where the contract says one (`as`)."""
+    """The comparison rule of an identity key, as declared by the contract (`as`)."""
     verifiers: str = ""
-    """The digest of the scripts and hooks that judge inside a reading; "" where no reading has any."""
+    """The digest of the scripts and hooks that judge inside a reading; "" without any."""
     assumed: tuple[str, ...] = ()
-    """What its author left out, and what stands in its place; one line each."""
+    """Defaults in place of the author's omissions; one line each."""
     names_before: bool = False
-    """Some clause judges `before`, or `noop: refuse` was said, so it has to be read; not hashed beside them."""
+    """A clause judges `before`, or the contract has `noop: refuse`, so a reading before the call is needed.
+
+    The hash covers the clauses and not this field.
+    """
     hash: str = ""
     body: bytes = b""
-    """The canonical form that `hash` is of; kept as evidence beside every action."""
+    """The canonical form under `hash`; stored as evidence with every action."""
     depth: Depth = field(init=False)
     """The verification depth of its class."""
     needs_before: bool = field(init=False)
-    """A reading before execution: the kind compares, and the class (or the frame, the version) asks for it."""
+    """A reading before execution is needed: the kind compares, and the class, the frame or the version requires one."""
 
     def __post_init__(self) -> None:
         # What follows from the rest, answered once: every action asks.
@@ -154,7 +157,7 @@ class Contract:
 
     @property
     def target_form(self) -> NormalForm:
-        """By which rule its target is compared, where the contract says one."""
+        """The comparison rule of the target, as declared by the contract."""
         return dict(self.forms).get("target", NormalForm.EXACT)
 
     @property
@@ -163,7 +166,7 @@ class Contract:
         return tuple(dict.fromkeys(p.group for p in self.ensure if p.group is not None))
 
     def content_hash(self) -> str:
-        """SHA-256 over everything above in canonical form, callables by name and version."""
+        """SHA-256 over all fields above in canonical form, callables by name and version."""
         return sha256_hex(envelope_bytes(describe(self)))
 
     def sealed(self) -> Contract:
@@ -173,7 +176,7 @@ class Contract:
 
 
 def describe(contract: Contract) -> dict[str, Json]:
-    """The contract as plain data: what its hash covers and `show` prints."""
+    """The contract as plain data: the hashed content, printed by `show`."""
     described: dict[str, Json] = {
         "name": contract.name,
         "version": contract.version,

@@ -1,9 +1,9 @@
-"""Freezes: after what is severe, nothing new may act on what it touched until an operator lifts that.
+"""Freezes: after a severe finding, no new action on the affected subjects until an operator lifts the freeze.
 
-Asked by the lifecycle when a judgement is recorded and before an attempt is made. It says what is frozen and when; the
-store holds the rows, and refuses an attempt inside the transaction that would make it durable.
+Called when a judgement is recorded and before an attempt. This module names the subjects and the times. The store holds
+the rows, and refuses an attempt inside the transaction that would commit the attempt.
 
-Source: the action verification specification, "Fail-closed hold"; what a freeze covers is ours.
+Source: the action verification specification, "Fail-closed hold"; the scope of a freeze is ours.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from readback.domain.state import State
 
 
 class FreezeScope(StrEnum):
-    """What a freeze covers, in the words of the contract's key `freeze`."""
+    """The scope of a freeze, in the words of the contract's key `freeze`."""
 
     RESOURCE = "resource"
     """The action's target."""
     PRINCIPAL = "principal"
-    """Everything that whoever acted does."""
+    """Every action of the principal."""
     TOOL = "tool"
     """Every action of the contract."""
     TENANT = "tenant"
@@ -37,9 +37,9 @@ CODE: Final = "frozen"
 """The code of a refusal by a freeze."""
 
 PLACE: Final = "place:"
-"""Before a file's path with every link followed: a target that is a file is frozen under it too."""
+"""Prefix of a file's path with every link resolved. A freeze of a file target also covers this subject."""
 INODE: Final = "inode:"
-"""Before a file's device and inode."""
+"""Prefix of a file's device and inode."""
 PLACES: Final = (PLACE, INODE)
 
 UNSETTLED: Final = frozenset(
@@ -53,8 +53,11 @@ UNSETTLED: Final = frozenset(
         State.FORWARD_RECOVERY,
     }
 )
-"""Where a critical mutation stands that was executed and is not verified. An open window is not among them (the next
-reading may verify it), nor is a reversal under way: it would be stopped by its own freeze, and freezes if it fails."""
+"""States of an executed, unverified critical mutation. An open window is excluded: the next reading may verify the
+action.
+
+A reversal under way is excluded too: its own freeze would stop it. A failed reversal freezes.
+"""
 
 
 def subjects(
@@ -66,8 +69,9 @@ def subjects(
     target: str,
     places: tuple[str, ...] = (),
 ) -> tuple[str, ...]:
-    """The texts under which something is frozen, in the order of `FreezeScope`: a target by its widest form, so that no
-    other spelling of it slips by, and one that is a file by its places (`places`) too.
+    """Return the subjects of a freeze, in the order of `FreezeScope`. A target appears in its widest form.
+
+    The widest form covers every other spelling. A file target appears under its `places` too.
     """
     named = {
         FreezeScope.RESOURCE: widest(target),
@@ -83,34 +87,35 @@ def subjects(
 def touched(
     *, tenant: str, principal: str, contract: str, target: str, places: tuple[str, ...] = ()
 ) -> tuple[str, ...]:
-    """Every subject that an action would act on: it may not where one of them is frozen. Its target is among them as
-    it is written too: so it stands in ledgers that were written before there was a widest form.
+    """Return every subject of an action. A freeze of any subject blocks the action.
+
+    The target appears as written, too, for ledgers older than the widest form.
     """
     others = (f"principal:{principal}", f"tool:{contract}", f"tenant:{tenant}")
     return *resource_names(target), *others, *places
 
 
 def lifted_with(subject: str, frozen: Iterable[str]) -> tuple[str, ...]:
-    """What else an action's lift of this subject lifts: with a target the places of it."""
+    """The other subjects lifted with this subject: for a target, its places."""
     if not subject.startswith(f"{FreezeScope.RESOURCE.value}:"):
         return ()
     return places_among(frozen)
 
 
 def places_among(texts: Iterable[str]) -> tuple[str, ...]:
-    """Those that are places: an entry lifts nothing else beside the subject that a person named."""
+    """The places among the texts. An entry lifts only places besides the named subject."""
     return tuple(each for each in texts if each.startswith(PLACES))
 
 
 def resource_names(target: str) -> tuple[str, ...]:
-    """The subjects under which a target may be frozen."""
+    """The subjects for a freeze of a target."""
     wide = widest(target)
     return (f"resource:{wide}",) if wide == target else (f"resource:{wide}", f"resource:{target}")
 
 
 def freezes(side_effect: SideEffect, state: State, *, by_row: bool, executed: bool) -> bool:
-    """Whether a judgement that leaves an action in `state` freezes what the contract names.
+    """Decide whether a judgement with this `state` freezes the contract's scopes.
 
-    `by_row`: the recovery table's row says so. `executed`: an attempt may have reached the tool.
+    `by_row`: the recovery table's row freezes. `executed`: an attempt may have reached the tool.
     """
     return by_row or (executed and side_effect is _CRITICAL and state in UNSETTLED)

@@ -1,8 +1,8 @@
-"""What an operator lets one tenant take of a ledger that several share.
+"""An operator's limits for one tenant of a shared ledger.
 
-Read from settings or given to `Readback.open`; asked by the engine before something new is begun, and when the next
-look is set. A new action over a limit is refused before anything acts; one that has begun is slowed, and never dropped:
-its looks come later, and its record is always kept whole.
+From settings, or given to `Readback.open`. The engine checks the limits before a new action begins and when it
+schedules a read. A new action over a limit is refused before any effect. A running action is slowed down and never
+dropped: its reads come later, and its record stays complete.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _NONE: Final[Mapping[str, TenantLimits]] = MappingProxyType({})
 class TenantLimits:
     """The limits of one tenant; 0 is no limit.
 
-    `in_flight`: actions that wait for something. `polls_per_minute`: looks at systems of record. `evidence_bytes`: what
-    is kept of requests, answers and readings, all together.
+    `in_flight`: unfinished actions. `polls_per_minute`: reads of systems of record. `evidence_bytes`: stored bytes of
+    requests, answers and readings together.
     """
 
     in_flight: int = 0
@@ -40,7 +40,7 @@ class TenantLimits:
                 )
 
     def stricter(self, other: TenantLimits) -> TenantLimits:
-        """Of each limit the tighter one: what a program asks for widens nothing that the operator set."""
+        """The tighter of each pair of limits. A program's limits never widen the operator's."""
         return TenantLimits(*(_tighter(getattr(self, each.name), getattr(other, each.name)) for each in fields(self)))
 
 
@@ -55,13 +55,13 @@ class Limits:
         return self.tenants.get(tenant, self.default)
 
     def stricter(self, other: TenantLimits) -> Limits:
-        """Every tenant's, with those as a bound."""
+        """Every tenant's limits, bounded by the other limits."""
         own = {tenant: limits.stricter(other) for tenant, limits in self.tenants.items()}
         return Limits(self.default.stricter(other), MappingProxyType(own))
 
     @property
     def any(self) -> bool:
-        """Whether there is one at all: where there is none, nothing is asked."""
+        """Whether any limit exists. Without limits the engine skips the checks."""
         nothing = TenantLimits()
         return any(limits != nothing for limits in (self.default, *self.tenants.values()))
 
@@ -70,15 +70,15 @@ NO_LIMITS: Final = Limits()
 
 
 def in_force(operators: Limits, own: TenantLimits | None) -> Limits | None:
-    """The operator's limits, as far as a program's own make them stricter; None where there is none at all."""
+    """The operator's limits, made stricter by the program's own; None without any limit."""
     found = operators if own is None else operators.stricter(own)
     return found if found.any else None
 
 
 def limits_of(table: Mapping[str, object]) -> Limits:
-    """Limits as a settings file has them: keys of the default, and a table for each tenant.
+    """Return the limits of a settings file: default keys, and a table for each tenant.
 
-    A tenant's table takes what it does not say from the default. Raises SettingsError.
+    A tenant's table inherits missing keys from the default. Raises SettingsError.
     """
     known = tuple(each.name for each in fields(TenantLimits))
     plain = {key: value for key, value in table.items() if not isinstance(value, Mapping)}

@@ -1,6 +1,6 @@
-"""What a verifier's script may look at, and how much of anything it may take.
+"""Permissions and limits of a verifier's script.
 
-Written by the author of a contract; checked when it is loaded. What is not named is refused.
+A contract's author writes the permissions, and loading checks them. Unnamed access is refused.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ ENTRIES_MAX: Final = 64
 _URL: Final = re.compile(
     r"https?://(?:[\w.-]+|\[[0-9a-f:.]+\])(?::[1-9]\d{0,4})?(?:/[^\s?#@\\]*)?", re.ASCII | re.IGNORECASE
 )
-"""No user, no query: scheme, host, port, and where the path begins."""
+"""Scheme, host, port, and the beginning of the path. No user, no query."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptPermissions:
-    """`http`: addresses, whose scheme, host and port have to be the same and whose path is where it begins.
+    """`http`: address prefixes: same scheme, host and port, and a path that begins alike.
 
-    `fs`: folders, of which nothing outside is seen, also not by a link. `sql`: SQLite files by name, opened to read.
+    `fs`: folders; nothing outside is visible, not even through a link. `sql`: SQLite files by name, opened read-only.
     """
 
     http: tuple[str, ...] = ()
@@ -33,7 +33,7 @@ class ScriptPermissions:
 
     @classmethod
     def of(cls, given: Mapping[str, object] | ScriptPermissions | None) -> ScriptPermissions:
-        """From a mapping with the keys http, fs and sql. Raises ContractFieldError."""
+        """Build permissions from a mapping with the keys http, fs and sql. Raises ContractFieldError."""
         if isinstance(given, ScriptPermissions):
             return given
         given = given or {}
@@ -54,27 +54,28 @@ class ScriptPermissions:
 
 @dataclass(frozen=True, slots=True)
 class ScriptLimits:
-    """What one run of a script may take. Above any of these it is stopped, and that is an error of the verifier."""
+    """The limits of one script run. Beyond a limit the run stops with a verifier error."""
 
     seconds: float = 1.0
-    """Of its own work. A host call's time counts apart."""
+    """Seconds of the script's own work. Host calls have their own limit."""
     steps: int = 1_000_000
-    """Rounds of its loops and comprehensions, and calls of functions that are its own, loading included. Between two
-    of them nothing runs but what is written there once, or one builtin, which time and memory bound.
+    """Rounds of loops and comprehensions, and calls of the script's own functions, loading included.
+
+    Between two steps only straight-line code or one builtin runs. Time and memory limits bound both.
     """
     memory_bytes: int = 33_554_432
     depth: int = 200
     host_calls: int = 32
     host_seconds: float = 5.0
-    """For one host call."""
+    """Seconds of one host call."""
     body_bytes: int = 262_144
-    """Of what one host call brings; more is cut, and `cut` says so."""
+    """Bytes of one host call's result. A longer result is cut, and `cut` reports the cut."""
     names: int = 1_000
     """Names of a folder, or rows of a query."""
 
     @property
     def longest_s(self) -> float:
-        """How long a run can take at most, with all its host calls."""
+        """The longest duration of a run in seconds, with all its host calls."""
         return self.seconds + self.host_calls * self.host_seconds
 
 

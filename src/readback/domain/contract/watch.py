@@ -1,7 +1,7 @@
-"""Watching after success: what a contract asks for, and what has come of it so far.
+"""Watching after success: a contract's terms, and the results so far.
 
-The terms are compiled by contracts and stand in the contract's hash; `Watched` is folded with an action's entries and
-asked by lifecycle.watch. Pure. It says nothing about claims: those are `domain.claim`'s.
+The contract compiler makes the terms, and the contract's hash covers them. `Watched` is folded with an action's
+entries. Pure. Claims live in `domain.claim`.
 
 Source: the action verification specification, "Verification Depth" (later readings), and "The Verification Ledger
 Pattern" (drift after success); the terms and their bounds are ours.
@@ -16,40 +16,40 @@ from readback.canon import Json
 from readback.canon.frozen import dataclass
 
 LOOKS_MAX: Final = 1_000
-"""So many looks a contract may ask for; each is one small entry of the action."""
+"""Largest number of looks in a contract; each look is one small entry of the action."""
 TRIES_MAX: Final = 2 * LOOKS_MAX
-"""So many looks are made at most, those that could not tell among them. Then the watch ends."""
+"""Largest number of looks, inconclusive looks included. The watch then ends."""
 CHANGES_MAX: Final = 32
-"""So often a watched state may fall and come back. Then the watch ends, and a person decides by what is there."""
+"""Largest number of changes between held and drifted. The watch then ends, and a person decides."""
 EVERY_MIN_US: Final = 1_000_000
 RETRY_FIRST_US: Final = 60_000_000
-"""A look that could not tell is made again after this, then after twice that, and so on up to `every`."""
+"""Delay before an inconclusive look is repeated. The delay doubles with each repetition, up to `every`."""
 RETRY_LAST_US: Final = 3_600_000_000
-"""The longest such pause where there is no `every`."""
+"""Longest such delay without `every`."""
 ONCE_RETRIED_US: Final = 86_400_000_000
-"""A single look that could not tell is made again for so long."""
+"""How long a single inconclusive look is repeated."""
 
 
 class Over:
-    """Why a watch ended, as its last entry says."""
+    """Why a watch ended, as recorded in its last entry."""
 
     TIME: Final = "time"
-    """Its time is over, and the last look could tell."""
+    """Time is over, and the last look was conclusive."""
     UNREAD: Final = "unread"
-    """Its time is over, or its looks are used up, and the last one could not tell."""
+    """Time is over, or no looks are left, and the last look was inconclusive."""
     CHANGES: Final = "changes"
-    """It fell and came back too often."""
+    """The state drifted and came back too often."""
     REVERSED: Final = "reversed"
-    """What was watched was taken back."""
+    """The watched effect was reversed."""
     WITHDRAWN: Final = "withdrawn"
-    """A person, or a reading of what happened, withdrew the claim that was watched."""
+    """A person, or a reading about HAPPENED, withdrew the watched claim."""
 
 
 @dataclass(frozen=True, slots=True)
 class WatchTerms:
-    """When to look again after success. `every_us` 0: once. `for_us` counts from the success, as `after_us` does.
+    """The schedule after success. `every_us` 0: once. `for_us` and `after_us` count from the success.
 
-    `ensure`: the postconditions that have to hold later, all of them where it is empty.
+    `ensure`: the postconditions to check later; empty means all.
     """
 
     after_us: int
@@ -59,16 +59,16 @@ class WatchTerms:
 
     @property
     def until_us(self) -> int:
-        """How long after the success the last look may be."""
+        """Microseconds from the success to the last possible look."""
         return self.for_us if self.every_us else self.after_us + ONCE_RETRIED_US
 
     @property
     def looks(self) -> int:
-        """How many looks it asks for."""
+        """Number of looks."""
         return 1 + (self.for_us - self.after_us) // self.every_us if self.every_us else 1
 
     def as_json(self) -> dict[str, Json]:
-        """The terms as they stand in the contract."""
+        """The terms as recorded in the contract."""
         return {
             "after_us": self.after_us,
             "every_us": self.every_us,
@@ -79,10 +79,10 @@ class WatchTerms:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What the looks at a verified action have shown so far. Times in microseconds; 0 where it has not happened.
+    """The results of looks at a verified action. Times in microseconds; 0 means "not yet".
 
-    `failing`: looks in a row that could not tell, and `why` the last could not. `drifted`: the last that could tell
-    contradicted the success. `held`, `held_ref`: the reading in which it held last that was kept, and its digest;
+    `failing`: number of inconclusive looks in a row; `why`: the reason of the last. `drifted`: the last conclusive look
+    contradicts the success. `held`, `held_ref`: the last stored reading of the required state, and its digest.
     `seen_ref`: the judgement of the last drift.
     """
 
@@ -102,7 +102,7 @@ class Watched:
     seen_ref: str = ""
 
     def as_json(self) -> dict[str, Json]:
-        """What people are shown of it."""
+        """The part shown to people."""
         return {
             "since_us": self.since_us,
             "until_us": self.until_us,
@@ -118,12 +118,12 @@ class Watched:
 
 
 def begun_data(terms: WatchTerms, now_us: int) -> dict[str, Json]:
-    """What the entry of a success says of its watch."""
+    """The watch data in the entry of a success."""
     return {"until": now_us + terms.until_us, "every": terms.every_us}
 
 
 def begun(data: dict[str, Json], held: dict[str, Json] | None, held_ref: str, at_us: int) -> Watched:
-    """The watch that a success begins. `held`: the reading that it was verified by."""
+    """The watch begun by a success. `held`: the verifying reading."""
     until, every = data["until"], data["every"]
     assert isinstance(until, int)
     assert isinstance(every, int)
@@ -133,7 +133,7 @@ def begun(data: dict[str, Json], held: dict[str, Json] | None, held_ref: str, at
 def judged(
     watched: Watched, held: dict[str, Json] | None, refs: tuple[str, str], at_us: int, *, verified: bool, ends: bool
 ) -> Watched:
-    """A look whose judgement was recorded: it fell, fell in another way, or is back. `refs`: reading and judgement."""
+    """Add a look with a recorded judgement: a drift, a different drift, or a return. `refs`: reading and judgement."""
     after = replace(watched, looks=watched.looks + 1, failing=0, why="", told_us=at_us, over=Over.TIME if ends else "")
     if verified:
         return replace(after, drifted=False, held_us=at_us, held=held, held_ref=refs[0], seen_ref="")
@@ -143,7 +143,7 @@ def judged(
 
 
 def looked(watched: Watched, data: dict[str, Json], at_us: int) -> Watched:
-    """A quiet look: it showed what was known, or could not tell. Also the entry that only ends the watch."""
+    """Add a look without news, or an inconclusive look. Also for an entry without a look, at the end of the watch."""
     over, verdict = str(data["over"]), data["verdict"]
     if verdict == NO_LOOK:
         return replace(watched, over=over)
