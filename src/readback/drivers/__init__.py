@@ -1,1 +1,1 @@
-"""The drivers: each does what the engine asks for, for sync callers, event loops and virtual time."""
+"""The drivers interpret the engine's effects for sync callers, event loops and virtual time."""

@@ -1,9 +1,10 @@
-"""Calling user code under a limit, for the sync driver: in the caller's own thread, so that what belongs to a thread
-(a database connection, a context variable) stays usable.
+"""Call user code under a time limit, in the caller's own thread, for the sync driver.
 
-In the main thread a call that is over its time is interrupted by the interval timer, where nobody else uses that; in
-other threads a sync call cannot be interrupted, and its answer is taken whenever it comes. Async callables run on a
-loop of their own thread, and are cancelled. Must not be imported by anything but the sync driver.
+The caller's thread keeps thread-bound values usable: a database connection, a context variable.
+
+In the main thread the interval timer interrupts an overdue call, unless the program uses the timer itself. Python
+cannot interrupt a sync call in another thread: the driver accepts a late result there. Async callables run on an event
+loop in a separate thread and can be cancelled. Only the sync driver may import this module.
 """
 
 from __future__ import annotations
@@ -23,19 +24,19 @@ if TYPE_CHECKING:
 
 _Given = TypeVarTuple("_Given")
 SOON_SECONDS = 0.000_001
-"""For an outer limit that has passed meanwhile: zero would switch the timer off."""
+"""Delay for an outer limit already passed. Zero would switch the timer off."""
 CLOSING_SECONDS_MAX = 2.0
-"""How long a portal that closes waits for what it cancelled."""
+"""How long `close` waits for cancelled tasks, and then for the thread."""
 
 
-# Without the enums that the standard library's own wrappers make of every answer: they cost more than the call.
+# The bare module: the standard library's wrappers build enums, and these cost more than the call.
 _bare: Any = importlib.import_module("_signal")
 _handler, _handle, _set_timer = _bare.getsignal, _bare.signal, _bare.setitimer
 _ALARM, _REAL, _DEFAULT = int(signal.SIGALRM), int(signal.ITIMER_REAL), signal.SIG_DFL.value
 
 
 class _Main:
-    """Which thread is the main one, the only one that a signal reaches; another one, in a child that was forked."""
+    """The id of the main thread: signals reach no other thread. A forked child has a new main thread."""
 
     def __init__(self) -> None:
         self.look()
@@ -49,11 +50,11 @@ _main = _Main()
 
 
 class CallTimedOut(BaseException):
-    """The call is over its time. Not an Exception, so that no tool swallows it by accident."""
+    """The call exceeded its time limit. Not an Exception, so that no tool swallows the error by accident."""
 
 
 class _AlarmFired(BaseException):
-    """What the signal raises in the middle of user code; `whose` limit has passed."""
+    """Raised by the signal handler in the middle of user code. `whose`: the limit passed."""
 
     def __init__(self, whose: _Alarm) -> None:
         super().__init__()
@@ -61,7 +62,7 @@ class _AlarmFired(BaseException):
 
 
 class _Alarm:
-    """The handler of one limit. Disarmed, it lets a signal pass that was already on its way."""
+    """The signal handler of one limit. A disarmed handler ignores a signal already on the way."""
 
     __slots__ = ("_outer", "armed", "rang")
 
@@ -72,7 +73,7 @@ class _Alarm:
 
     @property
     def whose(self) -> _Alarm:
-        """The limit that passes when it rings."""
+        """The limit reported as passed when this alarm rings."""
         return self._outer or self
 
     def __call__(self, signum: int, frame: FrameType | None) -> None:
@@ -82,19 +83,24 @@ class _Alarm:
 
 
 def call_with_timeout(seconds: float, call: Callable[[*_Given], object], *given: *_Given) -> object:
-    """Calls, and raises GivenUp when that is over its time, where this thread can be interrupted.
+    """Call `call` with a time limit. Raise CallTimedOut when the limit passes, if this thread can be interrupted.
 
-    Within another limit of ours that ends earlier, it is that one's which passes: it is raised there, and here it is an
-    interrupt like any other. Not a context manager: a signal could come between its body and its end.
+    Limits nest. If an outer limit ends earlier, the outer limit passes: the outer call raises CallTimedOut, and this
+    call sees an ordinary interrupt. Not a context manager: a signal could arrive between the body and `__exit__`.
     """
+    # Another thread: no signal reaches it. The call runs without a limit.
     if get_ident() != _main.ident:
         return call(*given)
     before = _handler(_ALARM)
+    # The program has its own SIGALRM handler: leave the timer alone, and run without a limit.
     if before != _DEFAULT and not isinstance(before, _Alarm):
-        return call(*given)  # somebody else uses it
+        return call(*given)
     outer, limit, whose = 0.0, seconds, None
-    if before != _DEFAULT:  # inside another limit: nothing may ring until it is known whose it is
+    # Inside another limit, for example a tool run by a reader. Stop the timer: no signal may come before the
+    # shorter limit is known.
+    if before != _DEFAULT:
         outer, _ = _set_timer(_REAL, 0)
+        # The outer limit ends first: the alarm must be raised in the outer call.
         if outer and outer <= seconds:
             limit, whose = outer, before.whose
     alarm = _Alarm(whose)
@@ -102,27 +108,30 @@ def call_with_timeout(seconds: float, call: Callable[[*_Given], object], *given:
         try:
             _handle(_ALARM, alarm)
             running, _ = _set_timer(_REAL, limit)
-            if running:  # somebody's timer without a handler
+            # A timer of the program without a handler: keep the shorter of both.
+            if running:
                 outer = running
                 if running < limit:
                     limit = running
                     _set_timer(_REAL, limit)
             return call(*given)
         finally:
+            # A signal after the call's end must not interrupt the driver.
             alarm.armed = False
     except _AlarmFired as over:
-        if over.whose is not alarm:
+        if over.whose is not alarm:  # the outer call handles its own limit
             raise
         raise CallTimedOut from None
     finally:
         left, _ = _set_timer(_REAL, 0)
         _handle(_ALARM, before)
+        # Restart the outer timer with its remaining time, unless the outer limit itself just passed.
         if outer and (alarm.whose is alarm or not alarm.rang):
             _set_timer(_REAL, max(outer - (limit - left), SOON_SECONDS))
 
 
 class EventLoopThread:
-    """A thread with an event loop, for async callables under the sync driver. Started when first needed."""
+    """A thread with an event loop for async callables under the sync driver, started on first use."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -130,15 +139,15 @@ class EventLoopThread:
         self._lock = threading.Lock()
 
     def run(self, make: Callable[[], Coroutine[Any, Any, object]], seconds: float) -> object:
-        """Runs it to its end. Raises GivenUp when it is over its time, after cancelling it."""
+        """Run the coroutine to the end. At the time limit, cancel the coroutine and raise CallTimedOut."""
         if threading.current_thread() is self._thread:
-            # A run inside an async tool: its own loop, since this one is busy with that tool.
+            # A nested run inside an async tool needs a loop of its own: the tool occupies this loop.
             inner = EventLoopThread()
             try:
                 return inner.run(make, seconds)
             finally:
                 inner.close()
-        import asyncio  # a program without an event loop does not pay for it
+        import asyncio  # imported here: sync programs need not load it
 
         running = self._running()
         future = asyncio.run_coroutine_threadsafe(_kept(make), running)
@@ -152,7 +161,7 @@ class EventLoopThread:
                 raise  # the tool's own TimeoutError
             raise CallTimedOut from None
         finally:
-            future.cancel()  # nothing, once it is done; else given up, or interrupted here
+            future.cancel()  # no effect on a finished future; else the call timed out or was interrupted
 
     def _running(self) -> asyncio.AbstractEventLoop:
         import asyncio
@@ -163,14 +172,14 @@ class EventLoopThread:
                 thread = threading.Thread(target=loop.run_forever, name="readback-portal", daemon=True)
                 try:
                     thread.start()
-                except (RuntimeError, MemoryError):  # no thread is to be had now: the next call asks again
+                except (RuntimeError, MemoryError):  # no thread available now: the next call tries again
                     loop.close()
                     raise
                 self._loop, self._thread = loop, thread
             return self._loop
 
     def close(self) -> None:
-        """Cancels what still runs, stops the loop and joins its thread; one that does not yield is left behind."""
+        """Cancel running tasks, stop the loop and join the thread. A thread stuck in a task is abandoned."""
         with self._lock:
             loop, thread = self._loop, self._thread
             self._loop = self._thread = None
@@ -183,19 +192,19 @@ class EventLoopThread:
                 asyncio.run_coroutine_threadsafe(_finish(), loop).result(CLOSING_SECONDS_MAX)
             loop.call_soon_threadsafe(loop.stop)
             thread.join(timeout=CLOSING_SECONDS_MAX)
-        if not thread.is_alive() and not loop.is_running():  # in a forked child it runs on, and is the parent's
+        if not thread.is_alive() and not loop.is_running():  # a forked child has the running loop of its parent
             loop.close()
 
 
 class _Ended:
-    """What would have ended the loop, on its way to the thread that asked."""
+    """Carries an error to the calling thread. Raised on the loop, such an error would end the loop."""
 
     def __init__(self, by: BaseException) -> None:
         self.by = by
 
 
 async def _kept(make: Callable[[], Coroutine[Any, Any, object]]) -> object:
-    """A tool that ends the program ends the call of whoever asked for it, and not the loop of all later calls."""
+    """Run the tool and return a program exit as a value. The exit ends only this call, not the loop of later calls."""
     try:
         return await make()
     except (SystemExit, KeyboardInterrupt) as end:  # raised again in the thread that asked
@@ -203,7 +212,7 @@ async def _kept(make: Callable[[], Coroutine[Any, Any, object]]) -> object:
 
 
 async def _finish() -> None:
-    """Cancels every other task of this loop, and lets each end."""
+    """Cancel every other task of this loop and wait for their end."""
     import asyncio
 
     others = asyncio.all_tasks() - {asyncio.current_task()}

@@ -1,8 +1,7 @@
-"""The async driver: does what the engine asks for, on the caller's event loop, any number of actions at once.
+"""The async driver: interpret the engine's effects on the caller's event loop, for any number of actions at once.
 
-One of the two places that may call a tool. Appends of actions in flight share commits: whatever is ready when a commit
-begins goes into it. Sync callables run in daemon threads, so that one that hangs can be given up on and does not keep
-the process from ending.
+Only the two drivers may call a tool. Actions in flight share commits: a commit includes every append ready at its
+begin. Sync callables run in daemon threads, so that the driver can abandon a hanging call and the process can end.
 """
 
 from __future__ import annotations
@@ -62,13 +61,13 @@ from readback.ports.runtime import Runtime
 from readback.ports.storage.batch_reads import LooksTogether
 from readback.ports.storage.store import Append, LedgerStore, StoredProjection
 
-# A coroutine that is begun at once: one that never waits needs no timer.
+# Start a coroutine at once: a coroutine without a wait needs no timer.
 
 
 class EagerCoroutine:
-    """An awaitable that has run to its first wait, or to its end (`over`, with its `value`).
+    """An awaitable already run to its first wait, or to its end (`over`, with the result in `value`).
 
-    What it raises before its first wait is raised where it is made.
+    The constructor raises any error raised before the first wait.
     """
 
     __slots__ = ("_rest", "_waits_for", "over", "value")
@@ -88,13 +87,13 @@ class EagerCoroutine:
         return (yield from self._go_on(self._rest))
 
     def _go_on(self, rest: Coroutine[Any, Any, object]) -> Generator[Any, Any, object]:
-        """Hands on what the coroutine waits for, and hands back what comes of it, until it ends."""
+        """Forward each awaited future to the loop and each result to the coroutine, until the coroutine ends."""
         waits_for = self._waits_for
         while True:
             try:
                 try:
                     answer = yield waits_for
-                except BaseException as thrown:  # tidy: boundary -- handed on to the coroutine that waits
+                except BaseException as thrown:  # tidy: boundary -- forwarded to the waiting coroutine
                     waits_for = rest.throw(thrown)
                 else:
                     waits_for = rest.send(answer)
@@ -103,20 +102,20 @@ class EagerCoroutine:
 
 
 _ASKED: Final = frozenset(get_args(Ask))
-"""What the desk answers."""
+"""Effects answered by the interpreter."""
 _LOOKS: Final = frozenset({LoadPreconditions, LoadAction, Load, LoadCounts, Lease})
-"""What is asked of many actions together, where the store can."""
+"""Reads batched across actions, where the store supports batches."""
 _CANCELLED: Final = Ending.CANCELLED
 _RETURNED: Final = Ending.RETURNED
 
 T = TypeVar("T")
 US = 1_000_000
 THREADS_MAX: Final = 64
-"""Sync calls at once, unless a worker has more actions in hand."""
+"""Sync calls at once, unless a worker runs more actions."""
 
 
 class AsyncDriver:
-    """Drives actions on one event loop. `apart`: for somebody else, whose tools and readers do not end this process."""
+    """Drives actions on one event loop. `apart`: a SystemExit from a tool or reader does not end this process."""
 
     def __init__(
         self,
@@ -127,7 +126,7 @@ class AsyncDriver:
         apart: bool = False,
         threads: int = 0,
     ) -> None:
-        """`threads`: at least so many sync calls at once."""
+        """`threads`: minimum number of concurrent sync calls."""
         self._apart = apart
         self._threads_max = max(THREADS_MAX, threads)
         self._room = asyncio.Semaphore(self._threads_max)
@@ -136,15 +135,17 @@ class AsyncDriver:
         self._commit = GroupCommit(store, runtime)
         self._looks = ReadBatcher(store, runtime, self._desk.give_back) if isinstance(store, LooksTogether) else None
         self._asked = _ASKED - {AllowEarlyDispatch} - (_LOOKS if self._looks is not None else {Lease})
-        """What the desk answers at once, on the loop."""
+        """Effects answered at once by the interpreter, on the loop."""
         self._threads = DaemonThreadPool(self._threads_max)
         self._glances = InlineReadPolicy(runtime)
 
     async def drive_in_turn(
         self, work: Generator[Effect, EffectResult, T], give_up_us: int | None = None
     ) -> T | Parked:
-        """`drive` for an action whose tool is sync: begun when there is a thread for it, which is its own until it has
-        to wait, or when patience ends. An attempt that is durable before there is one may come too late to be made.
+        """Drive an action with a sync tool after a thread becomes free, or when the caller's patience ends.
+
+        The action keeps the thread until its first wait. Without this queue, a durable attempt could wait for a thread
+        past its deadline and never be made.
         """
         if self._loop is not asyncio.get_running_loop():
             self._move()
@@ -166,11 +167,15 @@ class AsyncDriver:
         give_up_us: int | None = None,
         place: contextlib.ExitStack | None = None,
     ) -> T | Parked:
-        """To the end of the work, or until `give_up_us`, when it would have to wait longer. `place`: is closed when it
-        waits for the first time.
+        """Run the work to its end, or return `Parked` when the work would have to wait past `give_up_us`.
 
-        A cancellation during a call is an observation, made durable before the cancellation goes on; one that comes
-        while an attempt is being recorded keeps its call from being made.
+        A cancellation during a call is an observation: the driver commits it before raising the cancellation again. A
+        cancellation during the commit of an attempt prevents the call.
+
+        Args:
+            work: The engine's generator of effects.
+            give_up_us: End of the caller's patience, in microseconds; None waits without limit.
+            place: Closed at the first wait; releases the caller's thread slot.
         """
         if self._loop is not asyncio.get_running_loop():
             self._move()
@@ -178,48 +183,55 @@ class AsyncDriver:
         commit.active += 1
         interrupt: BaseException | None = None
         held: dict[str, int] = {}
-        """The fences of the leases that this work has had."""
+        """The fences of all leases acquired by this work."""
         try:
             step = next(work)
             while True:
                 if type(step) is Wait:
+                    # The action sleeps: another action may use its thread slot.
                     if place is not None:
                         place.close()
+                    # Cancelled, or out of patience: stop here. Everything so far is durable.
                     if interrupt is not None or not await self._wait(step, give_up_us):
                         break
                     answer: EffectResult = Woken(self._desk.runtime.now_us())
                 else:
                     try:
-                        if type(step) in self._asked:
+                        if type(step) in self._asked:  # most effects: answered from memory or a local store
                             answer, stop = self._desk.answer(cast("Any", step)), None
                         elif type(step) is Commit:
+                            # Noted before the commit: a cancellation must also release a lease of a new action.
                             held[step.append.action_id] = step.append.fence
                             answer, stop = await self._committed(step.append)
                         else:
+                            # After a cancellation no new call may start; the engine then records NOT_MADE.
                             answer, stop = await self._do(step, may_call=interrupt is None)
                     except Exception as error:  # tidy: boundary -- the engine decides what a failed step means
                         step = work.throw(error)
                         continue
                     if type(answer) is Leased and answer.fence is not None:
                         held[cast(Lease, step).action_id] = answer.fence
+                    # A cancellation does not end the work at once: the engine first commits what was observed.
                     interrupt = stop or interrupt
                     if interrupt is not None and leaves_nothing_open(step):
                         break
                 step = work.send(answer)
         except StopIteration as end:
-            if interrupt is not None:
+            if interrupt is not None:  # the work reached its end, and its task was cancelled meanwhile
                 self._give_back(held)
                 raise interrupt from None
             return cast(T, end.value)
         except Exception:
+            # The work failed, for example on a lost store. A later call here need not wait for its leases.
             self._desk.leave(held)
             raise
         except (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit):
+            # Stopped inside an effect. Other workers need not wait for the leases either.
             self._give_back(held)
             raise
         finally:
             commit.active -= 1
-        work.close()
+        work.close()  # left by `break`: after a cancellation, or out of patience
         if interrupt is not None:
             self._give_back(held)
             raise interrupt
@@ -227,14 +239,14 @@ class AsyncDriver:
         return Parked(step.action_id)
 
     def _move(self) -> None:
-        """To the event loop that runs now. Raises UsageError where another one still has something in hand."""
+        """Bind to the running event loop. Raises UsageError while another loop still has actions in flight."""
         if self._loop is not None:
             if not self._loop.is_closed() and (self._commit.active or not self._commit.rests):
                 raise UsageError(
-                    "This client is at work on another event loop.",
-                    remedy="Open one for each event loop; the ledger is the same.",
+                    "This client has actions in flight on another event loop.",
+                    remedy="Open one client for each event loop; all can use the same ledger.",
                 )
-            self._close_lines()  # what still waits there for an answer is told none: its loop is over
+            self._close_lines()  # tasks waiting there get no answer: their loop is closed
             store, runtime = self._desk.store, self._desk.runtime
             self._commit = GroupCommit(store, runtime)
             self._looks = (
@@ -244,20 +256,20 @@ class AsyncDriver:
         self._loop = asyncio.get_running_loop()
 
     async def projection(self, action_id: str) -> StoredProjection | None:
-        """The action's, as the store has it now: asked for together with others where that is quicker."""
+        """Return the action's projection. A batching store reads several actions at once."""
         if self._looks is None:
             return self._desk.store.projection(action_id)
         return await self._looks.projection(action_id)
 
     async def _do(self, step: Effect, *, may_call: bool) -> tuple[EffectResult, BaseException | None]:
-        """The answer, and what interrupted us meanwhile."""
-        # By their types and not by a match: each pattern that does not fit costs a look-up of its own.
+        """Return the effect's result, and the interrupt received meanwhile, if any."""
+        # `type() is` instead of `match`: each pattern without a match costs a look-up.
         if type(step) is CallReader or type(step) is Settle:
             called = await self._call(hand_of(step), step.context, step.arguments, step.timeout_us)
         elif type(step) is Dispatch:
             now_us, ahead = self._desk.runtime.now_us(), EARLY_DISPATCH.get()
             sent = ahead is not None and ahead.made
-            if ahead is not None and sent and not may_call:
+            if ahead is not None and sent and not may_call:  # the early call is out, and its caller is gone
                 ahead.drop()
                 return interrupted(asyncio.CancelledError(), now_us, now_us), None
             if not sent and (not may_call or now_us > step.not_after_us):
@@ -272,12 +284,12 @@ class AsyncDriver:
         elif type(step) in _LOOKS and self._looks is not None:
             return await self._looks.answer(cast("Any", step)), None
         else:
-            assert type(step) is Lease, "all else is answered where it is asked for"
+            assert type(step) is Lease, "`drive` answers all other effects"
             return await self._leased(step), None
         return called, called.error if called.ending is _CANCELLED else None
 
     async def _leased(self, step: Lease) -> EffectResult:
-        """A lease that is taken while its task is cancelled is nobody's, and given back."""
+        """Acquire a lease. If the task is cancelled meanwhile, release the lease."""
         taken = self._commit.beside(lambda: self._desk.answer(step))
         try:
             return await asyncio.wrap_future(taken)
@@ -286,33 +298,33 @@ class AsyncDriver:
             raise
 
     def _give_back(self, held: Mapping[str, int]) -> None:
-        """Not waited for: whoever repeats what was broken off, here or elsewhere, need not wait for its leases' end."""
+        """Release the leases without waiting. A retry, here or elsewhere, need not wait for the leases to expire."""
         if held:
             self._desk.leave(held)
             self._commit.beside(lambda: self._desk.give_back(held))
 
     async def _cleared(self) -> tuple[Woken, BaseException | None]:
-        """The call that may be made ahead goes out, before its attempt is made up and a commit holds up the loop."""
+        """Send the early call before the commit of its attempt occupies the loop."""
         ahead, stop = EARLY_DISPATCH.get(), None
         if ahead is not None:
             ahead.make()
             try:
                 await a_turn()
-            except asyncio.CancelledError as cancelled:  # the attempt is recorded all the same
+            except asyncio.CancelledError as cancelled:  # the engine still records the attempt
                 stop = cancelled
         return Woken(self._desk.runtime.now_us()), stop
 
     async def _committed(self, append: Append) -> tuple[Committed, BaseException | None]:
-        """What became of it in the store.
+        """Commit an append and return the store's result.
 
-        It is waited for in any case: it takes no longer than the store's own limit.
+        A cancellation does not end the wait: the store has its own time limit.
         """
         ahead, desk = EARLY_DISPATCH.get(), self._desk
         future, stop = self._commit.append(append), None
         try:
             try:
                 result = await future
-            except asyncio.CancelledError as cancelled:  # it is told when the commit is over; see `Standing`
+            except asyncio.CancelledError as cancelled:  # arrives after the commit; see `Standing`
                 result, stop = future.result(), cancelled
         except StoreError as error:
             if ahead is not None:
@@ -325,9 +337,9 @@ class AsyncDriver:
         return Committed(result, desk.runtime.now_us()), stop
 
     async def _together(self, works: tuple[Generator[Effect, EffectResult, Any], ...]) -> AllResults:
-        """All at once. A cancellation goes on to each of them, and is theirs to record."""
+        """Drive all works at once. A cancellation reaches each of them, and each records the cancellation itself."""
         commit = self._commit
-        commit.active -= 1  # meanwhile nothing comes from here that a commit could wait for
+        commit.active -= 1  # this work itself sends no append meanwhile
         try:
             return AllResults(tuple(await asyncio.gather(*map(self.drive, works), return_exceptions=True)))
         finally:
@@ -347,15 +359,18 @@ class AsyncDriver:
         errand: ThreadJob | None = None
         try:
             if hand.is_async:
+                # Run to the first wait. A coroutine without a wait costs no timer and no turn of the loop.
                 begun = EagerCoroutine(hand.call(context, arguments))
                 if begun.over:
                     return Called(_RETURNED, begun.value, None, started, now())
+            # A reader with quick recent reads runs on the loop; None means: read in a thread.
             elif hand.glance is not None and (seen := self._glances.of(hand, context, arguments)) is not None:
                 return Called(_RETURNED, seen, None, started, now())
             limit = asyncio.timeout(timeout_us / US)
             async with limit:
                 if begun is not None:
                     return Called(_RETURNED, await begun, None, started, now())
+                # Sync: a daemon thread. At the limit the driver abandons the thread, and drops a queued job.
                 errand = ThreadJob()
                 called = await self._in_thread(errand, lambda: hand.call(context, arguments), not_after_us)
                 if hand.glance is not None:
@@ -365,22 +380,26 @@ class AsyncDriver:
             if errand is not None:
                 self._threads.drop(errand)
             task = asyncio.current_task()
+            # The tool cancelled a task of its own: an answer like any other error.
             if task is None or not task.cancelling():
-                return raised(stop, started, now())  # the tool's own, not ours
+                return raised(stop, started, now())
+            # The caller cancelled this task. The call may still have its effect.
             return interrupted(stop, started, now())
         except TimeoutError as error:
-            if limit is None or not limit.expired():
+            if limit is None or not limit.expired():  # the tool's own TimeoutError
                 return raised(error, started, now())
+            # The limit passed. A job dropped in the queue was never made; a started job may still have its effect.
             never = errand is not None and self._threads.drop(errand)
             return ended(Ending.NOT_MADE if never else Ending.TIMED_OUT, started, now())
-        except BaseException as error:  # tidy: boundary -- whatever user code raises is evidence, never our failure
+        except BaseException as error:  # tidy: boundary -- an error of user code is evidence, not our failure
+            # Here a dropped job means that no thread could be started.
             never = errand is not None and self._threads.drop(errand)
             if isinstance(error, Exception) or (self._apart and not isinstance(error, KeyboardInterrupt)):
                 return ended(Ending.NOT_MADE, started, now()) if never else raised(error, started, now())
             return interrupted(error, started, now())
 
     async def _in_thread(self, errand: ThreadJob, call: Callable[[], object], not_after_us: int | None) -> Called:
-        """A sync callable in a daemon thread: it may be left behind, and must not hold up the interpreter's end."""
+        """Run a sync callable in a daemon thread. An abandoned call cannot keep the interpreter from exiting."""
         loop, runtime = asyncio.get_running_loop(), self._desk.runtime
         future: asyncio.Future[Called] = loop.create_future()
         context = contextvars.copy_context()
@@ -388,7 +407,7 @@ class AsyncDriver:
         def settle(called: Called) -> None:
             if not future.done():
                 future.set_result(called)
-            elif is_staged(called.value):  # Given up just now; dropping it may take a while.
+            elif is_staged(called.value):  # the caller gave up just now; the rollback may take a while
                 self._threads.beside(lambda: drop_late(called))
 
         def work() -> bool:
@@ -409,7 +428,7 @@ class AsyncDriver:
             return await future
 
     async def _wait(self, step: Wait, give_up_us: int | None) -> bool:
-        """Sleeps until it is time, or somebody moved the action; false if the caller's patience ends first."""
+        """Sleep until the due time or until another worker moves the action. Return False if patience ends first."""
         desk = self._desk
         runtime, version = desk.runtime, desk.version(step.action_id)
         pause, longest = slices(runtime)
@@ -426,7 +445,10 @@ class AsyncDriver:
                 return True
 
     def close(self) -> None:
-        """Ends the writer, and waits for threads whose call is over or never began; what still hangs is left behind."""
+        """Stop the writer and join threads with a finished or dropped call.
+
+        Threads with a hanging call are abandoned.
+        """
         self._close_lines()
         self._threads.close()
 
@@ -437,9 +459,12 @@ class AsyncDriver:
 
 
 def _called(call: Callable[[], object], runtime: Runtime, started_us: int) -> Called:
-    """How a call in a thread of its own ended. An interrupt there is the tool's own doing: nobody else's thread is."""
+    """Run the call in its thread and return how the call ended.
+
+    An interrupt raised there comes from the tool itself.
+    """
     try:
         value = call()
-    except BaseException as error:  # tidy: boundary -- carried over to the task that waits for it
+    except BaseException as error:  # tidy: boundary -- carried to the waiting task
         return raised(error, started_us, runtime.now_us())
     return Called(_RETURNED, value, None, started_us, runtime.now_us())

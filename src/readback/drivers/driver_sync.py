@@ -1,7 +1,7 @@
-"""The sync driver: does what the engine asks for, in the caller's thread, one step after another.
+"""The sync driver: interpret the engine's effects in the caller's thread, one after another.
 
-One of the two places that may call a tool. It calls it only in answer to a Dispatch step, which the engine yields for
-an attempt that is durable.
+Only the two drivers may call a tool. This driver calls a tool only for a `Dispatch` effect, and the engine yields
+`Dispatch` only for a durable attempt.
 """
 
 from __future__ import annotations
@@ -52,20 +52,21 @@ US = 1_000_000
 
 
 class SyncDriver:
-    """Drives any number of actions, one at a time for each thread that calls it."""
+    """Drives any number of actions, one at a time in each calling thread."""
 
     def __init__(self, store: LedgerStore, runtime: Runtime, courier: OutboxDispatcher | None = None) -> None:
         self._desk = EffectInterpreter(store, runtime, courier)
         self._portal = EventLoopThread()
 
     def drive(self, work: Generator[Effect, EffectResult, T], give_up_us: int | None = None) -> T | Parked:
-        """To the end of the work, or until `give_up_us`, when it would have to wait longer.
+        """Run the work to its end, or return `Parked` when the work would have to wait past `give_up_us`.
 
-        An interrupt during a call is an observation (cancelled), made durable before the interrupt goes on.
+        An interrupt during a call is an observation (cancelled): the driver commits it before raising the interrupt
+        again.
         """
         interrupt: BaseException | None = None
         held: dict[str, int] = {}
-        """The fences of the leases that this work has had."""
+        """The fences of all leases acquired by this work."""
         try:
             step = next(work)
             while True:
@@ -93,8 +94,8 @@ class SyncDriver:
                 raise interrupt from None
             return cast(T, stop.value)
         except (KeyboardInterrupt, SystemExit, GeneratorExit):
-            self._desk.leave(held)  # an attempt of ours goes on no more: its end is proved here
-            self._desk.give_back(held)  # whoever repeats the call need not wait for the end of our leases
+            self._desk.leave(held)  # proves that no work on these attempts continues here
+            self._desk.give_back(held)  # a retry need not wait for the leases to expire
             raise
         except Exception:
             self._desk.leave(held)
@@ -107,7 +108,7 @@ class SyncDriver:
 
     def _do(self, step: Effect) -> EffectResult:
         desk = self._desk
-        # By their types and not by a match: each pattern that does not fit costs a look-up of its own.
+        # `type() is` instead of `match`: each pattern without a match costs a look-up.
         if type(step) is Commit:
             append = step.append
             result = desk.store.append((append,))[0]
@@ -123,8 +124,8 @@ class SyncDriver:
             return self._call(step.plan.hands.execute, step.context, step.arguments, step.timeout_us, now_us)
         if type(step) is RunAll:
             return AllResults(tuple(self.drive(work) for work in step.works))
-        assert type(step) is not Wait, "a wait is not done but waited"
-        return desk.answer(cast("Any", step))  # what is left is asked of the desk
+        assert type(step) is not Wait, "`drive` handles waits"
+        return desk.answer(cast("Any", step))  # the interpreter answers all other effects
 
     def _call(
         self,
@@ -146,14 +147,14 @@ class SyncDriver:
                 value = call_with_timeout(seconds, hand.call, context, arguments)
         except CallTimedOut:
             return ended(Ending.TIMED_OUT, started, now())
-        except BaseException as error:  # tidy: boundary -- whatever user code raises is evidence, never our failure
+        except BaseException as error:  # tidy: boundary -- an error of user code is evidence, not our failure
             if isinstance(error, Exception) or _is_cancelled_task(error):
                 return raised(error, started, now())
             return interrupted(error, started, now())
         return Called(_RETURNED, value, None, started, now())
 
     def _wait(self, step: Wait, give_up_us: int | None) -> bool:
-        """Sleeps until it is time, or somebody moved the action; false if the caller's patience ends first."""
+        """Sleep until the due time or until another worker moves the action. Return False if patience ends first."""
         desk = self._desk
         runtime, version = desk.runtime, desk.version(step.action_id)
         pause, longest = slices(runtime)
@@ -170,11 +171,13 @@ class SyncDriver:
                 return True
 
     def close(self) -> None:
-        """Leaves no thread behind."""
+        """Stop the event loop thread."""
         self._portal.close()
 
 
 def _is_cancelled_task(error: BaseException) -> bool:
-    """A cancelled task of the tool's own, which is its answer. Nobody raises one who has not imported asyncio."""
+    """Return whether the error is a CancelledError of the tool's own task. No program raises one without asyncio
+    imported.
+    """
     loaded = sys.modules.get("asyncio")
     return loaded is not None and isinstance(error, loaded.CancelledError)

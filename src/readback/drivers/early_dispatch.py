@@ -1,9 +1,8 @@
-"""A call that is made while its attempt is being written, and answered only when that is durable.
+"""Send a call while its attempt is being committed, and return the answer only after the commit.
 
-For what a gateway passes on and calls unverified whatever comes of it: nobody is told of such a call that is not on
-record, and the ledger keeps no operation by which it could be made twice. Whoever drives the action sets
-`EARLY_DISPATCH`, and says so in its request; the async driver makes the call when the engine has cleared it, and
-before its attempt is made.
+For calls forwarded by the gateway and always reported as unverified. No caller receives an answer without a ledger
+record, and no stored operation can send the call again. The gateway sets `EARLY_DISPATCH` and marks the request. The
+async driver sends the call after the engine clears it and before the attempt exists.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from readback.ports.storage.store import Appended, AppendResult
 
 
 class EarlyDispatch:
-    """One call's. `make` begins it and returns at once; `drop` gives it up."""
+    """One early call. `make` sends the call and returns at once; `drop` abandons it."""
 
     __slots__ = ("_drop", "_make", "made", "recorded")
 
@@ -26,12 +25,12 @@ class EarlyDispatch:
         self.made = self.recorded = False
 
     def make(self) -> None:
-        """It goes out now."""
+        """Send the call."""
         self.made = True
         self._make()
 
     def written(self, result: AppendResult | Exception) -> None:
-        """What the store said of it. Raises UnknownOutcomeError where the call was made and is not on record."""
+        """Accept the store's result. Raises UnknownOutcomeError if the call was sent and not recorded."""
         if not self.made or self.recorded:
             return
         if isinstance(result, Appended):
@@ -40,22 +39,22 @@ class EarlyDispatch:
         raise self.lost(str(result) if isinstance(result, Exception) else type(result).__name__)
 
     def lost(self, why: str) -> UnknownOutcomeError:
-        """What to tell of a call that was made and is not on record."""
+        """Return the error for a call sent and not recorded."""
         return UnknownOutcomeError(
-            f"The call was sent, and could not be put on record: {why}",
-            remedy="Do not repeat it; look whether it had its effect, and mend the store.",
+            f"The call was sent, and could not be recorded: {why}",
+            remedy="Do not repeat the call. Check whether it took effect, and repair the store.",
         )
 
     def drop(self) -> None:
-        """Whoever wanted it has gone."""
+        """Abandon the call: the caller is gone."""
         self._drop()
 
 
 @coroutine
 def a_turn() -> Generator[None, None, None]:
-    """Lets everything go first that is ready on the event loop."""
+    """Yield once to every callback ready on the event loop."""
     yield
 
 
 EARLY_DISPATCH: ContextVar[EarlyDispatch | None] = ContextVar("readback_ahead", default=None)
-"""The call that this task may make ahead. Nothing for every action that a contract governs."""
+"""The early call of this task; None for every action under a contract."""

@@ -1,7 +1,4 @@
-"""Threads for what an event loop waits for, but may not be held up by.
-
-Used by group commit and by looks that many actions share.
-"""
+"""Threads for blocking work requested by an event loop. Group commit and batched reads use them."""
 
 from __future__ import annotations
 
@@ -15,14 +12,14 @@ T = TypeVar("T")
 
 
 class FallbackExecutor:
-    """Up to so many threads of one name. Where the system gives none, work is done at once by whoever hands it in."""
+    """A bounded pool of named threads. If the system refuses a thread, the calling thread does the work at once."""
 
     def __init__(self, threads_max: int, name: str) -> None:
         self._threads = ThreadPoolExecutor(threads_max, thread_name_prefix=name)
         self._is_closed = False
 
     def begin(self, call: Callable[[], T]) -> Future[T]:
-        """What it comes to. It raises StoreError (`store.closed`) after the end, and whatever the call does."""
+        """Start the call. The future raises the call's error, or StoreError (`store.closed`) after `close`."""
         is_dropped = False
 
         def work() -> T:
@@ -33,18 +30,18 @@ class FallbackExecutor:
         try:
             return self._threads.submit(work)
         except RuntimeError:
-            is_dropped = True  # it may lie in the queue of a thread that could not be started
+            is_dropped = True  # the work may sit in the queue of a thread never started
         done: Future[T] = Future()
         try:
             if self._is_closed:
                 raise closed_error()
             done.set_result(call())
-        except Exception as error:  # tidy: boundary -- told to whoever waits for it, as from the thread
-            # Less this call, which holds what the error is told by: only a look for garbage lets such a circle go.
+        except Exception as error:  # tidy: boundary -- raised by the future, as from a thread
+            # Without this frame, since it holds the future: only a garbage collection would free the cycle.
             done.set_exception(error.with_traceback(error.__traceback__ and error.__traceback__.tb_next))
         return done
 
     def close(self) -> None:
-        """What has begun is done; nothing begins any more."""
+        """Finish started work and reject new work."""
         self._is_closed = True
         self._threads.shutdown(wait=True)

@@ -1,6 +1,6 @@
-"""Group commit for one event loop: whatever is ready when a commit begins goes into it.
+"""Group commit for one event loop: a commit includes every append ready at its begin.
 
-Called by the async driver alone. It makes durable what it is given, and knows nothing of actions.
+Only the async driver uses this module. Group commit knows appends, not actions.
 """
 
 from __future__ import annotations
@@ -21,17 +21,19 @@ from readback.ports.storage.store_rules import interrupted_error
 T = TypeVar("T")
 BATCH_MAX: Final = 256
 HELD_US_MAX: Final = 5_000
-"""So long a commit that all wait for may hold up the loop, by what the last one took: as long as Python lets any thread
-keep the others waiting."""
+"""How long a commit may block the loop when every action waits for the commit, estimated from the last commit. Equal to
+Python's thread switch interval.
+"""
 MAY_WAIT_S: ContextVar[float] = ContextVar("readback_may_wait", default=0.0)
-"""How long an append of this task may wait for others to share their commit: for what nobody waits for."""
+"""How long an append of this task may wait to share a commit. For appends without a waiting caller."""
 
 Waiting = tuple[Append, "asyncio.Future[AppendResult]"]
 
 
 class Standing(asyncio.Future[AppendResult]):
-    """A future that cannot be cancelled. A task that is cancelled while it waits for this one is told so afterwards:
-    what a shield does, without a second future and its callbacks for each commit.
+    """A future that ignores cancellation. A cancelled task receives the cancellation after the commit.
+
+    `asyncio.shield` would need a second future and callbacks for each commit.
     """
 
     def cancel(self, msg: Any | None = None) -> bool:
@@ -39,11 +41,11 @@ class Standing(asyncio.Future[AppendResult]):
 
 
 class GroupCommit:
-    """Collects appends of one event loop and makes them durable together, off the loop.
+    """Collects appends of one event loop and commits the batch, off the loop.
 
-    Where nothing is in flight but what waits for this commit, it is made on the loop itself, if that is short and the
-    store is on this machine: a hop to a thread and back costs as much as a third of the commit of one, and as a tenth
-    of sixteen's. There is no task to be cancelled or left behind: the loop calls, the writer answers.
+    A short commit to a local store runs on the loop when all active work waits for the commit. A thread hop costs about
+    a third of a single commit, and a tenth of a commit of sixteen. No task can be cancelled or abandoned here: the loop
+    calls and the writer answers.
     """
 
     def __init__(self, store: LedgerStore, runtime: Runtime) -> None:
@@ -51,7 +53,7 @@ class GroupCommit:
         self._is_far = isinstance(store, LooksTogether)
         self._runtime = runtime
         self._took_us, self._took_for = HELD_US_MAX, 1
-        """How long the last commit took, and for how many; what is not known yet is long."""
+        """Duration and size of the last commit. The initial values count as long."""
         self._queue: list[Waiting] = []
         self._busy = False
         self._patient = 0
@@ -61,11 +63,11 @@ class GroupCommit:
 
     @property
     def rests(self) -> bool:
-        """Nothing waits for a commit."""
+        """No append waits for a commit."""
         return not self._busy and not self._queue
 
     def append(self, append: Append) -> asyncio.Future[AppendResult]:
-        """Its result once it is durable, or what the store raised; then nothing of the batch was kept."""
+        """Return a future of the durable result. On the store's error, no append of the batch is stored."""
         loop = asyncio.get_running_loop()
         future = Standing(loop=loop)
         self._queue.append((append, future))
@@ -86,9 +88,9 @@ class GroupCommit:
             return
         self._busy = True
         if self.active - self._patient <= 1:
-            loop.call_soon(self._commit, loop)  # with whoever begins in this turn
+            loop.call_soon(self._commit, loop)  # include appends of this turn
         else:
-            loop.call_soon(loop.call_soon, self._commit, loop)  # whoever is ready in this turn comes along
+            loop.call_soon(loop.call_soon, self._commit, loop)  # also include tasks ready in this turn
 
     def _commit(self, loop: asyncio.AbstractEventLoop) -> None:
         batch, self._queue = self._queue[:BATCH_MAX], self._queue[BATCH_MAX:]
@@ -114,13 +116,13 @@ class GroupCommit:
         came: list[AppendResult] | Exception | None = None
         try:
             came = self._committed(appends)
-        except Exception as error:  # tidy: boundary -- handed to every one that waits for this commit
+        except Exception as error:  # tidy: boundary -- forwarded to every waiting task
             came = error
-        finally:  # a signal in this thread goes on when those that wait have been told
+        finally:  # notify waiting tasks before a signal in this thread continues
             self._settle(loop, batch, interrupted_error() if came is None else came)
 
     def _is_soon_over(self, count: int) -> bool:
-        """Nobody in flight has anything else to do, and it takes no longer than the loop may be held up."""
+        """Return whether all active actions wait for this commit and the loop can afford its estimated duration."""
         if self._is_far or count < self.active:
             return False
         return self._took_us * max(count, self._took_for) < HELD_US_MAX * self._took_for
@@ -150,7 +152,7 @@ class GroupCommit:
             loop.call_soon(self._commit, loop)
 
     def beside(self, call: Callable[[], T]) -> Future[T]:
-        """Another write, in the writer's thread, in turn."""
+        """Run another write in the writer's thread, in turn."""
         stack = contextlib.ExitStack()
         stack.enter_context(holding(self._runtime))
         begun = self._writer.begin(call)
@@ -162,12 +164,12 @@ class GroupCommit:
 
 
 def call_back(loop: asyncio.AbstractEventLoop, call: Callable[..., object], *args: object) -> None:
-    """From another thread; a loop that has been closed has nobody left who waits."""
+    """Schedule a callback from another thread. A closed loop has no waiting task."""
     with contextlib.suppress(RuntimeError):
         loop.call_soon_threadsafe(call, *args)
 
 
 def holding(runtime: Runtime) -> contextlib.AbstractContextManager[None]:
-    """Real work in a thread of ours, which a virtual clock cannot see: it is told to stand still meanwhile."""
+    """Stop a virtual clock during real work in a thread. The clock cannot see such work."""
     hold = getattr(runtime, "holding", None)
     return contextlib.nullcontext() if hold is None else hold()

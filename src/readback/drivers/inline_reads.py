@@ -1,7 +1,7 @@
-"""Which readers are asked on the event loop itself: those whose looks took but a moment lately.
+"""Decide when a reader may run on the event loop: after its recent reads were quick.
 
-Asked by the async driver. A thread for each look costs more than most looks do; one that holds up the loop costs
-everybody. So each reader has to have been quick in a thread first, and is asked there again after it was not.
+Used by the async driver. A thread costs more than most reads do. A slow read on the loop delays every action. So each
+reader must first be quick in a thread, and returns to threads after a slow read.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ from readback.ports.handlers import Glance, Handler
 from readback.ports.runtime import Runtime
 
 MOMENT_US: Final = 2_000
-"""What a look may take to be asked for on the loop the next time."""
+"""Longest duration of a quick read."""
 TRIES_MAX: Final = 64
-"""Quick looks in threads that are asked for at most, before one is tried on the loop again."""
+"""Most quick reads in threads required before the next read on the loop."""
 
 
 @dataclass(slots=True)
 class _LatencyHistory:
-    """How quick one reader was. `wanted`: so many quick looks come before one on the loop; each that was none there
-    doubles it, and a long run of quick ones there makes it one again.
+    """How quick a reader was. `wanted`: quick reads required before a read on the loop. Each slow read on the loop
+    doubles
+    `wanted`; a long run of quick reads on the loop resets `wanted` to 1.
     """
 
     quick: int = 0
@@ -33,14 +34,14 @@ class _LatencyHistory:
 
 
 class InlineReadPolicy:
-    """One event loop's."""
+    """The latency histories of one event loop."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._lately: WeakKeyDictionary[Glance, _LatencyHistory] = WeakKeyDictionary()
 
     def of(self, hand: Handler, context: Context, arguments: Mapping[str, object]) -> Reading | None:
-        """What the hand sees at a glance; None where a thread has to look. Raises what the hand raises."""
+        """Return the handler's inline reading, or None if a thread must read. Raises the handler's errors."""
         lately = None if hand.glance is None else self._lately.get(hand.glance)
         if hand.glance is None or lately is None or lately.quick < lately.wanted:
             return None
@@ -58,7 +59,7 @@ class InlineReadPolicy:
         return found
 
     def took(self, hand: Handler, us: int) -> None:
-        """A look in a thread took so long."""
+        """Record the duration of a read in a thread."""
         if hand.glance is not None:
             lately = self._lately.setdefault(hand.glance, _LatencyHistory())
             lately.quick = lately.quick + 1 if us <= MOMENT_US else 0

@@ -1,6 +1,6 @@
-"""What both drivers do alike: the steps that only read or lease, and the parts of a call.
+"""Parts shared by both drivers: effects answered from store and runtime, and helpers for a call.
 
-No twin of anything: a driver adds how it calls, commits and waits.
+Each driver adds calling, committing and waiting.
 """
 
 from __future__ import annotations
@@ -63,18 +63,19 @@ from readback.ports.handlers import Handler
 from readback.ports.runtime import Runtime
 from readback.ports.storage.store import Append, Appended, AppendResult, LedgerStore
 
-if TYPE_CHECKING:  # a program without an event loop does not pay for it
+if TYPE_CHECKING:  # sync programs need not load it
     from concurrent.futures import Future
 
 _READER: Final = ReadKind.READER
 SLICE_FIRST_SECONDS: Final = 0.25
 SLICE_MAX_SECONDS: Final = 1.0
-"""A sleeper looks this often whether somebody else moved its action on."""
+"""How often a sleeper checks whether another worker moved the action."""
 
 LEFT_MAX: Final = 1_000
-"""So many leases whose work ended in an error are remembered; of more, the oldest are waited for."""
+"""How many leases of failed work to remember. The oldest of more must expire."""
 SLICE_VIRTUAL_SECONDS: Final = float("inf")
-"""On a virtual clock there is nobody else: looking every second would only make its hours long. A poke wakes."""
+"""A virtual clock has no other workers, and a check each second would only make its hours long. `poke` wakes a sleeper.
+"""
 
 Ask = (
     Load
@@ -98,30 +99,34 @@ Ask = (
 
 @dataclass(frozen=True, slots=True)
 class Parked:
-    """The caller's patience ended before the action was settled. Everything is durable; somebody goes on with it."""
+    """The caller's patience ended before the action settled. Everything is durable, and any worker can resume the
+    action.
+    """
 
     action_id: str
 
 
 class EffectInterpreter:
-    """The store and the runtime, answering what needs no calling and no waiting."""
+    """Answers effects without calls and waits, from the store and the runtime."""
 
     def __init__(self, store: LedgerStore, runtime: Runtime, courier: OutboxDispatcher | None = None) -> None:
         self.store = store
         self.runtime = runtime
         self._left: dict[str, int] = {}
-        """The fences of leases whose work ended here in an error or an interrupt: nothing goes on under them."""
+        """Fences of leases held by work that ended here in an error or an interrupt. No work continues under these
+        leases.
+        """
         self.courier = courier
         self.sealer = courier.sealer if courier is not None else None
         self.sequencer = courier.sequencer if courier is not None else None
         self.listens = (
             self.sealer is not None or self.sequencer is not None or (courier is not None and courier.curious)
         )
-        """Whether anybody is to hear of an append that opens no incident."""
+        """Whether a listener wants appends without an incident."""
 
     def answer(self, step: Ask) -> EffectResult:
         store, runtime = self.store, self.runtime
-        if isinstance(step, LoadPreconditions):  # these two of every action
+        if isinstance(step, LoadPreconditions):  # every action needs these two
             return store.opening(step.tenant, step.key_hash, step.subjects)
         if isinstance(step, Begin):
             return Begun(runtime.now_us(), runtime.new_id() if step.fresh else "", runtime.owner())
@@ -156,7 +161,7 @@ class EffectInterpreter:
             case MakeDue(waiting_id):
                 store.wake(waiting_id, runtime.now_us())
                 return Woken(runtime.now_us())
-            case AllowEarlyDispatch():  # nobody here can make it ahead
+            case AllowEarlyDispatch():  # only the async driver sends early calls
                 return Woken(runtime.now_us())
             case Lease():
                 return self._lease(step)
@@ -164,13 +169,13 @@ class EffectInterpreter:
                 assert_never(step)
 
     def _has_ended(self, action_id: str, owner: str) -> bool:
-        """Of this process itself: whether its work on the action ended here in an error or an interrupt."""
+        """Return whether the owner's work on the action has ended. For this process: in an error or an interrupt."""
         if owner == self.runtime.owner():
             return action_id in self._left
         return self.runtime.is_gone(owner)
 
     def _lease(self, step: Lease) -> Leased:
-        """Takes the lease; one whose owner is provably gone does not count."""
+        """Acquire the lease. The lease of a provably dead owner does not count."""
         now_us, owner = self.runtime.now_us(), self.runtime.owner()
         if step.version and (version := self.version(step.action_id)) != step.version:
             return Leased(None, version, now_us)
@@ -183,12 +188,12 @@ class EffectInterpreter:
                 fence = self.store.lease(step.action_id, owner, now_us, step.until_us, dead=other)
         version = self.version(step.action_id)
         if fence is not None and step.version and version != step.version:
-            self.give_back({step.action_id: fence})  # somebody moved it on since the look above: nobody here goes on
+            self.give_back({step.action_id: fence})  # another worker moved the action since the check above
             fence = None
         return Leased(fence, version, now_us)
 
     def leave(self, fences: Mapping[str, int]) -> None:
-        """The work that had these leases has ended in an error or an interrupt: the next call here need not wait."""
+        """Remember the leases of work that failed or was interrupted, so that the next call here need not wait."""
         for action_id, fence in fences.items():
             self._left.pop(action_id, None)
             while len(self._left) >= LEFT_MAX:
@@ -196,8 +201,9 @@ class EffectInterpreter:
             self._left[action_id] = fence
 
     def give_back(self, fences: Mapping[str, int]) -> None:
-        """Ends these leases, since nobody goes on with their actions: the work on them was interrupted in the middle of
-        a step. One that somebody else has by now, another thread too, is left to him; what cannot be ended runs out.
+        """Release the leases of work interrupted in the middle of an effect.
+
+        A lease acquired by another worker or thread meanwhile stays. A lease that cannot be released expires.
         """
         owner = self.runtime.owner()
         with suppress(StoreError):
@@ -208,18 +214,18 @@ class EffectInterpreter:
                     self.store.lease(action_id, owner, now_us, now_us, dead=owner)
 
     def unheard(self, step: Lease, late: Future[EffectResult]) -> None:
-        """Whoever asked for this lease was cancelled before he was told."""
+        """Release a lease acquired for a caller cancelled meanwhile."""
         leased = None if late.cancelled() or late.exception() is not None else late.result()
         if isinstance(leased, Leased) and leased.fence is not None:
             self.give_back({step.action_id: leased.fence})
 
     def heard(self, append: Append, result: AppendResult) -> None:
-        """What is durable now is told, by somebody else and later."""
+        """Notify the background threads of a durable append."""
         if not isinstance(result, Appended):
             return
         courier = self.courier
         if self.sequencer is not None and not result.seq:
-            # It is sealed, and told to others, when it has its place.
+            # Sealing and delivery follow after the sequencer has assigned a sequence number.
             self.sequencer.hear(telling=courier is not None and courier.tells(append))
             return
         if courier is not None and (append.incidents or courier.curious):
@@ -228,7 +234,7 @@ class EffectInterpreter:
             self.sealer.hear(result.seq)
 
     def stirred(self, action_id: str, version: int) -> bool:
-        """Somebody moved the action on since that version, or wants it to be looked at now."""
+        """Return whether the action changed since that version, or is due now."""
         stored = self.store.projection(action_id)
         if stored is None:
             return False
@@ -241,7 +247,7 @@ class EffectInterpreter:
 
 
 def family(store: LedgerStore, action_ids: tuple[str, ...]) -> dict[str, Action]:
-    """The actions that there are of these, each as it is now."""
+    """Return the existing actions among these, in their current state."""
     found: dict[str, Action] = {}
     for action_id in action_ids:
         stored = store.projection(action_id)
@@ -252,14 +258,14 @@ def family(store: LedgerStore, action_ids: tuple[str, ...]) -> dict[str, Action]
 
 
 def slices(runtime: Runtime) -> tuple[float, float]:
-    """How long to sleep at first, and at most, before looking whether somebody else moved the action on."""
-    if hasattr(runtime, "holding"):  # a virtual clock: it can be told to stand still
+    """Return the first and the longest sleep between checks for changes by other workers."""
+    if hasattr(runtime, "holding"):  # a virtual clock
         return SLICE_VIRTUAL_SECONDS, SLICE_VIRTUAL_SECONDS
     return SLICE_FIRST_SECONDS, SLICE_MAX_SECONDS
 
 
 def hand_of(step: CallReader | Settle) -> Handler:
-    """Which callable a look or a settlement is."""
+    """Return the handler of a read or a settlement."""
     hands = step.plan.hands
     if isinstance(step, Settle):
         if step.staged is None:
@@ -282,13 +288,15 @@ def hand_of(step: CallReader | Settle) -> Handler:
 
 
 def drop_late(called: Called) -> None:
-    """A transaction that a tool leaves open for a caller who has given up is nobody's: it would stay open for ever."""
+    """Abandon the transaction of a call that returned too late. Without a caller the transaction would stay open."""
     if called.ending is Ending.RETURNED and is_staged(called.value):
         guarded(lambda: called.value.abandon())  # type: ignore[attr-defined]
 
 
 def leaves_nothing_open(step: Effect) -> bool:
-    """A commit after which an interrupted driver may leave: it holds all that was done, and no attempt to be made."""
+    """Return whether an interrupted driver may stop after this effect: a commit of all past work, without a new
+    attempt.
+    """
     return isinstance(step, Commit) and step.append.events[-1].kind != EventKind.ATTEMPTED
 
 
@@ -297,7 +305,10 @@ def raised(error: BaseException, started_us: int, finished_us: int) -> Called:
 
 
 def interrupted(stop: BaseException, started_us: int, finished_us: int) -> Called:
-    """Somebody wants us to stop: recorded first, and raised again by the driver."""
+    """Return the result of an interrupted call.
+
+    The engine records the result before the driver raises the interrupt.
+    """
     return Called(Ending.CANCELLED, None, stop, started_us, finished_us)
 
 

@@ -1,7 +1,7 @@
-"""One time for all who work on a ledger: that of its database, where it has one, whatever their machines take it to be.
+"""One clock for all workers of a ledger: the clock of the ledger's database, if the database has one.
 
-Called by the session as it opens. An attempt's window is written down by who made it and judged by who goes on with it:
-were these two clocks apart, one could believe that nothing lands any more before it is so.
+The session calls this module while opening. One worker writes an attempt's window and another judges it. With two
+clocks apart, a worker could believe too early that no late effect can land.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from readback.ports.storage.store import LedgerStore, OwnClock
 
 ASKED_MAX: Final = 5
 NEAR_US: Final = 2_000
-"""An answer that came within this is near enough: it is asked no more."""
+"""A clock reading within this time is precise enough, and ends the measurement."""
 
 
 class LedgerRuntime:
-    """A runtime whose clock is ahead by always the same; everything else is the runtime's own."""
+    """A runtime with a clock shifted by a constant. Everything else is the wrapped runtime's."""
 
     def __init__(self, runtime: Runtime, ahead_us: int) -> None:
         self._runtime, self._ahead_us = runtime, ahead_us
@@ -26,15 +26,15 @@ class LedgerRuntime:
         self.sleep, self.sleep_async = runtime.sleep, runtime.sleep_async
 
     def now_us(self) -> int:
-        """The time now, as the ledger's database has it."""
+        """The current time by the database's clock."""
         return self._runtime.now_us() + self._ahead_us
 
 
 def in_ledger_time(store: LedgerStore, runtime: Runtime) -> Runtime:
-    """The runtime, set by the store's clock where that has one and the two are provably apart. Raises StoreError.
+    """Return the runtime, shifted to the store's clock if the two clocks provably differ. Raises StoreError.
 
-    What is virtual stays as it is. How far they are apart is known within half the time that asking takes, and measured
-    once: a clock that is set while the session is open is not noticed.
+    A virtual runtime is returned unchanged. The difference is known within half a round trip. The session measures it
+    once, so a later change of a clock goes unnoticed.
     """
     if not isinstance(runtime, WallClock) or not isinstance(store, OwnClock):
         return runtime

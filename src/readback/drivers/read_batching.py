@@ -1,7 +1,7 @@
-"""What many actions of one event loop ask of the ledger together, where an answer is a journey over a network.
+"""Batch ledger reads of many actions on one event loop, for stores across a network.
 
-Called by the async driver and the worker alone, for stores that offer it. A store beside us is asked at once, on the
-loop: that is quicker than a hop to a thread and back.
+Only the async driver and the worker use this module, for stores with batched reads. A local store answers at once on
+the loop, quicker than a thread hop.
 """
 
 from __future__ import annotations
@@ -40,15 +40,17 @@ from readback.ports.storage.store import (
 Q = TypeVar("Q")
 A = TypeVar("A")
 TOGETHER_MAX: Final = 256
-"""So many are asked in one look; a loop with more in flight asks again."""
+"""Most questions in one batch. A loop with more in flight sends another batch."""
 Asked: TypeAlias = LoadPreconditions | LoadAction | Load | LoadCounts | Lease
-"""Steps that are answered here."""
+"""Effects answered here."""
 THREADS_MAX: Final = 6
-"""Of each kind one look is on its way at a time, and the kinds do not wait for each other."""
+"""One thread for each kind of read, so that no kind waits for another."""
 
 
 class BatchQueue(Generic[Q, A]):
-    """Whatever is asked while a look is on its way goes into the next one. `ask` answers each in its place."""
+    """Collects questions while a batch is in flight, and sends the next batch. `ask` answers each question in its
+    place.
+    """
 
     def __init__(
         self,
@@ -57,24 +59,24 @@ class BatchQueue(Generic[Q, A]):
         runtime: Runtime,
         unheard: Callable[[Q, A], None] | None = None,
     ) -> None:
-        """`unheard`: what is done about an answer whose task was cancelled before it could take it."""
+        """`unheard`: handles an answer whose task was cancelled before receiving it."""
         self._ask, self._threads, self._runtime, self._unheard = ask, threads, runtime, unheard
         self._queue: list[tuple[Q, asyncio.Future[A]]] = []
         self._busy = False
         self._under_way: tuple[list[Q], Future[Sequence[A | StoreCorruptError]]] | None = None
 
     async def answer(self, asked: Q) -> A:
-        """What the store answers. Raises StoreError."""
+        """Return the store's answer. Raises StoreError."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[A] = loop.create_future()
         self._queue.append((asked, future))
         if not self._busy:
             self._busy = True
-            loop.call_soon(self._look, loop)  # whoever is ready in this turn comes along
+            loop.call_soon(self._look, loop)  # include questions of this turn
         try:
             return await future
         except asyncio.CancelledError:
-            if not future.cancelled() and future.exception() is None:  # it came in this very turn
+            if not future.cancelled() and future.exception() is None:  # the answer arrived in this turn
                 self._drop(asked, future.result())
             raise
 
@@ -101,7 +103,7 @@ class BatchQueue(Generic[Q, A]):
         work.add_done_callback(done)
 
     def end(self) -> None:
-        """When the threads have ended: what came of the last look is told to nobody any more."""
+        """Drop the answers of the last batch, after the threads have ended."""
         if self._under_way is None or self._unheard is None:
             return
         questions, work = self._under_way
@@ -111,7 +113,7 @@ class BatchQueue(Generic[Q, A]):
                     self._unheard(asked, answer)
 
     def _answers(self, asked: list[Q]) -> Sequence[A | StoreCorruptError]:
-        """What is corrupt of one is told to that one, and to nobody beside it."""
+        """Answer all questions. A corrupt action fails its own question only."""
         try:
             return self._ask(asked)
         except StoreCorruptError as error:
@@ -140,10 +142,10 @@ class BatchQueue(Generic[Q, A]):
 
 
 class ReadBatcher:
-    """The lines of one event loop, one for each kind of question."""
+    """The batch queues of one event loop, one for each kind of read."""
 
     def __init__(self, store: LedgerStore, runtime: Runtime, give_back: Callable[[Mapping[str, int]], None]) -> None:
-        """`give_back`: ends leases, by action, that were taken for who was cancelled meanwhile."""
+        """`give_back`: releases leases, by action, acquired for a task cancelled meanwhile."""
         assert isinstance(store, LooksTogether)
         self._store, self._runtime, self._give_back = store, runtime, give_back
         self._threads = threads = FallbackExecutor(THREADS_MAX, "readback-reader")
@@ -161,7 +163,7 @@ class ReadBatcher:
         self._projections: BatchQueue[str, StoredProjection | None] = BatchQueue(self._stand, threads, runtime)
 
     async def answer(self, step: Asked) -> EffectResult:
-        """What the driver answers to this step. Raises StoreError."""
+        """Return the driver's result for this effect. Raises StoreError."""
         match step:
             case LoadPreconditions():
                 return await self._openings.answer(step)
@@ -185,11 +187,11 @@ class ReadBatcher:
             self._give_back({step.action_id: fence})
 
     async def projection(self, action_id: str) -> StoredProjection | None:
-        """What the store's `projection` answers. Raises StoreError."""
+        """Return the store's projection of the action. Raises StoreError."""
         return await self._projections.answer(action_id)
 
     def close(self) -> None:
-        """Waits for looks that are on their way. A lease that one of them took is given back."""
+        """Wait for reads in flight, and release leases acquired by these reads."""
         self._threads.close()
         self._leases.end()
 
@@ -211,9 +213,11 @@ class ReadBatcher:
         return [found[tenant] for tenant in tenants]
 
     def _leased(self, steps: list[Lease]) -> list[tuple[int | None, int]]:
-        """Fence and version of each; of several who ask for one action the first has it that may: for whom the action
-        has moved on, it is none, also where that was between the looks. The lease of an owner who is provably gone does
-        not count.
+        """Return fence and version for each effect.
+
+        If several workers ask for the same action, the first eligible one gets the lease. A caller with an outdated
+        version gets no lease, even if the action moved between the reads. The lease of a provably dead owner does not
+        count.
         """
         moved = self._versions([step.action_id for step in steps if step.version])
         wanted: dict[str, int] = {}
@@ -241,7 +245,10 @@ class ReadBatcher:
         ]
 
     def _fences(self, wanted: dict[str, int], dead: dict[str, str] | None = None) -> dict[str, int]:
-        """Of those that were to be had. `dead`: these alone, and who is known to be gone of each."""
+        """Return the fences of the leases acquired.
+
+        `dead`: ask for these actions only, each with its known dead owner.
+        """
         asked = [
             LeaseWanted(action_id, until_us, (dead or {}).get(action_id, ""))
             for action_id, until_us in wanted.items()
@@ -251,7 +258,7 @@ class ReadBatcher:
         return {each.action_id: fence for each, fence in zip(asked, found, strict=True) if fence is not None}
 
     def _of_the_gone(self, action_ids: list[str]) -> dict[str, str]:
-        """The owner of each that somebody holds who is gone."""
+        """Return the dead owner of each action leased by a dead owner."""
         held = self._store.projections_of(action_ids)
         owners = {action_id: stored.projection.lease_owner for action_id, stored in held.items()}
         others = {owner for owner in owners.values() if owner and owner != self._runtime.owner()}
@@ -264,7 +271,10 @@ class ReadBatcher:
 
 
 def projections_of(store: LedgerStore, action_ids: Sequence[str]) -> dict[str, StoredProjection]:
-    """Of those of these actions that there are: in one look where the store takes many together. Raises StoreError."""
+    """Return the projections of the existing actions among these, in one read if the store batches.
+
+    Raises StoreError.
+    """
     if isinstance(store, LooksTogether):
         return store.projections_of(action_ids) if action_ids else {}
     held = ((action_id, store.projection(action_id)) for action_id in action_ids)

@@ -1,7 +1,7 @@
-"""Daemon threads for sync callables: kept for the next call, bounded in number, and left behind where a call hangs.
+"""A bounded pool of daemon threads for sync callables. Threads are reused, and abandoned with a hanging call.
 
-Used by the async driver alone. A call that was given up takes its thread with it: what hung once is not waited upon
-again. A thread that nobody needs for a while ends.
+Only the async driver uses the pool. A thread ends after an abandoned call: the driver does not wait for a hanging call
+twice. An idle thread ends after a while.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Final
 IDLE_S: Final = 10.0
 BUSY, IDLE = "readback-call", "readback-idle"
 Work = Callable[[], bool]
-"""One call. True where somebody was still waiting for it when it ended."""
+"""One call. Returns True if a task still waited for the result."""
 
 
 class ThreadJob:
-    """A sync call on its way into a thread: it is begun or dropped, never both."""
+    """A sync call queued for a thread. A job is either started or dropped, never both."""
 
     __slots__ = ("over", "state")
 
@@ -28,7 +28,7 @@ class ThreadJob:
 
 
 class DaemonThreadPool:
-    """At most `most` calls at once. An errand that is dropped while it waits for a thread never begins."""
+    """Runs at most `most` calls at once. A job dropped while queued never starts."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -40,9 +40,9 @@ class DaemonThreadPool:
         self._closing = False
 
     def begin(self, errand: ThreadJob, work: Work) -> None:
-        """Has it done by a thread that is free, or a new one; else it waits for one.
+        """Run the work in an idle or a new thread, or queue the work.
 
-        Raises what the system says where there is none at all and no new one to be had; then it never begins.
+        Raises the system's error if no thread exists and none can be started. Then the job never starts.
         """
         with self._changed:
             self._waiting.append((errand, work))
@@ -55,16 +55,16 @@ class DaemonThreadPool:
             self._alive[thread] = None
         try:
             thread.start()
-        except (RuntimeError, MemoryError):  # there is no such thread, and no one may wait for it
+        except (RuntimeError, MemoryError):  # the thread does not exist: `close` must not wait for it
             with self._changed:
                 del self._alive[thread]
                 if self._alive:
-                    return  # one of them comes to it
+                    return  # another thread will take the job
             self.drop(errand)
             raise
 
     def drop(self, errand: ThreadJob) -> bool:
-        """True where it had not begun: it never will."""
+        """Drop a queued job. Returns True if the job had not started, and so never will."""
         with self._changed:
             if errand.state == "waiting":
                 errand.state = "dropped"
@@ -72,7 +72,7 @@ class DaemonThreadPool:
             return errand.state == "dropped"
 
     def beside(self, work: Callable[[], None]) -> None:
-        """Something to be cleared up, in a thread of its own, which is waited for at the end."""
+        """Run clean-up work in a separate thread. `close` waits for the thread."""
 
         def cleared() -> None:
             try:
@@ -85,7 +85,7 @@ class DaemonThreadPool:
         thread.start()
 
     def close(self) -> None:
-        """Waits for threads whose call is over; what hangs is left behind, and what has not begun never does."""
+        """Wait for threads with a finished call. Hanging threads are abandoned, and queued jobs never start."""
         with self._changed:
             self._closing = True
             while self._waiting:
@@ -106,7 +106,10 @@ class DaemonThreadPool:
                 errand.over = True
 
     def _next(self, this: threading.Thread, waited: bool) -> tuple[ThreadJob, Work] | None:
-        """What this thread does next; None where it ends. `waited`: whether its last call was waited for."""
+        """Return the thread's next work, or None to end the thread.
+
+        `waited`: whether a task waited for the last call.
+        """
         with self._changed:
             self._alive[this] = None
             while not self._waiting:
