@@ -21,6 +21,8 @@ MODULES = (
     "readback.client.authoring.action",
     "readback.client.authoring.contract_keys",
     "readback.client.authoring.decorating",
+    "readback.client.async_client",
+    "readback.client.client",
     "readback.client.in_use",
     "readback.client.proposal",
     "readback.client.authoring.verified",

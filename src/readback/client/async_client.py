@@ -1,4 +1,4 @@
-"""The async client: Readback with await. Neither wraps the other; the engine is the same."""
+"""The async client: Readback with await. Neither client wraps the other; both use one engine."""
 
 from __future__ import annotations
 
@@ -44,11 +44,24 @@ from readback.ports.storage.store import Freeze, Incident, LedgerStore
 
 T = TypeVar("T")
 OF_ONE_ACTION = (StoreCorruptError,)
-"""What is wrong with one action's entries alone."""
+"""Errors about one action's entries alone."""
 
 
 class AsyncReadback:
-    """An opened ledger, and the only way to act, on one event loop. Use it as an async context manager."""
+    """An open ledger, and the only way to act, on one event loop. Use the client as an async context manager.
+
+    Example:
+        >>> import asyncio
+        >>> from readback import AsyncReadback, verified
+        >>> lamp = {"on": False}
+        >>> def switch_on() -> None: lamp["on"] = True
+        >>> switch = verified(switch_on, read=lambda: lamp, strong=True, expect={"on": True})
+        >>> async def main() -> bool:
+        ...     async with AsyncReadback.open("memory:") as rb:
+        ...         return (await rb.run(switch())).verified
+        >>> asyncio.run(main())
+        True
+    """
 
     def __init__(self, session: Session) -> None:
         self._session = validation.opened(session)
@@ -80,17 +93,35 @@ class AsyncReadback:
         approvers: Iterable[Approver] | None = None,
         seal: SealLike = None,
     ) -> AsyncReadback:
-        """Opens (or creates) the ledger at `url` in the name of a tenant and a principal.
+        """Open the ledger at `url`, or create it, in the name of a tenant and a principal.
 
-        What is not given comes from READBACK_URL, READBACK_TENANT and READBACK_PRINCIPAL. `run`, `plan`, `task_state`,
-        `boundary`, `trace` and `parent_span` are ids and versions for the record. `budget` is what `require` sees as
-        `scope.budget`. `break_glass` is the reason for which critical mutations are executed without an approval; it is
-        recorded, and they are always reviewed. `actions` are declared beforehand, so that `resume` finds them.
-        `runtime` replaces clock, sleep and ids; `store` the ledger itself. `scopes` are the permission scopes that this
-        client holds (READBACK_SCOPES); `limits` what its tenant may take at most, which can only make the operator's
-        own stricter. `recovery_table` is an operator's own table,
-        or the file that holds it (READBACK_TABLE); it is checked before anything is opened. Raises SettingsError,
-        InputError or StoreError.
+        Args:
+            url: The ledger's URL; READBACK_URL where left out. "memory:" ends with the client.
+            tenant: The tenant; READBACK_TENANT where left out.
+            principal: The acting principal; READBACK_PRINCIPAL where left out.
+            run, plan, task_state, boundary, trace, parent_span: Ids and versions for the record.
+            budget: The value of `scope.budget` in `require`.
+            break_glass: The reason for executing critical mutations without an approval. The reason is recorded, and
+                such actions are always reviewed.
+            actions: Actions declared in advance, so that `resume` finds their contracts.
+            runtime: Replaces clock, sleep and ids.
+            store: Replaces the ledger itself.
+            recovery_table: The operator's own table or the table's file (READBACK_TABLE), checked before anything
+                opens.
+            scopes: The permission scopes of this client (READBACK_SCOPES).
+            limits: Limits of this client's tenant. The operator's limits can only become stricter.
+            subscribers: Receivers of the tenant's messages, in place of the settings' subscribers.
+            approvers: People allowed to approve, in place of the settings' approvers.
+            seal: Whether the log is sealed: False for never, True for the settings' key, or a mapping as the settings'
+                `[seal]` (`entries`, `seconds`, `anchors`, `secret` and `key_file`).
+
+        Returns:
+            The open client. Close the client with `close`, or use a `with` block.
+
+        Raises:
+            SettingsError: a setting is missing, malformed or not trusted.
+            InputError: a parameter has a wrong type or value.
+            StoreError: the ledger cannot be opened.
         """
         return cls(
             Session.open(
@@ -128,15 +159,23 @@ class AsyncReadback:
         upon: Iterable[Upon] | Upon = (),
         run: str | None = None,
     ) -> Outcome:
-        """Acts, reads back, reconciles, recovers, and returns what may be believed.
+        """Execute the action, read the result back, reconcile, recover, and return the outcome.
 
-        `operation` names the intent: the same name never executes twice. `wait` bounds, in seconds, how long to wait
-        for a settled outcome; then the outcome says pending, and `wait(action_id)` or a worker goes on. `intended` is
-        the goal where it is more than the request; `step` the plan's step. `upon` names what it is planned upon:
-        outcomes, claims or their ids; where one does not stand, nothing is executed, and where one falls later, the
-        outcome says so. `run` names the conversation, where it is not this client's own. Raises InputError for what
-        cannot be run, StoreError where the attempt could not be made durable (nothing was done), UnknownOutcomeError
-        where its end could not.
+        Args:
+            proposal: The call to run. A proposal runs once.
+            operation: The name of the intent. The same name never executes twice.
+            wait: Seconds to wait for a settled outcome. After that the outcome is pending, and `wait(action_id)` or a
+                worker continues.
+            intended: The goal, where the goal exceeds the request.
+            step: The plan's step.
+            upon: Dependencies: outcomes, claims or their ids. Where a dependency does not stand, nothing is executed.
+                Where a dependency falls later, the outcome reports the fall.
+            run: The conversation's name; this client's own where left out.
+
+        Raises:
+            InputError: the proposal cannot be run.
+            StoreError: the attempt could not be made durable. Nothing was done.
+            UnknownOutcomeError: the attempt's end could not be made durable.
         """
         s, ticket = self._session, coordinator.ActionHandle()
         until_us = s.give_up_us(wait)
@@ -154,12 +193,23 @@ class AsyncReadback:
         step: str = "",
         upon: Iterable[Upon] | Upon = (),
     ) -> str:
-        """Leaves an action to whoever works on this ledger, and returns its id once that is durable. Calls nothing.
+        """Leave an action to the workers of this ledger, and return the id after the durable commit. Nothing is called.
 
-        `proposal`, or the name of its contract with `arguments` by name: the contract need not be known here, and what
-        it does not allow then ends as refused, where it is known. `operation` names the intent: submitted or run twice,
-        it is one action. `wait(id)` gives the outcome, wherever it comes from. Raises as `run` does for what cannot be
-        run, and SubmissionError for what may not be left to others; nothing was submitted then.
+        Args:
+            proposal: The proposal, or the name of a contract. A named contract need not be loaded here; a worker with
+                the contract then checks the request, and refuses a forbidden one.
+            arguments: The arguments by name, for a named contract.
+            operation: The name of the intent. Submitted or run twice, the operation is one action.
+            intended: The goal, where the goal exceeds the request.
+            step: The plan's step.
+            upon: Dependencies, as in `run`.
+
+        Returns:
+            The action's id. `wait(id)` gives the outcome from any worker.
+
+        Raises:
+            SubmissionError: the action may not be left to another process. Nothing was submitted.
+            InputError: the proposal cannot be run; see `run`.
         """
         return await self._drive(submitting.submit(self._session, proposal, arguments, operation, intended, step, upon))
 
@@ -171,14 +221,21 @@ class AsyncReadback:
         operation: str | None = None,
         wait: float | None = None,
     ) -> SagaOutcome:
-        """Several actions as one: in the end all are verified, or what had an effect is reversed, or a person knows.
+        """Run several actions as one: either all are verified, or all effects are reversed, or the saga goes to review.
 
-        Steps are proposals, made with `.as_step(name, after=..., pivot=...)`; each begins when those before it
-        are verified. If one fails before the pivot, what a reading shows of the others is reversed, the last first;
-        after the pivot what is missing is completed under the same keys. `operation` names the intent, as with `run`:
-        the same saga under it is joined or answered with its outcome. `wait` bounds, in seconds, how long to wait.
-        Raises SagaError with all faults of the definition at once, before anything acts; PayloadConflictError for
-        another saga under the same operation; StoreError and UnknownOutcomeError as `run` does.
+        A step begins after its predecessors are verified. If a step fails before the pivot, every effect shown by a
+        reading is reversed, the last first. After the pivot the missing steps are completed under the same keys.
+
+        Args:
+            steps: Proposals as steps, made with `.as_step(name, after=..., pivot=...)`.
+            name: The saga's name.
+            operation: The name of the intent. The same saga under the same operation joins the first one.
+            wait: Seconds to wait for the end.
+
+        Raises:
+            SagaError: the definition has faults; the error lists all of them. Nothing acted.
+            PayloadConflictError: another saga has the same operation.
+            StoreError, UnknownOutcomeError: as in `run`.
         """
         s, ticket = self._session, coordinator.ActionHandle()
         until_us = s.give_up_us(wait)
@@ -188,53 +245,56 @@ class AsyncReadback:
         return told
 
     async def get_saga(self, saga_id: str) -> SagaOutcome:
-        """The outcome of a saga as the ledger tells it now. Raises NotFoundError for what is none."""
+        """Return a saga's current outcome from the ledger. Raises NotFoundError for an unknown id, or an action's."""
         told = await self.get(saga_id)
         if not isinstance(told, SagaOutcome):
             raise NotFoundError(f"{saga_id!r} is an action, and no saga.")
         return told
 
     async def wait(self, action_id: str, wait: float | None = None) -> Outcome:
-        """The outcome of an action, waiting up to `wait` seconds for it to settle; goes on with it where it is due."""
+        """Wait up to `wait` seconds for an action to settle, process the action where due, and return the outcome."""
         s = self._session
         ticket = coordinator.ActionHandle(s.action_id(action_id))
         return await self._told(s.stay(ticket.action_id), ticket, s.give_up_us(wait))
 
     async def get(self, action_id: str) -> Outcome:
-        """The outcome as the ledger tells it now; reads nothing else. Raises NotFoundError."""
+        """Return the current outcome from the ledger alone. Raises NotFoundError."""
         s = self._session
         return await self._drive(s.look(s.action_id(action_id)))
 
     async def find_operation(self, operation: str, action: Definition | str | None = None) -> Outcome | None:
-        """The outcome of an operation as the ledger has it now; None where nothing was run under this name.
+        """Return the current outcome of an operation; None where nothing ran under this name.
 
-        `action`: the action or the name of its contract. Where it is left out, every contract that this client knows is
-        looked up. Raises UsageError where several contracts have an operation of this name.
+        `action`: the action or the name of its contract. Without `action`, every contract known to this client is
+        searched. Raises UsageError where several contracts have an operation of this name.
         """
         found = self._session.find_operation(operation, action)
         return None if found is None else await self.get(found)
 
     async def cancel(self, action_id: str) -> Outcome:
-        """Asks for an action to be stopped: not executed if it was not, compensated if an effect is shown."""
+        """Request an action's stop: an unexecuted action is not executed, and a shown effect is compensated."""
         s = self._session
         action_id = s.action_id(action_id)
         await self._drive(s.stop(action_id))
         return await self.get(action_id)
 
     async def approval(self, action_id: str) -> ApprovalRequest:
-        """What an action waits to be approved for: the exact bytes, and what they say. Raises ApprovalError if none."""
+        """Return the approval request of a waiting action: the exact bytes and their meaning. Raises ApprovalError if
+        none.
+        """
         s = self._session
         return await self._drive(approving.requested(s.engine, s.action_id(action_id), s.scope.tenant))
 
     async def approve(self, action_id: str, token: TokenLike) -> Outcome:
-        """Records an approver's signed token; nothing is executed here. A worker, `wait` or the same operation goes on.
+        """Record an approver's signed token. Nothing is executed here; a worker, `wait` or the same operation
+        continues.
 
-        Raises ApprovalError, with its code, for one that does not count; then nothing was recorded.
+        Raises ApprovalError, with its code, for an invalid token; then nothing was recorded.
         """
         return await self._decided(action_id, token, Decision.APPROVE)
 
     async def deny(self, action_id: str, token: TokenLike) -> Outcome:
-        """Records an approver's signed denial: the action ends, and nothing was executed. Raises as `approve` does."""
+        """Record an approver's signed denial. The action ends without execution. Raises as `approve` does."""
         return await self._decided(action_id, token, Decision.DENY)
 
     async def _decided(self, action_id: str, token: TokenLike, decision: Decision) -> Outcome:
@@ -244,13 +304,13 @@ class AsyncReadback:
         return await self.get(action_id)
 
     def signal(self, id_or_stamp: str) -> bool:
-        """Says that something happened (a webhook came): the next reading is taken now. Decides nothing itself."""
+        """Report an event such as a webhook, so that the next reading is taken now. A signal decides nothing."""
         return self._session.signal(id_or_stamp)
 
     async def resume(self, limit: int = 256) -> list[Outcome]:
-        """Goes on, once, with every action of this tenant that is due and whose contract is known here.
+        """Process, once, every due action of this tenant whose contract is known here.
 
-        Returns what they are now. Raises StoreCorruptError for one that cannot be gone on with, after all the others.
+        Returns the current outcomes. Raises StoreCorruptError for a damaged action, after all others were processed.
         """
         s = self._session
         s.courier.sweep()
@@ -276,12 +336,22 @@ class AsyncReadback:
         poll: float = 1.0,
         handover: float | None = None,
     ) -> int:
-        """Stays and goes on with whatever is due of this tenant (or of `tenants`, or of all), so many actions at once.
+        """Process due actions of this tenant until `stop_work` is called.
 
-        Until `stop_work` is called, or, with `until_idle`, nothing is on its way any more; what is in hand is finished.
-        What is not known here is left to others. `poll`: how often, in seconds, the ledger is looked at in any case;
-        `handover`: for how long what began with another version of its contract is left to who knows that one.
-        Returns the number of steps made; cancelled, it cancels its calls. Raises StoreError where it is senseless.
+        Args:
+            concurrency: The maximum number of actions in progress at the same time.
+            tenants: Other tenants in place of this client's own.
+            all_tenants: Process every tenant.
+            until_idle: Return when no action is in progress any more.
+            poll: Seconds between two looks at the ledger, also without a notification.
+            handover: Seconds to leave actions of another contract version to workers that have that version.
+
+        Returns:
+            The number of steps taken. Actions in progress are finished first; unknown contracts are left to other
+            workers. Cancelling `work` cancels its calls.
+
+        Raises:
+            StoreError: the ledger cannot be used any more.
         """
         self._worker = worker = worker_for(
             self._session,
@@ -295,15 +365,16 @@ class AsyncReadback:
         return (await worker.stay()).advanced
 
     def stop_work(self) -> None:
-        """Ends `work`, from any thread: nothing new is taken up, and it returns when what is in hand is finished."""
+        """End `work`, from any thread. No new action starts, and `work` returns after the actions in progress."""
         if self._worker is not None:
             self._worker.stop()
 
     async def belief(self, run: str | None = None) -> Belief:
-        """What may be believed of a run (this client's own where none is named), from the ledger as it is now.
+        """Return what a model may believe about a run, from the current ledger; this client's own run by default.
 
-        Verified facts, what is unresolved, and the planning rule for each action; `for_model()` is its text for the
-        model's next context. Only reconciled outcomes are in it. Raises UsageError where no run is named.
+        A belief holds verified facts, unresolved actions, and a planning rule for each action. Only reconciled outcomes
+        count.
+        `for_model()` gives the text for the model's next context. Raises UsageError where no run is named.
         """
         s = self._session
         chosen = choose(s, run)
@@ -320,12 +391,23 @@ class AsyncReadback:
         )
 
     async def check_report(self, text: str, run: str | None = None, *, every: bool = False) -> ReportCheck:
-        """Holds an agent's final report against the ledger: every citation has to resolve to a claim that stands and to
-        its evidence, and whatever is declared as done (`## Done`, `- [x]`, `Done:`) has to cite.
+        """Check an agent's final report against the ledger.
 
-        Only actions of the run count (this client's own where none is named; where that has none, all of the tenant).
-        `every`: all that does not stand under `## Open` has to cite. Look at `passed` and `faults` of what it returns.
-        Raises OversizeError for a report that is too large.
+        Every citation must resolve to a standing claim and to evidence. Every item declared as done (`## Done`, `-
+        [x]`,
+        `Done:`) must cite.
+
+        Args:
+            text: The report.
+            run: The run whose actions count; this client's own by default. Where this client has no run, all of the
+                tenant's actions count.
+            every: Require a citation for every item outside `## Open`.
+
+        Returns:
+            The check; read `passed` and `faults`.
+
+        Raises:
+            OversizeError: the report is too large.
         """
         s, report = self._session, grounding.report_of(text)
         named = grounding.run_of(s, run)
@@ -337,10 +419,10 @@ class AsyncReadback:
                 return judge(report, done.value, run=named, every=every)
 
     async def guard_report(self, text: str, run: str | None = None, *, every: bool = True) -> str:
-        """Stands between an agent and its user: the report as it is where `check_report` passes it; else the words of
-        the reporting vocabulary for what is known of the run. Where that cannot be told either, it says so.
+        """Return a report unchanged if `check_report` passes, else a text in the reporting vocabulary about the run.
 
-        As a rule everything has to cite that does not stand under `## Open`. Raises UsageError where no run is named.
+        By default every item outside `## Open` must cite. Where the run's state cannot be read either, the text says
+        so. Raises UsageError where no run is named.
         """
         named = grounding.run_of(self._session, run, needed=True)
         try:
@@ -354,8 +436,10 @@ class AsyncReadback:
             return grounding.CANNOT_TELL
 
     def review(self, id_or_stamp: str) -> ReviewCase:
-        """What there is to decide about an action: what was intended, asked for, answered and read, what differs, and
-        what each decision will do. Bounded; from the ledger alone. Raises NotFoundError.
+        """Return the review case of an action: intent, request, answer, readings, differences, and the effect of each
+        decision.
+
+        The case is bounded and comes from the ledger alone. Raises NotFoundError.
         """
         return reviewing.review_packet(self._session, id_or_stamp)
 
@@ -369,13 +453,21 @@ class AsyncReadback:
         reason: str,
         signature: bytes | Signer | None = None,
     ) -> Outcome:
-        """Records what a person decided about an action in review, does what that entails, and returns the outcome.
+        """Record a person's decision about an action in review, carry out the decision, and return the outcome.
 
-        `decision` is one of attest_done, attest_not_done, verify_again, compensate, go_forward, abandon and reopen;
-        `review` says which may be taken. `expect_version` is the packet's version, `who` decides, and is not who acted.
-        About a critical mutation an approver decides, by name; `signature` is their ApproverKey, or what it signed. An
-        attestation frees or keeps the key, and never makes an action verified. Raises ReviewError where nothing was
-        decided.
+        An attestation frees or keeps the key, and never makes an action verified.
+
+        Args:
+            id_or_stamp: The action.
+            decision: attest_done, attest_not_done, verify_again, compensate, go_forward, abandon or reopen; `review`
+                lists the allowed ones.
+            expect_version: The version of the review case.
+            who: The decider, another principal than the actor. For a critical mutation, an approver by name.
+            reason: The reason for the record.
+            signature: The approver's ApproverKey or signature, for a critical mutation.
+
+        Raises:
+            ReviewError: the decision was rejected. Nothing was decided.
         """
         s = self._session
         order = reviewing.resolution(
@@ -385,17 +477,21 @@ class AsyncReadback:
         return await self.get(order.action_id)
 
     def is_claim_standing(self, claim: str) -> bool:
-        """Whether what is claimed may be relied on now: it was verified, and neither contested nor retracted since, or
-        reinstated. `claim` is a claim's id, or an action's, which stands for what it left. Raises NotFoundError.
+        """Return whether a claim may be relied on now: verified, and neither contested nor retracted since, or
+        reinstated.
+
+        `claim` is a claim's id, or an action's id for the state left by the action. Raises NotFoundError.
         """
         return claiming.claim(self._session, claim).standing
 
     def claim(self, claim: str) -> Claim:
-        """How a claim stands, what was said of it last, and the entries that it stands on. Raises NotFoundError."""
+        """Return a claim's status, the last statement about the claim, and the supporting entries. Raises
+        NotFoundError.
+        """
         return claiming.claim(self._session, claim)
 
     def claims(self, action: str = "", *, limit: int = 50) -> tuple[Claim, ...]:
-        """The claims of an action; without one, of the newest actions of whose claims something was said."""
+        """Return the claims of an action; without an action, of the newest actions with recorded claim events."""
         return claiming.claims(self._session, action, limit=limit)
 
     async def retract(
@@ -407,11 +503,18 @@ class AsyncReadback:
         expect_version: int | None = None,
         signature: bytes | Signer | None = None,
     ) -> Claim:
-        """Withdraws a claim by a person's word: contested, and retracted. Whoever was planned upon it is named.
+        """Withdraw a claim by a person's statement: the claim is contested and retracted. The result names its
+        dependents.
 
-        `who` says it, and is not who acted; about a critical mutation an approver does, by name, with their ApproverKey
-        or what it signed as `signature`. `expect_version`: the action's version that was looked at. Raises ClaimError
-        where nothing was changed.
+        Args:
+            claim: The claim's id.
+            who: The person, another principal than the actor. For a critical mutation, an approver by name.
+            reason: The reason for the record.
+            expect_version: The action's version seen by the person.
+            signature: The approver's ApproverKey or signature, for a critical mutation.
+
+        Raises:
+            ClaimError: the retraction was rejected. Nothing was changed.
         """
         return await self._said(claim, ClaimStatus.RETRACTED, who, reason, expect_version, signature)
 
@@ -424,7 +527,7 @@ class AsyncReadback:
         expect_version: int | None = None,
         signature: bytes | Signer | None = None,
     ) -> Claim:
-        """Lets a claim stand again that was verified once, and contested or retracted since. As `retract` otherwise."""
+        """Restore a claim that was verified once and contested or retracted since. Otherwise as `retract`."""
         return await self._said(claim, ClaimStatus.REINSTATED, who, reason, expect_version, signature)
 
     async def _said(
@@ -444,12 +547,13 @@ class AsyncReadback:
         return self.claim(order.claim)
 
     def freezes(self) -> tuple[Freeze, ...]:
-        """What nothing new may act on in this tenant, the oldest first."""
+        """Return this tenant's frozen subjects, the oldest first. No new action may act on a frozen subject."""
         return tuple(reviewing.freezes(self._session))
 
     async def lift(self, subject: str, *, who: str, reason: str, signature: bytes | Signer | None = None) -> None:
-        """Lets actions act on a frozen subject again. What a critical mutation froze an approver lifts, and signs as in
-        `resolve`. Raises NotFoundError where it is not frozen, ReviewError where that was refused.
+        """Lift the freeze of a subject. A freeze by a critical mutation needs an approver's signature, as in `resolve`.
+
+        Raises NotFoundError where the subject is not frozen, ReviewError where the lift was rejected.
         """
         s = self._session
         ids, order = reviewing.lifting(s, subject, who=who, reason=reason, signature=signature)
@@ -457,22 +561,22 @@ class AsyncReadback:
             await self._drive(review.lift(action_id, subject, order, s.scope.tenant))
 
     def incidents(self, *, open_only: bool = True) -> tuple[Incident, ...]:
-        """This tenant's incidents, the newest first."""
+        """Return this tenant's incidents, the newest first."""
         return tuple(reviewing.incidents(self._session, open_only=open_only))
 
     async def erase(
         self, id_or_stamp: str = "", *, before: datetime | None = None, who: str, reason: str, dry_run: bool = False
     ) -> Erased:
-        """Erases what a settled action or saga asked for, was answered and read; or all that was last moved `before`.
+        """Erase the request, answers and readings of a settled action or saga, or of all last moved `before` a time.
 
-        The bytes are gone from the ledger's files; entries, proofs and what it came to stay. What another action still
-        refers to is kept. Raises ErasureError for a named action that is at work: nothing was erased then.
+        The bytes leave the ledger's files; entries, proofs and the result stay. Data referenced by another action is
+        kept. Raises ErasureError for a named action in progress; then nothing was erased.
         """
         s, ids = self._session, (id_or_stamp,) if id_or_stamp else ()
         return await asyncio.to_thread(erasing.erase, s, ids, before, who=who, reason=reason, dry_run=dry_run)
 
     async def list(self, *, state: str = "", contract: str = "", run: str = "", limit: int = 50) -> list[Outcome]:
-        """The newest actions of this tenant."""
+        """Return the newest actions of this tenant."""
         page = self._session.page(state, contract, run, "", limit)
         return [await self.get(stored.projection.action_id) for stored in page]
 
@@ -505,7 +609,7 @@ class AsyncReadback:
         return done
 
     async def close(self) -> None:
-        """Gives back files and threads. Actions that are not settled stay in the ledger, for whoever resumes them."""
+        """Release files and threads. Unsettled actions stay in the ledger, ready for a later `resume`."""
         self._driver.close()
         self._session.close()
 
