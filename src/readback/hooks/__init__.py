@@ -1,1 +1,1 @@
-"""Hooks of coding agents: what such an agent hands a program before and after a tool, and when it would stop."""
+"""Hooks of coding agents: programs run before and after each tool call, and at the end of a turn."""

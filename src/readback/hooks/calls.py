@@ -1,7 +1,7 @@
-"""Before and after a tool's call: the attempt is made durable and handed out, and then read back.
+"""Before a tool's call, commit the attempt and let the agent call the tool. After the call, read back.
 
-Nothing here lets a tool through where something went wrong: whatever is raised leaves the process with the exit code
-that holds the tool back. Answers are decisions that were made.
+No failure here lets a tool through: every error ends the process with the exit code for "tool blocked". An answer is
+always a decision.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FAILED_TEXT_MAX: Final = 2_000
 
 
 def before(call: ToolCall, file: HookFile, opening: Opening) -> Answer:
-    """PreToolUse: go ahead, or denied with the reason for it."""
+    """Handle PreToolUse: allow the call, or deny the call with a reason."""
     if file.passes(call.tool, call.given, call.folder):
         return protocol.go_ahead()
     with opening(file, call.session) as desk:
@@ -44,7 +44,7 @@ def before(call: ToolCall, file: HookFile, opening: Opening) -> Answer:
 
 
 def governing(desk: HookSession, file: HookFile, call: ToolCall) -> FileAction | None:
-    """The contract that governs a call: the one of an entry that fits it, else the one of the tool's own name."""
+    """Return the contract of a call: from a matching entry of `tools`, else the contract named like the tool."""
     from readback.hooks.session import UNGOVERNED
 
     ruled = file.ruled(call.tool, call.given, call.folder)
@@ -66,7 +66,7 @@ def _begun(desk: HookSession, action: FileAction, call: ToolCall) -> Answer:
         )
     try:
         handed = desk.hand_out(action, call, arguments_of(action, call))
-    except InputError as error:  # a decision: it cannot be proposed as it is, and nothing was done
+    except InputError as error:  # a decision: the arguments are invalid, and nothing was done
         return protocol.denied(f"{call.tool} was not called: {error.message} {error.remedy}")
     if handed.allowed:
         return protocol.go_ahead()
@@ -87,10 +87,10 @@ def _noted(desk: HookSession, call: ToolCall) -> Answer:
 
 
 def after(call: ToolCall, file: HookFile, opening: Opening) -> Answer:
-    """PostToolUse and PostToolUseFailure: what may be believed of the call. Raises HookOrderError.
+    """Handle PostToolUse and PostToolUseFailure: report the verified result of the call. Raises HookOrderError.
 
-    That a call goes on in the background is no report of how it ended: its attempt stays out, as one without a report.
-    A call may have moved the agent to another folder than the one in which it was governed.
+    A call continued in the background reports no end, so its attempt stays open. A call may have moved the agent to a
+    folder other than the folder of its decision.
     """
     from readback.hooks.session import UNGOVERNED
 
@@ -111,20 +111,22 @@ def after(call: ToolCall, file: HookFile, opening: Opening) -> Answer:
 
 
 def _recorded_late(desk: HookSession, call: ToolCall, *, asked: bool) -> None:
-    """That it was called is on record from now on, as of what nobody checked, and told when the turn ends. `asked`: it
-    was denied, and ran all the same.
+    """Record the call as an ungoverned one, listed at the end of the turn. `asked`: the call was denied, and ran
+    anyway.
     """
     from readback.hooks.session import UNGOVERNED, noted
 
     if not asked and any(each.operation == call.operation for each in desk.run()):
-        return  # another tool's call, which this does not report
+        return  # the id belongs to a call of another tool
     handed = desk.hand_out(desk.actions[UNGOVERNED], call, noted(call))
     if handed.allowed:
         desk.report(handed.outcome.id, reported(call), 0)
 
 
 def judged(call: ToolCall, told: Outcome) -> Answer:
-    """What the model is told of an outcome: what is not verified stops it, unless nobody promised to verify it."""
+    """Return the text of an outcome for the model. An unverified outcome stops the model, except for an ungoverned
+    call.
+    """
     from readback.domain.outcome.outcome import quoted_line
     from readback.hooks.session import UNGOVERNED
 
@@ -139,7 +141,7 @@ def judged(call: ToolCall, told: Outcome) -> Answer:
 
 
 def reported(call: ToolCall) -> Report:
-    """How the agent says that the call ended. Evidence, whatever it says."""
+    """Return the agent's report of the call's end. A report is evidence, never a verdict."""
     from readback.engine.effects import Ending
     from readback.engine.external_attempts import Report
     from readback.errors import ToolError

@@ -1,7 +1,7 @@
-"""The hook file: which tools of a coding agent are governed, by which contracts, and what becomes of the others.
+"""The hook file: governed tools of a coding agent, their contracts, and the policy for all other tools.
 
-Read for every call of a tool, before anything heavy is imported. It is strict: an unknown key, a pattern that is none
-or a file that cannot be read raises HookFileError, and the tool is held back.
+Every tool call reads the file, before heavy imports. Reading is strict: an unknown key, an invalid pattern or an
+unreadable file raises HookFileError, and the tool is blocked.
 """
 
 from __future__ import annotations
@@ -33,32 +33,34 @@ FILE_MAX_BYTES: Final = 262_144
 RULES_MAX: Final = 256
 PATTERN_MAX_CHARACTERS: Final = 500
 HOLD_US: Final = 10_000_000
-"""How long the hook after a tool waits for a verdict, where the file does not say."""
+"""How long the hook after a tool waits for a verdict, unless the file sets `hold`."""
 HOLD_MAX_US: Final = 300_000_000
 OWN_TOOLS: Final = (
     "Read", "Glob", "Grep", "LS", "NotebookRead", "WebFetch", "WebSearch", "BashOutput", "TaskOutput", "TodoWrite",
     "TaskCreate", "TaskGet", "TaskList", "TaskUpdate", "Task", "Agent", "Skill", "ToolSearch", "AskUserQuestion",
     "EnterPlanMode", "ExitPlanMode", "ListMcpResourcesTool", "ReadMcpResourceTool",
 )  # fmt: skip
-"""Of Claude Code: they read, or move nothing but the agent's own state. An agent within makes calls of its own."""
+"""Claude Code's own tools: they only read, or change only the agent's state. A subagent's calls have hooks of their
+own.
+"""
 BY_SERVERS: Final = "mcp__"
-"""How the names of tools begin that MCP servers have."""
+"""Prefix of tool names from MCP servers."""
 _WILD: Final = re.compile(r"[*?\[]")
 
 
 class Policy(StrEnum):
-    """What becomes of a tool that no contract governs."""
+    """The policy for a tool without a contract."""
 
     PASS = "pass"
-    """Nothing is recorded, and nothing is said."""
+    """Neither recorded nor reported."""
     UNVERIFIED = "unverified"
-    """Recorded as attempted and not checked, and told when the turn ends."""
+    """Recorded as attempted and unverified, and listed at the end of the turn."""
     DENY = "deny"
-    """It is not called."""
+    """Not called."""
 
 
 class AtStop(StrEnum):
-    """What becomes of a turn in which only ungoverned tools ran."""
+    """The end of a turn with ungoverned calls only: notify, or block."""
 
     TELL = "tell"
     BLOCK = "block"
@@ -66,8 +68,9 @@ class AtStop(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Calls of a tool, or of all that fit a name with `*`, whose arguments match, are governed by a contract; with
-    `folder`, an absolute path, those of an agent that is in it or below.
+    """An entry of `tools`: the contract for calls with a matching tool name (`*` allowed) and matching arguments.
+
+    With `folder`, an absolute path, the entry applies only to an agent in the folder or below.
     """
 
     tool: str
@@ -76,8 +79,9 @@ class Rule:
     folder: str = ""
 
     def fits(self, tool: str, given: Mapping[str, Json], place: str | None) -> bool:
-        """Whether it is about this call. An argument that is no text matches nothing. `place`: where the agent is; None
-        for wherever it may have been.
+        """Return whether the entry applies to this call. A pattern matches text arguments only.
+
+        `place`: the agent's folder; None for any folder.
         """
         if not fnmatchcase(tool, self.tool):
             return False
@@ -91,7 +95,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class HookFile:
-    """A hook file, checked. Paths are absolute."""
+    """A validated hook file. Paths are absolute."""
 
     path: str
     contracts: tuple[str, ...] = ()
@@ -104,11 +108,11 @@ class HookFile:
     denied: tuple[str, ...] = ()
 
     def ruled(self, tool: str, given: Mapping[str, Json], place: str | None) -> str:
-        """The contract that an entry of `tools` names for this call, with None made anywhere; "" for none."""
+        """Return the contract named by an entry of `tools` for this call, or "". With `place` None, in any folder."""
         return next((rule.contract for rule in self.rules if rule.fits(tool, given, place)), "")
 
     def passes(self, tool: str, given: Mapping[str, Json], place: str) -> bool:
-        """Nothing is recorded of this call: the policy lets it pass, and no contract is about it.
+        """Return whether to record nothing: the policy is PASS and no contract covers the call.
 
         Raises SettingsError.
         """
@@ -117,11 +121,14 @@ class HookFile:
         return tool in OWN_TOOLS or not any(_may_have(path, tool) for path in self.contracts)
 
     def contracts_of(self, tool: str) -> frozenset[str]:
-        """Every contract that can govern a call of the tool, whatever its arguments are."""
+        """Return every contract able to govern a call of the tool, for any arguments."""
         return frozenset({tool, *(rule.contract for rule in self.rules if fnmatchcase(tool, rule.tool))})
 
     def is_by_a_server(self, contract: str) -> bool:
-        """Whether calls under the contract may be an MCP server's work, which goes on when the agent waits no more."""
+        """Return whether an MCP server may do the contract's calls.
+
+        A server continues after the agent stops waiting.
+        """
         tools = (contract, *(rule.tool for rule in self.rules if rule.contract == contract))
         heads = ((tool, _WILD.split(tool, maxsplit=1)[0]) for tool in tools)
         return any(
@@ -129,7 +136,7 @@ class HookFile:
         )
 
     def policy_of(self, tool: str) -> Policy:
-        """What becomes of the tool where no contract governs the call."""
+        """Return the policy for a call of the tool without a contract."""
         if any(fnmatchcase(tool, pattern) for pattern in self.denied):
             return Policy.DENY
         if any(fnmatchcase(tool, pattern) for pattern in self.passed):
@@ -138,9 +145,7 @@ class HookFile:
 
 
 def read_hook_file(path: str | Path) -> HookFile:
-    """The file from the disk. Raises HookFileError with every fault, or where it is not the one that is pinned;
-    SettingsError.
-    """
+    """Read and validate the file. Raises HookFileError with every fault or on a different pin, and SettingsError."""
     named = Path(path).absolute()
     try:
         content = content_of(named, FILE_MAX_BYTES)
@@ -148,7 +153,7 @@ def read_hook_file(path: str | Path) -> HookFile:
         raise HookFileError(f"The hook file {named} cannot be read: {error.strerror}.") from error
     if len(content) > FILE_MAX_BYTES:
         raise HookFileError(f"The hook file {named} is over {FILE_MAX_BYTES} bytes.")
-    if pin_of(named) not in ("", sha256_hex(content)):  # before anything is taken from it: it says what passes
+    if pin_of(named) not in ("", sha256_hex(content)):  # before any use: the file decides which tools pass
         raise HookFileError(f"The hook file {named} is not the one whose SHA-256 the settings pin.")
     root, faults = read_document(content)
     taking = _Taking(named, faults)
@@ -160,19 +165,20 @@ def read_hook_file(path: str | Path) -> HookFile:
 
 
 def _lies_in(folder: str, place: str) -> bool:
-    """Whether the place is the folder, or one below it, whatever links lead there. "" is nowhere."""
+    """Return whether the place is the folder or below, after links are resolved. "" is no place."""
     root = os.path.realpath(folder)
     return bool(place) and os.path.join(os.path.realpath(place), "").startswith(os.path.join(root, ""))
 
 
 def _placed(folder: Path, named: str) -> str:
-    """A contract file from the hook file's folder on; a pack is no file of this folder."""
+    """Resolve a contract file against the hook file's folder. A pack name stays."""
     return named if named.startswith(PACK) else str((folder / named).absolute())
 
 
 def _may_have(path: str, name: str) -> bool:
-    """Whether a contract file has a contract of this name, without compiling any. One with a fault, or that is not the
-    pinned one, may have it: whoever opens it says what is wrong.
+    """Return whether a contract file may have a contract of this name, without compiling the file.
+
+    True also for a faulty file or a different pin: opening the file later reports the fault.
     """
     if path.startswith(PACK):
         from readback.contracts.packs import pack_content

@@ -1,7 +1,7 @@
-"""What a coding agent says to a hook, and what it is answered: JSON on stdin and stdout, as Claude Code documents it.
+"""The hook protocol of coding agents: JSON on stdin and stdout, as documented by Claude Code.
 
-Reading is strict, since a hook that misunderstands lets a tool through: whatever is missing or of another kind raises
-HookInputError. Keys that nobody here knows are left alone; agents add some with every release.
+A misunderstood input could let a tool through, so reading is strict: a missing or mistyped value raises HookInputError.
+Unknown keys are ignored, since agents add keys with every release.
 """
 
 from __future__ import annotations
@@ -17,29 +17,33 @@ from readback.canon.frozen import dataclass
 from readback.canon.limits import ID_MAX_BYTES
 
 INPUT_MAX_BYTES: Final = 32 * 1024 * 1024
-"""Of what an agent says: a tool's answer may hold a whole file twice."""
+"""Largest input from an agent. A tool's answer may hold a whole file twice."""
 TEXT_MAX_CHARACTERS: Final = 8_000
-"""Of what an agent is told: it cuts at ten thousand."""
+"""Longest text for an agent. Claude Code truncates at 10,000 characters."""
 PRE: Final = "PreToolUse"
 POST: Final = "PostToolUse"
 FAILURE: Final = "PostToolUseFailure"
 STOP: Final = "Stop"
 SUBAGENT_STOP: Final = "SubagentStop"
 EVENTS: Final[Mapping[str, tuple[str, ...]]] = {"pre": (PRE,), "post": (POST, FAILURE), "stop": (STOP, SUBAGENT_STOP)}
-"""The events that each of our hooks is for."""
+"""The events handled by each hook."""
 _SESSION_MAX_BYTES: Final = ID_MAX_BYTES // 2
 _CALL_MAX_BYTES: Final = ID_MAX_BYTES // 2 - 1
 _ESCAPES: Final = re.compile(rb"\\(?:u[dD][89abAB].{2}\\u[dD][c-fC-F].{2}|(?P<half>u[dD][89a-fA-F].{2})|.)", re.DOTALL)
-"""The escapes of a JSON text: whole characters of two halves, a half without its other one, and all else."""
+"""The escapes of a JSON text: surrogate pairs, unpaired surrogates (`half`), and all others."""
 _KEPT_ON: Final = re.compile(rb'(?<!\\)"stop_hook_active"\s*:\s*true\b')
 _RUNS_NO_MORE: Final = frozenset({"completed", "failed", "killed", "stopped", "cancelled"})
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool's call, before it (`PreToolUse`) or after it. `answer`: what the tool gave back; `failed`: the agent's
-    words where it failed; `stopped`: somebody interrupted it; `running`: it goes on in the background, and what came
-    back says only that it began.
+    """A tool call, before (`PreToolUse`) or after the tool ran.
+
+    Attributes:
+        answer: The tool's result.
+        failed: The agent's error text of a failed call.
+        stopped: The user interrupted the call.
+        running: The call continues in the background; `answer` reports only the start.
     """
 
     event: str
@@ -53,21 +57,23 @@ class ToolCall:
     running: bool = False
     folder: str = ""
     agent: str = ""
-    """The agent within that makes the call; "" for the outer one, and where an older release does not say."""
+    """The calling subagent; "" for the main agent and for older releases."""
 
     @property
     def operation(self) -> str:
-        """The name of this intent, by which its action is found again; no other session and call have the same."""
+        """The operation key of this call, unique for session and call. The ledger finds the action by this key."""
         session = self.session.replace("%", "%25").replace("/", "%2F")
         return f"{session}/{self.call}"
 
 
 @dataclass(frozen=True, slots=True)
 class Stopping:
-    """The agent, or one that it has started, is about to end its turn. `again`: a hook has kept it from that before.
+    """An agent or subagent is about to end its turn.
 
-    `busy`: agents or commands that it has started go on in the background, and may be at a call. `quiet`: it says that
-    nothing does; older agents say neither.
+    Attributes:
+        again: A hook has already kept this turn from ending.
+        busy: Background agents or commands still run, and may be calling a tool.
+        quiet: The agent reports no background work. Older agents report neither `busy` nor `quiet`.
     """
 
     event: str
@@ -76,11 +82,11 @@ class Stopping:
     busy: bool = False
     quiet: bool = False
     agent: str = ""
-    """The agent within that ends."""
+    """The ending subagent."""
 
 
 def read_call(content: bytes, hook: str) -> ToolCall:
-    """What `readback hook pre` or `post` is told. Raises HookInputError."""
+    """Parse the input of `readback hook pre` or `post`. Raises HookInputError."""
     said, event = _read(content, hook)
     tool_input = said.get("tool_input")
     if not isinstance(tool_input, dict):
@@ -107,7 +113,7 @@ def read_call(content: bytes, hook: str) -> ToolCall:
 
 
 def read_stop(content: bytes) -> Stopping:
-    """What `readback hook stop` is told. Raises HookInputError."""
+    """Parse the input of `readback hook stop`. Raises HookInputError."""
     said, event = _read(content, "stop")
     session, again = _name(said, "session_id", _SESSION_MAX_BYTES), _flag(said, "stop_hook_active")
     tasks = said.get("background_tasks")
@@ -117,12 +123,12 @@ def read_stop(content: bytes) -> Stopping:
 
 
 def kept_on_before(content: bytes) -> bool:
-    """Whether this is the end of a turn that a hook has kept on before, also where nothing else of it can be read."""
+    """Return whether a hook already kept this turn from ending, even if the rest of the input is unreadable."""
     return _KEPT_ON.search(content) is not None
 
 
 def _busy(tasks: Json) -> bool:
-    """Whether something goes on behind the turn. Older agents do not say; what is not said to have ended goes on."""
+    """Return whether background work may still run. Work without a reported end counts as running."""
     if not isinstance(tasks, list):
         return tasks is not None
     return any(not isinstance(task, dict) or task.get("status") not in _RUNS_NO_MORE for task in tasks)
@@ -145,8 +151,10 @@ def _read(content: bytes, hook: str) -> tuple[dict[str, Json], str]:
 
 
 def _parsed(content: bytes, hook: str) -> Json:
-    """After a tool, and at the end, with a sign for each half of a character: an agent cuts a tool's output, and its
-    own, where it likes. Before a tool nothing is replaced, since that is what the tool would be called with.
+    """Parse the input. After a tool, and at the end of a turn, unpaired surrogates become U+FFFD.
+
+    Agents truncate outputs inside a character. Before a tool nothing is replaced: the tool would receive these very
+    arguments.
     """
     try:
         return parse_json(content, bytes_max=INPUT_MAX_BYTES)
@@ -187,16 +195,16 @@ def _flag(said: Mapping[str, Json], key: str) -> bool:
 # --- answers ---------------------------------------------------------------------------------------------------------
 
 Answer = dict[str, Json]
-"""One JSON object for stdout; the empty one says nothing, and leaves everything to the agent's own rules."""
+"""One JSON object for stdout. The empty object leaves every decision to the agent's own rules."""
 
 
 def go_ahead() -> Answer:
-    """Nothing stands against it. That is no permission: whether the tool may run stays with the agent's own rules."""
+    """Raise no objection. This grants no permission: the agent's own rules still decide."""
     return {}
 
 
 def denied(reason: str) -> Answer:
-    """The tool is not called, and the model is told why."""
+    """Deny the tool call and give the model the reason."""
     return {
         "hookSpecificOutput": {
             "hookEventName": PRE,
@@ -207,24 +215,24 @@ def denied(reason: str) -> Answer:
 
 
 def told(event: str, text: str) -> Answer:
-    """The tool has run; this goes into the model's context beside its answer."""
+    """Add the text to the model's context, beside the tool's answer."""
     return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": _bounded(text)}}
 
 
 def contradicted(event: str, text: str) -> Answer:
-    """The tool has run, and what it says does not hold: the model is stopped over it. A failure is only told."""
+    """Stop the model: the tool ran, and its report is not verified. After a failed tool the text is context only."""
     if event == FAILURE:
         return told(event, text)
     return {"decision": "block", "reason": _bounded(text), **told(event, text)}
 
 
 def kept_on(reason: str) -> Answer:
-    """The turn does not end yet."""
+    """Keep the turn from ending."""
     return {"decision": "block", "reason": _bounded(reason)}
 
 
 def shown(text: str) -> Answer:
-    """The person is told, and the turn may end."""
+    """Show the text to the user and let the turn end."""
     return {"systemMessage": _bounded(text)}
 
 

@@ -1,7 +1,7 @@
-"""One hook's place at the ledger: opened for one session of the agent, with the contracts of the hook file.
+"""One hook's access to the ledger, for one session of the agent and the contracts of the hook file.
 
-A hook is a process of its own, so that everything is opened, used once and closed. What is on record is found again by
-the session and the call's own id, whatever became of the process before.
+Each hook is a process: it opens everything, acts once and closes everything. A later hook finds the action by session
+and call id, even after a crash of the earlier process.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ from readback.hooks.hook_file import HookFile
 from readback.hooks.protocol import ToolCall
 from readback.ports.storage.store import ActionFilter, Projection
 
-# What a `git commit` command asks for, taken apart: its message, and what the commit is made of.
+# Parser of `git commit` commands: the message, and the committed paths.
 
 PATTERN_MAX_CHARACTERS: Final = 900
 _COMMAND: Final = re.compile(r"\s*git\s+commit(?=\s|$)")
 _HEREDOC: Final = re.compile(r"\$\(cat <<'(\w+)'\n(?:(.*?)\n)??\1\n\s*\)", re.DOTALL)
 _PLACE: Final = "\ue000"
-"""Stands for the text of a here-document while the rest is taken apart."""
+"""Placeholder for the text of a here-document while the rest is parsed."""
 _PUT_AWAY: Final = re.compile(rf"{_PLACE}(\d+){_PLACE}")
 _QUOTED: Final = re.compile(r"\\.|'[^']*'", re.DOTALL)
-"""What a shell takes as it is, and puts nothing in place of."""
+"""Text free of shell expansion."""
 _WITH_VALUE: Final = frozenset(
     {
         "--message", "--file", "--reuse-message", "--reedit-message", "--author", "--date", "--template", "--cleanup",
@@ -65,7 +65,7 @@ _SHORT_WITH_VALUE: Final = {
     "t": "--template",
 }
 _ATTACHED: Final = frozenset("uS")
-"""Short options whose value, if any, is the rest of the word."""
+"""Short options with an optional value in the same word."""
 _SHORT: Final = {"a": "--all", "i": "--include", "o": "--only", "p": "--patch"}
 _OLD_TIME: Final = frozenset({"--amend", "--date", "--reuse-message", "--reedit-message"})
 _OTHER_TEXT: Final = frozenset({"--file", "--reuse-message", "--reedit-message", "--template", "--fixup", "--squash"})
@@ -75,16 +75,19 @@ _SOME_PATHS: Final = frozenset({"--include", "--only", "--patch", "--interactive
 _UNKNOWN: Final[dict[str, Json]] = {
     "message": "", "pattern": "", "amend": False, "fresh": False, "takes": "paths",
 }  # fmt: skip
-"""Of a command that cannot be taken apart: any message, and of all that was changed."""
+"""For an unparsable command: any message, and any changed path."""
 COMMIT_FIELDS: Final = frozenset(_UNKNOWN)
 
 
 def commit_of(command: str) -> dict[str, Json]:
-    """What the command says of the commit.
+    """Parse a `git commit` command.
 
-    `message` ("" where it is not said, or not known), `pattern` (of RE2: the words of its first line, in any case and
-    with any white space between them), `amend`, `fresh` (its author time is that of the commit), and `takes`: "index",
-    "tracked" (all that git knows) or "paths".
+    Returns:
+        message: The message; "" if absent or unknown.
+        pattern: RE2 pattern of the first line's words, in any case and with any white space between words.
+        amend: Whether the commit replaces the last commit.
+        fresh: Whether the author time equals the commit time.
+        takes: "index", "tracked" (all files known to git) or "paths".
     """
     begun = _COMMAND.match(command)
     if begun is None:
@@ -118,7 +121,7 @@ def commit_of(command: str) -> dict[str, Json]:
 
 
 def _options(words: list[str]) -> tuple[set[str], list[str], bool]:
-    """The options by their long names, the messages in their order, and whether paths are named."""
+    """Return the options by long name, the messages in order, and whether the command names paths."""
     asked: set[str] = set()
     messages: list[str] = []
     left = iter(words)
@@ -140,7 +143,7 @@ def _options(words: list[str]) -> tuple[set[str], list[str], bool]:
 
 
 def _short(letters: str, asked: set[str], messages: list[str], left: Iterator[str]) -> None:
-    """`-am text`: each letter is an option, and the first that takes a value takes the rest of the word."""
+    """Parse `-am text`: each letter is an option. The first option with a value takes the rest of the word."""
     for at, letter in enumerate(letters):
         if letter in _SHORT_WITH_VALUE:
             value = letters[at + 1 :] or next(left, "")
@@ -155,7 +158,7 @@ def _short(letters: str, asked: set[str], messages: list[str], left: Iterator[st
 
 
 def _cleaned(message: str) -> str:
-    """As git cleans a message: without white space at the ends of lines, and one empty line in place of several."""
+    """Clean a message like git: no trailing white space, and no runs of empty lines."""
     lines = [line.rstrip() for line in message.split("\n")]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
 
@@ -174,18 +177,18 @@ UNGOVERNED: Final = "ungoverned_tool"
 OWN_CONTRACTS: Final = Path(__file__).with_name("ungoverned.yaml")
 PAGE: Final = 100
 LOOKED_BACK_MAX: Final = 2_000
-"""Actions of a session among which a call is looked for, the newest first."""
+"""How many of a session's newest actions are searched for a call."""
 ABOUT_MAX_CHARACTERS: Final = 200
 _WORDS: Final = {"Bash": frozenset({"description"})}
-"""What a tool is given for people to read, and does nothing with."""
+"""Arguments for human readers, without effect."""
 _PLACED: Final = frozenset({"Bash"})
-"""Tools that act where the agent is, and have no argument for it."""
+"""Tools acting in the agent's folder, without an argument for the folder."""
 _ABOUT: Final = ("command", "file_path", "notebook_path", "path", "url")
 
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Which ledger, and in whose name; "" or None where the hook file or the settings say."""
+    """Ledger, tenant and principal; "" or None where the hook file or the settings decide."""
 
     url: str | None = None
     tenant: str | None = None
@@ -196,7 +199,7 @@ ANYWHERE: Final = Where()
 
 
 class HookSession:
-    """The ledger and the contracts, for one hook."""
+    """The ledger and the contracts of one hook."""
 
     def __init__(self, session: Session, actions: Mapping[str, FileAction]) -> None:
         self.session = session
@@ -208,7 +211,7 @@ class HookSession:
     def hand_out(
         self, action: FileAction, call: ToolCall, given: Mapping[str, Json]
     ) -> external_attempts.ExternalAttempt:
-        """Makes the attempt durable. Raises what `Readback.run` raises, for what cannot be proposed."""
+        """Commit the attempt. Raises the errors of `Readback.run` for an invalid proposal."""
         proposal = action(**given)
         waiting = self._waiting(proposal)
         request = self.session.request(proposal, waiting or call.operation, None, call.agent)
@@ -221,27 +224,27 @@ class HookSession:
         return external_attempts.start_external(s.engine, request, s.scope, s.plan_of, ActionHandle())
 
     def report(self, action_id: str, said: external_attempts.Report, wait_us: int) -> Outcome:
-        """How the attempt ended, and what is read back; pending where that takes longer than one may wait."""
+        """Record the attempt's end, and read back. The outcome stays pending if reading takes longer than `wait_us`."""
         s = self.session
         work = external_attempts.complete_external(s.engine, action_id, s.scope.tenant, s.plan_of, said)
         told = self.driver.drive(work, s.runtime.now_us() + wait_us)
         return self.outcome(action_id) if isinstance(told, Parked) else told
 
     def outcome(self, action_id: str) -> Outcome:
-        """As the ledger tells it now."""
+        """Return the current outcome from the ledger."""
         told = self.driver.drive(self.session.look(action_id))
         assert not isinstance(told, Parked)
         return told
 
     def go_on(self, action_id: str) -> None:
-        """Looks now, as far as it goes without waiting."""
+        """Read now, and proceed without waiting."""
         self.session.store.wake(action_id, self.session.runtime.now_us())
         self.driver.drive(self.session.advance(action_id, self.session.scope.tenant))
 
     # --- finding -----------------------------------------------------------------------------------------------
 
     def run(self, most: int = LOOKED_BACK_MAX) -> Iterator[Projection]:
-        """The actions of the agent's session, the newest first."""
+        """Yield the actions of the agent's session, newest first."""
         before, seen = "", 0
         tenant, run = self.session.scope.tenant, self.session.scope.run
         while seen < most:
@@ -254,9 +257,10 @@ class HookSession:
                 return
 
     def find(self, call: ToolCall, contracts: Set[str]) -> str:
-        """The action of this call; "" where none is on record. `contracts`: those that can govern such a tool.
+        """Return the action of this call, or "". `contracts`: the contracts able to govern the tool.
 
-        One that had to be approved was handed out to a later call of the same kind: it is the only one that is open.
+        An approved action belongs to a later call of the same kind. It is found as the only open action with equal
+        arguments.
         """
         open_: list[str] = []
         others = False
@@ -264,23 +268,23 @@ class HookSession:
             if each.operation == call.operation:
                 if self._is_of(each, call, contracts):
                     return each.action_id
-                others = True  # of another tool, with the same id
+                others = True  # another tool's call with the same id
             elif each.state == State.EXECUTING and each.contract in contracts and self._fits(each.action_id, call):
                 open_.append(each.action_id)
         return open_[0] if len(open_) == 1 and not others else ""
 
     def handed_out(self, action_id: str) -> bool:
-        """Whether an attempt of it may have been made: one that was denied has none."""
+        """Return whether an attempt may have been made. A denied action has no attempt."""
         action = fold(self.session.store.events(action_id))
         return action is not None and bool(action.attempts)
 
     def agent_of(self, action_id: str) -> str:
-        """The agent within that made the call; "" for the outer one."""
+        """Return the calling subagent; "" for the main agent."""
         action = fold(self.session.store.events(action_id))
         return "" if action is None else str(action.context.get("step", ""))
 
     def _is_of(self, each: Projection, call: ToolCall, contracts: Set[str]) -> bool:
-        """Whether the action is one of this tool's: the answer of another tool says nothing about it."""
+        """Return whether the action belongs to this tool. Another tool's answer is no evidence about the action."""
         if each.contract == UNGOVERNED:
             return self._asked(each.action_id).get("tool") == call.tool
         return each.contract in contracts
@@ -288,7 +292,7 @@ class HookSession:
     def _fits(self, action_id: str, call: ToolCall) -> bool:
         action = fold(self.session.store.events(action_id))
         if action is None or action.approval is None or action.contract not in self.actions:
-            return False  # its own call reports it
+            return False  # the call itself reports the end
         governing = self.actions[action.contract]
         try:
             _, requested = governing.arguments.bind((), arguments_of(governing, call))
@@ -297,7 +301,7 @@ class HookSession:
         return _asks(action, governing, requested)
 
     def _waiting(self, proposal: Proposal) -> str:
-        """The operation of an action of the session that waits for an approval of the very same request."""
+        """Return the operation of an action awaiting approval for the same request, or ""."""
         definition = proposal.definition
         if definition.plan.contract.approval is None:
             return ""
@@ -310,7 +314,7 @@ class HookSession:
         return ""
 
     def _asked(self, action_id: str) -> dict[str, Json]:
-        """What an action was asked for, as it is kept."""
+        """Return the action's requested arguments as stored."""
         action = fold(self.session.store.events(action_id))
         kept = None if action is None else self.session.store.evidence(action.tenant, action_id, action.request_ref)
         asked = parse_json(kept.body) if kept is not None else None
@@ -323,13 +327,13 @@ class HookSession:
 
 
 def _asks(action: Action, definition: Definition, requested: Mapping[str, Json]) -> bool:
-    """Whether this is what the action was asked for, with the arguments as they are: what is kept may be redacted."""
+    """Return whether the action requested exactly this. Compares hashes, since stored arguments may be redacted."""
     return action.request_hash == request_hash(definition.plan.contract.kind, action.target, requested)
 
 
 @contextmanager
 def opened(file: HookFile, run: str, where: Where = ANYWHERE) -> Iterator[HookSession]:
-    """The desk of one hook. Raises HookFileError, ContractFileError, SettingsError, StoreError."""
+    """Open one hook's session. Raises HookFileError, ContractFileError, SettingsError, StoreError."""
     url = where.url or (f"sqlite:///{quote(file.ledger)}" if file.ledger else None)
     settings = bootstrap.settings(url=url, tenant=where.tenant, principal=where.principal, contracts=file.contracts)
     actions = _actions(file, dict(settings.contract_pins))
@@ -357,7 +361,7 @@ def opened(file: HookFile, run: str, where: Where = ANYWHERE) -> Iterator[HookSe
 
 
 def _actions(file: HookFile, pins: Mapping[str, str]) -> dict[str, FileAction]:
-    """Every contract that the hooks know. Raises HookFileError for an entry of `tools` that names none."""
+    """Return every contract known to the hooks. Raises HookFileError for an entry of `tools` without a contract."""
     actions = dict(contract_files(*file.contracts, OWN_CONTRACTS, pins=pins))
     for rule in file.rules:
         if rule.contract not in actions:
@@ -366,19 +370,19 @@ def _actions(file: HookFile, pins: Mapping[str, str]) -> dict[str, FileAction]:
 
 
 def noted(call: ToolCall) -> dict[str, Json]:
-    """What is kept of an ungoverned call: a line of what it is about, and the hash of the whole."""
+    """Return the stored summary of an ungoverned call: one line about the call, and the hash of its input."""
     about = next((call.given[name] for name in _ABOUT if isinstance(call.given.get(name), str)), "")
     try:
         body = payload_bytes(dict(call.given))
-    except ReadbackError:  # deeper than what is kept, and only its hash is
+    except ReadbackError:  # nested too deeply for a payload: hash the plain JSON text
         body = json_text(call.given, sort_keys=True).encode()
     return {"tool": call.tool, "about": one_line(str(about), ABOUT_MAX_CHARACTERS), "input_sha256": sha256_hex(body)}
 
 
 def unapprovable(action: FileAction, call: ToolCall) -> list[str]:
-    """What a call has that an approval would not be bound to: an argument that the contract does not name.
+    """Return the call's arguments outside the contract, if the contract needs approval.
 
-    An approver would sign for a part, and the agent could call the tool with any rest.
+    An approval binds the contract's arguments only. The agent could call the tool with any other values for the rest.
     """
     if action.contract.approval is None:
         return []
@@ -386,10 +390,10 @@ def unapprovable(action: FileAction, call: ToolCall) -> list[str]:
 
 
 def arguments_of(action: FileAction, call: ToolCall) -> dict[str, Json]:
-    """The tool's arguments that the contract takes: what it does not name is not what it is about.
+    """Return the tool's arguments named by the contract.
 
-    A command means what it means in the folder that the agent is in, which no argument says: that is its `cwd`. What a
-    `git commit` asks for stands in its text, and is taken out of it for a contract that has arguments for that.
+    A command's meaning depends on the agent's folder, so the folder becomes `cwd`. For a contract with commit
+    arguments, the command text of `git commit` is parsed.
     """
     names = action.arguments.names
     placed: dict[str, Json] = {"cwd": os.path.abspath(call.folder)} if call.tool in _PLACED and call.folder else {}

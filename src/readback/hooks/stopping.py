@@ -1,7 +1,7 @@
-"""The end of a turn: what is due is read once more, and what is not verified is said, once.
+"""The end of a turn: read due actions once more, and report unverified actions once.
 
-A turn is kept from ending once, with the items that are open or refuted. When the agent ends it again the person is
-told instead: a hook that never let go would only be switched off.
+The hook blocks a turn's end once, with the list of open and refuted items. At the agent's second attempt the user
+receives the list instead. A hook without end would only be switched off.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from readback.ports.storage.store import StoredEvent
 
 ITEMS_TOLD_MAX: Final = 20
 SETTLED_MAX: Final = 4_096
-"""Of a session's settled actions, those that are looked through for what is refuted; a turn may have hundreds."""
+"""How many settled actions of a session are searched for refuted ones. A turn may have hundreds."""
 LOOKING_US_MAX: Final = 30_000_000
-"""How long the end of a turn may be held up by readings; what is not read by then is told as it is."""
+"""How long reads may delay the end of a turn. Later actions are reported without a new read."""
 _NOT_SO: Final = frozenset({Finding.VALUE_MISMATCH.value, Finding.NO_OP_FAILURE.value, Finding.TARGET_MISSING.value})
 FOR_THE_AGENT: Final = (
     "Not everything of this session is verified. Do not tell the user that these are done:",
@@ -51,14 +51,14 @@ NOT_REPORTED: Final = "No report of this call came before the turn ended: it was
 def ending(
     said: Stopping, file: HookFile, opening: Callable[[HookFile, str], AbstractContextManager[HookSession]]
 ) -> Answer:
-    """Stop and SubagentStop: kept on once with what is not verified, else let go."""
+    """Handle Stop and SubagentStop: block once with the unverified items, else let the turn end."""
     with opening(file, said.session) as desk:
         if not said.again:
             read_again(desk, file, all_open=said.event == STOP and not said.busy, quiet=said.quiet)
         belief = believed(desk)
         left = unverified(desk, belief)
         loose = [each for each in belief.unresolved if each.contract == UNGOVERNED]
-        if said.event == SUBAGENT_STOP:  # an agent within answers for its own calls, and the outer one for all
+        if said.event == SUBAGENT_STOP:  # a subagent answers for its own calls, the main agent for all
             left = [each for each in left if desk.agent_of(each.action_id) == said.agent]
             loose = [each for each in loose if desk.agent_of(each.action_id) == said.agent]
     if not left and not (loose and file.at_stop is AtStop.BLOCK):
@@ -69,16 +69,17 @@ def ending(
 
 
 def read_again(desk: HookSession, file: HookFile, *, all_open: bool, quiet: bool) -> None:
-    """Goes on with what is due; with `all_open` also with attempts whose report has not come: no tool runs any more.
-    Of one that runs it would be told that nothing of it can appear, and that it may be repeated. `quiet`: the agent
-    itself says that none runs. That is how a call of its own tools has ended, then; an MCP server may still be at one
-    that the agent gave up.
+    """Resume due actions and, with `all_open`, attempts without a report.
 
-    What cannot be read now stays as it is, and is told so.
+    `all_open` requires that no tool runs. Otherwise a running call would be reported as without effect and safe to
+    repeat. `quiet`: the agent reports no background work, so calls of its own tools have ended. An MCP server may still
+    process a call abandoned by the agent.
+
+    An action with a failed read stays unresolved and is reported as such.
     """
     s = desk.session
     until_us = s.runtime.now_us() + LOOKING_US_MAX
-    s.due(0)  # what a hook that died was at is free for others
+    s.due(0)  # releases the actions of a dead hook process
     for each in list(desk.run()):
         now_us = s.runtime.now_us()
         if now_us >= until_us:
@@ -92,16 +93,16 @@ def read_again(desk: HookSession, file: HookFile, *, all_open: bool, quiet: bool
                 else:
                     desk.go_on(each.action_id)
             except ReadbackError:
-                continue  # it stays unresolved, and that is said
+                continue  # stays unresolved, and is reported as such
 
 
 def _not_reported() -> Report:
-    """The call is over, and nothing is known of its answer. Nobody is at it: nothing of it is on its way."""
+    """Return the report of a finished call with an unknown answer. No process still works on the call."""
     return Report(Ending.RAISED, error=ToolError(NOT_REPORTED))
 
 
 def believed(desk: HookSession) -> Belief:
-    """What may be believed of the session."""
+    """Return the belief of the session."""
     chosen = choose(desk.session, None, settled_max=SETTLED_MAX)
     outcomes = [chosen.told(desk.outcome(action_id)) for action_id in chosen.ids]
     return believe(
@@ -116,10 +117,10 @@ def believed(desk: HookSession) -> Belief:
 
 
 def unverified(desk: HookSession, belief: Belief) -> list[Item]:
-    """What is open; and what was called and is refuted, unless the same was verified on the same target since.
+    """Return open items and refuted calls. A refuted call is left out if a later call was verified on the same target.
 
-    What a tool said that it had done, and did not do, or did otherwise, is refuted, and waits for a person besides: he
-    is asked, whatever the agent does, and the turn is kept on only until the target is as a later call wanted it.
+    A tool's false success report also waits for a person's review. The person is asked in any case; the turn is blocked
+    only until the target has the state wanted by a later call.
     """
     done: dict[tuple[str, str], list[str]] = {}
     for fact in belief.verified:
@@ -134,7 +135,7 @@ def unverified(desk: HookSession, belief: Belief) -> list[Item]:
 
 
 def _refuted(desk: HookSession, item: Item) -> bool:
-    """Whether a reading has shown that the target is not as it was to be, and that is all that is wrong."""
+    """Return whether a read showed a wrong target, and nothing else is wrong."""
     if item.standing is Standing.NOT_DONE:
         return True
     waits = item.state is State.REVIEW_REQUIRED and item.review in _NOT_SO and item.kind == Kind.SET.value
@@ -142,10 +143,9 @@ def _refuted(desk: HookSession, item: Item) -> bool:
 
 
 def _put_right(desk: HookSession, refuted: Item, verified: list[str]) -> bool:
-    """Whether one of these calls began after the refuted one, and was verified after that one had been reported.
+    """Return whether a verified call began after the refuted call and ended after all reports of the refuted call.
 
-    By their places in the log, and not by their ids: those follow a clock, which may be set back, and say nothing of
-    calls at the same time.
+    Compares log positions, not ids. Ids follow a clock, and a clock may be set back. Nor do ids order concurrent calls.
     """
     if not verified:
         return False
@@ -159,17 +159,17 @@ def _put_right(desk: HookSession, refuted: Item, verified: list[str]) -> bool:
 
 
 def _began(events: Sequence[StoredEvent]) -> StoredEvent:
-    """When the call was handed out: one that had to be approved was asked for before that."""
+    """Return the event of the call's start. An approved action was requested earlier."""
     return next((each for each in reversed(events) if each.kind == EventKind.ATTEMPTED.value), events[0])
 
 
 def _comes_after(one: StoredEvent, other: StoredEvent) -> bool:
-    """By their places in the log; by time while one of them has none yet."""
+    """Compare log positions, or times if an event has no position yet."""
     return one.seq > other.seq if one.seq and other.seq else one.at_us > other.at_us
 
 
 def worded(left: Iterable[Item], loose: list[Item], words: tuple[str, str]) -> str:
-    """The items, one a line, and what to do with them. What is too much to be told is counted: never cut off."""
+    """List the items, one a line, and the advice. Items beyond the limit are counted, never truncated."""
     items = list(left)
     head = words[0]
     tail = [*([_counted(loose)] if loose else []), words[1]]
@@ -195,7 +195,7 @@ def _older(count: int) -> str:
 
 
 def _counted(loose: list[Item]) -> str:
-    """Ungoverned calls, by tool."""
+    """Count ungoverned calls by tool."""
     by_tool = sorted(Counter(each.target.removeprefix("tool/") for each in loose).items())
     calls = ", ".join(f"{tool} ({count})" for tool, count in by_tool[:ITEMS_TOLD_MAX])
     if rest := by_tool[ITEMS_TOLD_MAX:]:
