@@ -1,6 +1,6 @@
 # Needs Python 3.11 or later, with venv; nothing else. Every target sets up what it needs.
 #
-#   make demo    the main job, live            make quick   the inner loop, under 10 s
+#   make demo    the main job (V=1: all) make quick   the inner loop, under 10 s
 #   make test    the whole suite               make check   all that CI does
 #   make crash   kill -9, every pair of faults  make mutants the whole mutation run
 #   make bench   how fast it is here           make lock    write the lock files again (needs uv)
@@ -58,7 +58,7 @@ $(DEMO): requirements-demo.lock pyproject.toml | $(BIN)/python
 setup: $(SETUP)
 
 demo: $(DEMO)
-	$(BIN)/readback demo
+	$(BIN)/readback demo $(if $(V),-v)
 
 test: $(SETUP)
 	@scripts/reference_log.sh

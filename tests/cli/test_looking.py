@@ -172,14 +172,15 @@ def test_a_program_is_started_with_what_was_asked_and_its_code_is_the_answer(
         asked.append(args)
         return 1
 
-    fake = ModuleType(f"readback.cli.{home}.main")
+    fake = ModuleType(f"readback.{home}.main")
     setattr(fake, name, program)
     monkeypatch.setitem(sys.modules, fake.__name__, fake)
     desk(command, "--json", code=1)
     assert asked[0][0] is True
     if command == "demo":
         desk(command, "--folder", "there", code=1)
-        assert asked[1] == (False, Path("there"))
+        desk(command, "-v", code=1)
+        assert asked[1:] == [(False, Path("there"), False), (False, None, True)]
 
 
 def test_the_demo_says_which_extra_it_needs(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

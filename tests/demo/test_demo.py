@@ -22,6 +22,8 @@ from tests.workers.limit import killed_after
 pytestmark = pytest.mark.slow
 
 SECONDS_MAX = 90
+PROGRESS_LINES_MAX = 24
+"""`make demo` prints at most 60 lines: 24 of progress and 36 of its report."""
 ROW_KEYS = {"pattern", "tool_said", "truth", "naive_said", "readback_said", "state", "discrepancy", "id", "name"}
 TOTAL_KEYS = [
     "actions",
@@ -199,6 +201,10 @@ def test_the_killed_worker_left_an_unknown_that_another_one_settled(run: Run) ->
     assert "killed" in row["tool_said"]
     assert row["readback_said_at_first"] == "The action was attempted; result is unknown."
     assert "SIGKILL" in run.progress
+
+
+def test_the_progress_is_short_without_v(run: Run) -> None:
+    assert len(run.progress.splitlines()) <= PROGRESS_LINES_MAX
 
 
 def test_it_leaves_its_ledger_and_nothing_else(run: Run) -> None:

@@ -9,17 +9,22 @@ import httpx
 import pytest
 
 from readback.demo.contracts import charge_card
+from readback.demo.delegated.tally import AttemptTotals
 from readback.demo.facts import Fact
 from readback.demo.naive import naive
 from readback.demo.naive.naive import Claim, Told
 from readback.demo.naive.overheard import Heard
 from readback.demo.naive.wrappers import blindly_retried, in_prose, politely
-from readback.demo.table import short
+from readback.demo.table import BRIEF_ROWS_MAX, Points, short, show_points
 from readback.demo.tally import Row, Totals
+from readback.demo.trip.tally import TripTotals
 from readback.demo.worker import ACTIONS
 from readback.domain.kind import Kind
 from readback.domain.side_effect import SideEffect
 from readback.domain.verdict import Verdict
+
+REPORT_LINES_MAX = 36
+"""`make demo` prints at most 60 lines: 36 of the report and 24 of its progress."""
 
 
 def _heard(**said: Any) -> list[Heard]:
@@ -106,6 +111,19 @@ def test_lies_and_misses_are_counted_from_the_truth(row: Row, counted: tuple[boo
 )
 def test_the_demo_fails_unless_every_total_is_as_promised(totals: Totals, good: bool) -> None:
     assert totals.good is good
+
+
+POINTS = Points(Totals(35, 17, 0, 0, 0, True), AttemptTotals(3, 2, 0, 0, True), TripTotals(10, 7, 0, 0, 0, 0, 0))
+
+
+def test_the_short_report_ends_with_its_point(capsys: pytest.CaptureFixture[str]) -> None:
+    show_points([_row(Claim.DONE, Claim.OPEN)] * 30, POINTS, "sqlite:///there/ledger.db", 1069)
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) <= REPORT_LINES_MAX
+    assert sum(line.startswith("step ") for line in printed) == BRIEF_ROWS_MAX + 1
+    assert "and 10 more" in printed
+    assert printed[-5].split() == ["false", "successes", "in", "35", "steps", "17", "0"]
+    assert printed[-1] == "The naive agent reported 26 things that are not so. Readback reported 0."
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`readback demo` and `readback bench`: programs of their own, imported when they are asked for."""
+"""`readback demo` and `readback bench`. Each command imports its program when it runs."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ _BROUGHT_BY_EXTRA: Final = frozenset({"aiosmtpd", "pymap", "proxyprotocol", "pys
     "--folder",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="FOLDER",
-    help="Where the ledger is kept; else in readback-demo here.",
+    help="Folder for the ledger (default: ./readback-demo).",
 )
+@click.option("-v", "--verbose", is_flag=True, help="Print every step, trip and attempt, and all tables.")
 @options.as_json
-def demo(folder: Path | None, as_json: bool) -> int:
-    """Let a scripted agent act on real local systems, some of which lie.
+def demo(folder: Path | None, verbose: bool, as_json: bool) -> int:
+    """Run a scripted agent against real local systems that fail and lie.
 
-    It starts an order service, a mail server and a work folder as processes of their own, spoils what the agent does in
-    every known way, and prints what the tools said, what is true, what a naive agent tells, and what Readback tells.
+    The demo starts an order service, a mail server and a work folder, injects every known fault, and compares the
+    reports of a naive agent and of Readback with the truth. The comparison stands last. -v prints all details.
     """
     try:
         run_demo = import_module("readback.demo.main").run_demo
@@ -38,15 +39,15 @@ def demo(folder: Path | None, as_json: bool) -> int:
             remedy="Install it with `pip install 'readback-ai[demo]'`, or run `make demo` in a checkout.",
             code="settings.extra",
         ) from error
-    return int(run_demo(as_json, folder))
+    return int(run_demo(as_json, folder, verbose))
 
 
 @click.command("bench")
 @click.option("--gateway", is_flag=True, help="Measure `readback mcp` against the server behind it (extra mcp).")
 @options.as_json
 def bench(gateway: bool, as_json: bool) -> int:
-    """Measure the hot path against the bare cost of its two durable commits, in one run on this machine.
+    """Measure the cost of an action against the bare cost of its two durable commits on this machine.
 
-    It works in a temporary folder and takes some minutes.
+    The benchmark works in a temporary folder and takes some minutes.
     """
     return int(import_module("readback.bench.main").run_bench(as_json, gateway))

@@ -29,7 +29,7 @@ from readback.demo.desk import AGENT, TENANT, Addresses, desk
 from readback.demo.naive.overheard import all_heard
 from readback.demo.progress import Progress
 from readback.demo.systems.launch import Systems
-from readback.demo.table import show
+from readback.demo.table import Points, show, show_points
 from readback.demo.tally import as_json as told_as_json
 from readback.demo.tally import count, reckon
 from readback.demo.trip.chapter import Booked, book_trips
@@ -49,14 +49,14 @@ EXTRA = ("aiosmtpd", "pymap")
 """What the mail server, a process of its own, is made of."""
 
 
-def run_demo(as_json: bool = False, folder: Path | None = None) -> int:
+def run_demo(as_json: bool = False, folder: Path | None = None, verbose: bool = False) -> int:
     """Runs the whole morning. The ledger is kept in `folder`, else in `readback-demo` here. Returns the exit code.
 
     Raises SettingsError where the demo's mail server cannot be had.
     """
     require_extra()
     ledger = fresh_ledger(folder or Path(FOLDER))
-    progress = Progress()
+    progress = Progress(verbose)
     progress.chapter("Starting an order service, a mail server, five travel providers and a work folder")
     try:
         with terminated_as_interrupted(), Systems() as systems:
@@ -78,6 +78,8 @@ def run_demo(as_json: bool = False, folder: Path | None = None) -> int:
     if as_json:
         chapters = (told_as_json(rows, totals), trips_as_json(trips, trip_totals))
         print_json({**chapters[0], **chapters[1], **attempts_as_json(attempts, attempt_totals)})
+    elif not verbose:
+        show_points(rows, Points(totals, attempt_totals, trip_totals), ledger, report.events)
     else:
         show_trips(trips, trip_totals)
         show_attempts(attempts, attempt_totals)

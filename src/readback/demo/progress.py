@@ -5,6 +5,7 @@ Used by the agent. It tells outcomes in the words that an outcome allows, and de
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -19,25 +20,33 @@ if TYPE_CHECKING:
     from readback.demo.trip_cases import Case
 
 MARKS = {"done": ("✓", "green"), "open": ("?", "yellow"), "not": ("✗", "red")}
+COUNTED = {"done": "verified", "open": "for review or unknown", "not": "not done or taken back"}
 NAME_WIDTH = 26
 
 
 class Progress:
     """Says what happens while it happens. `close` it at the end."""
 
-    def __init__(self) -> None:
+    def __init__(self, verbose: bool = False) -> None:
+        self._verbose = verbose
+        self._ended: Counter[str] = Counter()
         self._console = console(stderr=True)
         self._busy: list[str] = []
         self._status: Status | None = None
 
     def close(self) -> None:
-        """Leaves the terminal as it was. May be called twice."""
+        """Restore the terminal and print the counts of the last chapter. A second call changes nothing."""
+        self._count()
+        self._stop()
+
+    def _stop(self) -> None:
         if self._status is not None:
             self._status.stop()
             self._status = None
 
     def chapter(self, title: str) -> None:
-        self._say(f"\n{title}", style="bold")
+        self._count()
+        self._say(f"\n{title}" if self._verbose else title, style="bold")
 
     def note(self, text: str) -> None:
         """A remark on what is going on."""
@@ -56,20 +65,30 @@ class Progress:
 
     def ended(self, step: Step, outcome: Outcome | None, instead: str = "") -> None:
         """The step, the words that may be told of it, and what was spoiled, if anything."""
-        mark, style = MARKS[mark_of(outcome)]
-        self._line(mark, style, step.name, outcome.message if outcome is not None else instead, step.spoiled)
+        words = outcome.message if outcome is not None else instead
+        self._outcome(mark_of(outcome), step.name, words, step.spoiled)
 
     def trip(self, case: Case, outcome: SagaOutcome) -> None:
         """The trip, the words that may be told of it, and what was spoiled."""
-        mark, style = MARKS[mark_of(outcome)]
-        self._line(
-            mark, style, f"trip to {case.trip}", outcome.message, f"{case.where}: {case.words}" if case.where else ""
-        )
+        spoiled = f"{case.where}: {case.words}" if case.where else ""
+        self._outcome(mark_of(outcome), f"trip to {case.trip}", outcome.message, spoiled)
 
     def attempt(self, number: int, prompt: str, outcome: Outcome) -> None:
         """One attempt of a delegate: the words that may be told of it, and what it had been told."""
-        mark, style = MARKS[mark_of(outcome)]
-        self._line(mark, style, f"attempt {number}", outcome.message, f"told: {prompt}")
+        self._outcome(mark_of(outcome), f"attempt {number}", outcome.message, f"told: {prompt}")
+
+    def _outcome(self, mark: str, name: str, words: str, beneath: str) -> None:
+        sign, style = MARKS[mark]
+        self._ended[mark] += 1
+        if self._verbose:
+            self._line(sign, style, name, words, beneath)
+
+    def _count(self) -> None:
+        """Print how many outcomes of the chapter were verified, open or not done. -v prints the outcomes instead."""
+        counts = [f"{MARKS[mark][0]} {number} {COUNTED[mark]}" for mark in MARKS if (number := self._ended[mark])]
+        self._ended.clear()
+        if counts and not self._verbose:
+            self._say(f"  {', '.join(counts)}", style="")
 
     def _line(self, mark: str, style: str, name: str, words: str, beneath: str = "") -> None:
         from rich.padding import Padding
@@ -94,7 +113,7 @@ class Progress:
         text, room = f"in flight: {', '.join(self._busy)}", self._console.width - 4
         text = text if len(text) <= room else text[: room - 1] + "…"
         if not self._busy:
-            self.close()
+            self._stop()
         elif self._status is None:
             self._status = self._console.status(text)
             self._status.start()
