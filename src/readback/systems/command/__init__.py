@@ -1,1 +1,1 @@
-"""Programs: one that acts, and one that is a system of record."""
+"""Programs: an acting program, and a program as system of record."""

@@ -1,7 +1,7 @@
-"""Acts by a program: one process a call, its arguments as a list, no shell, and what it prints is evidence.
+"""Act through a program: one process a call, arguments as a list, no shell, output as evidence.
 
-Constructed by `sdk.fittings` for contract files, and by users. It must not verify: an exit code is a claim. A program
-over its time is ended with all that it started; what it may have done by then is read back.
+Users and `configured.executors` construct the executor. An exit code is a claim; the executor does not verify. A
+program over its time is killed with all its children, and the engine reads back the possible effect.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ TIMEOUT_DEFAULT_S: Final = 30.0
 ERROR_MAX_BYTES: Final = 4_096
 SAID_MAX_CHARS: Final = 200
 CUT: Final = "\u2026"
-"""At the end of what was cut: whoever looks for what nobody may see looks for its beginning there."""
+"""Mark at the end of cut output. A search for credentials looks for a partial credential there."""
 KEPT: Final = ("PATH", "HOME", "LANG", "TZ")
-"""Of our own environment, what the program is given."""
+"""Variables of our environment that the program receives."""
 TARGET: Final = "READBACK_TARGET"
 CONTEXT: Final = {
     "READBACK_STAMP": "stamp",
@@ -38,17 +38,34 @@ CONTEXT: Final = {
 }
 _CHUNK_BYTES: Final = 65_536
 LOOK_UP_S: Final = 0.25
-"""How long a wait for output lasts before it is seen whether the time is over."""
+"""Seconds of one wait for output before the time limit is checked."""
 
 
 class CommandExecutor:
-    """Runs programs. Safe from any thread.
+    """Run programs as actions.
 
-    `env`: beside PATH, HOME, LANG and TZ. The program is told the attempt's key, stamp, tenant and target in
-    READBACK_IDEMPOTENCY_KEY, READBACK_STAMP, READBACK_TENANT and READBACK_TARGET (the last only with `names_target`).
-    `codes`: exit codes by which it claims to have done it. No program runs in a folder that holds Readback's own files;
-    without `cwd` that is the working folder of this process. `apart=False` leaves that check out: for fixed words, and
-    for a program that the operator starts in the operator's own folder.
+    Safe from any thread. The program receives the attempt's idempotency key, stamp, tenant and target in
+    READBACK_IDEMPOTENCY_KEY, READBACK_STAMP, READBACK_TENANT and READBACK_TARGET. No program runs in a folder with
+    Readback's own files.
+
+    Args:
+        name: Name in evidence and messages.
+        cwd: Working folder. Default: the working folder of this process.
+        env: Variables besides PATH, HOME, LANG and TZ.
+        codes: Exit codes that claim success.
+        timeout_s: Seconds for one run.
+        names_target: Pass READBACK_TARGET.
+        apart: Check the working folder for Readback's own files. Pass False for fixed arguments, and for a
+            program that the operator starts in the operator's own folder.
+
+    Raises:
+        UsageError: `codes` is empty.
+        OwnFileError: `cwd` holds Readback's own files.
+
+    Example:
+        >>> deploy = CommandExecutor(name="deploy", cwd="/srv", timeout_s=60.0)
+        >>> def release(ctx, version):
+        ...     return deploy.run(ctx, ["./release.sh", version])
     """
 
     def __init__(
@@ -75,11 +92,21 @@ class CommandExecutor:
         self._context = CONTEXT if names_target else {name: CONTEXT[name] for name in CONTEXT if name != TARGET}
 
     def run(self, ctx: Context, argv: Sequence[str], *, stdin: str | bytes = b"") -> dict[str, Json]:
-        """Runs the program once. Answers `returncode`, `stdout` and `stderr`, each bounded, and `cut` where it was.
+        """Run the program once.
 
-        Raises NotDispatchedError where it could not be started, ToolTimeoutError where it was ended after its time,
-        and ToolError for an exit code that claims no success; its effect is open in both. Raises OwnFileError before
-        anything is started where the working folder holds Readback's own files.
+        Args:
+            ctx: Context of the action.
+            argv: Program and arguments.
+            stdin: Input of the program.
+
+        Returns:
+            `returncode`, `stdout` and `stderr`, each bounded, and `cut` for cut output.
+
+        Raises:
+            OwnFileError: The working folder holds Readback's own files. Nothing was started.
+            NotDispatchedError: The program could not be started.
+            ToolTimeoutError: The program was killed after its time. The effect is open.
+            ToolError: The exit code claims no success. The effect is open.
         """
         if self._apart:
             refuse_folder(self._cwd or os.curdir, self.name)
@@ -144,7 +171,7 @@ def _answer(code: int, out: bytes, said: bytes) -> dict[str, Json]:
 
 
 def _served(process: subprocess.Popen[bytes], given: bytes, late: Event) -> tuple[bytes, bytes]:
-    """What it printed, while it is given its input. More than the bounds is read and let go."""
+    """Write the input and return the output. Output over the bounds is read and dropped."""
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
@@ -176,7 +203,7 @@ def _served(process: subprocess.Popen[bytes], given: bytes, late: Event) -> tupl
 
 
 def _fed(number: int, left: memoryview) -> memoryview:
-    """What is still to be given. A program that wants no more has been given enough."""
+    """Return the rest of the input. A program may stop reading early."""
     try:
         return left[os.write(number, left[:_CHUNK_BYTES]) :] if left else left
     except BlockingIOError:
@@ -192,6 +219,6 @@ def _over(running: Sequence[subprocess.Popen[bytes]], late: Event) -> None:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """The program and whatever it started. Its session's number is its own as long as it was not waited for."""
+    """Kill the program and its children. The session id stays reserved until the wait for the program."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)

@@ -1,7 +1,7 @@
-"""A program as a system of record: what it prints as JSON is the reading, and its exit code says whether to believe it.
+"""A program as a system of record: JSON output is the reading, and the exit code decides the trust.
 
-Constructed by `sdk.fittings` for contract files, and by users. No shell, a bounded time and bounded output; what it
-started is ended with it, and waited for. Nothing of a failed program is ever taken for absence.
+Users and `configured.sources` construct the source. There is no shell; time and output are bounded; children are killed
+with the program. A failed program never means absence.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ERROR_MAX_BYTES: Final = 4_096
 SAID_MAX_CHARS: Final = 200
 ITEMS_MAX: Final = 1_000
 KEPT: Final = ("PATH", "HOME", "LANG", "TZ")
-"""Of our own environment, what the program is given."""
+"""Variables of our environment that the program receives."""
 CONTEXT: Final = {"READBACK_STAMP": "stamp", "READBACK_TENANT": "tenant", "READBACK_TARGET": "target"}
 _CHUNK_BYTES: Final = 65_536
 LOOK_UP_S: Final = 0.25
@@ -37,7 +37,7 @@ LOOK_UP_S: Final = 0.25
 
 @dataclass(frozen=True, slots=True)
 class _Ended:
-    """How the program ended. `over`: why it was ended by us; "" where it ended by itself."""
+    """How the program ended. `over`: the reason for a kill, or "" where the program ended by itself."""
 
     code: int
     out: bytes
@@ -46,11 +46,25 @@ class _Ended:
 
 
 class CommandSource:
-    """Runs a program once a reading. Safe from any thread.
+    """Run a program for each reading.
 
-    `env`: beside PATH, HOME, LANG and TZ. The program is told the attempt's stamp, tenant and target in
-    READBACK_STAMP, READBACK_TENANT and READBACK_TARGET. `absent`: exit codes by which it says that there is no such
-    object; what it prints then does not count.
+    Safe from any thread. The program receives the attempt's stamp, tenant and target in READBACK_STAMP, READBACK_TENANT
+    and READBACK_TARGET.
+
+    Args:
+        name: Name in readings and messages.
+        cwd: Working folder.
+        env: Variables besides PATH, HOME, LANG and TZ.
+        absent: Exit codes for a missing object. The output is then ignored.
+        timeout_s: Seconds for one run.
+
+    Raises:
+        UsageError: The name is empty, or `absent` contains 0.
+
+    Example:
+        >>> accounts = CommandSource("accounts", absent=(4,))
+        >>> def account(ctx, account_id):
+        ...     return accounts.read(ctx, ["accountctl", "show", "--json", account_id], version="/version")
     """
 
     def __init__(
@@ -75,10 +89,21 @@ class CommandSource:
     def read(
         self, ctx: Context, argv: Sequence[str], *, version: str = "", stamp: str = "", author: str = ""
     ) -> Reading:
-        """The object that the program prints; null is absence, as is an exit code of `absent`.
+        """Read the object that the program prints. null means absent, like an exit code of `absent`.
 
-        `version`, `stamp` and `author` are JSON pointers into it. A program that cannot be started or takes too long
-        leaves the source unavailable. Raises ReaderFailedError for another exit code, ReaderTypeError for no JSON.
+        Args:
+            ctx: Context of the reader.
+            argv: Program and arguments.
+            version: JSON pointer to the version.
+            stamp: JSON pointer to the stamp.
+            author: JSON pointer to the author.
+
+        Returns:
+            The reading. A failed start or a timeout gives `unavailable`.
+
+        Raises:
+            ReaderFailedError: The program ended with another exit code.
+            ReaderTypeError: The output is not JSON.
         """
         ended = self._run(ctx, argv)
         if ended.over:
@@ -91,7 +116,7 @@ class CommandSource:
     def find(
         self, ctx: Context, argv: Sequence[str], *, version: str = "", stamp: str = "", author: str = ""
     ) -> list[Reading]:
-        """Every object of the list that the program prints. Raises ReaderFailedError where it was not a whole look."""
+        """Read every object of the printed list. Raises ReaderFailedError where the search was incomplete."""
         ended = self._run(ctx, argv)
         if ended.over:
             raise ReaderFailedError(f"Source {self.name!r} could not be searched: it {ended.over}.")
@@ -105,7 +130,7 @@ class CommandSource:
     def lookup(
         self, ctx: Context, argv: Sequence[str], *, status: str, landed: Collection[str], failed: Collection[str]
     ) -> Lookup:
-        """What became of the attempt, by the word at the pointer `status`; any other word is pending."""
+        """Ask for the state of the attempt: a word at the pointer `status`. Unlisted words mean pending."""
         if isinstance(landed, str) or isinstance(failed, str):  # of which every part would be such a word
             raise UsageError(f"Source {self.name!r} takes `landed` and `failed` as lists of words.")
         ended = self._run(ctx, argv)
@@ -119,7 +144,7 @@ class CommandSource:
         return Lookup.by_word(_pointed(self.name, value, status), landed, failed, value)
 
     def ping(self, argv: Sequence[str]) -> None:
-        """Raises ReaderFailedError where there is no such program, or no such folder."""
+        """Check the source. Raises ReaderFailedError for a missing program or folder."""
         from shutil import which
 
         if self._cwd is not None and not os.path.isdir(self._cwd):
@@ -207,7 +232,7 @@ class CommandSource:
 
 
 def _drained(process: subprocess.Popen[bytes], late: Event) -> tuple[bytes, bytes]:
-    """Both outputs, to their ends or to their bounds. What is over its bound, or late, ends the program."""
+    """Read both outputs to the end or to the bounds. A program over a bound or over its time is killed."""
     out, said = bytearray(), bytearray()
     assert process.stdout is not None
     assert process.stderr is not None
@@ -235,11 +260,11 @@ def _over(running: Sequence[subprocess.Popen[bytes]], late: Event) -> None:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """The program and whatever it started. Its session's number is its own as long as it was not waited for."""
+    """Kill the program and its children. The session id stays reserved until the wait for the program."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
 
 
 def _pointed(name: str, value: Json, pointer: str) -> Json:
-    """What a JSON pointer points at. Raises ReaderTypeError where there is nothing."""
+    """Return the value at a JSON pointer. Raises ReaderTypeError where there is none."""
     return json_pointer.pointed(value, pointer, f"What {name!r} printed has nothing at {pointer!r}.")

@@ -1,1 +1,1 @@
-"""Systems as contract files name them: settings, sources, executors and databases."""
+"""Systems by their names in contract files: settings, sources, executors and databases."""

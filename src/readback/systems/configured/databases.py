@@ -1,7 +1,6 @@
-"""How a contract file's SQL reaches its database: by an address, as a user, for a limited time.
+"""Database connections of contract files: an address, a user, a time limit.
 
-Called by `sdk.fitted_sources` and `sdk.fitted_executors`, each of which opens connections of its own. It knows no
-statement.
+Sources and executors each open their own connections here. The module knows no statements.
 """
 
 from __future__ import annotations
@@ -17,19 +16,19 @@ from readback.systems.configured.settings import Settled
 
 SQLITE_TIMEOUT_MAX_S: Final = 10.0
 BRIEF_INSTRUCTIONS: Final = 20_000
-"""Of SQLite's machine: about a thousandth of a second."""
+"""Instructions of SQLite's machine, about a millisecond."""
 BRIEF_VALUE_BYTES: Final = 16_384
 LONG_INSTRUCTIONS: Final = 1_000
-"""What goes on for longer is watched over by a thread, whose start costs as much as a short look-up."""
+"""A thread watches longer statements. Starting the thread costs as much as a short query."""
 POSTGRES_SCHEMES: Final = ("postgresql://", "postgres://")
 SILENCE_S: Final = 1.0
-"""How long after a statement's time is over its PostgreSQL server may take to say so."""
+"""Seconds after the end of a statement's time in which the PostgreSQL server must report the timeout."""
 
 
 def connection(settled: Settled, *, write: bool = False, briefly: bool = False) -> Callable[[], Any]:
-    """Opens a connection to the database that the settings name. Raises SettingsError for no such scheme.
+    """Open a connection to the database in the settings. Raises SettingsError for an unknown scheme.
 
-    `briefly`: to a file; it waits for nobody's lock, and a statement that goes on for long is interrupted.
+    `briefly`, for files: wait for no lock, and interrupt a long statement.
     """
     if settled.get("database") is not None:
         where = f"file:{quote(settled.path('database'))}?mode={'rw' if write else 'ro'}"
@@ -61,8 +60,9 @@ def connection(settled: Settled, *, write: bool = False, briefly: bool = False) 
 
 @cache
 def _bounded() -> Any:
-    """A connection to SQLite whose statement is interrupted when its time is over: the library limits the waiting for
-    others alone, and a value may say how far a query goes (`with recursive`, `limit`).
+    """A SQLite connection that interrupts its statement at the end of the time.
+
+    SQLite itself limits only waits for locks. A value can decide the length of a query (`with recursive`, `limit`).
     """
     import sqlite3
 
@@ -76,7 +76,7 @@ def _bounded() -> Any:
             return self
 
         def _goes_on(self) -> int:
-            """A statement that is over before costs no thread."""
+            """Start the timer of a long statement. A short statement costs no thread."""
             try:
                 self._over = self._over or _ticking(self._most_s, self.interrupt)
             except OSError:
@@ -93,7 +93,7 @@ def _bounded() -> Any:
 
 
 def _ticking(seconds: float, call: Callable[[], None]) -> Any:
-    """A thread that calls when the time is over. Raises OSError where the system gives none."""
+    """Call a function at the end of the time, from a thread. Raises OSError where the system starts no thread."""
     from threading import Timer
 
     over = Timer(seconds, call)
@@ -106,7 +106,7 @@ def _ticking(seconds: float, call: Callable[[], None]) -> Any:
 
 
 def _stopped(over: Any) -> None:
-    """It calls no more, and is not calling: what it would end may be closed."""
+    """Stop the thread and wait for a running call, so that the connection can be closed."""
     if over is not None:
         over.cancel()
         over.join()
@@ -128,8 +128,9 @@ def _postgres(settled: Settled, url: str, most_s: float) -> Any:
 
 @cache
 def _watched(plain: Any) -> Any:
-    """A connection to PostgreSQL that is cut when its time is over: a server that stands still would be waited for as
-    long as it does, since it is the one that ends a statement in time.
+    """A PostgreSQL connection that is cut at the end of the time.
+
+    The server normally ends the statement. A stalled server would otherwise block the reader.
     """
     import os
     import socket
@@ -161,13 +162,13 @@ def _watched(plain: Any) -> Any:
 
 
 def _usual_options(conninfo: Any) -> str:
-    """What an address without options has: by PGOPTIONS, or a service that the environment names."""
+    """Options for an address without options: PGOPTIONS, or a service named in the environment."""
     usual = {each.keyword: each.val for each in conninfo.get_defaults()}
     return (usual.get(b"options") or b"").decode()
 
 
 def bound(settled: Settled, pieces: object) -> tuple[str, tuple[object, ...]]:
-    """The text with the driver's own marks, and the values beside it."""
+    """Return the text with the driver's placeholders, and the values."""
     assert isinstance(pieces, TemplateParts)
     if settled.get("database") is not None:
         return "?".join(pieces.texts), pieces.values

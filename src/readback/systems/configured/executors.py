@@ -1,7 +1,7 @@
-"""How each executor of a contract file acts, by the class of `readback.systems`.
+"""How each executor of a contract file acts, through the classes of `readback.systems`.
 
-Called by `sdk.fittings` with settled settings and rendered values. An action of a contract file makes one call and does
-nothing else, so that a connection that never stood proves that nothing was sent.
+`configured.factory` calls these functions with resolved settings and rendered values. An action of a contract
+file makes one call and does nothing else. So a connection that fails to open proves that nothing was sent.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _query(given: Given) -> Mapping[str, str] | None:
 
 
 def _kept_out(settled: Settled, answer: Any) -> object:
-    """A service that echoes what it was sent says nothing of our credentials."""
+    """Remove credentials from the answer, for services that echo requests."""
     text = answer.content.decode("utf-8", "surrogateescape")
     clear = settled.hidden(text)
     if clear == text:

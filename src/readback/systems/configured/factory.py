@@ -1,7 +1,7 @@
-"""The built-in systems as what contract files may name: `ports.fittings` over the classes of `readback.systems`.
+"""The built-in systems for contract files: `ports.system_factory` over the classes of `readback.systems`.
 
-Called by `sdk.files`. References are resolved here, when a system is reached, and what they stand for is kept out of
-everything that comes back: readings, answers and errors. Nothing stays open between two calls.
+References are resolved when a system is reached. The resolved values are removed from readings, answers and errors.
+Nothing stays open between two calls.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SEEN: Final = frozenset({Presence.PRESENT, Presence.ABSENT})
 
 
 class ConfiguredSource:
-    """Keeps `SourceAdapter` over one row of `fitted_sources`."""
+    """A `SourceAdapter` over one row of `configured.sources`."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class ConfiguredSource:
         self._settle = settle
         self._files = LocalDiskCheck()
         self._is_strange = False
-        """Whether it was not known of the last file that was to be looked at from an event loop."""
+        """Whether the last file for an event-loop read was unknown."""
 
     def read(self, ctx: Context, given: Given) -> Reading:
         settled = self._settle()
@@ -81,7 +81,7 @@ class ConfiguredSource:
         )
 
     def glance(self, ctx: Context, given: Callable[[], Given]) -> Reading | None:
-        """Whatever goes wrong here is a thread's to meet again, and to tell."""
+        """Read briefly, or return None. After an error, the read in a thread meets and reports the same error."""
         near = self._near
         if near is None:
             return None
@@ -112,7 +112,7 @@ class ConfiguredSource:
 
 
 class ConfiguredExecutor:
-    """Keeps `ExecutorAdapter` over one row of `fitted_executors`."""
+    """An `ExecutorAdapter` over one row of `configured.executors`."""
 
     def __init__(self, kind: str, settle: Callable[[], Settled], *, place: Callable[[], str] | None = None) -> None:
         self.place = place
@@ -133,7 +133,7 @@ class ConfiguredExecutor:
 
 
 class BuiltInSystems:
-    """Keeps `Fittings` over the adapters of this release."""
+    """The `SystemFactory` of this release's adapters."""
 
     def source(self, kind: str, name: str, fixed: Fixed, folder: str, timeout_us: int) -> SourceAdapter:
 
@@ -143,7 +143,7 @@ class BuiltInSystems:
         return ConfiguredSource(kind, settle, refers=_refers(fixed), place=place_of(kind, fixed, settle))
 
     def executor(self, kind: str, name: str, fixed: Fixed, folder: str, timeout_us: int) -> ExecutorAdapter:
-        """Raises FittingError for a command that takes values and whose working folder holds Readback's own files."""
+        """Raises FittingError for a command with values whose working folder holds Readback's own files."""
         cwd = fixed.get("cwd", ".")
         if kind == "command" and fixed.get(TAKES_VALUES, True) and isinstance(cwd, str):
             try:
@@ -162,17 +162,17 @@ class BuiltInSystems:
 
     @property
     def kinds(self) -> tuple[Collection[str], Collection[str]]:
-        """The sources and the executors that there are."""
+        """Return the names of all sources and executors."""
         return SOURCES.keys(), EXECUTORS.keys()
 
 
 def _refers(fixed: object) -> bool:
-    """Whether a reference is among the settings."""
+    """Return whether the settings contain a reference."""
     return isinstance(fixed, Reference) or (isinstance(fixed, Mapping) and any(map(_refers, fixed.values())))
 
 
 def _cleared(settled: Settled, work: Callable[[], T]) -> T:
-    """An error whose words hold what a reference stands for is raised with others, and without its cause."""
+    """Call a function. An error with a credential in its text is raised with other text and without its cause."""
     try:
         return work()
     except ReadbackError as error:

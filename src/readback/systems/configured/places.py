@@ -1,7 +1,7 @@
-"""Which system a fitting of a contract file reaches, where a reference decides that: for what is sent again.
+"""Identify the system behind a fitting where a reference decides the address, for repeated sends.
 
-Asked by `sdk.fittings`. The answer is a digest without credentials: a service knows a key by its own address and
-account, and a password that was changed leaves both as they were.
+The answer is a digest without credentials. A service knows an idempotency key by address and account, and a changed
+password leaves both unchanged.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ UNRESOLVED: Final = "unresolved"
 
 
 def place_of(kind: str, fixed: Fixed, settle: Callable[[], Settled]) -> Callable[[], str] | None:
-    """None where the contract itself says which system it is."""
+    """Return the place, or None where the contract itself names the system."""
     if not any(isinstance(fixed.get(key), Reference) for key in WHERE):
         return None
 
@@ -39,7 +39,7 @@ def place_of(kind: str, fixed: Fixed, settle: Callable[[], Settled]) -> Callable
 
 
 def _bare(value: str) -> str:
-    """An address without who logs in and what is asked; anything else as it is."""
+    """Return an address without login and query. Other text is unchanged."""
     if "://" not in value:
         return value
     try:

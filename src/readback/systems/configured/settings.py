@@ -1,7 +1,7 @@
-"""The settings of one source or executor of a contract file, its references resolved; and what nobody may see of it.
+"""Resolved settings of one source or executor of a contract file, and the credentials among them.
 
-Made by `sdk.fittings` for one call. What a reference stood for is kept nowhere else, and where it is a credential it is
-taken out of whatever comes back from the system.
+`configured.factory` makes the settings for one call. Resolved values exist nowhere else, and credentials are
+removed from everything that the system returns.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from readback.ports.system_factory import Fixed, Reference
 # What references stand for, kept out of texts and values: a credential as a whole, and the parts that are one alone.
 
 SECRET_MIN_CHARS: Final = 6
-"""A shorter value is not looked for in what comes back: it would stand in half of all texts."""
+"""Shorter values are not searched for: half of all texts would contain them."""
 COOKIE_MIN_CHARS: Final = 16
-"""A shorter value of a cookie may be a plain word, which readings have too."""
+"""A shorter cookie value may be a plain word, found in readings too."""
 HIDDEN: Final = "[secret]"
 
 _PASSWORD: Final = re.compile(r"postgres(?:ql)?://[^:@/]*:(.+)@|[a-z0-9+.-]+://[^:@/]*:([^/?#]+)@")
-"""In an address; in one of a database whatever it holds, since people write slashes in it."""
+"""The password in an address. In a database address the password may contain slashes."""
 _TOKEN: Final = re.compile(r"https?://([^:@/?#]+)@")
-"""Who logs in to a service without a password is one."""
+"""A login without a password is a token."""
 _NAMED: Final = re.compile(r"(?i)(?:key|token|secret|password|passwd|pwd|signature|credentials?)$|^(?:sig|auth|code)$")
-"""What the name of a query's value says where that is a credential."""
+"""Query names of credentials."""
 _SCHEME: Final = re.compile(
     r"(?i:basic|bearer|digest|token|apikey|api-key|key) +(\S+)|[A-Za-z][A-Za-z0-9-]{1,31} +(\S{16,})"
 )
-"""A header's value: how it is meant, and what counts; behind a word that nobody knows, what is no plain word too."""
+"""A header value: scheme and credential. After an unknown scheme, only text that is no plain word counts."""
 _COOKIE: Final = re.compile(r"[^\s=;,]+=([^\s;]+)(?:; *|$)")
 
 
 class Credentials:
-    """Values that nobody may see. Their forms are made when they are first looked for."""
+    """Values to hide. Their encoded forms are made at the first search."""
 
     __slots__ = ("_forms", "_sought", "_values")
 
@@ -52,13 +52,13 @@ class Credentials:
         self._values = tuple(values)
         self._sought = Sought(())
         self._forms: tuple[str, ...] | None = None
-        """What they look like, quoted and encoded too, the longest first."""
+        """All forms, quoted and encoded too, the longest first."""
 
     def __bool__(self) -> bool:
         return bool(self._values)
 
     def text(self, text: str) -> str:
-        """The text without them; a text in which only decoding shows one is left out as a whole."""
+        """Return the text without credentials. Text with a credential in encoded form only is dropped as a whole."""
         if not self._values:
             return text
         if self._forms is None:
@@ -71,7 +71,7 @@ class Credentials:
         return HIDDEN if self._sought.stands_in(kept, cut=kept.endswith(CUT)) else kept
 
     def without(self, value: Json) -> Json:
-        """The value with every text cleared of them."""
+        """Return the value with all texts cleared."""
         if not self._values:
             return value
         if isinstance(value, str):
@@ -84,8 +84,9 @@ class Credentials:
 
 
 def parts_of(secret: str) -> Iterator[str]:
-    """What of a credential is one alone, and is quoted alone: the password of an address, the word behind `Bearer`, the
-    password of `Basic`, a cookie's value.
+    """Return the parts of a credential that services quote alone.
+
+    Parts are the password of an address, the word after `Bearer`, the password of `Basic`, and a cookie's value.
     """
     found = _PASSWORD.match(secret)
     if found is not None:
@@ -107,7 +108,7 @@ def parts_of(secret: str) -> Iterator[str]:
 
 
 def _basic(encoded: str) -> Iterator[str]:
-    """The password of a `Basic` header's value, where it is one."""
+    """Return the password of a `Basic` header value, if any."""
     try:
         decoded = b64decode(encoded, validate=True).decode()
     except (NotBase64, ValueError):
@@ -122,23 +123,25 @@ LOCATED_MAX: Final = 256
 NAMES: Final = frozenset(
     {"host", "port", "user", "database", "bucket", "region", "root", "base", "repository", "cwd", "staging", "remote"}
 )
-"""Settings that say where something is or whose it is. They stand in readings too, where they are compared: they are
-no credentials, and taken out an honest reading would be of another mailbox.
+"""Settings that name a place or an owner.
+
+Readings hold the same names, for comparison. The names are no credentials: with a name removed, an honest reading would
+seem to come from another mailbox.
 """
 
 
 @lru_cache(LOCATED_MAX)
 def located(folder: str, named: str) -> str:
-    """A path of a contract file, from its folder on: the same few, for each reading."""
+    """Resolve a path of a contract file from the file's folder. Cached, since each reading uses the same few paths."""
     return str(Path(folder) / Path(named).expanduser())
 
 
 _ONLY_WHERE: Final = re.compile(r"https?://[^/?#@]*/?")
-"""An address that names a host and nothing else."""
+"""An address of only a host."""
 
 
 class Settled:
-    """A fitting's settings with their references resolved, once; and what of it nobody may see."""
+    """Settings of a fitting with references resolved once, and the credentials to hide."""
 
     def __init__(self, name: str, fixed: Fixed, folder: str, timeout_us: int) -> None:
         self.name = name
@@ -165,22 +168,22 @@ class Settled:
         return self._fixed.get(key, default)
 
     def some(self, *keys: str) -> dict[str, Any]:
-        """Those of these settings that were given."""
+        """Return the given settings among these keys."""
         return {key: self._fixed[key] for key in keys if key in self._fixed}
 
     def path(self, key: str, default: str = ".") -> str:
-        """A path, from the contract file's folder on."""
+        """Return a path, resolved from the contract file's folder."""
         locate = located.__wrapped__ if self._refers else located  # what a reference stands for is kept nowhere
         return locate(self.folder, str(self._fixed.get(key, default)))
 
     def command(self, argv: object) -> list[str]:
-        """The command; a program that is named by a path counts from the contract file's folder on."""
+        """Return the command. A program with a path is resolved from the contract file's folder."""
         assert isinstance(argv, list)
         program = str(argv[0])
         return [located(self.folder, program) if "/" in program else program, *map(str, argv[1:])]
 
     def number(self, key: str) -> int:
-        """Raises SettingsError where a reference stands for no number."""
+        """Return a number. Raises SettingsError where a reference resolves to other text."""
         try:
             return int(self._fixed[key])  # type: ignore[call-overload, no-any-return]
         except (TypeError, ValueError) as error:
@@ -190,12 +193,12 @@ class Settled:
 
     @property
     def hides(self) -> bool:
-        """Whether a reference stands for a credential here."""
+        """Whether a reference resolves to a credential."""
         return bool(self.secrets)
 
     def hidden(self, text: str) -> str:
         return self.secrets.text(text)
 
     def without(self, value: Json) -> Json:
-        """The value with every text cleared of what references stand for."""
+        """Return the value with resolved credentials cleared from all texts."""
         return self.secrets.without(value)

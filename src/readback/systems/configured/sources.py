@@ -1,7 +1,7 @@
-"""How each source of a contract file is asked, by the class of `readback.systems`.
+"""How each source of a contract file reads, through the classes of `readback.systems`.
 
-Called by `sdk.fittings` with settled settings and rendered values. One row a source; each makes its adapter for one
-call and closes it, so that nothing is kept from one reading to the next.
+`configured.factory` calls these functions with resolved settings and rendered values. Each row opens its
+adapter for one call and closes the adapter, so nothing survives between two readings.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from readback.systems.configured.databases import bound, connection
 from readback.systems.configured.settings import Settled
 
 TRIAL_PART: Final = 0.8
-"""Of a reading's time, after which a trial is ended: so that the reading can still say that it was."""
+"""Part of a reading's time for the trial. The rest lets the reading report the end of the trial."""
 NEAR_MAX_BYTES: Final = 65_536
-"""A larger file is read, and hashed, where it holds up nobody."""
+"""Larger files are read and hashed in a thread, off the event loop."""
 SQLITE_BESIDE: Final = ("-journal", "-wal", "-shm")
-"""What SQLite opens with a database where it is there, and would wait for without an end where it is a pipe."""
+"""Files opened by SQLite together with a database. SQLite would wait forever on a pipe."""
 _MARKS: Final = ("version", "stamp", "author")
 
 
@@ -40,8 +40,9 @@ def _no_lookup(settled: Settled, ctx: Context, given: Given) -> Lookup:
 
 @dataclass(frozen=True, slots=True)
 class Near:
-    """How one file is looked at, where that is at hand and no larger than that. `read` gives up what takes longer.
-    `beside`: endings of its name under which it opens others too.
+    """How to read one file briefly, if the file is on a local disk and small enough.
+
+    `read` gives up on slow reads. `beside`: endings of the name under which `read` opens further files.
     """
 
     file: Callable[[Settled, Given], str]
@@ -52,7 +53,7 @@ class Near:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What one source can be asked."""
+    """The operations of one source."""
 
     read: Callable[[Settled, Context, Given], Reading]
     ping: Callable[[Settled], None]
@@ -65,7 +66,7 @@ class Row:
 
 
 def below(root: str, path: str) -> str:
-    """A path as the adapters take it: one that is absolute, and lies below the root, without the root."""
+    """Return a path in the form of the adapters: an absolute path below the root loses the root."""
     import os
 
     if not path.startswith("/"):
@@ -81,8 +82,9 @@ def _file(settled: Settled) -> Any:
 
 
 def resolved(base: str, path: str) -> str:
-    """A path as programs take it that have `base` as their folder: `~`, `.` and `..` by their text, links not yet. Two
-    slashes in front, which `normpath` leaves there, mean no other place than one.
+    """Resolve a path like a program with working folder `base`: `~`, `.` and `..` by text, links unresolved.
+
+    Two leading slashes, unchanged by `normpath`, mean the same place as one slash.
     """
     import os
 
@@ -103,14 +105,14 @@ def _read_file(settled: Settled, ctx: Context, given: Given) -> Reading:
 
 
 def _file_at(settled: Settled, given: Given) -> str:
-    """The one file that is read; "" where there may be several."""
+    """Return the single file to read, or "" where there may be several."""
     import os
 
     return "" if given.get("also") else os.path.join(settled.path("root"), _inside(settled, given["path"]))
 
 
 def _inside(settled: Settled, path: object) -> str:
-    """A path below the root, without it."""
+    """Return a path below the root, without the root."""
     whole, root = str(path), settled.path("root")
     if settled.get("base") is not None:
         whole = resolved(settled.path("base"), whole)
@@ -118,14 +120,14 @@ def _inside(settled: Settled, path: object) -> str:
 
 
 def in_folder(settled: Settled, path: str) -> str:
-    """Where a path of a file source or executor lies. Raises SandboxEscapeError."""
+    """Return the place of a path of a file source or executor. Raises SandboxEscapeError."""
     import os
 
     return os.path.join(settled.path("root"), _inside(settled, path))
 
 
 def _with_others(settled: Settled, files: Any, found: Reading, others: Mapping[str, str]) -> Reading:
-    """With what lies at other paths, a folder with its manifest; all of it is seen, or nothing is told."""
+    """Add the content at other paths, a folder with its manifest. Shows nothing unless all paths are visible."""
     shown: dict[str, Json] = {}
     leads: dict[str, Json] = {}
     for name, path in others.items():
@@ -144,7 +146,7 @@ def _with_others(settled: Settled, files: Any, found: Reading, others: Mapping[s
 
 
 def _matching(given: Given) -> list[Any]:
-    """What lines are held against; lists in the list count as what they hold. Raises ReaderTypeError."""
+    """Return the objects to match lines against. Nested lists are flattened. Raises ReaderTypeError."""
     if "match" not in given:
         return []
     match = given["match"] if isinstance(given["match"], list) else [given["match"]]
@@ -155,7 +157,7 @@ def _matching(given: Given) -> list[Any]:
 
 
 def _timeless(found: Reading) -> Reading:
-    """Without what a write of the same bytes changes too."""
+    """Remove the parts that change when the same bytes are written again."""
     value = found.value
     if isinstance(value, dict):
         value = {key: each for key, each in value.items() if key != "mtime_us"}
@@ -187,7 +189,7 @@ def _glance_sql(settled: Settled, ctx: Context, given: Given) -> Reading:
 
 
 def _database(settled: Settled, given: Given) -> str:
-    """The database's file; "" where it is behind a server."""
+    """Return the database's file, or "" for a server."""
     return "" if settled.get("database") is None else settled.path("database")
 
 
@@ -221,7 +223,7 @@ def _read_tables(settled: Settled, ctx: Context, given: Given) -> Reading:
 
 
 def addressed(pieces: object) -> tuple[str, dict[str, Any]]:
-    """A path with placeholders, and what fills them: encoded by the adapter."""
+    """Return a path with placeholders, and their values. The adapter encodes the values."""
     assert isinstance(pieces, TemplateParts)
     path = pieces.texts[0]
     params: dict[str, Any] = {}
@@ -232,7 +234,7 @@ def addressed(pieces: object) -> tuple[str, dict[str, Any]]:
 
 
 def headers_of(settled: Settled, given: Given) -> dict[str, str]:
-    """Those that are references, and those that are templates."""
+    """Return the headers from references, and the headers from templates."""
     rendered = given.get("headers")
     return {**settled.get("headers", {}), **(rendered if isinstance(rendered, dict) else {})}
 
@@ -344,7 +346,7 @@ def _git(settled: Settled, at: str = "") -> Any:
 
 
 def _repository(settled: Settled, at: object) -> str:
-    """The repository that a call names: the one of the settings, or one below it. Raises SandboxEscapeError."""
+    """Return the repository of a call: from the settings, or below that folder. Raises SandboxEscapeError."""
     import os
 
     root = os.path.realpath(settled.path("repository"))

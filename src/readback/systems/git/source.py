@@ -1,8 +1,8 @@
-"""A git repository as a system of record, read by git's own plumbing: commits, blobs, the index, HEAD, a remote's refs.
+"""A git repository as a system of record: commits, blobs, the index, HEAD and a remote's refs, by git's plumbing.
 
-Constructed by `sdk.fittings` for contract files, and by users. It changes nothing and runs nothing: git sees the
-repository by `plain_view`, in which no setting of the repository names a program; there is no fetch, no lock on the
-index, no prompt. Names are checked before git sees them, and none can be an option. Bounded in time and output.
+Users and `configured.sources` construct the source. The source changes nothing: there is no fetch, no lock on the index
+and no prompt. Git sees the repository through `plain_view`, where no setting of the repository names a program. Names
+are checked before git receives them; no name can be an option. Time and output are bounded.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from readback.errors import ReaderFailedError, ReaderTypeError, SandboxEscapeErr
 # A view of a repository under a configuration of the reader's own, in which no setting names a program.
 
 SETTINGS_MAX: Final = 2_000
-"""Of a repository's settings; with more, git's own environment would be too large."""
+"""Maximum settings of a repository. More would make git's environment too large."""
 PROTOCOLS: Final = "file:git:http:https:ssh"
-"""What a remote may be asked by. `ext` and other remote helpers are programs that an address names."""
+"""Allowed protocols for remotes. `ext` and other remote helpers are programs named in an address."""
 LISTED: Final = ("config", "--list", "-z", "--show-scope")
-"""How git is asked for the settings: it reads files for that, and runs nothing."""
+"""How git lists the settings: git reads files and runs nothing."""
 PLACES: Final = ("rev-parse", "--absolute-git-dir", "--git-common-dir", "--is-inside-work-tree")
 TOP: Final = ("rev-parse", "--show-toplevel")
 
 Setting: TypeAlias = tuple[str, str]
 
 _SHARED: Final = ("objects", "refs", "packed-refs", "info", "shallow", "logs", "reftable")
-"""What working trees of one repository have together, beside its configuration and its hooks."""
+"""Content shared by the working trees of one repository, besides configuration and hooks."""
 _CORE: Final = (
     "attributesfile", "autocrlf", "bigfilethreshold", "checkstat", "eol", "excludesfile", "filemode", "ignorecase",
     "ignorestat", "precomposeunicode", "protecthfs", "protectntfs", "sparsecheckout", "sparsecheckoutcone", "symlinks",
@@ -50,17 +50,17 @@ _OF_ANYBODY: Final = re.compile(
     r"|remote\..+\.url|url\..+\.insteadof",
     re.DOTALL,
 )
-"""Settings without a program in them, which count whatever file they are in."""
+"""Settings without a program, valid from every file."""
 _OF_THE_USER: Final = re.compile(
     r"credential\..+|http\.(?!extraheader$).+|core\.(?:sshcommand|askpass)|ssh\.variant", re.DOTALL
 )
-"""How the person who runs this process reaches remotes: only from the files of that person and of the system."""
+"""Settings for reaching remotes, valid only from the files of this process's user and of the system."""
 _USERS: Final = frozenset({"system", "global"})
 _FORMAT: Final = {"extensions.objectformat": ("sha1", "sha256"), "extensions.refstorage": ("files", "reftable")}
 
 
 def settings_of(listed: bytes) -> list[tuple[str, Setting]]:
-    """The scope, name and value of each setting, as git lists them. Raises OSError for more than SETTINGS_MAX."""
+    """Return scope, name and value of each setting, as listed by git. Raises OSError for more than SETTINGS_MAX."""
     parts = listed.decode("utf-8", "surrogateescape").split("\0")[:-1]
     if len(parts) > 2 * SETTINGS_MAX:
         raise OSError(f"the repository has over {SETTINGS_MAX} settings")
@@ -80,7 +80,7 @@ def _taken_over(settings: list[tuple[str, Setting]]) -> list[Setting]:
 
 
 def _own_config(settings: list[tuple[str, Setting]], *, bare: bool) -> str:
-    """What git reads of a repository's own file before anything else: how its objects and refs are kept."""
+    """Return the format settings that git reads first: storage of objects and refs."""
     last = dict(setting for scope, setting in settings if scope == "local")
     kept = {name: last[name].lower() for name in _FORMAT if last.get(name, "").lower() in _FORMAT[name]}
     lines = [f"[core]\n\trepositoryformatversion = {1 if kept else 0}\n\tbare = {'true' if bare else 'false'}\n"]
@@ -94,10 +94,10 @@ def _own_config(settings: list[tuple[str, Setting]], *, bare: bool) -> str:
 def plain_view(
     folder: str, settings: list[tuple[str, Setting]], common: str, top: str | None, plain: Mapping[str, str]
 ) -> Iterator[Mapping[str, str]]:
-    """The environment under which git shows the repository whose own folder is `folder` by a configuration of ours.
+    """Return an environment in which git reads the repository with our configuration. Raises OSError.
 
-    `plain`: the environment without git's own names.
-    `top`: the working tree's folder, None where there is none. Raises OSError.
+    `folder` is the repository's own folder, `plain` the environment without git's own names, and `top` the folder
+    of the working tree, or None.
     """
     own = tempfile.mkdtemp(prefix="readback-git-")
     try:
@@ -127,25 +127,25 @@ def plain_view(
 
 TIMEOUT_DEFAULT_S: Final = 10.0
 BLOB_MAX_BYTES: Final = 268_435_456
-"""A larger blob is shown without the SHA-256 of its bytes."""
+"""Larger blobs are shown without the SHA-256 of their bytes."""
 MERGING_MAX_CHARS: Final = 65_536
-"""Read of the commits that a merge takes in: some hundreds of them."""
+"""Characters read of the commits in a merge: some hundreds of commits."""
 PATHS_SHOWN_MAX: Final = 10_000
 COMMIT_HOOKS: Final = ("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit")
 STAMP_TRAILER: Final = "Readback-Stamp"
-"""The trailer in which a commit's message may bear the stamp."""
+"""The trailer for the stamp in a commit message."""
 
 _Look: TypeAlias = Callable[[], Reading]
 _SIGN: Final = r"[^\x00-\x20\x7f~^:?*\[\\\ud800-\udfff]"
 _BRANCH: Final = re.compile(rf"(?!.*(?:\.\.|//|@\{{|\.lock(?:/|$)|/\.))(?![-./]){_SIGN}{{1,200}}(?<![./])")
-"""What git lets a branch be called, whatever its script, but for what begins like an option."""
+"""Branch names that git accepts, in any script, except names that begin like an option."""
 _REMOTE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _COMMIT: Final = "%H%n%an%n%ae%n%ct%n%(trailers:key=Readback-Stamp,valueonly,unfold,separator=%x2C)%n%s"
 _MADE: Final = re.compile(r"^(author|committer) .*?(-?[0-9]+) [-+][0-9]{4}$", re.MULTILINE)
 _PASSED_OVER: Final = "warning: ignoring broken ref"
-"""What git says of a ref that it leaves out of a list, and ends with 0."""
+"""Git's warning about a ref missing from a list. Git still exits with 0."""
 _STAGED: Final = ("diff-index", "--cached", "--ita-invisible-in-index", "--name-only", "-z")
-"""Of a path for which there is only the intent to add it (`add -N`) nothing is staged."""
+"""A path with only the intent to add (`add -N`) has nothing staged."""
 
 
 _SETTINGS: Final = (
@@ -155,11 +155,24 @@ _SETTINGS: Final = (
 
 
 class _RefusedError(Exception):
-    """git ended with another code than 0."""
+    """git ended with a code other than 0."""
 
 
 class GitSource:
-    """One repository. Safe from any thread. `repository`: its folder, bare or with a working tree."""
+    """Read one git repository.
+
+    Safe from any thread.
+
+    Args:
+        name: Name in readings and messages.
+        repository: Folder of the repository, bare or with a working tree.
+        timeout_s: Seconds for one reading.
+
+    Example:
+        >>> site = GitSource("site", "/srv/site.git")
+        >>> def branch(ctx, branch):
+        ...     return site.commit(branch)
+    """
 
     def __init__(self, name: str, repository: str, *, timeout_s: float = TIMEOUT_DEFAULT_S) -> None:
         if not name:
@@ -170,48 +183,56 @@ class GitSource:
         self._here = threading.local()
 
     def commit(self, branch: str) -> Reading:
-        """The commit that a branch points at: `branch`, `commit`, `parents`, `tree`, `author`, `email`, `subject`,
-        `at_s`. The version is the commit, the stamp that of its trailer `Readback-Stamp`.
+        """Read the commit of a branch.
+
+        The value has `branch`, `commit`, `parents`, `tree`, `author`, `email`, `subject` and `at_s`. The version is the
+        commit. The stamp comes from the trailer `Readback-Stamp`.
         """
         return self._told(lambda: self._commit(branch))
 
     def blob(self, branch: str, path: str) -> Reading:
-        """A file on a branch: `path`, `mode`, `blob` (its id), `size`, `sha256`, `commit`."""
+        """Read a file on a branch: `path`, `mode`, `blob` (the object id), `size`, `sha256`, `commit`."""
         return self._told(lambda: self._blob(branch, path))
 
     def index(self, path: str) -> Reading:
-        """What is staged for a path: `path`, `mode`, `blob`, `size`, `sha256`. A path in conflict is refused."""
+        """Read the staged entry of a path: `path`, `mode`, `blob`, `size`, `sha256`. Paths in conflict are refused."""
         return self._told(lambda: self._index(path))
 
     def head(self) -> Reading:
-        """Where HEAD is: `branch` (null where it is detached), `commit` (null before the first), `staged` (paths)."""
+        """Read HEAD: `branch` (null if detached), `commit` (null before the first commit), `staged` (paths)."""
         return self._told(self._head)
 
     def tip(self) -> Reading:
-        """As `head`, with HEAD's commit as `tip`: `parents`, `tree`, `message`, `authored_s`, `committed_s`, `changed`
-        (the paths that differ from its first parent; null for over 10,000). Beside it `index` (a digest),
-        `unstaged` (paths that git knows), `merging`, and `hooks` (names of those that git would run for a commit).
+        """Read `head` with the details of HEAD's commit.
+
+        `tip` holds `parents`, `tree`, `message`, `authored_s`, `committed_s` and `changed` (paths different from the
+        first parent; null for over 10,000). Further keys: `index` (a digest), `unstaged` (tracked paths), `merging`,
+        and `hooks` (names of the hooks for a commit).
         """
         return self._told(self._tip_of_head)
 
     def remote(self, remote: str, branch: str) -> Reading:
-        """What a remote itself says that a branch points at: `remote`, `branch`, `commit`."""
+        """Ask a remote for the commit of a branch: `remote`, `branch`, `commit`."""
         return self._told(lambda: self._remote(remote, branch))
 
     def status(self, paths: Sequence[str] = (), *, revision: str = "", files: Sequence[str] | None = None) -> Reading:
-        """The whole repository as it stands: `branch` (null where HEAD is detached), `commit`, `tip` (that commit:
-        `parents`, `tree`, `message`), `branches`, `tags` and `remotes` with their commits, `index` (a digest of it),
-        `staged`, `unstaged` and `untracked` (paths), `submodules` and `intended` (those of `unstaged` that are some,
-        and those that are only marked to be added, by `add -N`), `merging` (the commits that a merge begun here takes
-        in), `tracked` (how many files git knows), `means` (the commit that `revision` is; null where it is none),
-        `files` (a digest of what lies at those paths in the working tree; None: at those of the three lists), `matched`
-        (whether each of `paths` means a file). With `paths`, git's own pathspecs, `files` and all lists of paths but
-        `staged` are of those.
+        """Read the state of the whole repository.
+
+        - `branch` (null if HEAD is detached), `commit`, and `tip` (`parents`, `tree`, `message` of the commit).
+        - `branches`, `tags` and `remotes` with their commits.
+        - `index` (a digest), and the paths `staged`, `unstaged` and `untracked`.
+        - `submodules` and `intended`: the submodules among `unstaged`, and the paths only marked with `add -N`.
+        - `merging`: the commits of an unfinished merge. `tracked`: the number of tracked files.
+        - `means`: the commit of `revision`, or null.
+        - `files`: a digest of the working tree at the paths `files`, by default at the paths of the three lists.
+        - `matched`: whether each of `paths` means a file.
+
+        With `paths`, git's own pathspecs, `files` and all lists of paths except `staged` cover only those paths.
         """
         return self._told(lambda: self._status(paths, revision, files))
 
     def ping(self) -> None:
-        """Raises ReaderFailedError where there is no such repository."""
+        """Check the repository. Raises ReaderFailedError where there is none."""
         try:
             with self._plain():
                 self._git("rev-parse", "--git-dir")
@@ -222,7 +243,7 @@ class GitSource:
 
     @contextlib.contextmanager
     def _plain(self) -> Iterator[None]:
-        """Within it this thread's git runs under the view. Raises _RefusedError, TimeoutError, OSError."""
+        """Run this thread's git under the plain view. Raises _RefusedError, TimeoutError, OSError."""
         self._here.environment = plain = _environment(self._repository)
         try:
             found = self._git(*PLACES).decode(errors="surrogateescape").rstrip("\n").split("\n")
@@ -301,7 +322,7 @@ class GitSource:
         return shown if self._git(*_STAGED, self._empty(), "--", f":(top,literal){path}") else Reading.absent()
 
     def _empty(self) -> str:
-        """The tree with nothing in it, as this repository names its objects."""
+        """Return the id of the empty tree in this repository's hash format."""
         return self._git("hash-object", "-t", "tree", "--stdin").decode().strip()
 
     def _shown(self, value: dict[str, Json], blob: str) -> Reading:
@@ -373,7 +394,7 @@ class GitSource:
         return Reading.of({**head.value, **more}, version=head.version)
 
     def _made(self, commit: str, shown: Mapping[str, Json]) -> dict[str, Json]:
-        """When a commit was made, by its own bytes, and what it changed."""
+        """Return the times of a commit, from its bytes, and the changed paths."""
         first = [str(each) for each in _texts(shown["parents"])[:1]]
         asked = ("diff-tree", "-r", "-z", "--root", "--no-commit-id", "--name-only", "--no-renames", *first, commit)
         changed = _names(self._git(*asked, most=BLOB_MAX_BYTES))
@@ -394,7 +415,7 @@ class GitSource:
             return []
 
     def _matched(self, paths: Sequence[str]) -> bool:
-        """Whether each path means a file that git knows or could add; what begins with a colon is no mere path."""
+        """Return whether each path means a tracked or addable file. A text with a leading colon is not a plain path."""
         plain = [path for path in paths if not path.startswith(":")]
         try:
             if plain:
@@ -405,7 +426,7 @@ class GitSource:
         return True
 
     def _files(self, paths: Sequence[str]) -> str:
-        """One digest of what lies at these paths: the bytes of each file, and of a large one its size and time."""
+        """Return one digest of the content at these paths: bytes of files, or size and time of large files."""
         from hashlib import sha256
 
         top = self._git("rev-parse", "--show-toplevel").decode(errors="surrogateescape").rstrip("\n")
@@ -431,8 +452,10 @@ class GitSource:
             return None
 
     def _refs(self) -> dict[str, Json]:
-        """Branches, tags and remotes' branches by name; an annotated tag by the commit that it means. A branch by what
-        it holds: one that holds a tag is broken, and git commits nothing on it.
+        """Return branches, tags and remote branches by name.
+
+        An annotated tag gives its commit. A branch gives its own object: a branch with a tag object is broken, and git
+        commits nothing on the branch.
         """
         rooms = {"refs/heads/": "branches", "refs/tags/": "tags", "refs/remotes/": "remotes"}
         found: dict[str, dict[str, Json]] = {room: {} for room in rooms.values()}
@@ -462,7 +485,7 @@ class GitSource:
         return Reading.of({"remote": remote, "branch": branch, "commit": tips[0]}, version=tips[0])
 
     def _tip(self, branch: str) -> str:
-        """The branch's commit; "" where the repository, which answers, has no such branch."""
+        """Return the branch's commit, or "" where a readable repository has no such branch."""
         ref = f"refs/heads/{self._named(branch)}"
         listed, said = self._answered("for-each-ref", "--format=%(refname) %(objectname)", ref)
         if f"{_PASSED_OVER} {ref}".encode() in said.split(b"\n"):
@@ -476,7 +499,7 @@ class GitSource:
         return branch
 
     def _inside(self, path: str) -> str:
-        """Raises SandboxEscapeError for a path that leaves the repository, or is none."""
+        """Raises SandboxEscapeError for a path outside the repository, or for text that is no path."""
         steps = path.split("/")
         if not path or "\0" in path or path.startswith("/") or any(step in ("", ".", "..") for step in steps):
             raise SandboxEscapeError(f"{path!r:.200} is no path within the repository of {self.name!r}.")
@@ -487,7 +510,7 @@ class GitSource:
         return self._answered(*args, most=most)[0]
 
     def _answered(self, *args: str, most: int = PAYLOAD_MAX_BYTES) -> tuple[bytes, bytes]:
-        """What git printed, and what it said beside that."""
+        """Return git's standard output and standard error."""
         command = ["git", *_SETTINGS, "-C", self._repository, *args]
         process = subprocess.Popen(
             command,
@@ -515,8 +538,9 @@ class GitSource:
 
 
 def _worktree(listed: bytes) -> tuple[list[str], list[str], list[str], list[str]]:
-    """The paths whose file is not as it is staged, those that git does not know, and which of the first are submodules,
-    and which are only marked to be added; of `status --porcelain=v2 -z`.
+    """Parse `status --porcelain=v2 -z`.
+
+    Returns changed paths, untracked paths, the submodules among the changed paths, and paths only marked to be added.
     """
     unstaged: list[str] = []
     untracked: list[str] = []
@@ -542,13 +566,13 @@ def _names(listed: bytes) -> list[Json]:
 
 
 def _hooks_folder(settings: Sequence[tuple[str, tuple[str, str]]], common: str, top: str) -> str:
-    """Where git looks for hooks: the last setting of it counts, a relative one from the top of the working tree on."""
+    """Return git's hooks folder. The last setting counts; a relative path starts at the top of the working tree."""
     named = [value for scope, (name, value) in settings if name == "core.hookspath" and scope != "command"]  # not ours
     return os.path.join(top, os.path.expanduser(named[-1])) if named else os.path.join(common, "hooks")
 
 
 def _hooks(folder: str) -> list[Json]:
-    """Those that may change a commit and can be run."""
+    """Return the executable hooks that may change a commit."""
     return [name for name in COMMIT_HOOKS if os.access(os.path.join(folder, name), os.X_OK)]
 
 
@@ -557,7 +581,7 @@ def _texts(paths: Json) -> list[str]:
 
 
 def _lying(path: str, most: int) -> tuple[str, int]:
-    """What lies there, in a word, and how many bytes of it were read: `most` of them at most."""
+    """Return the kind of the object at a path, and the number of bytes read (at most `most`)."""
     try:
         seen = os.lstat(path)
         if modes.S_ISLNK(seen.st_mode):
@@ -576,8 +600,11 @@ def _lying(path: str, most: int) -> tuple[str, int]:
 
 
 def _environment(repository: str) -> Mapping[str, str]:
-    """Without replacements and grafts, by which a repository shows one object where its commits name another. And
-    where a folder is a repository of its own, without the one around it, which git takes where that one is broken.
+    """Return an environment without replacements and grafts, where a repository would show other objects than its
+    commits name.
+
+    Where the folder is a repository of its own, the environment also excludes an outer repository: git would use the
+    outer repository if the inner is broken.
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     as_named = {"GIT_NO_REPLACE_OBJECTS": "1", "GIT_GRAFT_FILE": os.devnull}

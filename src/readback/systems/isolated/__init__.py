@@ -1,8 +1,8 @@
-"""Work on SQLite databases in a process of its own, which is ended when its time or its memory is over.
+"""Work on SQLite databases in a separate process with limits for time and memory.
 
-Shared by the source of tables and by the host of scripts. SQLite interrupts a statement between two instructions of its
-machine alone: one function over a long text is a single instruction. Some of its settings belong to the whole process.
-So what a model may have written is never run in the process that keeps the ledger.
+The source of tables and the host of scripts use this package. SQLite interrupts a statement only between two
+instructions, and one function over a long text is a single instruction. Some settings of SQLite belong to the whole
+process. So SQL from a model never runs in the process of the ledger.
 """
 
 from readback.systems.isolated.process import Ended as Ended

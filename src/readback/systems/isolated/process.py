@@ -1,7 +1,7 @@
-"""Starts one program of ours in a process of its own, and hands back the answers that came before its time was over.
+"""Start one of our programs in a separate process and return the answers received within the time limit.
 
-Used by the adapters that look into SQLite databases. The program reads one JSON object from its standard input, and
-writes one JSON object a line. It must keep its own answers small; this side never waits for longer than it was told.
+Adapters for SQLite databases use this module. The program reads one JSON object from standard input and writes one JSON
+object a line. The program keeps its answers small. This side never waits longer than the time limit.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from readback.canon.limits import PAYLOAD_MAX_BYTES
 from readback.errors import ReaderFailedError, ReaderTypeError
 
 ANSWER_MAX_BYTES: Final = 67_108_864
-"""The programs keep their answers below it themselves."""
+"""Maximum bytes of all answers. The programs keep below the limit themselves."""
 QUERY_MEMORY_BYTES: Final = 536_870_912
 _QUERY: Final = Path(__file__).with_name("sqlite_query.py")
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How the program ended. `late`: its time was over, and it was ended. `code`: what it ended with otherwise."""
+    """How the program ended. `late`: the time limit ended the program. `code`: the exit code otherwise."""
 
     answers: tuple[dict[str, Any], ...]
     late: bool
@@ -34,14 +34,14 @@ class Ended:
 
     @property
     def why(self) -> str:
-        """Why there are not all answers; "" where it ended by itself."""
+        """The reason for missing answers, or "" where the program ended by itself."""
         return "" if not self.late and self.code == 0 else "its time was over" if self.late else "its memory was over"
 
 
 def answers(program: Path, request: Mapping[str, Json], *, timeout_s: float, memory_bytes: int) -> Ended:
-    """Runs the program. Raises OSError where the system starts no process.
+    """Run the program. Raises OSError where the system starts no process.
 
-    `-I -S`: no variable, no folder and no installed package decides what the program imports.
+    With `-I -S`, no environment variable, folder or installed package changes the program's imports.
     """
     import json
 
@@ -82,11 +82,10 @@ def query(
     value_bytes: int,
     as_bytes: bool = False,
 ) -> list[dict[str, Any]]:
-    """The rows of one query of a database that is opened to read alone. Bytes are shown in hex, or with `as_bytes` as
-    they are.
+    """Return the rows of one query of a database opened read-only.
 
-    Raises FileNotFoundError where it cannot be opened, TimeoutError, ValueError for more rows, RuntimeError for what
-    SQLite says.
+    Bytes are shown in hex, or unchanged with `as_bytes`. Raises FileNotFoundError for a missing file, TimeoutError,
+    ValueError for too many rows, RuntimeError with SQLite's message.
     """
     request: dict[str, Json] = {
         "path": path,
@@ -126,8 +125,9 @@ STEPS_MAX: Final = 1_000_000_000
 def rows(
     name: str, database: str, sql: str, params: Iterable[object], limit: int, timeout_s: float
 ) -> list[dict[str, object]]:
-    """At most `limit` rows. Raises OSError where it took too long or cannot be asked, ReaderTypeError, and
-    ReaderFailedError with what SQLite says.
+    """Return at most `limit` rows.
+
+    Raises OSError for a timeout or a failed start, ReaderTypeError, and ReaderFailedError with SQLite's message.
     """
     given = [*params]
     plain: list[Json] = [each for each in given if each is None or isinstance(each, bool | int | float | str)]

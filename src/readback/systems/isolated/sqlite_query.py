@@ -1,7 +1,8 @@
-"""One query of one SQLite database, run by itself as a program: a JSON object in, a JSON object out.
+"""One query of one SQLite database, as a program: a JSON object in, a JSON object out.
 
-Started by `process.query`. It needs the standard library alone. The database is opened to read, an authorizer lets
-through selects and the few pragmas that only look, and the statement ends with its time, its steps or its memory.
+`process.query` starts this program, and the program needs only the standard library. The database is opened
+read-only. An authorizer allows selects and a few read-only pragmas. The statement ends with its time, its steps or its
+memory.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from urllib.parse import quote
 
 _LOOKS: Final = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE})
 _OF_VIRTUAL_TABLES: Final = frozenset({sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE})
-"""What the library asks for in its own table when a virtual table describes itself; a statement may not write there."""
+"""Actions of SQLite in its own table while a virtual table describes itself. A statement may not write there."""
 _LOADS: Final = frozenset({"load_extension", "fts3_tokenizer", "readfile", "writefile", "edit"})
 _ASKED_FOR: Final = frozenset(
     {
@@ -26,13 +27,13 @@ _ASKED_FOR: Final = frozenset(
         "user_version",
     }
 )  # fmt: skip
-"""Pragmas that show something. Those that would set something when they are given a value are let through without."""
+"""Read-only pragmas. A pragma that sets something with a value is allowed without a value."""
 _SETTERS: Final = frozenset({"application_id", "encoding", "page_size", "schema_version", "user_version"})
 _SHOWN_MAX_BYTES: Final = 16_777_216
 
 
 def looks_only(action: int, first: object, second: object, *_: object) -> int:
-    """An authorizer that lets a statement look, and do nothing else."""
+    """Authorize reads and refuse everything else."""
     if action in _LOOKS or (action in _OF_VIRTUAL_TABLES and str(first).startswith("sqlite_")):
         return sqlite3.SQLITE_OK
     if action == sqlite3.SQLITE_CREATE_TABLE:  # how `json_each` and its like describe themselves; a file is read-only
@@ -47,7 +48,7 @@ def looks_only(action: int, first: object, second: object, *_: object) -> int:
 
 
 def limit_process(memory_bytes: int, seconds: float) -> None:
-    """This process gets no more memory, and no more time of the processor when its parent is gone."""
+    """Limit the memory of this process, and its processor time in case the parent dies."""
     with suppress(ImportError, OSError, ValueError):
         import resource
 
@@ -57,7 +58,7 @@ def limit_process(memory_bytes: int, seconds: float) -> None:
 
 
 def found(asked: dict[str, Any]) -> dict[str, Any]:
-    """The rows, or why there are none."""
+    """Return the rows, or the reason for missing rows."""
     try:
         opened = sqlite3.connect(
             f"file:{quote(asked['path'])}?mode=ro", uri=True, timeout=asked["seconds"], isolation_level=None

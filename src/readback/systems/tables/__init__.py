@@ -1,1 +1,1 @@
-"""SQLite databases as a system of record, by their tables."""
+"""SQLite databases as a system of record, table by table."""

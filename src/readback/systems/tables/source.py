@@ -1,7 +1,7 @@
-"""An SQLite database as a system of record, by its tables; and what a statement would make of them, tried on a copy.
+"""A SQLite database as a system of record, table by table, and a trial of a statement on a copy.
 
-Constructed by `sdk.fitted_sources` for contract files, and by users. Everything is read and tried by `trial`, in a
-process of its own: it has no ledger, its settings of SQLite are its own, and it is ended when its time is over.
+Users and `configured.sources` construct the source. `trial` reads and tries everything in a separate process, which has
+no ledger, uses its own SQLite settings, and ends with its time limit.
 """
 
 from __future__ import annotations
@@ -15,12 +15,24 @@ from readback.errors import ReaderFailedError, ReaderTypeError, UsageError
 from readback.systems.isolated import Ended, answers
 
 MEMORY_BYTES: Final = 2_147_483_648
-"""Of the process that reads: a copy of the largest database, one more on which a statement is tried, and their rows."""
+"""Memory of the reading process: a copy of the largest database, a second copy for the trial, and the rows."""
 _TRIAL: Final = Path(__file__).with_name("trial.py")
 
 
 class TablesSource:
-    """One SQLite database file. Safe from any thread. `timeout_s`: for one reading, trial included."""
+    """Read one SQLite database file as a whole.
+
+    Safe from any thread.
+
+    Args:
+        name: Name in readings and messages.
+        database: Path of the file.
+        timeout_s: Seconds for one reading, trial included.
+
+    Example:
+        >>> TablesSource("orders", "no-such.db").state().presence.value
+        'absent'
+    """
 
     def __init__(self, name: str, database: str | Path, *, timeout_s: float = 10.0) -> None:
         if not name:
@@ -30,12 +42,18 @@ class TablesSource:
         self._timeout_s = timeout_s
 
     def state(self, statement: str = "") -> Reading:
-        """`facts`: which tables there are, and for each its form, how many rows it has and what each column holds, as
-        digests. With a statement also `foreseen`: the facts that there will be of the tables that it changes, or would
-        if a row fitted, but for those that depend on time or chance; `left_open`: of these, as they are before, where
-        nothing else would tell the statement done from not done; and `error`, where it fails. Where it went over a
-        bound of the trial, or fails by chance, there is only `bounded`, which says so: what it does elsewhere is not
-        known. Equal versions are equal facts.
+        """Read the facts of the database, and foresee the facts after a statement.
+
+        The reading holds `facts`: the list of tables and, for each table, the form, the number of rows, and a digest of
+        each column. Equal versions mean equal facts. A statement adds three parts:
+
+        - `foreseen`: the future facts of each table that the statement changes, or would change if a row matched.
+          Facts dependent on time or chance are missing.
+        - `left_open`: the present values of the missing facts, where nothing else distinguishes done from not done.
+        - `error`: the error of a failing statement.
+
+        A trial over a bound, or with a failure by chance, gives only `bounded` with the reason: the result elsewhere is
+        unknown.
         """
         ended = self._asked(statement)
         if isinstance(ended, Reading):
@@ -49,7 +67,7 @@ class TablesSource:
         return Reading.of(value, version=str(facts["version"]))
 
     def ping(self) -> None:
-        """Raises ReaderFailedError where the database cannot be read."""
+        """Check the database. Raises ReaderFailedError where it cannot be read."""
         found = self._asked("")
         if isinstance(found, Reading):
             raise ReaderFailedError(
@@ -57,7 +75,7 @@ class TablesSource:
             )
 
     def _asked(self, statement: str) -> Ended | Reading:
-        """What the trial answered, with the facts first; or the reading that says why it read nothing."""
+        """Return the answers of the trial, facts first, or the reading with the reason for missing facts."""
         request: dict[str, Json] = {"database": self._database, "statement": statement}
         try:
             ended = answers(_TRIAL, request, timeout_s=self._timeout_s, memory_bytes=MEMORY_BYTES)

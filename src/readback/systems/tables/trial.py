@@ -1,8 +1,8 @@
-"""Reads an SQLite database by its tables and tries a statement on a copy, run by itself as a program.
+"""Read a SQLite database table by table and try a statement on a copy. A program of its own.
 
-Started by the source of tables. It needs the standard library alone. The database is opened for reading only, and a
-statement is run in memory, on a copy that no other process sees: the expectation for a tool that takes any SQL comes
-from there. It is run as of now and of later, with other random values, so that what depends on those is left open.
+The source of tables starts this program, and the program needs only the standard library. The database is opened
+read-only. A statement runs on a private copy in memory and yields the expectation for tools with free SQL. The trial
+repeats the statement at a later time and with other random values. Differences between the runs are left open.
 """
 
 from __future__ import annotations
@@ -20,42 +20,42 @@ from typing import Any, Final, TypeAlias
 from urllib.parse import quote
 
 DATABASE_MAX_BYTES: Final = 134_217_728
-"""A larger database is not read: each reading goes through all of it."""
+"""Maximum size of a database: each reading scans the whole file."""
 TABLES_MAX: Final = 1_000
 STEPS_MAX: Final = 20
-"""How often a statement is interrupted to be asked whether it is over, each after a million instructions."""
+"""Maximum interruptions of a statement, one after each million instructions."""
 _Facts: TypeAlias = dict[tuple[str, str], str]
 _Now: TypeAlias = tuple[sqlite3.Connection, str]
-"""What computes with times, and the moment that it is taken to be."""
+"""The connection that computes times, and the time used in place of now."""
 _INSTRUCTIONS: Final = 1_000_000
 _REFUSED: Final = frozenset({sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH, sqlite3.SQLITE_PRAGMA})
 _ASKED_BY_FULL_TEXT: Final = "data_version"
-"""The one setting that a statement may ask for: the library itself does, for a table of full text."""
+"""The only permitted pragma: SQLite itself reads this pragma for a full-text table."""
 _WRITES: Final = frozenset({sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE})
 _OUR_BOUNDS: Final = frozenset({"SQLITE_INTERRUPT", "SQLITE_AUTH", "SQLITE_TOOBIG", "SQLITE_NOMEM", "SQLITE_FULL"})
 _LATER: Final = "+1 hour"
-"""When a statement is tried once more: what comes out alike is sure, since it is executed before that."""
+"""Time of the second run. Results equal in both runs are certain, since the real execution happens in between."""
 _RUNS: Final = ((False, False), (True, True), (False, True))
-"""Of the trial: whether it is later, and whether chance falls otherwise. The last only where the first two differ."""
+"""Runs of the trial: later or not, other random values or not. The third runs only where the first two differ."""
 _TIMES: Final = ("date", "time", "datetime", "julianday", "unixepoch", "strftime", "timediff")
 _HIGH: Final = 1_000_000_007
-"""A prime, so that its remainders are not those of the first value."""
+"""A prime, so that its remainders differ from the remainders of the first value."""
 _NOW: Final = {"current_date": slice(10), "current_time": slice(11, None), "current_timestamp": slice(None)}
-"""What of a moment they say."""
+"""The part of a time in each of these names."""
 _OF_CONNECTION: Final = re.compile(r"\b(last_insert_rowid|changes|total_changes)\s*\(\s*\)", re.IGNORECASE)
-"""What a statement may ask of the connection that it comes over: which one that is, is chance to the trial."""
+"""Functions of the connection. The real connection is another, so the trial treats the values as chance."""
 
 
 class _RefusedError(Exception):
-    """The database is none that is read."""
+    """The database is not of a readable kind."""
 
 
 class _OverBoundError(Exception):
-    """The statement was stopped by a bound of the trial."""
+    """A bound of the trial stopped the statement."""
 
 
 def _state(database: str, statement: str, seconds: float) -> Iterator[dict[str, Any]]:
-    """The facts first, and then what the statement would make of them."""
+    """Yield the facts first, then the effect of the statement."""
     try:
         with closing(_copy(database, seconds)) as copy:
             facts = _facts(copy)
@@ -72,7 +72,7 @@ def _state(database: str, statement: str, seconds: float) -> Iterator[dict[str, 
 
 
 def _copy(database: str, seconds: float) -> sqlite3.Connection:
-    """The database as it was at one moment. Raises FileNotFoundError, _RefusedError, sqlite3.Error."""
+    """Copy the database at one moment. Raises FileNotFoundError, _RefusedError, sqlite3.Error."""
     if Path(database).stat().st_size > DATABASE_MAX_BYTES:
         raise _RefusedError(f"is over {DATABASE_MAX_BYTES} bytes")
     where = f"file:{quote(database)}?mode=ro"
@@ -114,7 +114,7 @@ def _foreseen(copy: sqlite3.Connection, facts: _Facts, statement: str) -> dict[s
 
 
 def _left_open(facts: _Facts, made: list[_Facts], insides: set[str]) -> _Facts:
-    """Where nothing that is sure tells the statement done from not done: what it may change, as it stands before."""
+    """Return the present facts that the statement may change, where no certain fact tells done from not done."""
     one, two = made[:2]
     if any(
         one.get(key) == two.get(key) != facts.get(key) for key in facts.keys() | one.keys() if key[0] not in insides
@@ -126,8 +126,9 @@ def _left_open(facts: _Facts, made: list[_Facts], insides: set[str]) -> _Facts:
 
 
 def _insides(database: sqlite3.Connection) -> set[str]:
-    """The tables in which the library keeps the insides of others, such as an index of full text: another version of it
-    may write the same otherwise, so what will be in them is never sure.
+    """Return the internal tables of virtual tables, such as a full-text index.
+
+    Another SQLite version may write these tables differently, so their content is never certain.
     """
     try:
         listed = database.execute("select name from pragma_table_list where type = 'shadow'").fetchall()
@@ -146,9 +147,11 @@ def _in_memory() -> sqlite3.Connection:
 
 
 def _tried(tried: sqlite3.Connection, statement: str, now: _Now | None, otherwise: bool, written: set[str]) -> str:
-    """Runs the statement on a copy; what went wrong, in the library's words. Adds the tables that it names to write in.
-    Raises _OverBoundError where it is stopped by a bound that is the trial's own: the same statement may well succeed
-    where nothing bounds it.
+    """Run the statement on a copy and return the error text of SQLite, or "". Adds the tables named for writing to
+    `written`.
+
+    Raises _OverBoundError where a bound of the trial stopped the statement. Without the bound, the statement may
+    succeed.
     """
     with _bounded(tried, now, otherwise, written):
         told = _HIGH if otherwise else 0
@@ -167,7 +170,7 @@ def _tried(tried: sqlite3.Connection, statement: str, now: _Now | None, otherwis
 
 @contextmanager
 def _bounded(tried: sqlite3.Connection, now: _Now | None, otherwise: bool, written: set[str]) -> Iterator[None]:
-    """Neither other files nor settings are reached, no statement runs on and on, and time and chance are each run's."""
+    """Block other files and settings, limit the length of the statement, and set time and chance for this run."""
     left = iter(range(STEPS_MAX))
 
     def allowed(action: int, table: object, *_: object) -> int:
@@ -197,8 +200,10 @@ def _bounded(tried: sqlite3.Connection, now: _Now | None, otherwise: bool, writt
 
 
 def _chances(otherwise: bool) -> Iterator[int]:
-    """Values that differ from row to row and from run to run, rising in one and falling in the other: so that what they
-    only put in order is in another one, too. Every second one of the latter is below nought.
+    """Yield values that differ between rows and between runs.
+
+    The values rise in one run and fall in the other, so an order by them differs too. In the second run, every other
+    value is negative.
     """
     if not otherwise:
         return count(1)
@@ -206,13 +211,13 @@ def _chances(otherwise: bool) -> Iterator[int]:
 
 
 def _blob(value: int, size: int) -> bytes:
-    """So many bytes, in the order of the value, whatever its sign."""
+    """Return `size` bytes, ordered like the absolute value."""
     size = min(max(size, 1), 1_000_000)
     return abs(value).to_bytes(8, "big")[-size:].ljust(size, b"\0")
 
 
 def _in_time(plain: sqlite3.Connection, name: str, other: str) -> Callable[..., Any]:
-    """The library's own function, with another moment in place of now."""
+    """Return SQLite's own function with another time in place of now."""
 
     def told(*given: object) -> Any:
         at = 1 if name == "strftime" else 0
@@ -229,7 +234,7 @@ def _in_time(plain: sqlite3.Connection, name: str, other: str) -> Callable[..., 
 
 
 def _facts(database: sqlite3.Connection) -> _Facts:
-    """What there is, by table and by what of it; under "" which tables there are."""
+    """Return the facts by table and part. The list of tables stands under ""."""
     listed = database.execute("select type, name, tbl_name, sql from sqlite_master order by type, name").fetchall()
     tables = [str(name) for kind, name, _, _ in listed if kind == "table"]
     if len(tables) > TABLES_MAX:
@@ -263,7 +268,7 @@ def _quoted(name: str) -> str:
 
 
 def _limit_process(memory_bytes: int, seconds: float) -> None:
-    """This process gets no more memory, and no more time of the processor when its parent is gone."""
+    """Limit the memory of this process, and its processor time in case the parent dies."""
     with suppress(ImportError, OSError, ValueError):
         import resource
 
