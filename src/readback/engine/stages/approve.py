@@ -1,8 +1,8 @@
-"""Approve: what an action that needs an approval waits for, and the gate before each of its attempts.
+"""Approve: request an approval, and check it before each attempt.
 
-Called by the engine. The gate checks the recorded tokens again, by the settings of the process that executes, over
-bytes that it makes anew from what it would execute. An approval binds attempts alone: what is dispatched is always
-verified, and reversed where that is due, whoever approved it or did not. `countersign` records what is decided.
+Called by the engine. The gate verifies the recorded tokens again under the settings of the executing process, over
+bytes rebuilt from the actual request. An approval controls attempts alone: every dispatched action is verified, and
+reversed if due, regardless of its approval. `people.approvals` records the decisions.
 """
 
 from __future__ import annotations
@@ -48,8 +48,9 @@ def _nobody_signed(_key: str, _message: bytes, _signature: bytes) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Approvals:
-    """Who may approve by the settings of this process, and how a signature is checked. `break_glass`: the reason for
-    which this process goes ahead without.
+    """The approvers configured in this process, and how a signature is checked.
+
+    `break_glass`: the reason for the emergency override under which this process executes without an approval.
     """
 
     policy: Policy = NOBODY
@@ -61,7 +62,9 @@ NO_APPROVALS = Approvals()
 
 
 def ask(run: Run, approvals: Approvals) -> Generator[Effect, EffectResult, bool]:
-    """Before the first attempt: whether a person is asked now, and the action waits. The key is reserved with it."""
+    """Before the first attempt: return whether an approval is requested now, so that the action waits. Reserves the
+    key.
+    """
     if not needed(run):
         return False
     yield from _request(run, approvals.policy)
@@ -71,8 +74,10 @@ def ask(run: Run, approvals: Approvals) -> Generator[Effect, EffectResult, bool]
 
 
 def needed(run: Run) -> bool:
-    """Whether an attempt needs an approval: what cannot be told does; what reverses does not, nor where this process
-    breaks the glass. That another one broke it is only what the ledger says: it lets nobody else act.
+    """Whether an attempt needs an approval. An undetermined condition means yes.
+
+    A reversal needs none, and neither does a process under its own emergency override. An override recorded by another
+    process is history only and permits no further attempt.
     """
     terms, action = run.contract.approval, run.action
     if terms is None or action.context.get("reverses") or run.scope.break_glass:
@@ -88,10 +93,11 @@ def needed(run: Run) -> bool:
 def gate(
     run: Run, approvals: Approvals, table: RecoveryTable
 ) -> Generator[Effect, EffectResult, tuple[str, ...] | None]:
-    """Before any attempt: the approvals that it stands on (none, where none is needed), or None if it may not be made.
+    """Before any attempt: return the approvals behind the attempt (empty if none is needed), or None if the attempt is
+    barred.
 
-    Then what follows is recorded: it waits on, is asked for anew, or has ended. A crash before the commit changes
-    nothing; the next one who comes asks again.
+    With None the consequence is recorded: the action waits, requests a new approval, or has ended. A crash before the
+    commit changes nothing; the next worker repeats the check.
     """
     if run.contract.approval is None:
         return ()
@@ -104,18 +110,18 @@ def gate(
         stands_on = (allowed.approval,)
     if asked is None or run.action.attempts:
         return stands_on
-    refused = yield from validate.check(run)  # the world has gone on since it was asked for
+    refused = yield from validate.check(run)  # the world may have changed since the request
     if refused is not None:
         validate.record_refusal(run, refused, table, run.now_us)
         return None
-    if stands_on and run.now_us >= asked.expires_us:  # the readings took until then
+    if stands_on and run.now_us >= asked.expires_us:  # it expired during the readings
         _refuse(run, Refused(ApprovalCode.EXPIRED), table)
         return None
     return stands_on
 
 
 def may_send_again(run: Run, approvals: Approvals) -> Generator[Effect, EffectResult, bool]:
-    """Whether the same request may be sent again, and on which approvals: the run keeps both. Records nothing."""
+    """Whether the same request may be sent again. The run stores the answer and the approvals. Records nothing."""
     stands_on: tuple[str, ...] | None = None
     if (yield from validate.relying(run)) is None and (yield from validate.frozen(run)) is None:
         stands_on = yield from still_approved(run, approvals)
@@ -124,7 +130,7 @@ def may_send_again(run: Run, approvals: Approvals) -> Generator[Effect, EffectRe
 
 
 def still_approved(run: Run, approvals: Approvals) -> Generator[Effect, EffectResult, tuple[str, ...] | None]:
-    """The approvals on which an attempt would stand now; None where it would stand on none. Records nothing."""
+    """The approvals behind an attempt made now; None if the attempt would lack one. Records nothing."""
     if not needed(run):
         return ()
     if run.action.approval is None:
@@ -136,7 +142,7 @@ def still_approved(run: Run, approvals: Approvals) -> Generator[Effect, EffectRe
 def _allowed(
     run: Run, asked: Asked | None, approvals: Approvals, table: RecoveryTable
 ) -> Generator[Effect, EffectResult, Approved | None]:
-    """Whether the attempt is approved now; where it is not, what follows from that is recorded."""
+    """Return the approval of the attempt; else record the consequence and return None."""
     if asked is None:
         yield from _request(run, approvals.policy)
         return None
@@ -148,7 +154,7 @@ def _allowed(
         wait_on(run, asked, f"It is approved; run the same operation again, {again}.")
     elif said.code is ApprovalCode.WAITING and waits(run.action):
         wait_on(run, asked, "")
-    elif said.code is ApprovalCode.WAITING:  # a person reopened it: it is held no more, and nobody could sign
+    elif said.code is ApprovalCode.WAITING:  # reopened by a person: the hold is gone, so no approver could sign
         yield from _request(run, approvals.policy)
     elif said.code is ApprovalCode.POLICY_CHANGED:
         yield from _revalidate(run, approvals.policy, table)
@@ -160,7 +166,7 @@ def _allowed(
 def _checked(
     run: Run, asked: Asked, approvals: Approvals, at_us: int
 ) -> Generator[Effect, EffectResult, Approved | Refused]:
-    """The recorded tokens, held against what would be executed at that time."""
+    """Check the recorded tokens against the request to be executed, at that time."""
     action, terms = run.action, run.contract.approval
     assert terms is not None
     bound = bound_of(action, asked, run.kept or {})
@@ -179,10 +185,11 @@ def _checked(
 
 
 def doubt(run: Run, approvals: Approvals) -> Generator[Effect, EffectResult, Finding | None]:
-    """What a process that goes on with an executed action has to say of its approval: nothing, as a rule.
+    """Find a fault in the approval of an executed action, when this process resumes it. Usually there is none.
 
-    Executed without one that counts is an alarm; under another list of approvers, and by nobody who is listed here, is
-    for a person. Verification goes on either way. Said once: a person who has decided is not asked again.
+    Execution without a valid approval is an alarm. A valid approval under another list, by an approver unknown here,
+    goes to a person. Verification continues in both cases. The finding is recorded once: a decided action is not
+    questioned again.
     """
     action, asked = run.action, run.action.approval
     if action.state is State.REVIEW_REQUIRED or action.judgement.finding in _DOUBTS or action.break_glass:
@@ -199,13 +206,13 @@ def doubt(run: Run, approvals: Approvals) -> Generator[Effect, EffectResult, Fin
     return Finding.POLICY_VERSION_MISMATCH if elsewhere else Finding.APPROVAL_MISMATCH
 
 
-# --- what is recorded ---
+# --- recording ---
 
 
 def _request(
     run: Run, policy: Policy, row: Row | None = None, table: str = ""
 ) -> Generator[Effect, EffectResult, None]:
-    """Asks, for the first time or anew: the exact bytes become evidence, and the action waits."""
+    """Request an approval, first or renewed: the exact bytes become evidence, and the action waits."""
     terms = run.contract.approval
     assert terms is not None
     first = yield Begin(fresh=True)
@@ -223,12 +230,12 @@ def _request(
 
 
 def new_request(policy: Policy, drawn: tuple[str, str], now_us: int, *, people: int, span_us: int) -> Asked:
-    """A request under this policy. `drawn`: two fresh ids, for its name and its nonce."""
+    """A request under this policy. `drawn`: two fresh ids, for the name and the nonce."""
     return Asked(f"ap-{drawn[0]}", drawn[1], "", policy.version, now_us + span_us, span_us, people)
 
 
 def request_data(asked: Asked, payload: str, before: Asked | None, row: Row | None, table: str) -> dict[str, Json]:
-    """The event's data. `row`: the one by which an earlier request is asked for anew."""
+    """The event's data. `row`: the recovery row behind a renewed request."""
     who = "an approver" if asked.people == 1 else f"{asked.people} approvers"
     data: dict[str, Json] = {
         "approval": asked.id,
@@ -250,7 +257,7 @@ def request_data(asked: Asked, payload: str, before: Asked | None, row: Row | No
 
 
 def _revalidate(run: Run, policy: Policy, table: RecoveryTable) -> Generator[Effect, EffectResult, None]:
-    """The list of approvers is another one now: what the old one approved is asked for anew, or fails, by the table."""
+    """The list of approvers has changed: the table decides whether to renew the request or to refuse the action."""
     row = table.decide(Finding.POLICY_VERSION_MISMATCH, validate.unexecuted(run.contract.side_effect))
     if row.action is RecoveryAction.REVALIDATE_APPROVAL:
         yield from _request(run, policy, row, table.version)
@@ -272,7 +279,7 @@ _SAID = {
 
 
 def _refuse(run: Run, said: Refused, table: RecoveryTable, finding: Finding = Finding.APPROVAL_MISMATCH) -> None:
-    """It ends here: what was attempted before keeps its judgement."""
+    """End the action here. An earlier attempt keeps its judgement."""
     if said.code is ApprovalCode.EXPIRED:
         finding = Finding.FAILED_BEFORE_EFFECT
     code, detail = said.code.value, _SAID[said.code]
@@ -283,7 +290,7 @@ def _refuse(run: Run, said: Refused, table: RecoveryTable, finding: Finding = Fi
 
 
 def wait_on(run: Run, asked: Asked, detail: str) -> None:
-    """Nothing can be done yet: looked at, and left until it expires or somebody moves it."""
+    """Nothing can be done now: wait until the request expires or a person acts."""
     run.record(EventKind.SIGNALLED, run.now_us, (), {"due": asked.expires_us, "detail": detail})
 
 
@@ -291,7 +298,7 @@ def wait_on(run: Run, asked: Asked, detail: str) -> None:
 
 
 def bound_of(action: Action, asked: Asked, kept: Mapping[str, Json]) -> Bound:
-    """What an approval of this action is bound to. `kept`: its request, as it is kept in the evidence."""
+    """The content bound by an approval of this action. `kept`: the request as stored in the evidence."""
     return Bound(
         approval=asked.id,
         nonce=asked.nonce,
@@ -315,26 +322,27 @@ def bound_of(action: Action, asked: Asked, kept: Mapping[str, Json]) -> Bound:
 
 
 def waits(action: Action) -> bool:
-    """It is held until it is approved, denied or expired."""
+    """The action is held until approval, denial or expiry."""
     return action.state is State.VALIDATED and action.hold == HOLD
 
 
 def approved_blind(action: Action) -> bool:
-    """It is approved, and only who knows the redacted arguments, or makes its attempts, can go on with it: else it
-    would be due since it was signed, and not when it expires.
+    """The action is approved, and waits for a process with the redacted arguments, or for the external caller.
+
+    Such an action is due at the expiry of its approval. Any other approved action is due from the signature on.
     """
     asked = action.approval
     return waits(action) and asked is not None and asked.complete and action.due_us == asked.expires_us
 
 
 def goes_on(action: Action) -> bool:
-    """It is approved, and due whatever the clock says: one that was set back stands before the last signature."""
+    """The action is approved and due, regardless of the clock: a clock set back may stand before the last signature."""
     asked = action.approval
     return waits(action) and asked is not None and asked.complete and action.due_us != asked.expires_us
 
 
 def load(action: Action, digest: str) -> Generator[Effect, EffectResult, bytes]:
-    """Evidence that has to be there. Raises StoreCorruptError."""
+    """Load mandatory evidence. Raises StoreCorruptError."""
     loaded = yield Load(action.tenant, action.id, digest)
     assert isinstance(loaded, Loaded)
     if loaded.body is None:
@@ -343,7 +351,7 @@ def load(action: Action, digest: str) -> Generator[Effect, EffectResult, bytes]:
 
 
 def load_kept(action: Action) -> Generator[Effect, EffectResult, dict[str, Json]]:
-    """The request of an action, as it is kept."""
+    """The request of an action, as stored."""
     kept = parse_json((yield from load(action, action.request_ref)))
     if not isinstance(kept, dict):
         raise StoreCorruptError(f"The request of action {action.id} is not what it was written as.")

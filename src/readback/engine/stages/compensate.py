@@ -1,7 +1,7 @@
-"""Taking back: a staged transaction, a rollback within a local boundary, and compensation.
+"""Reversal: a staged transaction, a rollback within a local boundary, and compensation.
 
-Called by the engine when the table says so. Each is verified by reading: ROLLED_BACK means that the target was read as
-it was before, COMPENSATED that the compensating action was itself verified.
+Called by the engine when the table says so. A reading verifies each: ROLLED_BACK means a reading showed the target as
+before, COMPENSATED means the compensating action itself was verified.
 """
 
 from __future__ import annotations
@@ -58,15 +58,15 @@ from readback.engine.stages.verify import (
 from readback.engine.values.reader_results import ERROR_TEXT_MAX
 from readback.errors import ArgumentError, NotDispatchedError
 
-# What a compensation is given: the action's own arguments, or what its contract makes of what was read back.
+# A compensation's arguments: the action's own, or built by the contract from the reading.
 
 Given = tuple[Mapping[str, object], Mapping[str, Json]]
 
 
 def given_to_reversal(run: Run) -> Generator[Effect, EffectResult, Given]:
-    """Its arguments in both notations. Raises InputError where they cannot be made."""
+    """The arguments of the reversal in both notations. Raises InputError if they cannot be built."""
     made = run.plan.reversing
-    if made is None or run.blind or run.action.compensation_id:  # what was begun is followed
+    if made is None or run.blind or run.action.compensation_id:  # follow the existing compensation
         return run.arguments, run.requested
     before = run.before.taken.reading.value if run.before is not None else None
     shown = yield from _shown(run)
@@ -99,19 +99,20 @@ def _hides(value: Json) -> bool:
 CHILD_LOOK_AGAIN_US = 1_000_000
 
 
-# --- a transaction that was left open ---
+# --- staged transaction ---
 
 
 def settle_staged(run: Run) -> Generator[Effect, EffectResult, Reconciliation | None]:
-    """Verifies inside the open boundary; commits what holds, drops everything else.
+    """Verify inside the open boundary. Commit if the postconditions hold, otherwise abandon.
 
-    Nothing is committed once the attempt's lease may be another's: who took it over has judged without it. None: it was
-    committed (or may have been), and is verified like any other action from outside.
+    Nothing is committed once another process may hold the attempt's lease: that process judged without this commit.
+    Returns None if the transaction was committed, or may have been; the action is then verified from outside like any
+    other.
     """
     inside = yield from _read_inside(run)
     against = _against_commit(run, inside)
     if against and run.before is None and run.contract.readers and not run.contract.kind.needs_ours:
-        # What is outside the boundary while it is open is what was there before.
+        # While the boundary is open, a reading from outside shows the state before.
         run.before = yield from take_before(run)
         record_reading(run, run.before)
     timeout = run.contract.execution.timeout_us
@@ -131,7 +132,7 @@ def settle_staged(run: Run) -> Generator[Effect, EffectResult, Reconciliation | 
 
 
 def _against_commit(run: Run, inside: Judged) -> str:
-    """Why what was staged is dropped; empty where it is committed."""
+    """Why the staged transaction is abandoned; empty to commit."""
     if inside.taken.finished_us >= lease_until(run.contract, run.action.executed_us) - LEASE_MARGIN_US:
         return "It was verified too late to be committed."
     if not inside.ensure or conjoin(e.truth for e in inside.ensure) is not Truth.HOLDS:
@@ -146,7 +147,9 @@ def _against_commit(run: Run, inside: Judged) -> str:
 
 
 def _beside(run: Run, inside: Judged) -> bool:
-    """A change outside the frame, of what both readings show: a look inside may show less than a reader does."""
+    """Whether a field outside the allowed changes differs, among the fields in both readings: a reading inside may show
+    fewer.
+    """
     frame, before = run.contract.may_change, run.before
     if frame is None or before is None or before.presence is not inside.presence:
         return False
@@ -172,8 +175,8 @@ def _read_inside(run: Run) -> Generator[Effect, EffectResult, Judged]:
 def _unchanged(
     run: Run, inside: Judged, against: str, refused: bool
 ) -> Generator[Effect, EffectResult, Reconciliation | None]:
-    """After the boundary was dropped: the target, read from outside, must be what it was before, and nothing of ours
-    be found anywhere else.
+    """After abandoning: a reading from outside must show the target as before, and a search must find no effect of this
+    action.
     """
     yield from take_strongest(run)
     record_reading(run, run.checks[0])
@@ -192,7 +195,7 @@ def _unchanged(
 
 
 def _nothing_found(run: Run) -> Generator[Effect, EffectResult, bool]:
-    """A search by our stamp, where the contract has one, looked everywhere and found nothing."""
+    """Whether a complete search by the stamp found nothing. True for a contract without a search."""
     if not run.contract.has_find:
         return True
     yield from search(run)
@@ -200,10 +203,10 @@ def _nothing_found(run: Run) -> Generator[Effect, EffectResult, bool]:
 
 
 def same_as_before(run: Run, now: Judged) -> bool:
-    """The strong reading shows what the reading before execution showed."""
+    """Whether the strong reading shows the same as the reading before execution."""
     before = run.before
     if before is None and run.contract.kind.needs_ours:
-        return now.taken.believable_absence  # what these kinds make was not there, or is another's
+        return now.taken.believable_absence  # these kinds create: the target was absent, or belongs to another actor
     if before is None or not before.taken.ran or not now.taken.ran or not now.taken.strong:
         return False
     if before.presence is not now.presence or now.presence not in (Presence.PRESENT, Presence.ABSENT):
@@ -219,15 +222,15 @@ CommitStep = Callable[[Run], Generator[Effect, EffectResult, RunResult | None]]
 
 
 def roll_back(run: Run, commit: CommitStep) -> Generator[Effect, EffectResult, RunResult | None]:
-    """Puts the local boundary back, once, and reads whether the target is as before."""
+    """Roll the local boundary back, once, and read whether the target is as before."""
     if not run.action.rollback_done:
         now_us = run.now_us
         run.record(EventKind.STAGED_SETTLED, now_us, (), {"how": "abandoned", "error": ""})
         ended = yield from commit(run)
         if ended is not None:
             return ended
-        # Durable: a crash from here on does not roll back again; the reading below decides. Where the arguments are
-        # known as redacted only it is not called at all: it would put back something else.
+        # Durable: after a crash the rollback is not repeated; the reading below decides. With redacted arguments the
+        # rollback is not called at all: it would restore a wrong state.
         if not run.blind:
             yield from _put_back(run)
     yield from take_strongest(run)
@@ -249,7 +252,7 @@ def _put_back(run: Run) -> Generator[Effect, EffectResult, None]:
 def _record_end(run: Run, now_us: int, path: tuple[State, ...], review: str, incident: str) -> None:
     data: dict[str, Json] = {"action": "", "how": "rollback", "due": None, "review": review, "incident": incident}
     if path[-1] is State.ROLLED_BACK:
-        data["release"] = KeyRelease.NONE.value  # the attempt left, and what it did was undone
+        data["release"] = KeyRelease.NONE.value  # the attempt left, and its effect was undone
     run.record(EventKind.COMPENSATION, now_us, path, data)
 
 
@@ -257,8 +260,8 @@ def _record_end(run: Run, now_us: int, path: tuple[State, ...], review: str, inc
 
 
 def compensation_of(run: Run) -> Generator[Effect, EffectResult, Request]:
-    """The compensating action of an effect: its key is the effect's, so that it can run only once. Raises InputError
-    where it cannot be given what it takes.
+    """The compensating action of an effect. The key derives from the effect, so the compensation runs only once. Raises
+    InputError if the arguments cannot be built.
     """
     assert run.plan.compensation is not None
     arguments, requested = yield from given_to_reversal(run)
@@ -275,7 +278,7 @@ def compensation_of(run: Run) -> Generator[Effect, EffectResult, Request]:
 
 
 def follow_begun(run: Run, request: Request, table: RecoveryTable) -> Generator[Effect, EffectResult, None]:
-    """What was begun is followed, and nothing is begun: it runs once, or its arguments are known as redacted only."""
+    """Follow an existing compensation and start none: the compensation already runs, or its arguments are redacted."""
     if run.action.compensation_id:
         begun = yield LoadAction(run.action.compensation_id)
         assert isinstance(begun, Folded)
@@ -294,7 +297,7 @@ def follow_begun(run: Run, request: Request, table: RecoveryTable) -> Generator[
 
 
 def child_of(ended: RunResult) -> Generator[Effect, EffectResult, Action | None]:
-    """The compensating action as it stands, whoever ran it."""
+    """The compensating action in its current state, regardless of the executing process."""
     if isinstance(ended, Completed):
         return ended.run.action
     folded = yield LoadAction(ended.action_id)
@@ -303,8 +306,11 @@ def child_of(ended: RunResult) -> Generator[Effect, EffectResult, Action | None]
 
 
 def record_compensation(run: Run, child: Action | None, table: RecoveryTable, now_us: int) -> None:
-    """COMPENSATED only where the child was verified; failed, held or refuted is COMPENSATION_FAILED, then review. So is
-    what stays unknown and is looked at no more, as after an attestation: to wait for it would be to wait for ever.
+    """Record COMPENSATED only if the child was verified. A failed, held or refuted child means COMPENSATION_FAILED,
+    then review.
+
+    An unknown child without a further reading, for example after an attestation, counts as failed: a wait would never
+    end.
     """
     data: dict[str, Json] = {"action": child.id if child else "", "how": "compensation"}
     if child is None or (child.state not in TERMINAL and not (child.state is State.UNKNOWN and child.due_us is None)):
@@ -321,7 +327,7 @@ def record_compensation(run: Run, child: Action | None, table: RecoveryTable, no
 def record_uncompensated(
     run: Run, detail: str, table: RecoveryTable, now_us: int, data: dict[str, Json] | None = None
 ) -> None:
-    """The reversal failed, or could not even be proposed: a person has to look at it."""
+    """The reversal failed, or could not be proposed: a person must review the action."""
     row = table.decide(Finding.COMPENSATION_FAILED, uncompensated(run.contract.side_effect))
     failed: dict[str, Json] = {
         **(data or {"action": "", "how": "compensation", "detail": one_line(detail, ERROR_TEXT_MAX)}),
@@ -345,7 +351,7 @@ def record_uncompensated(
 
 
 def uncompensated(side_effect: SideEffect) -> Situation:
-    """The situation of an action whose reversal failed, or could not be begun."""
+    """The situation of an action with a failed or impossible reversal."""
     return Situation(
         side_effect=side_effect,
         within_window=False,

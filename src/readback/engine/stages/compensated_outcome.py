@@ -1,7 +1,7 @@
-"""Reversed: what a verified step of a saga amounts to once the saga has taken it back.
+"""The outcome of a verified saga step after the saga has reversed the step.
 
-Called by attend before anything is told of a single action. The step's own entries end in its success, for a reversal
-is an action of its own; that it was reversed is on record in the saga. It changes nothing.
+Called by the coordinator before a single action is reported. The step's own entries end in success, since a reversal is
+an action of its own; the saga's entries record the reversal. Changes nothing.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from readback.engine.stages.report import outcome_of
 
 
 def outcome_now(action: Action, *, replayed: bool = False) -> Generator[Effect, EffectResult, Outcome]:
-    """The outcome by the ledger alone, its saga's entries included: what was reversed since is no success any more, and
-    is no longer told as reversed where the reversal fell.
+    """The outcome by the ledger alone, with the saga's entries. A reversed step is no success any more, and is not
+    reported as reversed once the reversal itself became invalid.
     """
     outcome = yield from outcome_of(action, replayed=replayed)
     if action.state is State.COMPENSATED:
@@ -48,8 +48,8 @@ def outcome_now(action: Action, *, replayed: bool = False) -> Generator[Effect, 
 
 
 def _by_its_reversal(outcome: Outcome, undo_id: str) -> Generator[Effect, EffectResult, Outcome]:
-    """Contested where the reversal is, or was taken back: its effect may be there again. A person's, where nothing
-    comes of the reversal any more.
+    """Contested if the reversal is contested or was reversed: the effect may exist again. Review if the reversal can no
+    longer succeed.
     """
     if outcome.state not in (State.COMPENSATED, State.COMPENSATING) or not undo_id:
         return outcome
@@ -63,7 +63,7 @@ def _by_its_reversal(outcome: Outcome, undo_id: str) -> Generator[Effect, Effect
 
 
 def amounts_to(record: StepRecord) -> State:
-    """The state of a step whose reversal was begun: reversed only where that was verified."""
+    """The state of a step with a started reversal: reversed only if the reversal was verified."""
     match record.undo_state:
         case State.RECONCILED_SUCCESS.value:
             return State.COMPENSATED

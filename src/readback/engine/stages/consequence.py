@@ -1,7 +1,7 @@
-"""What a decision leads to: the states to walk through, when to look again, and whether to attempt it again. Pure.
+"""The consequence of a decision: states to pass through, the next reading, and whether to attempt again. Pure.
 
-Called by the engine, which then does it, and by replay, which asks whether the same would follow today. It turns the
-words of the recovery table into states; it decides nothing of its own.
+The engine executes the consequence, and replay asks whether the same would follow today. This module translates the
+recovery table's words into states and decides nothing of its own.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _RECONCILED_SUCCESS: Final = S.RECONCILED_SUCCESS
 
 @dataclass(frozen=True, slots=True)
 class Consequence:
-    """What follows. `again`: another attempt under the same key is to be made at once."""
+    """`again`: make another attempt under the same key at once."""
 
     path: tuple[State, ...]
     due_us: int | None = None
@@ -36,18 +36,18 @@ class Consequence:
 
 
 def only_watched(action: Action, result: Reconciliation) -> bool:
-    """A person has to decide, or has: what is seen meanwhile is recorded, and changes no state."""
+    """A person must decide, or has decided: readings are recorded and change no state."""
     return action.state is _REVIEW_REQUIRED or recover.decided(action, result)
 
 
 def consequence(run: Run, when: Timing, decision: Decision, now_us: int) -> Consequence:
-    """What follows from the row that was chosen, in the state where the action is. `now_us`: after the readings."""
+    """The consequence of the chosen row in the action's state. `now_us`: the time after the readings."""
     action, result, chosen = run.action, decision.result, decision.row.action
     if chosen in recover.SUCCESSES:
         return Consequence(
             path_through(action.state, _RECONCILED_SUCCESS), watch_due(run.contract, action.stamp, now_us)
         )
-    out = decision.late and not result.effect_shown and bool(run.contract.readers)  # it may still land
+    out = decision.late and not result.effect_shown and bool(run.contract.readers)  # a late effect is possible
     match chosen:
         case _ if chosen in recover.LOOK_AGAIN:
             return Consequence(*_later(run, when, decision, now_us))
@@ -57,7 +57,7 @@ def consequence(run: Run, when: Timing, decision: Decision, now_us: int) -> Cons
             path = (*_to_failed_reconciliation(run, decision), *_reversal_path(run))
             return Consequence(path, now_us)
         case _ if chosen in recover.FAILURES and action.restored and not decision.dead:
-            return Consequence(_to_review(run, decision, when))  # nobody but a person can say that it was not done
+            return Consequence(_to_review(run, decision, when))  # after a restore only a person can confirm the failure
         case _ if chosen in recover.FAILURES:
             return Consequence(
                 _to_failure(run, decision), late_due(action, when, now_us) if out else _close(run, when, decision)
@@ -72,7 +72,7 @@ def consequence(run: Run, when: Timing, decision: Decision, now_us: int) -> Cons
 
 
 def _close(run: Run, when: Timing, decision: Decision) -> int | None:
-    """The close of a window that is still open: what was told to have failed is looked at once more then."""
+    """The close of a still open window: a reported failure is read once more then."""
     looks = decision.as_of_us < when.close_us and bool(run.contract.readers) and not decision.result.effect_shown
     return when.close_us if looks and run.action.attempts else None
 
@@ -81,7 +81,7 @@ def _later(run: Run, when: Timing, decision: Decision, now_us: int) -> tuple[tup
     action = run.action
     if action.state is S.UNKNOWN and decision.as_of_us >= when.deadline_us:
         return (), late_due(action, when, now_us)
-    if decision.as_of_us < when.deadline_us:  # a lost attempt too is verified within its window
+    if decision.as_of_us < when.deadline_us:  # a lost attempt is verified within its window, too
         if decision.result.why is Why.SETTLING:
             return _waiting_path(run), settle_due(run.contract, action, when, now_us)
         return _waiting_path(run), poll_due(run.contract, action, when, now_us)
@@ -124,7 +124,7 @@ def _to_failed_reconciliation(run: Run, decision: Decision) -> tuple[State, ...]
 
 
 def _reversal_path(run: Run) -> tuple[State, ...]:
-    return () if _rolls_back(run) else (S.COMPENSATING,)  # a rollback is no compensation
+    return () if _rolls_back(run) else (S.COMPENSATING,)  # a rollback is not a compensation
 
 
 def _rolls_back(run: Run) -> bool:

@@ -1,7 +1,7 @@
-"""Escalate: an action that nobody can go on with by its own terms goes to a person, and says why.
+"""Escalate: send an action to review, with the reason, if no worker can continue it under its own contract.
 
-Called by attend, when the contract at hand is not the one that an action began with. It needs no contract: it moves the
-action by legal transitions only, calls nothing, and reads nothing.
+Called by the coordinator if the loaded contract differs from the action's original contract. Needs no contract, calls
+nothing, reads nothing, and uses legal transitions only.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ TO_REVIEW: Final = MappingProxyType(
         _S.REVIEW_REQUIRED: (),
     }
 )
-"""The shortest legal way to review from every state in which an action can be due."""
+"""The shortest legal path to review from every state of a due action."""
 
 
 def escalate(action: Action, owner: str, detail: str, now_us: int) -> Generator[Effect, EffectResult, bool]:
-    """Puts a due action before a person. False where somebody else moved it on meanwhile; then nothing was done."""
+    """Send a due action to review. Returns False, with no change, if another worker moved the action on meanwhile."""
     if action.state not in TO_REVIEW:
         raise InvariantError(f"Action {action.id} is {action.state.value}; that is nothing to escalate from.")
     leased = yield Lease(action.id, now_us + LEASE_US, action.version)
@@ -57,7 +57,7 @@ def escalate(action: Action, owner: str, detail: str, now_us: int) -> Generator[
         return False
     entries, path = Recorder(action, action.version), TO_REVIEW[action.state]
     if action.attempt_open:
-        # What became of the call is not known, and nobody here can read it: that is recorded first.
+        # The call's result is unknown and cannot be read here: record this first.
         entries.add(EventKind.RESUMED, leased.now_us, path[:1], {"owner": owner})
         path = path[1:]
     held: dict[str, Json] = {"hold": CONTRACT_CHANGED, "code": CONTRACT_CHANGED, "detail": detail, **_freeze(action)}
@@ -68,8 +68,8 @@ def escalate(action: Action, owner: str, detail: str, now_us: int) -> Generator[
 
 
 def _freeze(action: Action) -> dict[str, Json]:
-    """What was critical and executed stays frozen; what else its contract names nobody here can say."""
-    if not action.side_effect:  # nobody who knows its contract has looked at it: nor is its target known
+    """Freeze the resource of a critical, executed action. Other subjects of the missing contract are unknown here."""
+    if not action.side_effect:  # not admitted yet: class and target are unknown
         return {}
     severe = freezes(SideEffect(action.side_effect), State.REVIEW_REQUIRED, by_row=False, executed=action.attempts > 0)
     named = tuple(subject for subject in resource_of(action.target) if subject not in action.frozen)

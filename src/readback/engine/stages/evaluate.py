@@ -1,7 +1,7 @@
-"""Evaluating what a contract says over what was read. Called by verify and validate; decides nothing.
+"""Evaluate a contract's expressions over readings. Called by verify and validate; decides nothing.
 
-A data fault is an undetermined evaluation; a fault of the predicate itself is one marked as the verifier's. Nothing
-here raises for what the data holds.
+A data fault gives an undetermined evaluation. A fault of the predicate itself is marked as the verifier's. Data never
+raises an error here.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _BEFORE: Final = Role.BEFORE
 _FIND: Final = Role.FIND
 
 _PARTS: Final = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[^{}]+")
-"""Of a target's template: the paths of values, and the words between them."""
+"""Of a target's template: the paths of the values, and the words between."""
 _SIGNS: Final = re.compile("[/:]")
 AS_IT_IS_MAX = 1024
 _WRITTEN: Final = frozenset({str, int, float})
@@ -42,7 +42,7 @@ WHOLE: Final[frozenset[str]] = frozenset()
 _OF_WHAT_IS_SHOWN: Final = frozenset(
     {"has", "in", "int", "uint", "double", "string", "bool", "timestamp", "duration", "dec_eq", "dec_cmp"}
 )
-"""Functions whose answer about a value that is shown does not turn with what is not shown."""
+"""Functions of a shown value alone: hidden data cannot change the result."""
 _THIS: Final = frozenset({"authoritative"})
 PAST: Final = frozenset({"before"})
 _BOTH: Final = _THIS | PAST
@@ -51,8 +51,9 @@ _BOTH: Final = _THIS | PAST
 def evaluate(
     check: Check, binding: Binding, variables: Variables, *, show: bool = True, partial: frozenset[str] = WHOLE
 ) -> Evaluation:
-    """One postcondition over one set of values. `show`: with the values it looked at, for people. `partial`: the roots
-    that hold a reading which was not whole.
+    """Evaluate one postcondition over one set of values.
+
+    `show`: include the inspected values, for display. `partial`: the roots with an incomplete reading.
     """
     post = check.postcondition
     if partial and _asks_for_unseen(check, variables, partial):
@@ -83,7 +84,7 @@ def _call(check: Check, variables: Variables) -> tuple[Truth, str, bool]:
     if any(_redacted(variables.get(name)) for name in check.parameters):
         return Truth.UNDETERMINED, ASKS_FOR_REDACTED, False
     try:
-        # Each is given its own: one that sorts a list in place would change what the others are judged by.
+        # Each callable gets a copy: sorting a list in place would change the values of the others.
         said = check.check(**{name: own_value(variables.get(name)) for name in check.parameters})
     except (Exception, SystemExit) as error:  # tidy: boundary -- a predicate may raise anything
         absent = variables.get("authoritative") is None
@@ -97,20 +98,22 @@ def _call(check: Check, variables: Variables) -> tuple[Truth, str, bool]:
 
 
 def _asks_for_redacted(predicate: Predicate, variables: Variables) -> bool:
-    """A mark is unequal to everything, and in no list: what compares it would refute what is right."""
+    """Whether the expression compares a redacted value. A mark equals nothing and is in no list, so a comparison would
+    refute a correct result.
+    """
     for path in _of_the_request(predicate.paths):
         value = look(path, variables)
         if type(value) is str:
-            continue  # which is no mark, nor within one
-        # Where a path leads nowhere it may end at a mark: whether there is anything behind that nobody knows.
+            continue  # a text is neither a mark nor inside one
+        # A path without a value may end at a mark, and the value behind a mark is unknown.
         if _redacted(value) or (value is None and any(_is_mark(part) for part in along(path, variables))):
             return True
     return False
 
 
 def _asks_for_unseen(check: Check | IdentityCheck, variables: Variables, partial: frozenset[str]) -> bool:
-    """Whether its answer could be another one if the readings at these roots had shown everything. A single value that
-    is shown is as it is shown; what is not shown may be there, and a list or an object may hold more.
+    """Whether complete readings at these roots could change the answer. A single shown value is final. A missing field
+    may exist, and a list or an object may hold more.
     """
     predicate = check.predicate
     if predicate is None:
@@ -125,17 +128,17 @@ def _is_open(path: Path, variables: Variables, seeks: bool) -> bool:
     value = look(path, variables)
     if value is None or isinstance(value, dict | list) or (seeks and type(value) is str):
         return True
-    return any(isinstance(part, list) for part in along(path, variables))  # which place it has there, nobody knows
+    return any(isinstance(part, list) for part in along(path, variables))  # the position in a list is unknown
 
 
 @lru_cache(maxsize=1_024)
 def _of_the_request(paths: tuple[Path, ...]) -> tuple[Path, ...]:
-    """Those that lead elsewhere than into the reading, which holds no marks."""
+    """The paths outside the reading: a reading holds no redaction marks."""
     return tuple(path for path in paths if path.root != "authoritative")
 
 
 def _redacted(value: Json) -> bool:
-    """After a resume the request is known as it was stored; a mark is no value to compare with."""
+    """After a resume the request is known as stored. A redaction mark cannot be compared."""
     if isinstance(value, dict):
         return _is_mark(value) or any(_redacted(part) for part in value.values())
     return isinstance(value, list) and any(_redacted(part) for part in value)
@@ -154,8 +157,10 @@ def identify(
     partial: frozenset[str] = WHOLE,
     forms: Forms = (),
 ) -> IdentityMatch:
-    """One identity key held against a reading. `template`: the contract's own words for its target. `forms`: by which
-    rules the source says that it compares its fields.
+    """Compare one identity key with a reading.
+
+    `template`: the contract's own words for the target. `forms`: the comparison rules declared by the source for its
+    fields.
     """
     if partial and _asks_for_unseen(check, variables, partial):
         return IdentityMatch(check.key, Truth.UNDETERMINED, wanted, None)
@@ -182,10 +187,11 @@ def _of(value: bool) -> Truth:
 def _same(
     check: IdentityCheck, wanted: Json, found: Json, template: str, variables: Variables, forms: Forms
 ) -> bool | None:
-    """Equal as text, or by the rule that the contract names or the source states; None where the texts are equal in
-    the widest form alone. A target may leave out the type that stands before its first "/" or ":", where the contract
-    says one. Where all of it is a value, `secrets/a.txt` is not `a.txt`. Only texts and numbers are written as a text
-    is.
+    """Whether the values are equal as text, or by the rule of the contract or source; None if equal only in the widest
+    form.
+
+    Only texts and numbers are compared as text. A target may omit the type before its first "/" or ":", if the contract
+    states a type there. A target made of a value alone has no such type: `secrets/a.txt` is not `a.txt`.
     """
     if type(found) not in _WRITTEN or type(wanted) not in _WRITTEN:
         return type(found) is type(wanted) and found == wanted
@@ -203,14 +209,14 @@ def _same(
 
 
 def _is_prefixed(template: str, variables: Variables) -> bool:
-    """Whether what stands before the first "/" or ":" of the target is the contract's own word."""
+    """Whether the text before the first "/" or ":" of the target is the contract's own word."""
     divided, before = _divided(template)
     return divided and not (before and any(_SIGNS.search(str(look(path, variables))) for path in before))
 
 
 @lru_cache(maxsize=1_024)
 def _divided(template: str) -> tuple[bool, tuple[Path, ...]]:
-    """Whether there is one in its own words, and the paths of the values before the first."""
+    """Whether the template's own words hold a separator, and the paths of the values before the first."""
     paths: list[Path] = []
     for part in _PARTS.finditer(template):
         if part[1]:
@@ -223,8 +229,9 @@ def _divided(template: str) -> tuple[bool, tuple[Path, ...]]:
 def judge_reading(
     plan: CompiledContract, taken: TakenReading, variables: dict[str, Json], before: TakenReading | None = None
 ) -> Judged:
-    """Everything that can be evaluated over one reading. `variables` are those of the action, without this reading;
-    `before`: the reading that stands among them.
+    """Evaluate everything over one reading.
+
+    `variables` are the action's, without this reading. `before` is the reading among them.
     """
     if not taken.ran or taken.reading.presence is _NOT_VISIBLE:
         return Judged(taken)
@@ -248,8 +255,8 @@ def judge_reading(
 
 
 def looks_at_state(check: Check) -> bool:
-    """Whether a clause looks at the state after the call. One that does not says something of the request alone, or of
-    what the tool answered: it was as true before.
+    """Whether a clause inspects the state after the call. Other clauses concern the request or the tool's answer alone,
+    and were as true before the call.
     """
     if check.predicate is None:
         return "authoritative" in check.parameters
@@ -257,8 +264,8 @@ def looks_at_state(check: Check) -> bool:
 
 
 def _partial(taken: TakenReading, before: TakenReading | None) -> frozenset[str]:
-    """The roots that hold a reading which showed the object, and by its own word not all of it. One of a search is
-    whose it is: nothing is verified by it.
+    """The roots of readings with a visible object and a declared incompleteness. A search result is used for
+    attribution only and verifies nothing.
     """
     partial = WHOLE
     if not taken.reading.complete and taken.reading.presence is _PRESENT and taken.role is not _FIND:
@@ -269,12 +276,12 @@ def _partial(taken: TakenReading, before: TakenReading | None) -> frozenset[str]
 
 
 def not_whole(before: TakenReading | None) -> bool:
-    """The reading before showed the object, and by its own word not all of it."""
+    """The reading before showed the object and declared itself incomplete."""
     return before is not None and not before.reading.complete and before.reading.presence is _PRESENT
 
 
 def identify_reading(plan: CompiledContract, taken: TakenReading, variables: dict[str, Json]) -> Judged:
-    """Of which object a reading is, and not yet what holds of that."""
+    """Determine the object of a reading, without evaluating postconditions."""
     if not taken.ran or taken.reading.presence is not _PRESENT:
         return Judged(taken)
     seen, binding = _bound(plan, taken, variables)
@@ -284,8 +291,8 @@ def identify_reading(plan: CompiledContract, taken: TakenReading, variables: dic
 def _bound(plan: CompiledContract, taken: TakenReading, variables: dict[str, Json]) -> tuple[dict[str, Json], Binding]:
     seen = {**variables, "authoritative": taken.reading.value}
     if taken.role is _BEFORE:
-        # It is its own past. Else a clause that names `before` would leave open what held already, and a no-op would
-        # pass for a change.
+        # The reading before is its own past. Without this, a clause with `before` would be undetermined here, and a
+        # no-op would count as a change.
         seen["before"] = taken.reading.value
     return seen, plan.predicates.bind(seen)
 
@@ -313,9 +320,9 @@ def _wanted(key: str, variables: Variables) -> Json:
 
 
 def as_json(value: object) -> Json:
-    """A value for display or storage; what cannot be written down is named by its type."""
+    """A value for display or storage. A value without a JSON form is named by its type."""
     if type(value) is str and len(value) <= AS_IT_IS_MAX and value.isascii():
-        return value  # as most are
+        return value  # the usual case
     try:
         return json_value(value)
     except ReadbackError:

@@ -1,7 +1,7 @@
-"""Propose, attempt, dispatch and observe: everything of an action up to its evidence.
+"""Propose, attempt, dispatch and observe: an action up to its evidence.
 
-Called by the engine. The dispatch is yielded only for an attempt that has been committed, and the driver may not make
-it after the time until which the attempt said it would.
+Called by the engine. A dispatch is yielded only for a committed attempt. The driver may not call the tool after the
+attempt's stated latest time.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ STAMP_PREFIX = "rb-"
 DISPATCH_GRACE_US = 10_000_000
 """How long after its commit an attempt may still be dispatched. A process that slept longer must not act."""
 WRAPPER_VERSION = "2"
-"""2: an operation's id is the caller's own text; 1 composed its letters first."""
+"""2: an operation's id is the caller's own text. 1: the id was Unicode-composed first."""
 _PLAIN_ANSWERS = frozenset({dict, Copied, list, tuple, str, bytes, int, float, bool, type(None)})
-"""Types of answers that are no transaction, as most are."""
+"""Types of answers without a transaction: most answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An action that is named, keyed and stamped, of which nothing is recorded yet."""
+    """A named, keyed and stamped action without any record."""
 
     run: Run
     request: Request
@@ -70,11 +70,11 @@ class Draft:
     stamp: str
     target: str
     former: str = ""
-    """The key's hash by an earlier form of it; "" where that is the same."""
+    """The key's hash in an earlier form; "" if both forms are equal."""
 
     @property
     def touches(self) -> tuple[str, ...]:
-        """As `touches` of the action will be."""
+        """The same as `touches` of the later action."""
         run, contract = self.run, self.run.contract
         if not contract.kind.mutates or self.request.ordered:
             return ()
@@ -89,7 +89,7 @@ class Draft:
 
 
 def draft(request: Request, scope: CallerContext, begun: Begun) -> Draft:
-    """The action that a request is about to be."""
+    """The draft of the action for a request."""
     run = Run(
         request.plan,
         scope,
@@ -110,9 +110,7 @@ def draft(request: Request, scope: CallerContext, begun: Begun) -> Draft:
 
 
 def propose(draft: Draft, table_version: str, due_us: int | None = None) -> Run:
-    """The action, proposed. Nothing is durable yet. `due_us`: when somebody else is to go on with it, where it is only
-    submitted.
-    """
+    """Propose the action. Nothing is durable yet. `due_us`: when a worker continues a submitted action."""
     run, request = draft.run, draft.request
     scope, context = run.scope, _context(request, run.scope)
     if request.upon:
@@ -139,7 +137,7 @@ def propose(draft: Draft, table_version: str, due_us: int | None = None) -> Run:
 
 
 def terms_of(request: Request, target: str, table_version: str) -> dict[str, Json]:
-    """What the contract, and the tables in force, make of a request."""
+    """A request's terms by the contract and the tables in force."""
     contract = request.plan.contract
     return {
         "contract_version": contract.version,
@@ -159,7 +157,7 @@ def terms_of(request: Request, target: str, table_version: str) -> dict[str, Jso
 
 
 def keep(run: Run, request: Request, target: str) -> dict[str, str]:
-    """The request and the contract's text as evidence, by their digests."""
+    """Store the request and the contract's text as evidence. Returns their digests."""
     payload: dict[str, Json] = {"requested": dict(request.requested), "target": target}
     if request.intended is not None:
         payload["intended"] = dict(request.intended)
@@ -169,7 +167,7 @@ def keep(run: Run, request: Request, target: str) -> dict[str, str]:
 
 
 def _context(request: Request, scope: CallerContext) -> dict[str, Json]:
-    """What the action belongs to, and under what it is run."""
+    """The action's plan, saga, scopes and trace."""
     context: dict[str, Json] = {
         "run": scope.run,
         "plan": scope.plan,
@@ -184,13 +182,13 @@ def _context(request: Request, scope: CallerContext) -> dict[str, Json]:
         context["outside"] = "1"
     scopes = request.plan.contract.scopes
     if scopes:
-        context["scopes"] = list(scopes)  # those under which it was admitted
+        context["scopes"] = list(scopes)  # the scopes of its admission
     return context
 
 
 def _operation(request: Request, action_id: str) -> tuple[str, str | dict[str, Json], str | dict[str, Json]]:
-    """What the caller calls this operation, what its key is made of, and what it was made of by earlier releases, or
-    under a contract that named no form; "" where that is the same.
+    """The caller's operation id, the source of the key, and the key's source in earlier releases or under a contract
+    without a named form ("" if equal).
     """
     contract = request.plan.contract
     fields = contract.key_fields
@@ -201,11 +199,11 @@ def _operation(request: Request, action_id: str) -> tuple[str, str | dict[str, J
         named = in_normal_form(contract.target, contract.target_form, given)
         called = one_line(", ".join(f"{k}={v}" for k, v in named.items()), ID_MAX_BYTES // 4)
         return called, named, "" if named == given else given
-    return action_id, action_id, ""  # drawn fresh for each proposal
+    return action_id, action_id, ""  # fresh for each proposal
 
 
 def target_of(request: Request, scope: CallerContext, stamp: str, operation: str) -> str:
-    """What the contract calls the thing that the request is about."""
+    """The contract's name for the request's subject."""
     requested = dict(request.requested)
     naming: dict[str, Json] = {
         "intended": dict(request.intended) if request.intended is not None else requested,
@@ -219,10 +217,10 @@ def target_of(request: Request, scope: CallerContext, stamp: str, operation: str
 
 
 def attempt(run: Run, now_us: int, approvals: tuple[str, ...] = ()) -> None:
-    """Write ahead: the attempt with its key and stamp, to be committed before anything is called.
+    """Write ahead: record the attempt with key and stamp, for a commit before any call.
 
-    `approvals`: those that it stands on; they are consumed with it. One that is made outside is due when its time is
-    over: whoever comes then and finds no report takes it for unknown, and reads.
+    `approvals`: the approvals behind the attempt, consumed with it. An external attempt is due when its time is over. A
+    worker without a report then treats the attempt as unknown and reads.
     """
     action, contract = run.action, run.contract
     run.observation, run.checks, run.found, run.lookup, run.staged = None, (), None, None, None
@@ -243,7 +241,7 @@ def attempt(run: Run, now_us: int, approvals: tuple[str, ...] = ()) -> None:
         data["approval"] = [*approvals]
         if action.approval is not None and not approvals:
             data["break_glass"] = run.scope.break_glass
-    again = action.state is State.PENDING  # the same request, under a key that the tool honours
+    again = action.state is State.PENDING  # the same request under an honoured key
     path = path_through(action.state, _EXECUTING) if again else path_through(action.state, _VALIDATED, _EXECUTING)
     run.record(_ATTEMPTED, now_us, path, data)
     run.unless_frozen(touches(run))
@@ -252,13 +250,13 @@ def attempt(run: Run, now_us: int, approvals: tuple[str, ...] = ()) -> None:
 
 
 def reserve(run: Run) -> None:
-    """The key is this action's from the next append on."""
+    """Reserve the key for this action with the next append."""
     a = run.action
     run.reserve(KeyRecord(a.tenant, a.key_hash, a.request_hash, a.id, "PENDING", a.created_us, 0))
 
 
 def touches(run: Run) -> tuple[str, ...]:
-    """What may not be frozen for an attempt to be made. A read touches nothing, and what an operator ordered may."""
+    """The subjects whose freeze bars an attempt. Empty for a read, and for an action ordered by an operator."""
     action = run.action
     if not run.contract.kind.mutates or action.context.get("ordered"):
         return ()
@@ -272,7 +270,7 @@ def touches(run: Run) -> tuple[str, ...]:
 
 
 def dispatch(run: Run) -> Generator[Effect, EffectResult, Called]:
-    """The one place where a dispatch is yielded; the attempt is durable."""
+    """The only place with a dispatch. The attempt is durable."""
     called = yield Dispatch(
         run.plan,
         run.call_context(),
@@ -286,7 +284,7 @@ def dispatch(run: Run) -> Generator[Effect, EffectResult, Called]:
 
 
 def observe(run: Run, called: Called) -> Observation:
-    """What the tool gave back, normalised and recorded. Evidence, whatever it says."""
+    """Normalise and record the tool's answer. The answer is evidence, never proof."""
     at_us = called.finished_us
     if called.ending is _RETURNED:
         value = called.value
@@ -310,7 +308,7 @@ def observe(run: Run, called: Called) -> Observation:
 
 
 def _unanswered(called: Called) -> Observation:
-    """The observation of a call that did not return."""
+    """The observation of a call without a return."""
     at_us = called.finished_us
     match called.ending:
         case Ending.RAISED:
@@ -334,7 +332,7 @@ def _cut(status: ObservationStatus, code: str, detail: str, at_us: int) -> Obser
 
 
 def is_staged(value: object) -> bool:
-    """A transaction that was left open for us: it can be read inside, committed and abandoned."""
+    """Whether the tool left a transaction open with methods to read, commit and abandon."""
     if type(value) in _PLAIN_ANSWERS:
         return False
     return (
@@ -343,7 +341,7 @@ def is_staged(value: object) -> bool:
 
 
 def record_observation(run: Run, seen: Observation, called: Called, due_us: int | None) -> None:
-    """`due_us`: when the first look is due, where that is not at once."""
+    """`due_us`: the time of the first reading, if not at once."""
     data: dict[str, Json] = {**seen.envelope(), "started": called.started_us, "ended": called.finished_us}
     refs = {"observation": run.keep("observed", seen.body)} if seen.body is not None else {}
     path: tuple[State, ...] = ()
@@ -355,11 +353,11 @@ def record_observation(run: Run, seen: Observation, called: Called, due_us: int 
 
 
 def take_over(run: Run, *, presumes: bool) -> Generator[Effect, EffectResult, None]:
-    """An attempt that another process made has no answer, and will not get one: it counts as unknown from here.
+    """Record another process's attempt as unknown: its answer is lost.
 
-    `presumes`: processes of other machines make attempts too. Then the attempt counts as ended when its own time is
-    over, and what is looked for after it is looked for from there. Where nothing proves that the process has ended, it
-    may be paused in the middle of its call and go on with it later: no time ends that, and nothing releases the key.
+    `presumes`: processes on other machines make attempts, too. Then the attempt counts as ended when its own time is
+    over, and later searches start there. Without proof of the process's end, the process may be paused in the middle of
+    its call and continue later. No time limit rules this out, and nothing releases the key.
     """
     action = run.action
     unproved = False
@@ -378,7 +376,7 @@ def take_over(run: Run, *, presumes: bool) -> Generator[Effect, EffectResult, No
 
 
 def never_dispatched(run: Run) -> Reconciliation:
-    """The failure that provably precedes dispatch: the only one that skips verification."""
+    """The failure provably before dispatch: the only failure without verification."""
     detail = run.observation.detail if run.observation is not None else ""
     return Reconciliation(
         Verdict.NOT_CHECKED,

@@ -1,6 +1,7 @@
-"""From a reconciliation to what is done about it: the situation, the table's row, and the record of both.
+"""From a reconciliation to recovery: the situation, the table's row, and the record of both.
 
-Called by the engine. The table decides; here its words are turned into states. No row is skipped, and none invented.
+Called by the engine. The table decides, and this module translates the words into states. No row is skipped, and no row
+is added.
 """
 
 from __future__ import annotations
@@ -60,10 +61,10 @@ BROKEN = frozenset({Why.VERIFIER_ERROR, Why.UNREACHABLE, Why.TIMEOUT})
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What was found and the row it led to. `as_of_us`: when the round of readings began that it stands on.
+    """The finding and its recovery row. `as_of_us`: the start of the round of readings behind the decision.
 
-    Window and deadline are held against that moment: a reading that began before the close is followed by one after it,
-    however long it took.
+    Window and deadline are compared with this moment. A reading started before the close is followed by a reading after
+    it, regardless of duration.
     """
 
     result: Reconciliation
@@ -73,33 +74,40 @@ class Decision:
     late: bool
     as_of_us: int
     release: KeyRelease = KeyRelease.NONE
-    """Why the key is free, should this end the action."""
+    """Why the key is free, if this ends the action."""
     struck: tuple[int, int] = NOT_STRUCK
-    """How often in a row the contract was refuted before, and its sources failed by now."""
+    """Consecutive earlier refutations of the contract, and current consecutive failures of its sources."""
 
 
 def decide(run: Run, table: RecoveryTable, timing: Timing, result: Reconciliation, as_of_us: int) -> Decision:
-    """Looks the row up. An open verdict of readings that began past the deadline is found to have timed out."""
+    """Look up the recovery row. An undetermined verdict from readings after the deadline counts as a timeout."""
     dead = is_dead(run, timing, run.read_from(as_of_us))
+    # Equivalent duplicates: judge the first effect as if it were alone. A single effect within its stability period is
+    # undetermined, so the duplicates are undetermined, too.
     alone = _as_if_alone(run, timing, as_of_us, dead) if equals_one(run, result) else None
-    if alone is not None and alone.why is Why.SETTLING:  # one alone would have to prove that it stays so
+    if alone is not None and alone.why is Why.SETTLING:
         result = alone
     late = not dead and late_open(run.action, timing, as_of_us)
+    # A doubt from before this round (an approval or an engine that no longer counts) wins only if it is more severe.
     finding = _finding(run, timing, result, as_of_us)
     if run.doubt is not None and run.doubt.severity > finding.severity:
         finding = run.doubt
+    # A timeout with the stamp in a reading: something was executed, so the row for a visible effect applies.
     if finding is not result.finding:
         seen = result.effect_shown or (finding is Finding.VERIFICATION_TIMEOUT and _stamp_seen(run))
         result = replace(result, finding=finding, effect_shown=seen)
         if finding is run.doubt and run.doubt_said:
             result = replace(result, detail=run.doubt_said)
+    # Cancelled after a verified effect: the outcome names the required compensation as its discrepancy.
     if finding is _COMPENSATION_REQUIRED:
         result = replace(result, discrepancy=Discrepancy.COMPENSATION_REQUIRED)
+    # Only a verified first effect makes the duplicates equivalent to one execution.
     if alone is not None and alone.verdict is not _VERIFIED:
         alone = None
     struck = _struck(run, result)
     repeated = _repeated(run, result, struck)
     situation = _situation(run, timing, result, as_of_us, dead, late, equivalent=alone is not None, repeated=repeated)
+    # The row accepts the duplicates as a replay: report the judgement of the first effect.
     row = table.decide(finding, situation)
     if row.action is _RECORD_IDEMPOTENT_REPLAY and alone is not None:
         result = replace(alone, finding=finding, detail=f"{result.detail} It left what one alone would have left.")
@@ -108,20 +116,20 @@ def decide(run: Run, table: RecoveryTable, timing: Timing, result: Reconciliatio
 
 
 def dropped(run: Run, decision: Decision) -> Decision:
-    """The decision of what stayed in a transaction that was dropped: that attempt never left."""
+    """The decision for an abandoned transaction: the attempt never left."""
     never = KeyRelease.NONE if run.action.left_before else KeyRelease.NEVER_LEFT
     return replace(decision, dead=True, release=never)
 
 
 def equals_one(run: Run, result: Reconciliation) -> bool:
-    """There are several effects, the contract calls that equivalent to one, and each of them is as required."""
+    """There are several effects, the contract declares duplicates equivalent, and each effect is as required."""
     if result.finding is not _DUPLICATE_SIDE_EFFECT or run.contract.noop is not Noop.EQUIVALENT:
         return False
     return all(each.in_scope is Truth.HOLDS and _as_required(each) for each in run.found or ())
 
 
 def _as_if_alone(run: Run, timing: Timing, as_of_us: int, dead: bool) -> Reconciliation:
-    """What would be found had it been executed once."""
+    """The judgement of the first effect alone, as after a single execution."""
     found = run.found or ()
     run.found = found[:1]
     alone = judge(run, timing, as_of_us, dead=dead)
@@ -135,31 +143,38 @@ def _as_required(judged: Judged) -> bool:
 
 def _finding(run: Run, timing: Timing, result: Reconciliation, as_of_us: int) -> Finding:
     contract, finding = run.contract, result.finding
+    # The caller cancelled, and this action's effect is there: reverse it. Another actor's effect stays.
     cancelled = run.action.cancelled and contract.has_compensation
     if result.verdict is _VERIFIED and cancelled and result.effect_shown and not _anothers(result):
         return _COMPENSATION_REQUIRED
+    # Refuted, although the tool reported success: the authority contradicts the tool.
     if result.verdict is _REFUTED:
         return Finding.AUTHORITY_MISMATCH if _claimed_otherwise(run, result) else finding
+    # Verified, not checked, unverifiable by its contract, or still before the deadline: the finding stays.
     if result.verdict is not _UNDETERMINED or finding is Finding.UNVERIFIABLE or as_of_us < timing.deadline_us:
         return finding
+    # Past the deadline with a faulty verifier or a foreign record: the fault is the finding, not the lapse of time.
     if result.why in (_VERIFIER_ERROR, Why.OUT_OF_SCOPE) and finding is Finding.VERIFIER_ERROR:
         return finding
-    if finding is Finding.VALUE_MISMATCH:  # accepted, and on its way
+    # The target passes through a declared intermediate state: the request was accepted and is in progress.
+    if finding is Finding.VALUE_MISMATCH:
         return finding
+    # Readings exist, but contradict each other or name no actor: unknown, rather than a timeout.
     if finding is Finding.HIDDEN_SIDE_EFFECT or result.why in (Why.CONFLICTING, Why.UNATTRIBUTED):
         return Finding.UNKNOWN if finding is not Finding.HIDDEN_SIDE_EFFECT else finding
+    # The tool never answered and an effect may still land: pending. Otherwise the verification timed out.
     if _still_out(run) and late_open(run.action, timing, as_of_us) and not _stamp_seen(run):
         return Finding.PENDING_TIMEOUT
     return Finding.VERIFICATION_TIMEOUT
 
 
 def _anothers(result: Reconciliation) -> bool:
-    """It is as it was wanted, and another actor has made it so: that is not ours to take back."""
+    """The state is as intended, and another actor caused it, so this action must not reverse it."""
     return result.attribution is Attribution.OTHER_ACTOR
 
 
 def _claimed_otherwise(run: Run, result: Reconciliation) -> bool:
-    """The tool said that it was done, and the system of record denies it: nothing changed, or ours is not as wanted."""
+    """The tool reported success, but a reading shows no change, or this action's effect with wrong values."""
     if run.observation is None or run.observation.status is not ObservationStatus.SUCCESS:
         return False
     wrong = result.finding is Finding.VALUE_MISMATCH and result.effect_shown
@@ -167,8 +182,8 @@ def _claimed_otherwise(run: Run, result: Reconciliation) -> bool:
 
 
 def _still_out(run: Run) -> bool:
-    """The execution itself got no answer, and no durable record says what became of it: it is pending there, the key
-    is not known there, or nobody keeps such a record. (A record that could not be reached says nothing either way.)
+    """The execution got no answer, and no durable record settles the attempt: the record is pending, the key is unknown
+    there, or no record exists. An unreachable record is no evidence either way.
     """
     lost = (ObservationStatus.TIMEOUT, ObservationStatus.NONE, ObservationStatus.CANCELLED)
     if run.observation is None or run.observation.status not in lost:
@@ -179,9 +194,10 @@ def _still_out(run: Run) -> bool:
 
 
 def _stamp_seen(run: Run) -> bool:
-    """A reading in scope bears our stamp: the effect is there, whatever else could not be told of it. Left alone where
-    a local boundary is still open, which is settled before anything times out; and where a reading, however weak,
-    shows another's mark: what would be taken back may be his by now.
+    """Whether a reading in scope bears this action's stamp: the effect exists, regardless of other open questions.
+
+    False with an open local boundary, to be settled before any timeout. False also if any reading, however weak, shows
+    another actor's mark: a reversal could hit the other actor's effect.
     """
     stamp = run.action.stamp
     others = (j for j in run.checks if is_effect(j) and bears_other_mark(j) and not stamp_matches(stamp, j))
@@ -231,7 +247,7 @@ def _situation(
 
 
 def _pivot_passed(run: Run, result: Reconciliation) -> bool:
-    """The action stands after its saga's pivot, or is the pivot itself and shows an effect."""
+    """The action follows its saga's pivot, or is the pivot itself with a visible effect."""
     region = run.action.context.get("region")
     return region == "after" or (region == "pivot" and result.effect_shown)
 
@@ -247,8 +263,8 @@ def _may_attempt(run: Run) -> bool:
 
 
 def _repeated(run: Run, result: Reconciliation, struck: tuple[int, int]) -> bool:
-    """The counter of this fault is at its limit, this time included. A reader that shows another's record is no reader
-    to go on with, the first time already.
+    """Whether this fault's counter reaches its limit, this time included. A reader with another object's record is
+    unusable from the first time.
     """
     limit = run.contract.depth.repeated_mismatch_limit
     if result.verdict is _REFUTED:
@@ -259,7 +275,7 @@ def _repeated(run: Run, result: Reconciliation, struck: tuple[int, int]) -> bool
 
 
 def _struck(run: Run, result: Reconciliation) -> tuple[int, int]:
-    """The two counters that matter here; see `Decision.struck`."""
+    """The two relevant counters; see `Decision.struck`."""
     if run.struck is not None:
         return run.struck
     counts, faults = run.counts, 0
@@ -271,19 +287,19 @@ def _struck(run: Run, result: Reconciliation) -> tuple[int, int]:
 
 
 def _counted(run: Run, source: str, *, deciding: bool = True) -> bool:
-    """The fault goes on from the last look at this action: faults are counted over actions, not over looks."""
+    """Whether the fault continues from this action's last reading. Faults are counted by action, not by reading."""
     before = deciding and run.action.polls > 0 and run.action.judgement.why in BROKEN
     return source in run.blamed or before
 
 
 def decided(action: Action, result: Reconciliation) -> bool:
-    """A person's word stands: no state follows from a reading any more, unless it verifies what he attested."""
+    """A person's decision stands: a reading changes no state, unless it verifies the attested effect."""
     return bool(action.resolution) and not (action.attested is _ATTESTED_DONE and result.verdict is _VERIFIED)
 
 
 def contradicts(action: Action, decision: Decision) -> bool:
-    """Whether a reading says something else than what is on record, or than what a person attested. What was not done
-    yet may still be done: only once nothing can follow any more a reading denies the word that it was.
+    """Whether a reading contradicts the record or a person's attestation. A pending effect may still land, so a reading
+    refutes an attested effect only once no effect can follow.
     """
     result = decision.result
     if action.attested is _ATTESTED_DONE:
@@ -292,7 +308,7 @@ def contradicts(action: Action, decision: Decision) -> bool:
 
 
 def stronger_left(run: Run) -> bool:
-    """A reading by a stronger path can still be taken now."""
+    """Whether a reading by a stronger path is still available."""
     if not run.checks:
         return False
     used = run.checks[0].taken
@@ -311,10 +327,10 @@ def record_judgement(
     news: bool = False,
     review: str | None = None,
 ) -> None:
-    """The judgement with its row becomes a ledger entry; the postconditions with their values become evidence.
+    """Record the judgement with its row as a ledger entry, and the postconditions with their values as evidence.
 
-    What it freezes and whom it calls goes with it, where it changed the state or is `news` to a state that stays.
-    `review`: why a person has to look at it, where the caller knows better than the state does.
+    Freezes and incidents are added if the state changed, or if the judgement is `news` for an unchanged state.
+    `review`: the caller's more precise reason for a review.
     """
     result, row = decision.result, decision.row
     a = run.action
@@ -358,8 +374,8 @@ def record_judgement(
 
 
 def _stood_on(run: Run, decision: Decision) -> dict[str, Json]:
-    """What else the decision stood on and no other entry tells, so that it can be made again of the record alone: what
-    is not as in most is left out.
+    """Further grounds of the decision, absent from other entries, so that the record alone can repeat it. Usual values
+    are omitted.
     """
     said: dict[str, Json] = {"as_of": decision.as_of_us}
     if len(run.checks) != 1:
@@ -382,7 +398,7 @@ def _stood_on(run: Run, decision: Decision) -> dict[str, Json]:
 
 
 def _review(run: Run, decision: Decision, path: tuple[State, ...]) -> str:
-    """Why a person has to look at it; empty where nobody has to. What waits for one, or was decided, stays so."""
+    """Why a person must review the action; empty if no review is due. A waiting or decided review stays."""
     a, result = run.action, decision.result
     if not path and (a.state is _REVIEW_REQUIRED or a.resolution):
         return a.review
@@ -395,7 +411,7 @@ def _review(run: Run, decision: Decision, path: tuple[State, ...]) -> str:
 
 
 def _beside(run: Run, decision: Decision, path: tuple[State, ...]) -> dict[str, Json]:
-    """What the judgement freezes, and the incident that it opens."""
+    """The freezes and the incident of the judgement."""
     a, result = run.action, decision.result
     said: dict[str, Json] = {}
     if decision.row.opens_incident:
@@ -413,7 +429,7 @@ def _beside(run: Run, decision: Decision, path: tuple[State, ...]) -> dict[str, 
 
 
 def judgement_json(result: Reconciliation, redact: tuple[str, ...] = ()) -> dict[str, Json]:
-    """Each postcondition with its values, and each identity key: what `show` draws, less what is redacted."""
+    """Each postcondition with its values, and each identity key, for `show`, without redacted values."""
     return {
         "ensure": [
             {
@@ -441,7 +457,7 @@ def _shown(path: str, value: Json, redact: tuple[str, ...]) -> Json:
 
 
 def count_faults(run: Run, result: Reconciliation) -> None:
-    """Counters of consecutive faults: mismatches by contract, verifier errors and outages by source."""
+    """Count consecutive faults: mismatches by contract, verifier errors and outages by source."""
     subject = f"contract:{run.contract.name}"
     if result.verdict is _REFUTED:
         run.count(subject, MISMATCH, 1)
@@ -451,7 +467,7 @@ def count_faults(run: Run, result: Reconciliation) -> None:
 
 
 def count_sources(run: Run, result: Reconciliation) -> None:
-    """Those by source alone: what a later look shows is no fault of the tool."""
+    """Count faults by source alone: the result of a later reading is no fault of the tool."""
     for judged in (*run.missed, *run.checks):
         source = f"source:{judged.taken.source}"
         deciding = judged in run.checks

@@ -1,7 +1,6 @@
-"""Report: from the folded events and their evidence to an outcome. The last stage, and the only one that is told.
+"""Report: from events and evidence to an outcome. The last stage, and the only stage shown to users.
 
-Called by attend, with a run in hand or with nothing but the ledger. Both ways give the same outcome: a test holds them
-against each other.
+Called by the coordinator, with a run or with the ledger alone. A test compares both ways: they give the same outcome.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from readback.engine.run import Run
 from readback.engine.stages.evaluate import as_json
 from readback.errors import StoreCorruptError
 
-# What an enum is asked for by its value costs a call of Python's own for each.
+# Constructing an enum member from its value costs a Python call each time.
 _UNKNOWN, _SUCCESS, _UNDETERMINED, _VERIFIED = (
     State.UNKNOWN,
     State.RECONCILED_SUCCESS,
@@ -53,7 +52,7 @@ def outcome_of(action: Action, *, replayed: bool = False) -> Generator[Effect, E
 
 
 def outcome_of_run(run: Run) -> Outcome:
-    """The outcome of a run that is at hand: nothing needs to be read back from the store."""
+    """The outcome of a run in memory, without reading from the store."""
     action, contract = run.action, run.contract
     terms: dict[str, Json] = {"tell": list(contract.tell), "proves": contract.proves}
     last = run.checks[-1] if run.checks and action.reading_ref else None
@@ -71,7 +70,7 @@ def outcome_of_run(run: Run) -> Outcome:
 
 
 def outcome_after(run: Run) -> Generator[Effect, EffectResult, Outcome]:
-    """The outcome of a run that has ended: what is not at hand, since nothing was judged here, comes from the store."""
+    """The outcome of an ended run. Without a judgement in memory, the evidence comes from the store."""
     if run.judged is None and run.action.judgement.ref:
         return (yield from outcome_of(run.action))
     told = outcome_of_run(run)
@@ -79,7 +78,7 @@ def outcome_after(run: Run) -> Generator[Effect, EffectResult, Outcome]:
 
 
 def _with_fallen(told: Outcome, action: Action) -> Generator[Effect, EffectResult, Outcome]:
-    """What it was planned upon may have fallen since: that is looked up whenever it is told."""
+    """Look up whether a claim behind the action became invalid since; repeated for every report."""
     claims = claims_relied_on(action)
     found = (yield from invalid_claims(action.tenant, claims)) if claims else ()
     return replace(told, fallen=found) if found else told
@@ -110,7 +109,7 @@ def _outcome(
 ) -> Outcome:
     j = a.judgement
     unknown = a.state is _UNKNOWN and j.verdict != _UNDETERMINED
-    # By place, in the order of the class: so many by name take ten times as long.
+    # Positional, in the order of the class: so many keywords take ten times as long.
     return Outcome(
         a.id,
         a.state,
@@ -174,8 +173,8 @@ def _told(contract: Mapping[str, Json], authoritative: Json) -> dict[str, Json]:
 
 
 def _told_before(contract: Mapping[str, Json], before: Json) -> dict[str, Json]:
-    """Of what is not verified: the fields of the reading before the call that the contract tells, where they say
-    anything. They are the reason, such as the error with which a statement fails.
+    """For an unverified action: the report fields of the reading before the call, if not empty. They hold the reason,
+    for example the error of a failing statement.
     """
     tell = contract.get("tell")
     if not isinstance(tell, list) or not tell or before is None:
@@ -187,7 +186,7 @@ def _told_before(contract: Mapping[str, Json], before: Json) -> dict[str, Json]:
 
 
 def _at_hand(run: Run) -> tuple[JudgedPostcondition, ...]:
-    """As `_postconditions` of what was recorded, without writing it as JSON and reading that again."""
+    """As `_postconditions`, from memory instead of from JSON."""
     if run.contract.redact:
         return _postconditions(run.shown)
     return tuple(

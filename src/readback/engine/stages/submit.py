@@ -1,9 +1,9 @@
-"""Submit: it is made durable that an action is asked for, and somebody else carries it out.
+"""Submit: record the request for an action durably; another process executes it.
 
-Where the contract is at hand, the engine proposes it in full; here is what is done where it is not. Then only its name
-is known: whoever has the contract holds the request against it before anything is executed, and either admits it, in
-the append of its first attempt, or refuses it for good. The key is reserved with the submission in both cases, so that
-an operation is one action, however often and wherever it is asked for.
+With the contract loaded, the engine proposes the action in full. This module serves the other case: only the contract's
+name is known. A process with the contract later compares the request with the contract, and either admits the action,
+in the append of the first attempt, or refuses it for good. Both cases reserve the key at submission, so an operation is
+one action, regardless of how often and where it is requested.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ from readback.ports.storage.store import Append, Appended, Crowded, Evidence, Ke
 
 REFUSAL_MAX_BYTES: Final = 1_000
 COMPOSING: Final = frozenset({"", "1"})
-"""Versions of the wrapper that composed the letters of an operation's id before they made its key."""
+"""Wrapper versions with a Unicode composition of the operation's id before keying."""
 _ASKED_FOR: Final = frozenset({"requested", "intended"})
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """What is asked for where nobody knows its contract: its name, and the arguments as JSON."""
+    """A request without a loaded contract: the contract's name, and the arguments as JSON."""
 
     contract: str
     arguments: Mapping[str, Json]
@@ -72,7 +72,7 @@ class Submission:
 
 
 def check(contract: Contract | None, scope: CallerContext) -> None:
-    """What may not be left to somebody else, whatever it is. Raises SubmissionError."""
+    """Reject options unavailable for submitted actions. Raises SubmissionError."""
     if scope.break_glass:
         raise SubmissionError(
             "The glass is broken by whoever executes, and this would be executed by somebody else.",
@@ -86,16 +86,16 @@ def check(contract: Contract | None, scope: CallerContext) -> None:
 
 
 def unadmitted(action: Action) -> bool:
-    """Nobody who knows its contract has looked at it yet."""
+    """No process with the contract has checked the action yet."""
     return action.state is State.PROPOSED and not action.contract_ref
 
 
 def submit_named(
     asked: Submission, scope: CallerContext, limits: Limits | None
 ) -> Generator[Effect, EffectResult, str]:
-    """The id of the action, which is durable and due now; of the one that there is under this operation already.
+    """Return the id of the action, durable and due now, or of the existing action of this operation.
 
-    Raises PayloadConflictError, a limit's error or StoreError; nothing was submitted then.
+    Raises PayloadConflictError, a limit's error or StoreError; then nothing was submitted.
     """
     check(None, scope)
     begun = yield Begin(fresh=True)
@@ -120,7 +120,7 @@ def submit_named(
     assert isinstance(committed, Committed)
     match committed.result:
         case Appended():
-            return begun.action_id  # Durable: a crash from here on leaves an action that whoever knows it goes on with.
+            return begun.action_id  # Durable: after a crash a worker with the contract continues.
         case KeyTaken(record):
             return (yield from _existing(asked, record, committed.now_us)) or record.action_id
         case Crowded(in_flight):
@@ -130,7 +130,7 @@ def submit_named(
 
 
 def _existing(asked: Submission, record: KeyRecord, now_us: int) -> Generator[Effect, EffectResult, str]:
-    """The action that the operation is already; "" where it may be asked for anew."""
+    """The existing action of the operation; "" if the operation may start anew."""
     same = record.request_hash == asked_hash(asked.contract, asked.arguments)
     if not same:
         folded = yield LoadAction(record.action_id)
@@ -200,7 +200,7 @@ def _data(asked: Submission, scope: CallerContext, begun: Begun) -> dict[str, Js
         "reverses": "",
     }
     if scope.scopes:
-        context["scopes"] = list(scope.scopes)  # all that the client holds: which of them are needed nobody here knows
+        context["scopes"] = list(scope.scopes)  # all of the client's scopes: the required ones are unknown here
     if asked.upon:
         context["upon"] = list(asked.upon)
     return {
@@ -223,15 +223,15 @@ def _data(asked: Submission, scope: CallerContext, begun: Begun) -> dict[str, Js
     }
 
 
-# --- where the contract is ---
+# --- with the contract ---
 
 
 def admit(
     action: Action, plan: CompiledContract, owner: str, fence: int, table_version: str, now_us: int
 ) -> Generator[Effect, EffectResult, Run | Superseded]:
-    """What was asked for by name, held against its contract by whoever has that and its lease.
+    """Compare a request by name with the contract. The caller has the contract and the lease.
 
-    The run, with an entry that says so, durable with what follows; or, where it is refused, nothing more to do.
+    Returns the run, with an admission entry for the next commit; or, after a refusal, an ended run.
     """
     kept = yield from load_kept(action)
     try:
@@ -240,7 +240,7 @@ def admit(
         entries = Recorder(action, action.version)
         said = one_line(f"Its contract refused it: {refused.message}", REFUSAL_MAX_BYTES)
         entries.add(EventKind.REJECTED, now_us, (State.FAILED,), {"code": refused.code, "detail": said})
-        yield Commit(entries.append(fence))  # where that was not kept, somebody else went on with it
+        yield Commit(entries.append(fence))  # after a conflict another worker continues the action
         return Superseded(action.id)
     return run
 
@@ -275,13 +275,13 @@ def _admitted(
     target = execute.target_of(request, scope, action.stamp, action.operation)
     data = execute.terms_of(request, target, table_version)
     run.record(EventKind.ADMITTED, now_us, (), data, execute.keep(run, request, target))
-    execute.reserve(run)  # its own key, under what the contract makes of the request
+    execute.reserve(run)  # its own key, with the contract's reading of the request
     return run
 
 
 def same_request(run: Run, record: KeyRecord) -> Generator[Effect, EffectResult, bool]:
-    """Whether the action that has the key was asked for the same. Where it was asked for by name, and nobody has held
-    it against its contract, that is done here; of one that was erased meanwhile nobody can tell.
+    """Whether the action holding the key was requested with the same content. An unchecked request by name is compared
+    with the contract here; an erased request cannot be compared.
     """
     if record.request_hash == run.action.request_hash:
         return True
@@ -303,7 +303,7 @@ def same_request(run: Run, record: KeyRecord) -> Generator[Effect, EffectResult,
 
 
 def _same_in_form(run: Run, other: Action) -> Generator[Effect, EffectResult, bool]:
-    """Whether both were asked for the same but for the spelling of the target, by the rule that the contract names."""
+    """Whether both requests differ only in the spelling of the target, by the contract's rule."""
     contract = run.contract
     form = contract.target_form
     if form is NormalForm.EXACT or other.kind != contract.kind.value or other.contract != contract.name:
@@ -314,10 +314,10 @@ def _same_in_form(run: Run, other: Action) -> Generator[Effect, EffectResult, bo
 
 
 def former_record(run: Run, hashed: str, *, by_fields: bool) -> Generator[Effect, EffectResult, KeyRecord | None]:
-    """The record of an operation that was begun under an earlier form of its key; None where there is none.
+    """The record of an operation started under an earlier form of its key; None if there is none.
 
-    Where the caller's id has another form, only an action of the releases that composed it is meant: under the composed
-    id stands another operation otherwise.
+    If the caller's id has another form, only an action of the composing releases qualifies: any other record under the
+    composed id belongs to another operation.
     """
     found = yield LoadKey(run.action.tenant, hashed)
     assert isinstance(found, KeyFound)

@@ -1,7 +1,7 @@
-"""Validation: what must hold before anything is executed, and the refusal where it does not.
+"""Validate: conditions before any execution, and the refusal.
 
-Called by the engine. The caller's faults are raised and leave no trace; what the contract refuses in the state of the
-world is recorded as a refusal: an action that failed without having been executed.
+Called by the engine. Faults of the caller raise an error and leave no record. A refusal by the contract in the current
+state of the world is recorded: the action failed without execution.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _VIOLATED: Final = Truth.VIOLATED
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why it is not executed."""
+    """Why the action is not executed."""
 
     code: str
     detail: str
@@ -48,14 +48,16 @@ class Refusal:
 
 
 def admit(request: Request, scope: CallerContext) -> None:
-    """The caller's part: principal and operation. Raises InputError; nothing is recorded."""
+    """Check the caller's part: principal and operation. Raises InputError; nothing is recorded."""
     contract = request.plan.contract
     allowed = contract.principals
     if allowed and not any(fnmatchcase(scope.principal, pattern) for pattern in allowed):
         raise UnknownPrincipalError(
             f"Principal {scope.principal!r} may not run {contract.name!r}.", details={"allowed": list(allowed)}
         )
-    if contract.scopes and not (request.reverses or request.saga):  # those were admitted with what they belong to
+    if contract.scopes and not (
+        request.reverses or request.saga
+    ):  # reversals and saga steps were admitted with their parent
         check_scopes(contract, scope)
     if contract.depth.operation_required and not request.operation and not contract.key_fields:
         raise ProposalError(
@@ -66,7 +68,7 @@ def admit(request: Request, scope: CallerContext) -> None:
 
 
 def check_scopes(contract: Contract, scope: CallerContext) -> None:
-    """Raises MissingScopeError unless the client holds every scope that the contract names."""
+    """Raise MissingScopeError unless the client holds every scope of the contract."""
     missing = [each for each in contract.scopes if each not in scope.scopes]
     if missing:
         raise MissingScopeError(
@@ -76,7 +78,7 @@ def check_scopes(contract: Contract, scope: CallerContext) -> None:
 
 
 def only_freezes(request: Request) -> bool:
-    """Whether nothing but a freeze, or a limit, could speak against it: no person, no reading, no earlier action."""
+    """Whether only a freeze or a limit could bar the action: no approval, no reading, no earlier action."""
     plan, contract = request.plan, request.plan.contract
     named = request.operation or request.upon or request.action_id or request.outside
     asks = contract.key_fields or contract.readers or contract.approval is not None
@@ -84,15 +86,15 @@ def only_freezes(request: Request) -> bool:
 
 
 def check(run: Run, opened: Opened | None = None) -> Generator[Effect, EffectResult, Refusal | None]:
-    """The world's part: the source answers, the version is the expected one, the preconditions hold.
+    """Check the world's part: the source answers, the version matches, the preconditions hold.
 
-    `opened`: what the ledger told of it just now; it is asked where that is not given.
+    `opened`: the ledger's preconditions, if loaded just now; loaded here otherwise.
     """
     contract = run.contract
     if "upon" in run.action.context and (refused := (yield from relying(run))) is not None:
         return refused
     reads = contract.needs_before or _failing_source(run)
-    # The append looks again. Before it, so that no reader is asked for nothing, and no call is made ahead of it.
+    # The append checks freezes again. This check spares a needless reading and an early call.
     freeze = opened.freeze if opened is not None else ((yield from frozen(run)) if reads else None)
     if freeze is not None:
         return by_freeze(freeze)
@@ -103,13 +105,13 @@ def check(run: Run, opened: Opened | None = None) -> Generator[Effect, EffectRes
 
 
 def barred(run: Run) -> Refusal | None:
-    """What the reading before (where one was taken) and the request say against executing it."""
+    """The objection of the reading before (if taken) and of the request."""
     unreadable = _unreadable(run, run.before) if run.before is not None else None
     return unreadable or _version(run) or _preconditions(run)
 
 
 def relying(run: Run) -> Generator[Effect, EffectResult, Refusal | None]:
-    """Refused where something that it was planned upon does not stand."""
+    """Refuse the action if a claim behind it is invalid."""
     if "upon" not in run.action.context:
         return None
     detail = yield from entries.reason_blocked(run.action)
@@ -117,7 +119,7 @@ def relying(run: Run) -> Generator[Effect, EffectResult, Refusal | None]:
 
 
 def frozen(run: Run) -> Generator[Effect, EffectResult, Freeze | None]:
-    """The freeze that stands against an attempt, if there is one."""
+    """The freeze against an attempt, if any."""
     subjects = touches(run)
     if not subjects:
         return None
@@ -127,13 +129,13 @@ def frozen(run: Run) -> Generator[Effect, EffectResult, Freeze | None]:
 
 
 def by_freeze(freeze: Freeze) -> Refusal:
-    """Refused since something that it would act on is frozen."""
+    """Refuse the action because a subject of it is frozen."""
     detail = f"{freeze.subject} is frozen by action {freeze.action_id} ({freeze.reason}), so nothing was executed."
     return Refusal(CODE, detail, Finding.FAILED_BEFORE_EFFECT)
 
 
 def _failing_source(run: Run) -> bool:
-    """Pre-flight: a source that kept failing is tried first, so that nothing runs into an outage."""
+    """Pre-flight: read a repeatedly failing source first, so that no action runs into an outage."""
     limit = run.contract.depth.repeated_mismatch_limit
     counts = run.counts
     return bool(counts) and any(
@@ -189,7 +191,7 @@ def _preconditions(run: Run) -> Refusal | None:
 
 
 def record_refusal(run: Run, refusal: Refusal, table: RecoveryTable, now_us: int) -> None:
-    """The refusal and its row become the action's end. What an attempt before this one came to stays as it is."""
+    """End the action with the refusal and its row. An earlier attempt keeps its result."""
     if run.action.attempts:
         run.record(EventKind.REJECTED, now_us, (State.FAILED,), {"code": refusal.code, "detail": refusal.detail})
         return
@@ -215,8 +217,8 @@ def record_refusal(run: Run, refusal: Refusal, table: RecoveryTable, now_us: int
 
 
 def record_forgotten(run: Run, now_us: int) -> None:
-    """Another attempt was allowed, and its arguments are not known any more, or nobody is here who could make it: the
-    first one's end stands.
+    """Another attempt was allowed, but its arguments are lost, or the external caller is absent: the first attempt's
+    end stands.
     """
     code, why = "arguments.redacted", "its arguments are recorded as redacted only"
     if run.attemptable:
@@ -228,7 +230,7 @@ def record_forgotten(run: Run, now_us: int) -> None:
 
 
 def unexecuted(side_effect: SideEffect) -> Situation:
-    """The situation of an action that nothing was called for."""
+    """The situation of an action without any call."""
     return Situation(
         side_effect=side_effect,
         within_window=False,

@@ -1,7 +1,7 @@
-"""Verification: taking readings, and evaluating them. It can yield looks alone, never a dispatch.
+"""Verify: take readings and evaluate them. This stage yields reads alone, never a dispatch.
 
-Called by the engine after every dispatched attempt, and before one for the reading `before`. What a reader raises or
-returns wrongly becomes a fault of that reading; nothing here turns a fault into absence.
+Called by the engine after every dispatched attempt, and before an attempt for the reading `before`. A reader's error or
+malformed result becomes a fault of the reading; a fault never counts as absence.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _STILL_OUT: Final = frozenset(
         ObservationStatus.PENDING,
     }
 )
-"""Ends of an attempt that leave open whether something of ours is still running."""
+"""Ends of an attempt with work possibly still running."""
 _READ: Final = EventKind.READ
 
 Steps = Generator[Effect, EffectResult, None]
@@ -67,9 +67,9 @@ UNREACHABLE_ERRORS = (ConnectionError, OSError)
 
 
 def take_before(run: Run) -> Generator[Effect, EffectResult, Judged]:
-    """The reading before execution, as strong as it can be had: it is what change will be measured against.
+    """Take the strongest available reading before execution, the base for measuring change.
 
-    What held in it is judged when that is asked for; see `_compared`.
+    Its postconditions are evaluated on demand; see `_compared`.
     """
     taken = yield from _read(run, strongest(run.contract), _BEFORE)
     run.before_variables = run.variables()
@@ -77,7 +77,7 @@ def take_before(run: Run) -> Generator[Effect, EffectResult, Judged]:
 
 
 def take_checks(run: Run, *, closing: bool) -> Steps:
-    """Readings after the action: as few as can decide. `closing`: the last of the window, so the strongest."""
+    """Take readings after the action, as few as can decide. `closing`: the last of the window, so the strongest."""
     checks: tuple[Judged, ...] = ()
     order, run.missed = _order(run, closing), ()
     if run.contract.quorum > 1:
@@ -91,11 +91,11 @@ def take_checks(run: Run, *, closing: bool) -> Steps:
             run.checks, run.missed = (judged,), checks
             return
         checks = (*checks, judged)
-    run.checks, run.missed = checks[:1], checks[1:]  # none ran: the first one's fault is the one to tell
+    run.checks, run.missed = checks[:1], checks[1:]  # none ran: report the first reader's fault
 
 
 def take_strongest(run: Run) -> Steps:
-    """One reading by the strongest path, asked to go past caches. The weaker one is kept beside it."""
+    """Take one reading by the strongest path, past caches. The weaker reading is kept beside it."""
     run.missed = (*run.missed, *run.checks)
     run.checks = ((yield from _check(run, strongest(run.contract))),)
 
@@ -113,16 +113,16 @@ def _order(run: Run, closing: bool) -> list[int]:
 
 
 def independent(contract: Contract) -> list[int]:
-    """Indexes of the readers whose path is far enough from the action's for the class: no other can verify anything."""
+    """Indexes of the readers with enough independence for the action's class. No other reader can verify."""
     if len(contract.readers) == 1:
-        return [0]  # as most have it
+        return [0]  # the usual case
     minimum = contract.depth.minimum_independence.rank
     far = [i for i, terms in enumerate(contract.readers) if terms.independence.rank >= minimum]
     return far or list(range(len(contract.readers)))
 
 
 def strongest(contract: Contract) -> int:
-    """Index of the reader with the strongest consistency among those that may count, the first of equals."""
+    """Index of the reader with the strongest consistency among the independent readers, the first of equals."""
     if len(contract.readers) == 1:
         return 0
     return max(independent(contract), key=lambda i: (contract.readers[i].consistency.rank, -i))
@@ -133,7 +133,7 @@ def _read(run: Run, index: int, role: Role) -> Generator[Effect, EffectResult, T
     strong = terms.consistency is _STRONG or role is _BEFORE
     context = run.call_context(strong)
     if role is _BEFORE and context.before is not None:
-        context = replace(context, before=None)  # taken again, as after an approval: what is told is of before the call
+        context = replace(context, before=None)  # taken again after an approval: the reader gets no older state
     take = CallReader(run.plan, _READER, index, context, run.given, terms.timeout_us)
     called = yield take
     assert isinstance(called, Called)
@@ -153,11 +153,11 @@ def _taken(terms: ReaderTerms, role: Role, called: Called) -> TakenReading:
     elif called.ending is _RAISED:
         fault = _fault_of(called.error)
         error = describe_error(called.error)
-    else:  # given up, cancelled, or not made
+    else:  # timed out, cancelled, or not called
         fault, error = Fault.TIMEOUT, f"Reader {terms.name!r} gave no answer in time."
     consistency = reading.consistency or terms.consistency
     if consistency.rank > terms.consistency.rank:
-        consistency = terms.consistency  # a reading may lower what its reader declared, never raise it
+        consistency = terms.consistency  # a reading may lower the declared consistency, never raise it
     return TakenReading(
         role,
         terms.name,
@@ -179,25 +179,25 @@ def _fault_of(error: BaseException | None) -> Fault:
 
 
 def taken_of(run: Run, role: Role, called: Called) -> TakenReading:
-    """A reading that came by none of the contract's readers: from inside a transaction that is still open."""
+    """A reading from inside an open transaction, by none of the contract's readers."""
     minimum = run.contract.depth.minimum_independence
     terms = ReaderTerms("staged", "open transaction", _STRONG, minimum, called.finished_us)
     return _taken(terms, role, called)
 
 
 def describe_error(error: BaseException | None) -> str:
-    """One bounded line of what was raised; its code first where it has one."""
+    """One bounded line for an error, with its code first if available."""
     if error is None:
         return ""
     name = error.code if isinstance(error, ReadbackError) else type(error).__name__
     return one_line(f"{name}: {text_of(error)}", ERROR_TEXT_MAX)
 
 
-# --- searching, and the record under the key ---
+# --- search, and look-up by key ---
 
 
 def search(run: Run) -> Steps:
-    """Every effect with our stamp. A search that fails leaves `found` as None: nobody looked."""
+    """Find every effect with this action's stamp. A failed search leaves `found` as None: there is no result."""
     run.found, run.search_proven, run.search_failed = None, False, ""
     find = run.plan.hands.find
     if find is None:
@@ -226,14 +226,14 @@ def search(run: Run) -> Steps:
         judged.append(judge_reading(run.plan, taken, run.variables(), run.taken_before))
     if any(_anothers(run, each) for each in judged):
         run.search_failed = f"{find.name!r} lists what does not bear the stamp of this action."
-        return  # it lists what does not bear our stamp: what it shows, and what it does not show, says nothing of ours
+        return  # a search with foreign effects is no evidence about this action, neither by a hit nor by a miss
     run.found = tuple(judged)
     complete = run.contract.find_complete and all(each.taken.reading.complete for each in judged)
     sighted = any(is_effect(each) and stamp_matches(run.action.stamp, each) for each in judged)
     subject, name = sighting(run.contract)
     run.search_proven = complete and run.counts.get((subject, name), 0) > 0
     if sighted and not run.counts.get((subject, name)):
-        run.count(subject, name, 1)  # from here on an empty answer of this search says something
+        run.count(subject, name, 1)  # from now on an empty result of this search is evidence
     presence = _PRESENT if judged else Presence.ABSENT
     seen = TakenReading(
         Role.FIND,
@@ -254,15 +254,15 @@ def search(run: Run) -> Steps:
 
 
 def sighting(contract: Contract) -> tuple[str, str]:
-    """The counter of effects that the search of this very contract has found by the stamp: once is enough.
+    """The counter of effects found by the stamp with this very contract's search. Once is enough.
 
-    By the contract's hash, since another version may have another tool, another search or another mark.
+    The counter belongs to the contract's hash, since another version may use another tool, search or mark.
     """
     return f"contract:{contract.name}", f"sighted:{contract.hash[:16]}"
 
 
 def _anothers(run: Run, judged: Judged) -> bool:
-    """It names a stamp, and not ours."""
+    """The reading names a stamp, and not this action's."""
     said, mapped = judged.taken.reading.stamp, judged.match("stamp")
     return (bool(said) and said != run.action.stamp) or (
         mapped is not None and (mapped.truth is _VIOLATED or mapped.by_form)
@@ -270,7 +270,7 @@ def _anothers(run: Run, judged: Judged) -> bool:
 
 
 def _listed(called: Called) -> tuple[Reading, ...] | None:
-    """What a search found; None where that is no list of readings, or more than can be kept."""
+    """The results of a search; None for anything but a list of readings, or for too many."""
     values = called.value
     if called.ending is not Ending.RETURNED or type(values) not in (list, tuple):
         return None
@@ -282,7 +282,7 @@ def _listed(called: Called) -> tuple[Reading, ...] | None:
 
 
 def _why_none(called: Called) -> str:
-    """Why a search brought nothing that can be judged."""
+    """Why a search gave no usable result."""
     if called.ending is _RAISED:
         return f"raised {describe_error(called.error)}"
     if called.ending is not _RETURNED:
@@ -293,7 +293,7 @@ def _why_none(called: Called) -> str:
 
 
 def look_up(run: Run) -> Steps:
-    """What became of the attempt with our key. An answer that is not a Lookup is no answer."""
+    """Look up the attempt's result by key. Only a Lookup counts as an answer."""
     if run.plan.hands.lookup is None:
         return
     terms = run.contract.lookup_terms or next(iter(run.contract.readers), None)
@@ -316,12 +316,14 @@ def look_up(run: Run) -> Steps:
 
 
 def judge(run: Run, timing: Timing, now_us: int, *, dead: bool) -> Reconciliation:
-    """The case as it stands, reconciled."""
+    """Reconcile the current case."""
     contract, action = run.contract, run.action
     assert run.observation is not None
-    # Of what was told as not done it is asked whether it landed, and not whether it stays so and single.
+    # A reported failure, or an attested "not done": the only question is whether an effect landed after all. Neither
+    # the stability period nor a search for duplicates delays that answer.
     told = action.state is _FAILED or action.attested is _ATTESTED_NOT_DONE
     held, stable = action.held_since_us, told or contract.stable_for_us == 0
+    # The state held before: stable once this round began a full stability period later.
     if held > 0 and not stable:
         stable = run.read_from(now_us) >= held + contract.stable_for_us
     result = reconcile(
@@ -342,12 +344,13 @@ def judge(run: Run, timing: Timing, now_us: int, *, dead: bool) -> Reconciliatio
             search_failed=run.search_failed,
         )
     )
+    # A reading of this round was replaced by a stronger one. If the weaker one showed the stamp, an effect exists.
     return seen_weakly(action.stamp, result, run.missed) if run.missed else result
 
 
 def _compared(run: Run) -> Judged | None:
-    """The reading before. What held in it matters only beside a reading that shows the same: most show a change, and
-    then a third of all evaluations need not be made.
+    """The reading before. Its postconditions matter only beside a reading with the same content. Most readings show a
+    change, and this saves a third of all evaluations.
     """
     if run.before is not None and run.before_variables is not None:
         if not all(map(partial(has_changed, run.before), run.checks)):
@@ -357,7 +360,7 @@ def _compared(run: Run) -> Judged | None:
 
 
 def look_due(run: Run, timing: Timing) -> bool:
-    """A search for duplicates has still to be made before success may be told."""
+    """Whether a search for duplicates is still due before a success."""
     contract = run.contract
     if not contract.has_find or not contract.kind.counts_effects:
         return False
@@ -367,15 +370,15 @@ def look_due(run: Run, timing: Timing) -> bool:
 
 
 def wants_lookup(run: Run, result: Reconciliation) -> bool:
-    """Asking for the record under the key may settle what the reading left open."""
+    """Whether a look-up by key may settle an open reading."""
     if not run.contract.has_lookup or result.verdict is _VERIFIED:
         return False
     return run.lookup is None or run.lookup.status in ("pending", "unknown_key")
 
 
 def is_dead(run: Run, timing: Timing, read_from_us: int) -> bool:
-    """The attempt can have no effect any more, by one of the three ways that prove it. Of one that a restored ledger
-    may not know, only a look-up by the key can say so.
+    """Whether the attempt provably can have no effect any more: never dispatched, failed by the key's record, or past
+    the late window. For an attempt possibly missing in a restored ledger, only a look-up by the key proves this.
     """
     if run.action.restored:
         return run.lookup is not None and run.lookup.status == "failed"
@@ -387,14 +390,14 @@ def is_dead(run: Run, timing: Timing, read_from_us: int) -> bool:
 
 
 def ended_by_itself(run: Run) -> bool:
-    """The tool answered or raised, and so did what it left open: nothing is said to be on its way."""
+    """The tool answered or raised, and left no open commit: no work is reported as running."""
     if run.action.commit_open:
         return False
     return run.observation is not None and run.observation.status not in _STILL_OUT
 
 
 def record_reading(run: Run, judged: Judged) -> None:
-    """The reading becomes a ledger entry; its content evidence, unless it is of somebody else's object."""
+    """Record the reading as a ledger entry, and its content as evidence, unless the object is foreign."""
     taken = judged.taken
     reading = taken.reading
     foreign = judged.in_scope is _VIOLATED or judged.maybe_foreign
@@ -405,7 +408,7 @@ def record_reading(run: Run, judged: Judged) -> None:
 
 
 def _provenance(taken: TakenReading, *, withheld: bool) -> dict[str, Json]:
-    """Where a reading came from and what it said of itself; not what it found."""
+    """A reading's source and self-description, without its content."""
     reading = taken.reading
     version = reading.version
     wide = type(version) is int and abs(version) > INTEGER_SAFE_MAX
@@ -432,10 +435,10 @@ def _provenance(taken: TakenReading, *, withheld: bool) -> dict[str, Json]:
     if reading.forms:
         said["forms"] = {field: [form.value for form in forms] for field, forms in reading.forms}
     if wide:
-        said["wide"] = True  # an integer, which an entry cannot hold as one
+        said["wide"] = True  # an integer beyond the range of an entry, stored as text
     return said
 
 
 def withheld(judged: Judged) -> Judged:
-    """A reading of somebody else's object, without its content."""
+    """A reading of a foreign object, without content."""
     return replace(judged, taken=replace(judged.taken, reading=replace(judged.taken.reading, value=None)))

@@ -1,13 +1,16 @@
-"""Watch: look again at what was verified, and at what failed while an effect of it may still land.
+"""Watch: read again after a verified action, and after a failed action with a possible late effect.
 
-Called by the engine for an action that has ended and is due all the same. It reads and records; it never dispatches,
-takes nothing back, and moves no state. A look that shows what is known becomes one small entry. Only a reading that may
-refute says that something drifted, and only then the claim that it holds falls; what cannot be told is looked at again.
+Called by the engine for an ended action with a due time. Watching reads and records. It never dispatches, reverses
+nothing, and moves no state. A reading with the known result becomes one small entry. Only a reading strong enough to
+refute reports a drift and invalidates the claim; an undetermined result leads to another reading.
 
-Steps of a look: 1. is there anything left to watch? 2. readings, as few as the class demands, and by the strongest path
-where they say anything else than what is known. 3. do the watched postconditions hold? Whose doing that is matters no
-more. 4. what drifted is classified against the reading in which it held last. 5. quiet, fallen or back: the entry, the
-claims, and when to look next.
+Steps of a look:
+
+1. Is there anything left to watch?
+2. Take as few readings as the class demands, and use the strongest path if the result differs from the known result.
+3. Do the watched postconditions hold? The actor no longer matters.
+4. Classify a drift against the last reading with valid postconditions.
+5. Record quiet, drifted or restored: the entry, the claims, and the time of the next look.
 """
 
 from __future__ import annotations
@@ -56,7 +59,7 @@ FALLEN = frozenset({ClaimStatus.CONTESTED, ClaimStatus.RETRACTED})
 
 @dataclass(frozen=True, slots=True)
 class WatchContext:
-    """What the engine lends to a look: its table, its limits, and its way to the disk."""
+    """The engine's parts for a look: recovery table, limits, and the commit function."""
 
     table: RecoveryTable
     limits: Limits | None
@@ -64,7 +67,7 @@ class WatchContext:
 
 
 def look(run: Run, desk: WatchContext) -> Work:
-    """One look at an action that was verified, made durable."""
+    """Take one durable look at a verified action."""
     watched, asked = run.action.watch, run.action.decision == Decided.VERIFY_AGAIN
     over = yield from _over(run.action, asked)  # 1
     if watched is None or over:
@@ -75,7 +78,9 @@ def look(run: Run, desk: WatchContext) -> Work:
 
 
 def _over(action: Action, asked: bool) -> Generator[Effect, EffectResult, str]:
-    """Why there is nothing left to watch, or "": it was taken back, or the claim fell by other reasons than a drift."""
+    """Why the watch is over, or "": the action was reversed, or the claim became invalid for another reason than a
+    drift.
+    """
     if action.decision == Decided.ATTEST_NOT_DONE:
         return Over.WITHDRAWN
     for kind in ClaimKind:
@@ -120,30 +125,32 @@ def _as_known(watched: Watched, result: Reconciliation) -> bool:
 
 
 def _falls_otherwise(run: Run, watched: Watched, result: Reconciliation) -> bool:
-    """It had fallen already, and what is there now is something else again."""
+    """The claim was invalid already, and the state differs again."""
     return _digest(run, result) != watched.seen_ref
 
 
 def _digest(run: Run, result: Reconciliation) -> str:
-    """The digest that the judgement would be kept under."""
+    """The digest of the judgement as stored."""
     hide = run.secrecy.hide
     shown = hide(recover.judgement_json(result, run.contract.redact), "judgement")
     return sha256_hex(stored_bytes(hide(shown, "judgement")))
 
 
 def _weaker_than_the_fall(run: Run) -> bool:
-    """It fell by a strong reading, and this one is not: what is seen may be older than the fall."""
+    """A strong reading showed the drift, and this reading is weaker: its content may be older than the drift."""
     fell = run.action.reading or {}
     return fell.get("consistency") == Consistency.STRONG.value and not all(j.taken.strong for j in run.checks)
 
 
-# --- 3 and 4: does it hold, and if not, what has become of it? ---
+# --- 3 and 4: does it hold, and if not, how did it change? ---
 
 
 def holds_now(run: Run) -> Reconciliation:
-    """What the readings at hand say of the watched postconditions: verified where they hold, whoever made it so."""
+    """Judge the watched postconditions over the current readings: verified if they hold, regardless of the actor."""
     terms, checks = _later(run.contract), tuple(_watched_only(run.contract, each) for each in run.checks)
+    # Compared with the state before the action, as after an attempt: the window is closed, so no answer is "pending".
     result = reconcile(_case(run, terms, checks, run.before))
+    # Refuted or undetermined: returned as it is. `classified` compares a refuted result with the last valid state.
     if result.verdict is not Verdict.VERIFIED:
         return result
     return replace(result, finding=Finding.VERIFIED, discrepancy=None, effect_shown=run.action.judgement.effect_shown)
@@ -155,7 +162,7 @@ def _case(run: Run, terms: Contract, checks: tuple[Judged, ...], before: Judged 
 
 
 def _later(contract: Contract) -> Contract:
-    """The contract as it is held against a later state: others work there too, within the frame and outside of it."""
+    """The contract for a later state: other actors work there too, inside and outside the allowed changes."""
     kind = contract.kind if contract.kind is Kind.DELETE else Kind.SET
     return replace(contract, kind=kind, noop=Noop.ALLOW, may_change=None)
 
@@ -166,17 +173,18 @@ def _watched_only(contract: Contract, judged: Judged) -> Judged:
 
 
 def classified(run: Run, held: Judged | None, result: Reconciliation) -> Reconciliation:
-    """What was refuted, with the class that fits: judged against the state in which it held last (`held`), instead of
-    the one before the action.
-    """
+    """Classify a refuted result against the last valid state (`held`), instead of the state before the action."""
+    # The reading shows another object: there is no earlier state of that object to compare with.
     if result.finding is Finding.WRONG_TARGET:
         return result
     terms = _later(run.contract)
     checks = tuple(_unsigned(run, held, _watched_only(run.contract, each)) for each in run.checks)
     found = reconcile(_case(run, terms, checks, held))
+    # Not refuted against the last valid state: the result against the state before the action stays.
     if found.verdict is not Verdict.REFUTED:
         found = result
-    if found.discrepancy is Discrepancy.NO_OP_FAILURE:  # it was seen to hold: whatever changed, nothing is no change
+    # Equal to the state before the action. The effect was seen in between, so this is a changed value, not a no-op.
+    if found.discrepancy is Discrepancy.NO_OP_FAILURE:
         found = replace(found, discrepancy=Discrepancy.VALUE_MISMATCH)
     return replace(found, finding=Finding.DRIFT, effect_shown=run.action.judgement.effect_shown)
 
@@ -193,12 +201,14 @@ def _held(run: Run, watched: Watched) -> Generator[Effect, EffectResult, Judged 
 
 
 def held_as_recorded(run: Run, data: Mapping[str, Json], value: Json) -> Judged:
-    """The reading in which it held last, out of its entry and its evidence."""
+    """The last reading with valid postconditions, from its entry and its evidence."""
     return judge_reading(run.plan, taken_as_recorded(data, value), run.variables(), run.taken_before)
 
 
 def _unsigned(run: Run, held: Judged | None, judged: Judged) -> Judged:
-    """A changed record without our stamp: it says whose record that is, and no longer who changed it last."""
+    """Remove this action's stamp from a changed record: the stamp names the record's creator, no longer the last
+    writer.
+    """
     if held is None or not has_changed(held, judged):
         return judged
     taken = judged.taken
@@ -208,12 +218,12 @@ def _unsigned(run: Run, held: Judged | None, judged: Judged) -> Judged:
     return replace(judged, taken=taken, identity=identity)
 
 
-# --- 5: what is recorded ---
+# --- 5: record the look ---
 
 
 def _faults(run: Run, watched: Watched, result: Reconciliation, table: RecoveryTable) -> dict[str, Json]:
-    """Counts what is wrong with the sources, as elsewhere: over actions, not over looks. An incident where one has
-    failed too often. A reader that asks for an argument which is known as redacted only is not at fault.
+    """Count source faults by action, not by look. Opens an incident for a repeatedly failing source. A reader in need
+    of a redacted argument is not at fault.
     """
     if run.blind:
         return {}
@@ -237,7 +247,7 @@ def _faults(run: Run, watched: Watched, result: Reconciliation, table: RecoveryT
 
 
 def situation(contract: Contract, *, repeated: bool = False) -> Situation:
-    """How the table is asked about what has ended: nothing is open, nothing is repeated, nothing is taken back."""
+    """The table's input for an ended action: nothing open, nothing repeated, nothing to reverse."""
     return Situation(
         side_effect=contract.side_effect,
         within_window=False,
@@ -257,7 +267,7 @@ def situation(contract: Contract, *, repeated: bool = False) -> Situation:
 
 
 def _record_quiet(run: Run, result: Reconciliation, due: int | None, over: str, more: dict[str, Json]) -> None:
-    """One small entry: by which reading, and when the next one is."""
+    """Record one small entry: the deciding reading and the time of the next."""
     taken = run.checks[result.deciding].taken
     data: dict[str, Json] = {
         "verdict": result.verdict.value,
@@ -283,7 +293,7 @@ def _record_quiet(run: Run, result: Reconciliation, due: int | None, over: str, 
 def _record_change(
     run: Run, watched: Watched, result: Reconciliation, table: RecoveryTable, due: int | None, as_of_us: int
 ) -> Steps:
-    """It fell, fell otherwise, or is back: the readings, the judgement, and what that says of the claim."""
+    """Record a drift, another drift or a restoration: the readings, the judgement, and the claim's change."""
     action, now_us = run.action, run.now_us
     fell = result.verdict is Verdict.REFUTED
     row = table.decide(result.finding, situation(run.contract))
@@ -303,9 +313,9 @@ def _record_change(
 
 
 def put_off(action: Action, now_us: int) -> Steps:
-    """A look that cannot be made here, since the contract is another one than it began with: it could not tell.
+    """Defer a look under a changed contract: such a look could not decide.
 
-    It needs no contract, and calls nothing. Nothing is done where somebody else moved the action on meanwhile.
+    Needs no contract and calls nothing. Does nothing if another worker moved the action on meanwhile.
     """
     leased = yield Lease(action.id, now_us + LEASE_US, action.version)
     assert isinstance(leased, Leased)
@@ -323,13 +333,13 @@ def put_off(action: Action, now_us: int) -> Steps:
     assert isinstance(committed, Committed)
 
 
-# --- what failed, and may still land ---
+# --- failed actions with a possible late effect ---
 
 
 def late(
     run: Run, decision: Decision, when: Timing, desk: WatchContext, now_us: int
 ) -> Generator[Effect, EffectResult, RunResult | None]:
-    """A look at what failed: nothing is new, or an effect has landed after all, which contests what was said."""
+    """Look at a failed action: no change, or a late effect. A late effect contests the earlier report."""
     action, news = run.action, recover.contradicts(run.action, decision)
     due = late_due(action, when, now_us) if decision.late and not decision.result.effect_shown else None
     if desk.limits is not None and due is not None:
@@ -349,7 +359,7 @@ def late(
 def aside(
     run: Run, decision: Decision, when: Timing, desk: WatchContext, now_us: int
 ) -> Generator[Effect, EffectResult, RunResult | None]:
-    """A person has to decide, or has: what is seen meanwhile is recorded, and changes no state."""
+    """A person must decide, or has decided: readings are recorded and change no state."""
     shown, news = decision.result.effect_shown, recover.contradicts(run.action, decision)
     due = late_due(run.action, when, now_us) if decision.late and not shown else None
     if desk.limits is not None and due is not None:
