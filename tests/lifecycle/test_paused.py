@@ -11,6 +11,8 @@ from readback.audit.checks.ledger import audit
 from readback.domain.action.key_release import KeyRelease
 from readback.domain.events import EventKind
 from readback.domain.state import State
+from readback.drivers.interpreter import EffectInterpreter
+from readback.engine.effects import Proved, ProveEnded
 from readback.engine.engine import Engine
 from readback.testing.driver_virtual import VirtualDriver
 from tests.lifecycle.house import STAMPED, House
@@ -117,3 +119,14 @@ def paused_and_killed(house: House, made: Any) -> Any:
     house.runtime.advance(60)
     house.work(house.shop.now() + LONG_S)
     return house.get(house.only())
+
+
+@pytest.mark.requirement("TRUTH-late-dead", "TRUTH-keys-second-run")
+def test_a_new_attempt_in_this_process_takes_back_the_proof_of_an_earlier_end() -> None:
+    house = House()
+    desk, owner = EffectInterpreter(house.store, house.runtime), house.runtime.owner()
+    assert desk.answer(ProveEnded("a", owner)) == Proved(False)
+    desk.leave({"a": 1})
+    assert desk.answer(ProveEnded("a", owner)) == Proved(True)
+    desk.start_call("a")
+    assert desk.answer(ProveEnded("a", owner)) == Proved(False)

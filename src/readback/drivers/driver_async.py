@@ -274,6 +274,7 @@ class AsyncDriver:
                 return interrupted(asyncio.CancelledError(), now_us, now_us), None
             if not sent and (not may_call or now_us > step.not_after_us):
                 return ended(Ending.NOT_MADE, now_us, now_us), None
+            self._desk.start_call(step.context.action_id)
             called = await self._call(
                 step.plan.hands.execute, step.context, step.arguments, step.timeout_us, step.not_after_us
             )

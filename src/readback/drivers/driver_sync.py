@@ -121,6 +121,7 @@ class SyncDriver:
             now_us = desk.runtime.now_us()
             if now_us > step.not_after_us:
                 return ended(Ending.NOT_MADE, now_us, now_us)
+            desk.start_call(step.context.action_id)
             return self._call(step.plan.hands.execute, step.context, step.arguments, step.timeout_us, now_us)
         if type(step) is RunAll:
             return AllResults(tuple(self.drive(work) for work in step.works))

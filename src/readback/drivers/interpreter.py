@@ -200,6 +200,10 @@ class EffectInterpreter:
                 del self._left[next(iter(self._left))]
             self._left[action_id] = fence
 
+    def start_call(self, action_id: str) -> None:
+        """Forget the proof of an earlier attempt's end: a new attempt of the action runs in this process."""
+        self._left.pop(action_id, None)
+
     def give_back(self, fences: Mapping[str, int]) -> None:
         """Release the leases of work interrupted in the middle of an effect.
 
