@@ -1,1 +1,1 @@
-"""The ledger examined off an action's path: checks, records, replay, evidence, sealing, maintenance."""
+"""Ledger work off an action's path: checks, records, replay, evidence, sealing, maintenance."""

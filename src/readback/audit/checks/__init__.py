@@ -1,1 +1,1 @@
-"""The ledger read again from its first entry: a part of it a module, and `ledger`, which goes through all of them."""
+"""Full re-read of the ledger from its first entry. Each module checks one part; `ledger` runs all of them."""

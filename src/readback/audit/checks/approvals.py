@@ -1,7 +1,7 @@
-"""The approvals' part of the audit: every attempt that needed one stands on one that was valid when it was committed.
+"""Audit of approvals: every attempt that required an approval had a valid one at its commit.
 
-Called by audit, with one action and its entries. Hashes and bindings are checked always; signatures where the caller
-says who may approve, or might before: somebody who approves no more stays listed, for no tenant.
+Called by the audit with one action and its entries. Hashes and bindings are always checked. Signatures are checked only
+against a given list of present and former approvers. A former approver stays in the list, for no tenant.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from readback.engine.stages.approve import Approvals, bound_of
 from readback.ports.storage.store import LedgerStore
 
 _TOLD_BY: Final = frozenset({EventKind.APPROVAL_REQUESTED, EventKind.APPROVED, EventKind.DENIED, EventKind.ATTEMPTED})
-"""The kinds of entries that tell of approvals: most others are passed over."""
+"""Kinds of entries about approvals. Most entries are of other kinds and are skipped."""
 _ATTEMPTED: Final = EventKind.ATTEMPTED
 _CRITICAL: Final = SideEffect.CRITICAL_MUTATION
-"""Looked up once: a class of such names looks each up anew, which is felt where every entry is asked."""
+"""Looked up once: each access to an enum member costs a lookup, noticeable at every entry."""
 
 
 def approval_faults(
@@ -33,7 +33,7 @@ def approval_faults(
     request: Mapping[str, Json],
     approvals: Approvals | None,
 ) -> Iterator[str]:
-    """What is wrong with the approvals of one action. `approvals` None: nobody says who may approve."""
+    """Return the faults in the approvals of one action. `approvals` None: no list of approvers."""
     if action.approval is None and not _always(action, contract):  # none was asked for, and none is said to be there
         attempts = [one.event.data.get("approval") for one in opened if one.event.kind is _ATTEMPTED]
         if not any(attempts):
@@ -84,7 +84,7 @@ def _token_faults(store: LedgerStore, action: Action, asking: Asked, event: Even
 
 
 def _always(action: Action, contract: Mapping[str, Json]) -> bool:
-    """Whether no attempt of the action may be made without an approval."""
+    """Return whether every attempt of the action requires an approval."""
     terms = contract.get("approval")
     return action.side_effect == _CRITICAL or (isinstance(terms, dict) and not terms.get("when"))
 

@@ -1,6 +1,6 @@
-"""The part of the audit that looks at who was planned upon which claim: each row by its entry, each entry by its row.
+"""Audit of dependencies on claims: each row has its entry, and each entry has its row.
 
-Called by audit. How claims themselves stand is a column of the projection, folded and compared like any other.
+Called by the audit. The status of a claim is a column of the projection, folded and compared like any other column.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from readback.ports.storage.store import LedgerStore
 
 
 def not_kept(store: LedgerStore, action: Action) -> Iterator[str]:
-    """What the action says that it was planned upon, and that is not kept so: a retraction would not name it."""
+    """Return the dependencies in the action's entries without a row. A retraction would not name the action."""
     for claim in claims_relied_on(action):
         if not store.relies(action.tenant, claim, action.id):
             yield f"Action {action.id} was planned upon {claim}, and that is not kept."
 
 
 def made_up(store: LedgerStore) -> Iterator[tuple[str, str]]:
-    """(action id, what is wrong) for each row that no entry says."""
+    """Yield (action id, fault) for each row without an entry."""
     for tenant, claim, action_id in store.reliances():
         if not _says(store, tenant, claim, action_id):
             yield action_id, f"Action {action_id} is kept as planned upon {claim}, and its entries do not say so."

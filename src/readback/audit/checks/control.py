@@ -1,7 +1,7 @@
-"""The part of the audit that looks at freezes and incidents: derived from the entries again, and compared.
+"""Audit of freezes and incidents: derived again from the entries, and compared.
 
-Called by audit: `take` for the entries of each action as they are opened, in any order, and `compare` at the end, which
-hears them in the order of the log. What others move on meanwhile is looked at again before it is called a fault.
+Called by the audit: `take` for the entries of each action, in any order, and `compare` at the end, which applies the
+entries in the order of the log. A difference caused by a concurrent writer is checked again before it is a fault.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from readback.ports.storage.store import Freeze, Incident, LedgerStore, StoredEv
 
 LOOKS_MAX: Final = 5
 UNPLACED_MAX: Final = 10_000
-"""So many entries that have no place yet are looked at."""
+"""Most entries without a sequence number to read."""
 
 
 @dataclass(slots=True)
 class Controls:
-    """What the entries up to some place amount to."""
+    """The freezes and incidents that follow from the entries up to some sequence number."""
 
     freezes: dict[tuple[str, str, str], Freeze] = field(default_factory=dict)
     incidents: dict[tuple[str, str], Incident] = field(default_factory=dict)
     tenants: set[str] = field(default_factory=set)
-    """Every tenant that has actions."""
+    """Every tenant with actions."""
     _open: dict[tuple[str, str], str] = field(default_factory=dict)
     """The id of the open incident of a (tenant, cause)."""
     _marked: list[tuple[int, Opened]] = field(default_factory=list)
-    """Those of the entries that do something beside their action, by their places in the log."""
+    """Entries with an effect on freezes or incidents, with their sequence numbers."""
     _ahead: set[tuple[str, int]] = field(default_factory=set)
-    """Entries that were heard before they had a place, by action and version."""
+    """Entries applied before they had a sequence number, by action and version."""
 
     def take(self, entries: Sequence[StoredEvent], said: Sequence[Opened]) -> None:
-        """More entries of the log, and what each of them says.
+        """Collect further entries of the log, given with their parsed content.
 
-        One without any of these keys does nothing beside its action: an incident has a severity too.
+        An entry without any of these keys affects neither freezes nor incidents. An incident also has a severity.
         """
         self._marked += [
             (entries[at].seq, one)
@@ -49,7 +49,7 @@ class Controls:
         ]
 
     def _read(self, stored: StoredEvent) -> None:
-        """One more that was written meanwhile. One that cannot be opened is named elsewhere."""
+        """Apply an entry from a concurrent writer. An unreadable entry is reported by another check."""
         try:
             opened = open_envelope(stored.envelope)
         except ReadbackError:
@@ -62,7 +62,7 @@ class Controls:
         self.heard(opened)
 
     def heard(self, opened: Opened) -> None:
-        """One more entry that does something beside its action."""
+        """Apply the freezes and incidents of one entry."""
         event = opened.event
         control = FreezeAndIncidentChanges()
         control.take(opened.tenant, opened.action_id, opened.version, event.at_us, event.data)
@@ -88,9 +88,10 @@ class Controls:
             self._open.pop((tenant, incident.cause), None)
 
     def compare(self, store: LedgerStore, head_seq: int) -> list[tuple[str, str]]:
-        """(action id, what is wrong) for each row that is not what the entries say, up to the one at `head_seq`.
+        """Return (action id, fault) for each row in contradiction to the entries up to `head_seq`.
 
-        Rows follow an entry at once, its place may come later: what is different is looked at with such entries too.
+        A row follows its entry at once, but the entry's sequence number may come later. Before reporting a difference,
+        the check therefore reads newer and unsequenced entries too.
         """
         for seq, opened in sorted(self._marked, key=itemgetter(0)):
             if 0 < seq <= head_seq:

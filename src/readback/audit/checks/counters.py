@@ -1,7 +1,7 @@
-"""The part of the audit that looks at counters: none stands higher than the entries can have moved it.
+"""Audit of counters: no counter is higher than the entries allow.
 
-Called by audit: `read` for each action, and `compare` at the end. A counter decides: one of faults holds new actions,
-and one of sightings lets the silence of a search free a key. Entries that are written meanwhile explain a counter too.
+Called by the audit: `read` for each action, and `compare` at the end. Counters decide: a fault counter stops new
+actions, and a sighting counter lets an empty search release a key. Entries of concurrent writers also count.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ UNPLACED_MAX: Final = 10_000
 _JUDGED, _READ, _PROPOSED = EventKind.JUDGED, EventKind.READ, EventKind.PROPOSED
 _NAMES_A_HASH: Final = frozenset({EventKind.PROPOSED, EventKind.ADMITTED})
 _BLIND: Final = frozenset({EventKind.REJECTED, EventKind.WATCHED, EventKind.JUDGED})
-"""Entries that may have counted a fault of a source that they do not name."""
+"""Entries that may have counted a fault of an unnamed source."""
 _CONTRACT, _SOURCE, _SIGHTED = "contract:", "source:", "sighted:"
 
 
 @dataclass(slots=True)
 class Counters:
-    """What the entries up to some place may have counted."""
+    """Upper limits of the counters, from the entries up to some sequence number."""
 
     tenants: set[str] = field(default_factory=set)
     judged: Tally[tuple[str, str]] = field(default_factory=Tally)
-    """By tenant and contract: how many judgements there are."""
+    """Number of judgements, by tenant and contract."""
     read_of: set[tuple[str, str]] = field(default_factory=set)
     """Tenant and source of each reading."""
     blind: set[str] = field(default_factory=set)
     """Tenants with entries that may have counted a fault of any source."""
     sighted: set[tuple[str, str, str]] = field(default_factory=set)
-    """Tenant, contract and the first half of its hash, where a search found an effect by the stamp."""
+    """Tenant, contract and the first half of its hash, for each effect found by its stamp."""
 
     def read(self, opened: Iterable[Opened]) -> None:
-        """The entries of one action, from its proposal on."""
+        """Add the entries of one action, starting with its proposal."""
         contract, digest = "", ""
         for one in opened:
             event, tenant = one.event, one.tenant
@@ -59,7 +59,7 @@ class Counters:
                 self.blind.add(tenant)
 
     def compare(self, store: LedgerStore, head_seq: int) -> list[str]:
-        """What is wrong, a sentence each."""
+        """Return one sentence for each fault."""
         wrong = self._wrong(store)
         if not wrong:
             return wrong
@@ -82,7 +82,7 @@ class Counters:
                 yield f"{told}, and its entries can have counted {most}."
 
     def _most(self, tenant: str, subject: str, name: str) -> int | None:
-        """How far the entries can have moved a counter; None where they do not bound it."""
+        """Return the highest value the entries allow for a counter. None: no limit."""
         what, contract = name.removeprefix(_SIGHTED), subject.removeprefix(_CONTRACT)
         if subject.startswith(_CONTRACT) and name.startswith(_SIGHTED):
             return self.judged[tenant, contract] + 1 if (tenant, contract, what) in self.sighted else 0

@@ -1,7 +1,7 @@
-"""The part of the audit that looks at each entry by itself: its place and leaf hash, its envelope and its columns.
+"""Audit of each entry: its sequence number and leaf hash, its envelope and its columns.
 
-Called by audit, in two steps: where an entry stands and what it hashes to, in the order of the log; and what it says,
-when its action is folded, so that no envelope is opened twice: many together, and by itself where that fails.
+Called by the audit in two steps. Sequence numbers and hashes are checked in the order of the log. Content is checked
+when the action is folded, so each envelope is parsed once. Entries are parsed in batches, and singly after a failure.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from readback.ports.storage.store import LedgerStore, StoredEvent
 
 
 class Heads:
-    """Checkpoints that a log has to go on from."""
+    """Checkpoints which the log must extend."""
 
     __slots__ = ("_kept", "_roots", "_tree", "_wanted")
 
@@ -39,14 +39,14 @@ class Heads:
         self._note()
 
     def read(self, leaves: Sequence[bytes]) -> None:
-        """The next entries, by their leaf hashes, which audit compares with their bytes."""
+        """Add the next entries by their leaf hashes. The audit compares the hashes with the bytes."""
         for leaf in leaves:
             self._tree.append(leaf)
             if self._tree.size in self._wanted:
                 self._note()
 
     def faults(self) -> Iterator[tuple[str, str]]:
-        """Code and sentence of everything that does not fit."""
+        """Yield code and sentence of each fault."""
         for one, other in pairwise(self._kept):
             if one.origin != other.origin:
                 yield "log.origin", f"The checkpoints are of two logs, {one.origin!r} and {other.origin!r}."
@@ -62,7 +62,7 @@ class Heads:
                 yield "log.rewritten", said
 
     def said(self) -> str:
-        """What can be told of the log's end, in place of that nothing can."""
+        """Return the sentence on the end of the log, in place of the general reservation."""
         last = self._kept[-1]
         sizes = " and ".join(str(each.size) for each in self._kept)
         return f"checked against the checkpoint of {sizes} entries signed by {last.origin}; not beyond it"
@@ -75,7 +75,7 @@ class Heads:
 
 
 def request_faults(action: Action, contract: Mapping[str, Json], request: Mapping[str, Json]) -> Iterator[str]:
-    """Key and request hash against the contract and the request that were kept, as far as nothing was redacted."""
+    """Compare key and request hash with the stored contract and request, as far as nothing was redacted."""
     requested, named = request.get("requested"), contract.get("key_fields")
     given = requested if isinstance(requested, dict) else {}
     keys = {key_hash(action.tenant, action.contract, action.operation)}
@@ -101,7 +101,7 @@ def request_faults(action: Action, contract: Mapping[str, Json], request: Mappin
 
 
 def _form(contract: Mapping[str, Json]) -> NormalForm:
-    """By which rule its target is compared."""
+    """Return the rule for comparing the contract's target."""
     said = contract.get("identity_as")
     word = said.get("target") if isinstance(said, dict) else None
     return form_of(word) or NormalForm.EXACT
@@ -117,17 +117,17 @@ def _redacted(value: Json) -> bool:
 
 
 ENTRIES_A_PIECE: Final = 2_000
-"""Read together: about 1.5 MB of entries, whose hashes are compared at once."""
+"""Entries a batch: about 1.5 MB, hashed and compared at once."""
 _SEALED_COLUMNS: Final = ("action_id", "version", "kind", "at_us")
-"""Columns of an entry that its envelope says too."""
+"""Columns of an entry repeated in its envelope."""
 _COLUMNS: Final = attrgetter(*_SEALED_COLUMNS)
 Placed = tuple[int, bytes, bytes]
-"""Place, envelope and leaf hash of an entry."""
+"""Sequence number, envelope and leaf hash of an entry."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that is wrong. `seq` 0: of no single entry; `code` is stable."""
+    """One fault. `seq` 0: no single entry. `code` is stable."""
 
     code: str
     what: str
@@ -137,18 +137,18 @@ class Fault:
 
 
 def fault_at(stored: StoredEvent, code: str, what: str) -> Fault:
-    """A fault of one entry."""
+    """Return a fault of one entry."""
     return Fault(code, what, stored.seq, stored.action_id, stored.version)
 
 
 def named(stored: StoredEvent) -> str:
-    """The entry at the beginning of a sentence; one without a place by its action."""
+    """Name the entry for the start of a sentence. An entry without sequence number is named by its action."""
     return f"Entry {stored.seq}" if stored.seq else f"Entry {stored.version} of action {stored.action_id}"
 
 
 def order_faults(events: list[StoredEvent], head_seq: int) -> Iterator[Fault]:
-    """Says where the entries of an action do not stand in the log as they follow each other, and what has no place
-    is not as it was hashed: its place would have been looked at with the log's.
+    """Report entries of an action out of order in the log, and unsequenced entries with a wrong hash. The hashes of
+    sequenced entries are checked with the log.
     """
     before = 0
     for each in events:
@@ -163,7 +163,7 @@ def order_faults(events: list[StoredEvent], head_seq: int) -> Iterator[Fault]:
 
 
 def placed(store: LedgerStore) -> Iterator[list[Placed]]:
-    """Every entry, in order and some at a time, in flat memory."""
+    """Yield every entry in order, in batches of bounded memory."""
     after = 0
     while piece := store.entries(after, ENTRIES_A_PIECE):
         yield piece
@@ -171,7 +171,7 @@ def placed(store: LedgerStore) -> Iterator[list[Placed]]:
 
 
 def piece_faults(store: LedgerStore, piece: list[Placed], previous_seq: int) -> Iterator[Fault]:
-    """Says what is wrong with the places or the leaf hashes of some entries; `previous_seq`: of the one before them."""
+    """Report wrong sequence numbers and leaf hashes of a batch. `previous_seq`: the number before the batch."""
     seqs, envelopes, leaves = zip(*piece, strict=True)
     first = previous_seq + 1
     if seqs == tuple(range(first, first + len(seqs))) and leaf_hashes(envelopes) == [*leaves]:
@@ -191,7 +191,7 @@ def _place_faults(store: LedgerStore, seq: int, previous_seq: int) -> Iterator[F
 
 
 def opened_entries(events: Sequence[StoredEvent]) -> list[Opened] | None:
-    """What these entries say, where nothing is wrong with any of them; None: look at each by itself."""
+    """Parse a batch without faults. None: parse each entry singly."""
     opened = opened_together([each.envelope for each in events])
     if opened is None:
         return None
@@ -200,7 +200,7 @@ def opened_entries(events: Sequence[StoredEvent]) -> list[Opened] | None:
 
 
 def opened_entry(stored: StoredEvent, faults: list[Fault]) -> Opened | None:
-    """What an entry says; what is wrong with its form or its columns goes into `faults`. None where it is no entry."""
+    """Parse one entry. Faults of its form and columns go into `faults`. None: the bytes are no entry."""
     try:
         raw = parse_json(stored.envelope)
         opened = opened_of(raw)

@@ -1,7 +1,7 @@
-"""The part of the audit that looks at erasures: bytes are gone only where an entry says so, and are gone where it does.
+"""Audit of erasures: bytes are missing exactly where an entry records their erasure.
 
-Called by audit: `is_gone` for evidence that is not there, `erasure_faults` for each action. An entry takes effect for
-the action that it belongs to, and for no other.
+Called by the audit: `is_gone` for missing evidence, `erasure_faults` for each action. An entry affects only its own
+action.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from readback.ports.storage.store import Kept, LedgerStore
 
 
 def erasure_faults(store: LedgerStore, tenant: str, opened: list[Opened]) -> Iterator[tuple[str, str]]:
-    """(code, what is wrong) with the erasures of one action."""
+    """Return (code, fault) for the erasures of one action."""
     if EventKind.ERASED not in [one.event.kind for one in opened]:
         return
     own: set[str] = set()
@@ -40,5 +40,5 @@ def _is_there(store: LedgerStore, tenant: str, action_id: str, digest: str) -> b
 
 
 def is_gone(store: LedgerStore, tenant: str, kept: Kept, let_go: frozenset[str]) -> bool:
-    """Whether evidence that is not there was erased, as an entry of the action says: only then may it be missing."""
+    """Return whether an entry of the action records the erasure of missing evidence. No other reason is valid."""
     return kept[1] in let_go and store.erased(tenant, *kept)

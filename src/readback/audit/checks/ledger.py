@@ -1,14 +1,19 @@
-"""Audit: the whole log read again. Hashes are recomputed, actions are folded again, and everything is compared.
+"""Audit: full re-read of the log. Hashes are recomputed, actions are folded again, and everything is compared.
 
-Called by `ledger verify`, by the demo and by tests after every crash. It reads through the store port, changes nothing,
-and holds no more than one action at a time. What it finds it names; it repairs nothing. Without a head that was kept
-elsewhere nobody can tell whether the end of a log was cut off, and the report says so.
+Called by `ledger verify`, by the demo and by tests after every crash. The audit reads through the store port, changes
+nothing, and holds only a few actions at a time. It reports faults and repairs none. Without a head stored elsewhere, no
+check can detect a cut end of the log, and the report says so.
 
-Steps: 1. each entry in order: place, envelope, leaf hash. 2. each action: links, order, fold, projection. 3. its
-evidence: digests, request and key recomputed; what people approved and signed. 4. its idempotency record. 5. freezes
-and incidents, derived from all entries; who was planned upon which claim. 6. erasures: what an entry says is gone, and
-nothing else. 7. the sealed log: tiles and checkpoints, made again. 8. subscribers: positions and dead letters that
-there can be. 9. what the store itself finds (the caller adds it).
+Steps:
+1. Each entry in order: sequence number, envelope, leaf hash.
+2. Each action: links, order, fold, projection.
+3. Evidence of the action: digests, recomputed request and key, approvals and signatures of people.
+4. Idempotency record of the action.
+5. Freezes and incidents, derived from all entries, and dependencies on claims.
+6. Erasures: the recorded ones, and no others.
+7. Sealed log: tiles and checkpoints, built again.
+8. Subscribers: possible positions and dead letters.
+9. Findings of the store itself (added by the caller).
 """
 
 from __future__ import annotations
@@ -63,9 +68,9 @@ from readback.ports.storage.store import Kept, KeyRecord, LedgerStore, Projectio
 
 FAULTS_KEPT_MAX: Final = 100
 ACTIONS_AT_ONCE: Final = 64
-"""So many are at hand together, with their evidence."""
+"""Actions loaded together, with their evidence."""
 LOOKS_MAX: Final = 5
-"""An action that is moved on while it is looked at is looked at again, so often."""
+"""Most attempts to read an action that changes during the audit."""
 TRUNCATION: Final = "truncation not detectable: no head of this log was kept elsewhere"
 
 _PROPOSED: Final = EventKind.PROPOSED
@@ -73,30 +78,32 @@ _PENDING: Final = KeyStatus.PENDING
 _CRITICAL: Final = SideEffect.CRITICAL_MUTATION
 _LEAF: Final = attrgetter("leaf")
 _CONTRACT: Final = "contract"
-"""The reference to what the tenant keeps once for many actions."""
+"""The reference to content shared by many actions of a tenant."""
 _Ref: TypeAlias = tuple[Opened, str, str]
 """An entry, the name of one of its references, and the digest."""
 _LEAF_OF_PLACED: Final = itemgetter(2)
 LEASED: Final = frozenset({"lease_owner", "lease_until_us"})
-"""Columns that no event tells: who works on an action now. A wrong one delays work, and decides nothing."""
+"""Columns without an event: the present owner of an action. A wrong value delays work, and decides nothing."""
 
 
 @dataclass(slots=True)
 class AuditReport:
-    """What was read and what was found. `head`: the place and leaf hash of the last entry, to be kept elsewhere."""
+    """The extent of the audit and its faults. `head`: sequence number and leaf hash of the last entry, to be stored
+    elsewhere.
+    """
 
     events: int = 0
     unplaced: int = 0
-    """Entries that are durable and have no place in the log yet: they were folded, and no checkpoint can cover them."""
+    """Durable entries without a sequence number in the log. The audit folded them, but no checkpoint can cover them."""
     actions: int = 0
     evidence: int = 0
     erased: int = 0
-    """Pieces of evidence that were erased, as entries say."""
+    """Pieces of evidence with a recorded erasure."""
     keys: int = 0
     checkpoints: int = 0
-    """Stored checkpoints that were made again and compared."""
+    """Stored checkpoints recomputed and compared."""
     sealed: int = 0
-    """How many entries the last of them covers."""
+    """Number of entries under the last checkpoint."""
     head_seq: int = 0
     head_leaf: str = ""
     faults: list[Fault] = field(default_factory=list)
@@ -104,19 +111,19 @@ class AuditReport:
     truncation: str = TRUNCATION
     counters: Counters = field(default_factory=Counters)
     approvals: Approvals | None = None
-    """By whose list signatures of people were checked; None where they were not."""
+    """The list used to check people's signatures. None: unchecked."""
     approved: int = 0
-    """Actions that somebody approved or denied."""
+    """Actions approved or denied by a person."""
     signatures: Signatures = field(default_factory=Signatures)
-    """Of decisions in review, of lifted freezes, and of words about claims."""
+    """Signatures of review decisions, lifted freezes, and statements about claims."""
     log_key: bool = False
     """Whether signatures of stored checkpoints were checked."""
     not_compared: list[str] = field(default_factory=list)
-    """What the store could not compare of its own files, a sentence each (the caller adds it)."""
+    """Parts of its own files the store could not compare, a sentence each (added by the caller)."""
 
     @property
     def unchecked(self) -> tuple[str, ...]:
-        """What there was to check and could not be, for want of keys or of what was kept: a sentence each."""
+        """Checks skipped for want of keys or of stored data, a sentence each."""
         said = [*self.not_compared]
         if self.checkpoints and not self.log_key:
             said.append("signatures of checkpoints not checked: no key of the log was given")
@@ -131,11 +138,11 @@ class AuditReport:
 
     @property
     def ok(self) -> bool:
-        """Nothing that can be seen from inside is wrong."""
+        """Return whether the audit found no fault visible from inside."""
         return self.faults_total == 0
 
     def add(self, faults: Iterable[Fault]) -> None:
-        """Keeps the first of them, by their places in the log; what is of no single entry comes last."""
+        """Retain the first faults, by sequence number. Faults of no single entry come last."""
         for fault in faults:
             self.faults_total += 1
             insort(self.faults, fault, key=lambda each: each.seq or SIZE_MAX)
@@ -144,7 +151,7 @@ class AuditReport:
 
 
 def nobody(done: int) -> None:
-    """Hears of progress, and does nothing."""
+    """Ignore progress."""
 
 
 def audit(
@@ -155,12 +162,21 @@ def audit(
     heads: Heads | None = None,
     authority: Authority | None = None,
 ) -> AuditReport:
-    """Reads everything. `progress` is called with the number of entries done; each is read, and folded: twice.
+    """Audit the whole ledger.
 
-    `kept`: place and leaf hash (hex) of a head that somebody kept elsewhere; it has to be in the log still.
-    `approvals`: who may approve, so that signatures are checked too. `heads`: signed checkpoints kept elsewhere.
-    `authority`: whose signatures of stored checkpoints count; without it they are not checked.
-    Raises StoreError only where the store cannot be read; whatever is wrong in what was read is a Fault.
+    Args:
+        store: The ledger to read. Nothing in it changes.
+        progress: Called with the number of processed entries. Each entry counts twice: read, and folded.
+        kept: Sequence number and leaf hash (hex) of a head stored elsewhere. The log must still contain this head.
+        approvals: The permitted approvers, for checking signatures.
+        heads: Signed checkpoints stored elsewhere.
+        authority: The keys accepted for stored checkpoints. Without them, checkpoint signatures stay unchecked.
+
+    Returns:
+        The report. Any damage found is a Fault in the report.
+
+    Raises:
+        StoreError: The store cannot be read.
     """
     report = AuditReport(approvals=approvals, log_key=authority is not None, signatures=Signatures(approvals))
     met, head = kept is None, b""
@@ -204,18 +220,18 @@ def audit(
 
 @dataclass(slots=True)
 class _Look:
-    """One action as it was read: its projection, its entries, and what they say as far as they are entries."""
+    """One action as read: its projection, its entries, and the content of the readable entries."""
 
     held: StoredProjection
     events: list[StoredEvent]
     opened: list[Opened] = field(default_factory=list)
     erases: bool = True
-    """Whether any of these entries, or of those that were read with them, erases something."""
+    """Whether an entry of this batch erases anything."""
     faults: list[Fault] = field(default_factory=list)
 
 
 def _audit_actions(store: LedgerStore, report: AuditReport, controls: Controls, progress: Callable[[int], None]) -> int:
-    """All of them, a few at a time; how many of the entries that were scanned are theirs."""
+    """Audit all actions, a few at a time. Return the number of scanned entries belonging to actions."""
     shelf, folded = EvidenceCache(store), 0
     histories = store.histories()
     while some := list(islice(histories, ACTIONS_AT_ONCE)):
@@ -230,7 +246,7 @@ def _audit_actions(store: LedgerStore, report: AuditReport, controls: Controls, 
 
 
 def _look(store: LedgerStore, held: StoredProjection, events: list[StoredEvent]) -> _Look:
-    """One that is moved on while it is looked at is looked at again."""
+    """Read an action, and read again if the action changed meanwhile."""
     action_id = held.projection.action_id
     for _ in range(LOOKS_MAX):
         if len(events) == held.version:
@@ -244,7 +260,7 @@ def _look(store: LedgerStore, held: StoredProjection, events: list[StoredEvent])
 
 
 def _open(looks: list[_Look], controls: Controls) -> None:
-    """Opens their entries: all together, and where something is wrong with one, each by itself."""
+    """Parse the entries as one batch, and singly after a failure."""
     events = [each for look in looks for each in look.events]
     together = opened_entries(events)
     if together is not None:
@@ -266,7 +282,7 @@ def _open(looks: list[_Look], controls: Controls) -> None:
 
 
 def _wanted(looks: list[_Look]) -> tuple[dict[str, set[Kept]], dict[str, set[str]]]:
-    """Evidence, and key hashes, by tenant."""
+    """Return the needed evidence and key hashes, by tenant."""
     evidence: dict[str, set[Kept]] = {}
     keys: dict[str, set[str]] = {}
     for look in looks:
@@ -277,7 +293,7 @@ def _wanted(looks: list[_Look]) -> tuple[dict[str, set[Kept]], dict[str, set[str
 
 
 def _refs(look: _Look) -> Iterator[_Ref]:
-    """What its entries refer to."""
+    """Return the references in an action's entries."""
     for one in look.opened:
         for name, digest in one.event.refs.items():
             yield one, name, digest
@@ -289,7 +305,7 @@ def _kept(ref: _Ref) -> Kept:
 
 
 def _orphans(store: LedgerStore) -> Iterator[Fault]:
-    """Entries whose action has no projection, which nobody has folded."""
+    """Check entries of actions without a projection, skipped by the fold."""
     for stored in store.scan():
         if store.projection(stored.action_id) is None:
             faults: list[Fault] = []
@@ -301,7 +317,7 @@ def _orphans(store: LedgerStore) -> Iterator[Fault]:
 
 
 def _audit_action(store: LedgerStore, shelf: EvidenceCache, look: _Look, report: AuditReport) -> int:
-    """One action; how many of the entries that were scanned are its own."""
+    """Audit one action. Return the number of scanned entries belonging to the action."""
     report.actions += 1
     events = look.events
     if events and events[0].seq > report.head_seq:
@@ -356,7 +372,7 @@ def _check_folded(store: LedgerStore, shelf: EvidenceCache, look: _Look, report:
 def _saga_faults(
     store: LedgerStore, shelf: EvidenceCache, look: _Look, saga: Saga, report: AuditReport
 ) -> Iterator[tuple[str, str]]:
-    """(code, what is wrong) with a saga whose entries could be folded."""
+    """Yield (code, fault) for a saga with foldable entries."""
     for what in _differences(look.held, projection_of_saga(saga), saga.version):
         yield "projection.column", what
     for what in _evidence(store, shelf, saga.tenant, look, report):
@@ -370,7 +386,7 @@ def _saga_faults(
 def _action_faults(
     store: LedgerStore, shelf: EvidenceCache, look: _Look, action: Action, report: AuditReport
 ) -> Iterator[tuple[str, str]]:
-    """(code, what is wrong) with an action whose entries could be folded."""
+    """Yield (code, fault) for an action with foldable entries."""
     opened = look.opened
     wanted = projection_of(action)
     if look.held.projection != wanted or look.held.version != action.version:
@@ -399,7 +415,7 @@ def _action_faults(
 
 
 def _differences(held: StoredProjection, wanted: Projection, entries: int) -> Iterator[str]:
-    """Each column of the projection against the same column folded again."""
+    """Compare each column of the projection with the folded column."""
     if held.projection == wanted and held.version == entries:
         return  # as most are
     for column in fields(Projection):
@@ -415,7 +431,7 @@ def _differences(held: StoredProjection, wanted: Projection, entries: int) -> It
 
 
 def _recomputed(action: Action, first: Opened) -> Iterator[str]:
-    """Ids that are made of others, made again."""
+    """Recompute ids derived from other ids."""
     if first.event.kind is not _PROPOSED:
         yield f"Action {action.id} does not begin with a proposal."
     if action.stamp != STAMP_PREFIX + action.id:
@@ -484,7 +500,7 @@ def _key(store: LedgerStore, shelf: EvidenceCache, action: Action, report: Audit
 
 
 def _taken_over(store: LedgerStore, action: Action, record: KeyRecord) -> Iterator[str]:
-    """The key is a later action's: that has to be one of the same key, and this one has to have let it go."""
+    """The key belongs to a later action. Check: the later action has the same key, and this action released the key."""
     other = store.projection(record.action_id)
     if other is None:
         yield f"The idempotency record of action {action.id} names {record.action_id}, which is not there."

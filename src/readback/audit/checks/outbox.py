@@ -1,7 +1,7 @@
-"""The part of the audit that looks at subscribers' positions and dead letters.
+"""Audit of subscribers' positions and dead letters.
 
-Called by audit at its end. What a subscriber was told stands in no entry, so a position within the log cannot be shown
-to be right; one that cannot be at all is named: beyond the end of the log, or at a message that there is not.
+Called at the end of the audit. No entry records deliveries, so the audit cannot prove a position inside the log. It
+reports impossible positions: beyond the end of the log, or at a message that does not exist.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ LETTERS_READ_MAX: Final = 100_000
 
 @dataclass(slots=True)
 class Positions:
-    """What the log up to its end allows."""
+    """Possible positions, from the log up to its end."""
 
     store: LedgerStore
     last_seq: int
     _counts: dict[int, int] = field(default_factory=dict)
-    """How many messages the entries that were asked for amount to."""
+    """Number of messages of each requested entry."""
 
     def compare(self) -> Iterator[tuple[int, str]]:
-        """(entry, what is wrong) of each position and letter that cannot be."""
+        """Yield (entry, fault) for each impossible position or letter."""
         cursors = {one.name: one for one in self.store.cursors()}
         for cursor in cursors.values():
             yield from self._cursor(cursor)

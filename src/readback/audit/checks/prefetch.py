@@ -1,7 +1,7 @@
-"""What the audit has at hand of some actions: their evidence and their keys, fetched together, in place of one by one.
+"""Batch loading for the audit: evidence and keys of several actions, fetched together.
 
-Called by audit: filled for a few actions at a time, and asked as the store would be. Each digest is recomputed once.
-What was not fetched, the store is asked for.
+Called by the audit: filled for a few actions at a time, and queried like the store. Each digest is recomputed once.
+Anything else is read from the store.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from readback.ports.storage.store import Evidence, Kept, KeyRecord, LedgerStore
 
 MEDIA: Final = "application/json"
 DIGESTS_KEPT_MAX: Final = 4096
-"""Evidence that many actions share (their contract) is not read again for each of them."""
+"""Digests of shared evidence (contracts) remembered as sound, and not read again for each action."""
 CONTRACTS_KEPT_MAX: Final = 64
-"""Contracts that many actions share are not read again for each: parsed, so many of them."""
+"""Parsed contracts cached for many actions."""
 
 
 _NONE: Final[frozenset[Kept]] = frozenset()
@@ -28,26 +28,26 @@ _MEDIA: Final = frozenset({MEDIA})
 
 
 class EvidenceCache:
-    """The evidence and the keys of the actions at hand."""
+    """Evidence and keys of the present batch of actions."""
 
     def __init__(self, store: LedgerStore) -> None:
         self._store = store
         self._sound: dict[str, dict[Kept, tuple[str, bytes]]] = {}
-        """By tenant: media and bytes of what has the bytes that its digest says."""
+        """By tenant: media and bytes of evidence with a correct digest."""
         self._false: set[tuple[str, Kept]] = set()
         self._seen: dict[str, set[Kept]] = {}
-        """By tenant, the contracts' texts that were found to be sound in an action before."""
+        """By tenant: contract texts found sound in an earlier action."""
         self._whole: set[str] = set()
-        """Tenants of whose evidence everything that was asked for last is sound, and of the kind that evidence is."""
+        """Tenants whose requested evidence is all sound and of the expected media type."""
         self._room = DIGESTS_KEPT_MAX
         self._keys: dict[str, dict[str, KeyRecord]] = {}
         self._parsed: dict[tuple[str, Kept], dict[str, Json]] = {}
         self._contracts: dict[tuple[str, Kept], dict[str, Json]] = {}
 
     def fill(self, evidence: Mapping[str, set[Kept]], keys: Mapping[str, set[str]]) -> int:
-        """Fetches evidence that was not seen yet, and idempotency records, by tenant, in place of what was there.
+        """Replace the cache with unseen evidence and idempotency records, by tenant.
 
-        How many pieces those tenants have of whom `is_whole` will say that there is nothing wrong with any.
+        Return the number of newly fetched pieces of tenants for which `is_whole` is true.
         """
         self._sound, self._false, self._keys = {}, set(), {}
         self._parsed.clear()
@@ -69,22 +69,22 @@ class EvidenceCache:
         return seen
 
     def is_whole(self, tenant: str) -> bool:
-        """Whether everything that the tenant's actions at hand refer to is sound, and of the kind that evidence is."""
+        """Return whether all evidence of the tenant's present actions is sound and of the expected media type."""
         return tenant in self._whole
 
     def unseen(self, tenant: str, evidence: set[Kept]) -> set[Kept]:
-        """Those of them that were not noted."""
+        """Return the evidence not yet noted as sound."""
         return evidence - self._seen.get(tenant, _NONE)
 
     def note(self, tenant: str, evidence: set[Kept]) -> None:
-        """These are sound; some of them, which other actions have too, are remembered."""
+        """Note evidence as sound. Only evidence shared with other actions is remembered."""
         shared = [name for name in evidence if not name[0]]
         if self._room > 0 and shared:
             self._room -= len(shared)
             self._seen.setdefault(tenant, set()).update(shared)
 
     def evidence(self, tenant: str, action_id: str, digest: str) -> Evidence | None:
-        """As the store: raises StoreCorruptError for other bytes than the digest says."""
+        """Like the store's method. Raises StoreCorruptError for bytes with another digest."""
         held = self._sound.get(tenant, {}).get((action_id, digest))
         if held is not None:
             return Evidence(digest, *held)
@@ -93,12 +93,12 @@ class EvidenceCache:
         return self._store.evidence(tenant, action_id, digest)
 
     def key(self, tenant: str, key_hash: str) -> KeyRecord | None:
-        """As the store."""
+        """Like the store's method."""
         found = self._keys.get(tenant, _NO_KEYS).get(key_hash)
         return found if found is not None else self._store.key(tenant, key_hash)
 
     def loaded(self, tenant: str, action_id: str, digest: str) -> dict[str, Json]:
-        """The object that evidence holds; empty where there is none. No action: a contract, which many have."""
+        """Return the object in a piece of evidence, or an empty object. Without action id: a shared contract."""
         at = (tenant, (action_id, digest))
         known = self._contracts.get(at) or self._parsed.get(at)
         if known is not None:

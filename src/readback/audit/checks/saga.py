@@ -1,6 +1,6 @@
-"""Audit of a saga: its entries folded again, its ids made again, and its links followed to the actions that it names.
+"""Audit of a saga: entries are folded again, ids recomputed, and links to actions followed.
 
-Called by audit, for each stream that begins as a saga's. What it finds it says in sentences; it reads the store alone.
+Called by the audit for each stream that begins like a saga. It reports faults as sentences, and only reads the store.
 """
 
 from __future__ import annotations
@@ -22,25 +22,27 @@ from readback.ports.storage.store import KeyRecord, LedgerStore
 
 _BEGUN: Final = EventKind.SAGA_BEGUN
 Said = Iterator[tuple[str, str]]
-"""Code and sentence of each thing that is wrong."""
+"""Code and sentence of each fault."""
 Load = Callable[[str], Mapping[str, Json]]
-"""Evidence of the saga's tenant by its digest, as an object; an empty one where it is gone, which is said elsewhere."""
+"""Return evidence of the saga's tenant as an object, by digest. Empty if the bytes are gone; another check reports
+this.
+"""
 
 
 def is_saga(opened: list[Opened]) -> bool:
-    """Whether a stream begins as a saga's does."""
+    """Return whether a stream begins like a saga."""
     return bool(opened) and opened[0].event.kind is _BEGUN
 
 
 def check_saga(store: LedgerStore, saga: Saga, opened: list[Opened], load: Load) -> Said:
-    """Everything beside its projection, its evidence and the fold itself."""
+    """Check a saga apart from its projection, its evidence and the fold itself."""
     yield from (("action.identity", what) for what in _recomputed(saga, load))
     yield from (("saga.step", what) for what in _steps(store, saga, opened))
     yield from (("key", what) for what in _key(store, saga))
 
 
 def check_member(store: LedgerStore, action: Action) -> Said:
-    """An action that says that it belongs to a saga is one that this saga has announced."""
+    """Check the announcement of an action by the saga named in the action."""
     named = str(action.context.get("saga", ""))
     if not named:
         return
@@ -75,7 +77,7 @@ def _recomputed(saga: Saga, load: Load) -> Iterator[str]:
 
 
 def _steps(store: LedgerStore, saga: Saga, opened: list[Opened]) -> Iterator[str]:
-    """Each link of an entry to an action, followed."""
+    """Follow each link from an entry to an action."""
     latest: dict[tuple[str, str], str] = {}
     for one in opened:
         event = one.event

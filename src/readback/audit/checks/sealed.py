@@ -1,7 +1,8 @@
-"""The part of the audit that makes the sealed log again: every tile and every checkpoint, out of the entries.
+"""Audit of the sealed log: every tile and every checkpoint is built again from the entries.
 
-Called by audit: `read` for all entries in the order of the log, `faults` at the end. It looks at what was sealed when
-it began; others may seal on meanwhile. Without the log's key a checkpoint's signature is not checked, and its root is.
+Called by the audit: `read` for all entries in the order of the log, `faults` at the end. The check covers the entries
+sealed at its start; other processes may seal meanwhile. Without the log's key, only a checkpoint's root is checked, not
+its signature.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ FAULTS_MAX: Final = 100
 LOOKS_MAX: Final = 5
 
 Found = tuple[str, str]
-"""A fault's stable code, and its sentence."""
+"""Stable code and sentence of a fault."""
 
 
 class SealedAudit:
-    """What the entries up to some place make of the sealed log."""
+    """The sealed log, built again from the entries up to some sequence number."""
 
     def __init__(self, log: SealedLog, authority: Authority | None = None) -> None:
         self._log, self._authority = log, authority
         last = log.checkpoint()
         self.size = last.size if last is not None else 0
-        """How many entries were sealed when it began."""
+        """Number of sealed entries at the start of the check."""
         self.checkpoints = 0
         self._heads = log.checkpoints()
         self._next = next(self._heads, None)
@@ -46,7 +47,7 @@ class SealedAudit:
             self._advance()
 
     def read(self, leaves: Sequence[bytes]) -> None:
-        """The next entries, by their leaf hashes, which audit compares with their bytes."""
+        """Add the next entries by their leaf hashes. The audit compares the hashes with the bytes."""
         at = 0
         while self._until and at < len(leaves):  # behind what was sealed nothing is kept, however much there is
             some = leaves[at : at + self._until - len(self._leaves)]
@@ -56,7 +57,7 @@ class SealedAudit:
                 self._flush()
 
     def faults(self) -> list[Found]:
-        """Everything that does not fit, when all entries have been read."""
+        """Return all faults, after the last entry."""
         if self._edge.size + len(self._leaves) < self.size:
             said = f"The log has {self._edge.size + len(self._leaves)} entries, and was sealed with {self.size}"
             self._bad("log.cut", f"{said}: its end was cut off.")
@@ -68,7 +69,9 @@ class SealedAudit:
     # --- as the entries come ---
 
     def _stop(self) -> int:
-        """How many leaves to gather before looking: to the end of a tile, or to the next checkpoint. 0: no more."""
+        """Return the number of leaves to collect before comparing: to the end of a tile, or to the next checkpoint. 0:
+        no more.
+        """
         edge = self._edge.size
         if edge >= self.size:
             return 0
@@ -90,7 +93,7 @@ class SealedAudit:
             self._next = None  # sealed since it began
 
     def _compare(self, tiles: list[HashTile], *, last: bool = False) -> None:
-        """Tiles that were made, against those that are kept. An unfinished one may have grown meanwhile."""
+        """Compare computed tiles with stored tiles. An unfinished tile may have grown meanwhile."""
         for tile in tiles:
             kept = self._log.tile(tile.level, tile.place)
             if kept is None or (kept[: len(tile.hashes)] if last else kept) != tile.hashes:
@@ -115,7 +118,7 @@ class SealedAudit:
             self._bad("log.rewritten", said)
 
     def _opened(self, head: SealedHead) -> Checkpoint:
-        """Its text; with the log's key its signature is checked, without one only that it bears its log's name."""
+        """Parse a checkpoint. With the log's key, verify its signature. Without the key, check the signer's name."""
         if self._authority is not None:
             return open_checkpoint(head.note, self._authority.keys, self._authority.check).checkpoint
         note = parse_note(head.note)
@@ -127,7 +130,7 @@ class SealedAudit:
     # --- at the end ---
 
     def _shapes(self) -> list[Found]:
-        """Tiles that are too many or too wide for what is sealed, and marks of checkpoints that there are not."""
+        """Report surplus or too wide tiles, and marks of missing checkpoints."""
         found: list[Found] = []
         for _ in range(LOOKS_MAX):
             before = self._log.checkpoint()

@@ -1,8 +1,8 @@
-"""The part of the audit that looks at people's signed words: decisions in review, lifted freezes, words about claims.
+"""Audit of people's signed statements: review decisions, lifted freezes, statements about claims.
 
-Called by audit, with the entries of one action or saga. What was signed is made again from the entry and compared,
-always; signatures are checked where the caller says who may approve, or might before. An entry of before signatures
-were kept names a signer and keeps nothing: that is counted, and is neither valid nor invalid.
+Called by the audit with the entries of one action or saga. The signed text is always built again from the entry and
+compared. Signatures are checked only against a given list of present and former approvers. An old entry, from before
+signatures were stored, names a signer without a signature: such entries are counted, neither valid nor invalid.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _STATUS: Final = {
     EventKind.CLAIM_RETRACTED: "retracted",
     EventKind.CLAIM_REINSTATED: "reinstated",
 }
-"""What a person said of a claim, by the entries that it makes."""
+"""A person's statement about a claim, by the kind of its entries."""
 _ATTESTED: Final = frozenset(
     {
         ("attest_not_done", "retracted", "happened"),
@@ -35,25 +35,25 @@ _ATTESTED: Final = frozenset(
         ("attest_done", "reinstated", "holds"),
     }
 )
-"""What is attested in a review says this of the claims too: decision, status, claim."""
+"""Effect of a review decision on claims: decision, status, claim."""
 _DECIDES: Final = frozenset({EventKind.RESOLVED, EventKind.LIFTED})
-"""Only a person makes these entries."""
+"""Kinds of entries made only by a person."""
 _APPROVALS: Final = frozenset({EventKind.APPROVED, EventKind.DENIED})
-"""They keep a token too, which audit.approvals looks at."""
+"""Kinds with a token of their own, checked by audit.approvals."""
 
 
 @dataclass(slots=True)
 class Signatures:
-    """What the entries up to some place say of signatures. `approvals` None: nobody says who may approve."""
+    """The signatures in the entries up to some sequence number. `approvals` None: no list of approvers."""
 
     approvals: Approvals | None = None
     kept: int = 0
-    """Entries whose signature is kept."""
+    """Entries with a stored signature."""
     not_kept: int = 0
-    """Entries that name a signer and keep no signature."""
+    """Entries that name a signer without a stored signature."""
 
     def read(self, shelf: EvidenceCache, opened: list[Opened], *, critical: bool) -> Iterator[str]:
-        """One more action or saga. `critical`: a decision about it counts only where it is signed."""
+        """Check one action or saga. `critical`: a decision counts only with a signature."""
         for one in opened:
             if "lift" in one.event.data and one.event.kind is not EventKind.LIFTED:
                 yield f"Version {one.version} of action {one.action_id} lifts a freeze, and is no lift."
@@ -78,7 +78,7 @@ class Signatures:
                 yield f"{what} is a person's decision, and the field that says who signed it is gone."
 
     def _why_not(self, one: Opened, word: SignedStatement | None, said: _Said) -> str:
-        """Why the signature of an entry does not count, behind its name; "" where it does."""
+        """Return why the signature of an entry does not count, to follow the entry's name. "" for a valid signature."""
         data = one.event.data
         if word is None:
             return f"keeps what is no signature of {data.get(_SIGNED_BY)!r}."
@@ -92,20 +92,20 @@ class Signatures:
 
 @dataclass(slots=True)
 class _Said:
-    """The entries of one action or saga, and the first of those that one signature makes together."""
+    """The entries of one action or saga, and the first entry under the current signature."""
 
     opened: list[Opened]
     first: Opened | None = None
     last: Opened | None = None
 
     def goes_on(self, one: Opened) -> None:
-        """One more entry that keeps a signature, in their order."""
+        """Add the next entry with a stored signature, in order."""
         last, self.last = self.last, one
         if last is None or last.version != one.version - 1 or last.event.refs[TOKEN] != one.event.refs[TOKEN]:
             self.first = one
 
     def by(self, one: Opened, statement: bytes) -> bool:
-        """Whether the entry that went on says exactly this."""
+        """Return whether the statement matches the content of the entry."""
         first = self.first or one
         looked_at = first.version - 1
         match one.event.kind:
@@ -131,7 +131,7 @@ class _Said:
         return lifts(statement, one.tenant, lifted[0], (one.action_id, since), who, reason)
 
     def _frozen_since(self, subject: str, version: int) -> int | None:
-        """When the action froze what it lifts in this version."""
+        """Return the time of the freeze lifted in this version."""
         since: int | None = None
         for one in self.opened[: version - 1]:
             data = one.event.data
@@ -143,19 +143,19 @@ class _Said:
 
 
 def _is_signed(event: Event) -> bool:
-    """Whether an entry says anything of a signature; approvals are looked at elsewhere."""
+    """Return whether an entry mentions a signature. Approvals have a check of their own."""
     return (_SIGNED_BY in event.data or TOKEN in event.refs) and event.kind not in _APPROVALS
 
 
 def _is_a_persons(event: Event) -> bool:
-    """Whether only a person can have made an entry, by its kind and reason: not by a field that may be left out."""
+    """Return whether only a person can have made an entry, by kind and reason. A field could be omitted."""
     if event.kind in _STATUS:
         return bool(event.data.get("who")) or event.data.get("reason") == Reason.PERSON
     return event.kind in _DECIDES
 
 
 def _reason(event: Event) -> str:
-    """Why, by the person's own words."""
+    """Return the person's own reason."""
     return str(event.data.get("note" if event.kind in _STATUS else "reason"))
 
 

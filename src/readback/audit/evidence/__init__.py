@@ -1,1 +1,1 @@
-"""What is handed to others: heads, proofs and exports out of the log, and the check of an export by its files alone."""
+"""Evidence for others: heads, proofs and exports of the log, and the check of an export from its files alone."""

@@ -1,8 +1,7 @@
-"""The ledger as one Merkle tree: grown in one reading, its head signed, one entry of it proved, the whole exported.
+"""The ledger as one Merkle tree: built in one pass, with a signed head, proofs of single entries, and a full export.
 
-Called by the commands that hand evidence to others. Everything that is signed or handed out is recomputed from the
-stored bytes first, and every proof is checked before it leaves. It changes nothing in the store, and holds no more than
-one proof, or one tile of each level.
+Called by commands that produce evidence. Data is recomputed from the stored bytes before it is signed or returned, and
+every proof is verified first. The store stays unchanged. Memory holds one proof, or one tile of each level.
 """
 
 from __future__ import annotations
@@ -28,15 +27,15 @@ Progress = Callable[[int], None]
 
 
 def key_of(signer: LogSigner) -> VerifierKey:
-    """The verifier key of a log's own key."""
+    """Return the verifier key of a log's own key."""
     return VerifierKey(signer.name, signer.raw_key)
 
 
 def entries(store: LedgerStore, size: int | None = None, after: int = 0) -> Iterator[bytes]:
-    """The entries behind the first `after` of them in order, each recomputed. `size`: only the first so many of all.
+    """Yield the entries behind the first `after` in order, each recomputed. `size`: only the first `size` of all.
 
-    Raises StoreCorruptError at the first that is missing, or has other bytes than its leaf hash says: nothing that is
-    wrong may be signed, proved or exported as if it were sound.
+    Raises StoreCorruptError at the first missing entry, or at bytes that differ from the leaf hash. Wrong data must
+    never be signed, proved or exported as sound.
     """
     if size is not None and size <= after:
         return
@@ -57,7 +56,8 @@ def grow(
     progress: Progress = nobody,
     known: GrowingTree | None = None,
 ) -> GrowingTree:
-    """The tree over the entries, or over the first `size`. `known`: the tree to go on from, which keeps its own nodes.
+    """Build the tree over all entries, or over the first `size`. `known`: a tree to extend, with its own retained
+    nodes.
 
     Raises StoreCorruptError; LogProofError for too few entries.
     """
@@ -73,9 +73,9 @@ def grow(
 def head(
     store: LedgerStore, signer: LogSigner, before: Iterable[Checkpoint] = (), progress: Progress = nobody
 ) -> SignedCheckpoint:
-    """A signed checkpoint of the ledger as it is. `before`: heads that were seen earlier, and that it must go on from.
+    """Sign a checkpoint of the present ledger. `before`: earlier heads which the ledger must extend.
 
-    Raises StoreCorruptError, and LogProofError where the ledger does not go on from one of them: nothing is signed.
+    Raises StoreCorruptError. Raises LogProofError, without signing, if the ledger does not extend every earlier head.
     """
     earlier = [each for each in before if each.size]
     keep = frozenset(node for each in earlier for node in path_nodes(each.size - 1))
@@ -97,14 +97,14 @@ def _goes_on(earlier: Checkpoint, tree: GrowingTree, origin: str) -> None:
 
 
 def index_of(entry: StoredEvent) -> int:
-    """The leaf that an entry is. Raises LogUnplacedError for one that has no place in the log yet."""
+    """Return the leaf index of an entry. Raises LogUnplacedError for an entry without a sequence number."""
     if not entry.seq:
         raise LogUnplacedError(f"Entry {entry.version} of action {entry.action_id} has no place in the log yet.")
     return entry.seq - 1
 
 
 def prove(entry: StoredEvent, signed: SignedCheckpoint, read: Read, authority: Authority) -> EntryProof:
-    """That the entry is in the log of this checkpoint. Raises LogProofError where it is not."""
+    """Prove the entry's inclusion in the log of this checkpoint. Raises LogProofError if the log lacks the entry."""
     found = signed.checkpoint
     index = index_of(entry)
     if index >= found.size:
@@ -116,8 +116,9 @@ def prove(entry: StoredEvent, signed: SignedCheckpoint, read: Read, authority: A
 
 
 def covering(proof: EntryProof, authority: Authority) -> Checkpoint:
-    """The checkpoint that covers the entry of a proof. Raises LogError where it shows nothing: LogForkError where as
-    many entries were stated to have another root, as the key was rotated.
+    """Return the checkpoint that covers the entry of a proof.
+
+    Raises LogError if the proof shows nothing. Raises LogForkError if a key rotation stated another root for this size.
     """
     found = proof.check(authority.keys, authority.check)
     fork = authority.fork(found)
@@ -129,10 +130,10 @@ def covering(proof: EntryProof, authority: Authority) -> Checkpoint:
 def prove_by_reading(
     store: LedgerStore, entry: StoredEvent, authority: Authority, signed: SignedCheckpoint, progress: Progress = nobody
 ) -> EntryProof:
-    """The proof against a checkpoint that was kept elsewhere, and that covers entries which are not sealed here.
+    """Prove an entry against an external checkpoint, including entries not sealed here.
 
-    The stored tiles bring the sealed part, and only the entries behind it are read. Nothing is trusted: the proof has
-    to lead to the root of the kept checkpoint.
+    Stored tiles supply the sealed part, and only the entries behind the sealed part are read. Nothing is trusted: the
+    proof must lead to the root of the external checkpoint.
     """
     keep, found, head = path_nodes(index_of(entry)), signed.checkpoint, store.checkpoint()
     known = None
@@ -144,20 +145,21 @@ def prove_by_reading(
 def prove_now(
     store: LedgerStore, entry: StoredEvent, authority: Authority, signer: LogSigner, progress: Progress = nobody
 ) -> EntryProof:
-    """The proof against the last stored checkpoint; where that does not cover the entry, against one signed for it.
+    """Prove an entry against the last stored checkpoint, or against a new checkpoint if the last does not cover the
+    entry.
 
-    The second reads the entries behind the last checkpoint, and no others. An unsealed log is read from its beginning.
+    A new checkpoint requires only the entries behind the last checkpoint. An unsealed log is read from its beginning.
 
     Args:
-        store: The ledger. Nothing in it is changed: the new checkpoint is in the proof alone.
+        store: The ledger. Nothing in it changes: the new checkpoint exists only in the proof.
         entry: The entry to prove.
-        authority: Whose signatures count.
+        authority: The keys accepted for the log.
         signer: The log's own key.
-        progress: Called with the number of entries that the tree has.
+        progress: Called with the number of entries in the tree.
 
     Raises:
         StoreCorruptError: An entry behind the last checkpoint is missing or damaged.
-        LogError: Tiles, checkpoint and signature do not agree, or the log does not go on from a stated head.
+        LogError: Tiles, checkpoint and signature disagree, or the log does not extend a stated head.
     """
     index, last = index_of(entry), sealed(store, authority)
     read = StoredTiles(last.size, store.tile).read
@@ -175,15 +177,15 @@ def prove_now(
 def prove_from_tiles(
     fetch: Callable[[str], bytes], entry: StoredEvent, authority: Authority, signed: SignedCheckpoint
 ) -> EntryProof:
-    """The proof out of an exported log: a few files are read, however many entries there are."""
+    """Prove an entry from an exported log. Reads a few files for any number of entries."""
     reader = TileReader(signed.checkpoint.size, fetch)
     return prove(entry, signed, reader.read, authority)
 
 
 def export(store: LedgerStore, signer: LogSigner, tiles: Tiles, progress: Progress = nobody) -> SignedCheckpoint:
-    """The whole log as files; the checkpoint is the last of them, so that what was broken off is seen to be.
+    """Export the whole log as files. The checkpoint comes last, so an interrupted export is recognizable.
 
-    Raises StoreError where something cannot be written, StoreCorruptError for what may not be exported as sound.
+    Raises StoreError if a file cannot be written, StoreCorruptError for damaged entries.
     """
     writer = TileWriter()
     for entry in entries(store):

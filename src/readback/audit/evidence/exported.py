@@ -1,11 +1,15 @@
-"""Audit of an exported log, from its files alone: entries, tree, signature, and the links of each action.
+"""Audit of an exported log from its files alone: entries, tree, signature, and the links of each action.
 
-Called by `ledger verify-export`, without the ledger. It believes no hash that it finds: the entries are hashed, every
-tile is made again and compared, and what comes out at the root has to be what the log's key signed. What it finds it
-names, the first bad entry first; it repairs nothing.
+Called by `ledger verify-export`, without the ledger. No stored hash is trusted: entries are hashed, every tile is built
+again and compared, and the resulting root must equal the signed root. The report lists faults, the first bad entry
+first. Nothing is repaired.
 
-Steps: 1. the checkpoint and its signature. 2. each bundle. 3. each entry: its tile, its canonical form, its links.
-4. the tiles above. 5. the root.
+Steps:
+1. The checkpoint and its signature.
+2. Each bundle.
+3. Each entry: tile, canonical form, links.
+4. The upper tiles.
+5. The root.
 """
 
 from __future__ import annotations
@@ -39,7 +43,7 @@ from readback.ports.storage.log import Links, Tiles
 
 @dataclass(slots=True)
 class ExportReport:
-    """What was read and what was found. An `ok` one says nothing of entries after the checkpoint."""
+    """The extent of the audit and its faults. An `ok` report says nothing of entries after the checkpoint."""
 
     origin: str = ""
     size: int = 0
@@ -50,7 +54,7 @@ class ExportReport:
 
     @property
     def ok(self) -> bool:
-        """Every entry up to the signed size is there, and is what was signed."""
+        """Return whether every entry up to the signed size exists and equals the signed entry."""
         return self.faults_total == 0
 
     def add(self, faults: Iterable[Fault]) -> None:
@@ -68,9 +72,9 @@ def audit_export(
     progress: Progress = nobody,
     stated: Iterable[Checkpoint] = (),
 ) -> ExportReport:
-    """Reads everything that the checkpoint covers. Raises StoreError only where a file cannot be read at all.
+    """Read all files under the checkpoint. Raises StoreError only for an unreadable file.
 
-    `stated`: heads that were stated as the log's key was rotated; as far as it goes, the log has to go on from them.
+    `stated`: heads from key rotations. Within its size, the log must extend them.
     """
     report = ExportReport()
     checkpoint = _checkpoint(tiles, keys, check, report)  # 1
@@ -95,7 +99,7 @@ def audit_export(
 
 
 def _checkpoint(tiles: Tiles, keys: Sequence[VerifierKey], check: Check, report: ExportReport) -> Checkpoint | None:
-    """The checkpoint, where it can be read. One that is not signed is named, and what it says is looked at still."""
+    """Return the readable checkpoint. An unsigned checkpoint is reported, and its content still used."""
     try:
         data = _file(tiles, CHECKPOINT, NOTE_MAX_BYTES)
         found = parse_checkpoint(parse_note(data).text)
@@ -117,11 +121,11 @@ def _file(tiles: Tiles, path: str, bytes_max: int) -> bytes:
 
 
 Made = tuple[TileWriter, dict[int, bytes]]
-"""The tree as it is made again, and roots by the sizes that it has to pass."""
+"""The rebuilt tree, and its roots at the sizes to compare."""
 
 
 def _entries(tiles: Tiles, place: int, bundle: list[bytes], made: Made, links: Links, report: ExportReport) -> None:
-    """The entries of one bundle against their tile of hashes, and against those before them."""
+    """Compare the entries of one bundle with their hash tile and with earlier entries."""
     (writer, roots), first, width = made, place * WIDTH + 1, len(bundle)
     try:
         hashes = parse_tile(_file(tiles, tile_path(0, place, width), TILE_BYTES), width)
@@ -140,7 +144,7 @@ def _entries(tiles: Tiles, place: int, bundle: list[bytes], made: Made, links: L
 
 
 def _entry(entry: bytes, leaf: bytes, seq: int, links: Links) -> Iterator[Fault]:
-    """One entry by itself, and after the one before it in its action."""
+    """Check one entry, and its link to the previous entry of its action."""
     try:
         opened = open_envelope(entry)
         canonical = envelope_bytes(parse_json(entry)) == entry
@@ -166,7 +170,7 @@ def _link(opened: Opened, before: tuple[int, bytes] | None) -> str:
 
 
 def _above(tiles: Tiles, made: list[tuple[str, bytes]]) -> Iterator[Fault]:
-    """Tiles above the lowest, made again of the entries, against those that are there."""
+    """Compare the upper tiles, built again from the entries, with the files."""
     for path, data in made:
         if path.startswith(("tile/0/", "tile/entries/")):
             continue  # compared entry by entry

@@ -1,7 +1,7 @@
-"""Proofs and exports out of the sealed log: what is asked for is read, however long the log is.
+"""Proofs and exports from the sealed log. The cost depends on the request, not on the length of the log.
 
-Called by the commands that hand evidence to others. The tiles are not believed: a proof is checked before it leaves,
-and each entry that is exported has to have the hash that stands in its tile.
+Called by commands that produce evidence. Tiles are untrusted: every proof is verified before it is returned, and each
+exported entry must match the hash in its tile.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from readback.ports.storage.store import LedgerStore, StoredEvent
 
 
 def prove_sealed(log: SealedLog, entry: StoredEvent, authority: Authority) -> EntryProof | None:
-    """The proof against the last checkpoint that is kept; None where that does not cover the entry.
+    """Prove an entry against the last stored checkpoint. None if the checkpoint does not cover the entry.
 
-    Raises LogError where tiles and checkpoint do not show it, or the signature is not the log's.
+    Raises LogError if tiles and checkpoint do not show the entry, or if the signature is not the log's.
     """
     head = log.checkpoint()
     if head is None or index_of(entry) >= head.size:
@@ -38,7 +38,7 @@ def prove_sealed(log: SealedLog, entry: StoredEvent, authority: Authority) -> En
 
 
 def prove_at(log: SealedLog, entry: StoredEvent, authority: Authority, signed: SignedCheckpoint) -> EntryProof | None:
-    """The proof against a checkpoint that was kept elsewhere; None where not all of it is sealed here."""
+    """Prove an entry against an external checkpoint. None if part of its entries is not sealed here."""
     head, size = log.checkpoint(), signed.checkpoint.size
     if head is None or head.size < size:
         return None
@@ -52,10 +52,10 @@ def export(
     before: Checkpoint | None = None,
     progress: Progress = nobody,
 ) -> int:
-    """Writes the files of the sealed log; after an earlier export's checkpoint, only those that are new since.
+    """Write the files of the sealed log. After an earlier export's checkpoint, write only newer files.
 
-    How many entries were written. The checkpoint is written last. Raises StoreCorruptError for a damaged entry,
-    LogError where the log does not go on from the earlier export.
+    Return the number of written entries. The checkpoint is written last. Raises StoreCorruptError for a damaged entry,
+    LogError if the log does not extend the earlier export.
     """
     now = signed.checkpoint
     if before is not None:

@@ -1,9 +1,9 @@
-"""Several logs side by side: their checkpoints are entries of a log of their own, which is signed itself.
+"""Several logs side by side: their checkpoints are the entries of a signed log of checkpoints.
 
-Called by `readback ledger shards`. An entry leads to its shard's checkpoint, and that to the head of the log of
-checkpoints, which is all that has to be kept elsewhere. A shard that goes back, or shows another history than before,
-is found when its next checkpoint is to be taken: it has to go on from the last that was. Nothing is believed that lies
-in the folder: all entries are hashed again, and have to make the root that was signed.
+Called by `readback ledger shards`. An entry leads to its shard's checkpoint, and this checkpoint to the head of the log
+of checkpoints. Only this head needs external storage. Adding a checkpoint detects a shard with a shortened or changed
+history: each checkpoint must extend the previous checkpoint of its shard. Files in the folder are untrusted: all
+entries are hashed again, and must lead to the signed root.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _DIGITS_MAX: Final = 7
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One of the logs, and whose signatures of its checkpoints count."""
+    """One of the logs, with the keys accepted for its checkpoints."""
 
     log: SealedLog
     authority: Authority
@@ -41,18 +41,18 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointLog:
-    """The log of checkpoints, read and checked. `signed`: its own head, None where it is new; `notes`: its entries."""
+    """The verified log of checkpoints. `signed`: its own head, None for a new log. `notes`: its entries."""
 
     signed: SignedCheckpoint | None
     notes: tuple[bytes, ...]
 
     def of(self, origin: str) -> list[tuple[int, Checkpoint]]:
-        """The checkpoints of one shard with their places from 0, in order."""
+        """Yield the checkpoints of one shard in order, with their places from 0."""
         found = ((number, parse_checkpoint(parse_note(note).text)) for number, note in enumerate(self.notes))
         return [(number, each) for number, each in found if each.origin == origin]
 
     def last(self, origin: str) -> Checkpoint | None:
-        """What was taken last of a shard."""
+        """Return the last recorded checkpoint of a shard."""
         found = self.of(origin)
         return found[-1][1] if found else None
 
@@ -61,7 +61,7 @@ NEW: Final = CheckpointLog(None, ())
 
 
 def read(tiles: Tiles, authority: Authority) -> CheckpointLog:
-    """Reads all of it. Raises LogError where a file is missing, or the entries do not make the root that was signed."""
+    """Read the whole log. Raises LogError for a missing file, or for entries that do not lead to the signed root."""
     signed = open_checkpoint(_file(tiles, CHECKPOINT, NOTE_MAX_BYTES), authority.keys, authority.check)
     found, tree, notes = signed.checkpoint, GrowingTree(), list[bytes]()
     for place, width in bundles_of(found.size):
@@ -75,10 +75,11 @@ def read(tiles: Tiles, authority: Authority) -> CheckpointLog:
 
 
 def add(known: CheckpointLog, shards: Sequence[Shard], signer: LogSigner) -> CheckpointLog:
-    """The log with the last checkpoint of each shard that has a new one, and a new head; as it is where none has.
+    """Return the log extended by each shard's new checkpoint, with a new head. Without new checkpoints the log is
+    unchanged.
 
-    Raises LogError where one of them does not go on from the last that was taken of it (it was cut off, written anew,
-    or has forked), or two have one name: then nothing is added.
+    Raises LogError, without adding, if a checkpoint does not extend the last of its shard (cut, rewritten or forked),
+    or if two shards have the same name.
     """
     notes, names = list(known.notes), set[str]()
     for shard in shards:
@@ -106,7 +107,7 @@ def add(known: CheckpointLog, shards: Sequence[Shard], signer: LogSigner) -> Che
 
 
 def write(tiles: Tiles, found: CheckpointLog) -> None:
-    """All of its files, the head last. Raises StoreError."""
+    """Write all files of the log, the head last. Raises StoreError."""
     writer = TileWriter()
     for note in found.notes:
         for path, data in writer.add(note):
@@ -122,7 +123,7 @@ def write(tiles: Tiles, found: CheckpointLog) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ShardProof:
-    """An entry under its shard's checkpoint, and that checkpoint under the head of the log of checkpoints."""
+    """Proof of an entry under its shard's checkpoint, and of this checkpoint under the head of the checkpoint log."""
 
     entry: EntryProof
     checkpoint: EntryProof
@@ -132,7 +133,7 @@ class ShardProof:
         return SHARD_PROOF + b"%d\n" % len(inner) + inner + self.checkpoint.to_bytes()
 
     def check(self, shard: Authority, log: Authority) -> tuple[Checkpoint, Checkpoint]:
-        """The shard's checkpoint and the head over it. Raises LogError where either is not shown."""
+        """Return the shard's checkpoint and the head above. Raises LogError if either proof fails."""
         found = covering(self.entry, shard)
         if self.checkpoint.entry != self.entry.checkpoint:
             raise LogProofError("What stands in the log of checkpoints is another checkpoint than the entry's.")
@@ -140,7 +141,7 @@ class ShardProof:
 
 
 def prove(known: CheckpointLog, entry: StoredEvent, shard: Shard, authority: Authority) -> ShardProof:
-    """By the first checkpoint of the shard that covers the entry and was taken. Raises LogError where none was."""
+    """Prove an entry by the shard's first recorded checkpoint over the entry. Raises LogError if there is none."""
     if known.signed is None:
         raise LogProofError("The log of checkpoints has no head.")
     index, origin = index_of(entry), shard.authority.key.name
@@ -164,7 +165,7 @@ def prove(known: CheckpointLog, entry: StoredEvent, shard: Shard, authority: Aut
 
 
 def parse_shard_proof(data: bytes) -> ShardProof:
-    """Reads such a file. Raises LogFormatError."""
+    """Parse a proof file. Raises LogFormatError."""
     if len(data) > SHARD_PROOF_MAX_BYTES or not data.startswith(SHARD_PROOF):
         raise LogFormatError(
             f"This is no proof of an entry of a shard: it does not begin with {SHARD_PROOF.decode()!r}."

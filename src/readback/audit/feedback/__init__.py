@@ -1,1 +1,3 @@
-"""What a ledger's entries say of contracts, tools and sources. Off the hot path; it decides nothing."""
+"""Statistics of contracts, tools and sources from a ledger's entries. Off the hot path, and without influence on
+decisions.
+"""

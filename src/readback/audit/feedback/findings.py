@@ -1,7 +1,7 @@
-"""Which contracts, tools and sources cannot be relied on, and why: thresholds over feedback.
+"""Unreliable contracts, tools and sources, with reasons: thresholds over feedback.
 
-Called by `readback doctor`. Every threshold is a named constant with its unit. What is seen too seldom is not judged:
-a share of a handful says nothing. It decides nothing about any action.
+Called by `readback doctor`. Every threshold is a named constant with its unit. Small samples are not judged: a share of
+a handful says nothing. No decision about an action depends on this module.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from readback.domain.discrepancy import Discrepancy
 from readback.domain.verification.observation_signs import ObservationStatus
 
 SEEN_MIN: Final = 20
-"""Fewer actions, answers or readings than this are not judged."""
+"""Fewer actions, answers or readings are not judged."""
 UNDETERMINED_PERMILLE_MAX: Final = 50
 CLAIMED_REFUTED_PERMILLE_MAX: Final = 20
 ACKNOWLEDGED_REFUTED_PERMILLE_MAX: Final = 50
 LOST_PERMILLE_MAX: Final = 50
 SILENT_PERMILLE_MAX: Final = 500
-"""Answers that state nothing cannot be told from lost ones; a few do no harm."""
+"""Answers without a statement look like lost answers. A few do no harm."""
 SOURCE_FAULTS_PERMILLE_MAX: Final = 20
 OUTAGE_PERMILLE_MAX: Final = 20
 DISCREPANCY_PERMILLE_MAX: Final = 50
@@ -39,14 +39,14 @@ HARMLESS: Final = frozenset(
         Discrepancy.UNVERIFIABLE_STATE,
     }
 )
-"""Classes that name no difference: nothing had to change, or nothing could be told (which is counted by itself)."""
+"""Classes without a difference: nothing had to change, or nothing could be determined (counted separately)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Poor:
-    """One thing that is poor. `count` of `of`; for a duration, `count` is in microseconds and `of` is what is allowed.
+    """One finding: `count` of `of`. For a duration, `count` is in microseconds and `of` is the limit.
 
-    `code` is stable; `contracts`: those whose verification it weakens.
+    `code` is stable. `contracts`: the contracts with weakened verification.
     """
 
     kind: str
@@ -60,7 +60,7 @@ class Poor:
 
 
 def poor_in(feedback: Feedback) -> list[Poor]:
-    """Everything that is over its threshold: contracts first, then tools, then sources, by name."""
+    """Return everything over a threshold: contracts first, then tools, then sources, by name."""
     found: list[Poor] = []
     for name, contract in sorted(feedback.contracts.items()):
         found += _contract(name, contract)
@@ -139,7 +139,7 @@ def _source(name: str, one: SourceFeedback, contracts: tuple[str, ...]) -> Itera
 
 
 def _most(counted: Counter[str]) -> str:
-    """The three most frequent, in words."""
+    """Describe the three most frequent items."""
     ranked = sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))[:3]
     return ", ".join(f"{word.replace('_', ' ')} {count}" for word, count in ranked)
 
@@ -152,7 +152,7 @@ def _share(count: int, of: int) -> str:
 
 
 def feedback_json(feedback: Feedback) -> dict[str, Json]:
-    """All counts as plain data. Durations in microseconds."""
+    """Return all counts as plain data, with durations in microseconds."""
     return {
         "entries": feedback.entries,
         "contracts": {name: _contract_json(one) for name, one in sorted(feedback.contracts.items())},

@@ -1,10 +1,10 @@
-"""Feedback: what a ledger's entries say of its contracts, tools and sources. One streaming pass, off the hot path.
+"""Feedback: statistics of contracts, tools and sources from a ledger's entries, in one streaming pass off the hot path.
 
-Called by `readback doctor` with stored events in the order of the log. It counts what happened and how long it took;
-which of that is poor, and why, is `feedback.findings`' business. It keeps one small record for each action of the pass,
-and is pure over the events: the same entries always give the same counts.
+Called by `readback doctor` with stored events in the order of the log. The pass counts events and durations.
+`feedback.findings` judges them. Memory holds one small record for each action. The result is pure over the events: the
+same entries always produce the same counts.
 
-Source: the action verification specification, "Metrics", as far as the ledger can answer them.
+Source: the action verification specification, "Metrics", as far as the ledger has the answers.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Spread:
     _buckets: dict[tuple[int, int], int] = field(default_factory=dict)
 
     def add(self, duration_us: int) -> None:
-        """Takes one more; a clock that stepped back counts as no time."""
+        """Add one duration. After a backward step of the clock the duration is 0."""
         value = max(duration_us, 0)
         shift = max(value.bit_length() - FINE_BITS - 1, 0)
         at = (shift, value >> shift)
@@ -48,7 +48,7 @@ class Spread:
         self.longest_us = max(self.longest_us, value)
 
     def percentile_us(self, percent: int) -> int:
-        """So many percent took no longer than this; 0 where nothing was counted."""
+        """Return an upper limit in microseconds for the given percentage of durations; 0 without durations."""
         wanted = -(-self.count * percent // 100)
         seen = 0
         for shift, top in sorted(self._buckets):
@@ -66,12 +66,12 @@ DECIDED: Final = frozenset({Verdict.VERIFIED.value, Verdict.REFUTED.value})
 
 @dataclass(slots=True)
 class ToolFeedback:
-    """What a contract's tool answered, and what became of that. `took`: from dispatch to its answer."""
+    """Answers of a contract's tool, and their results. `took`: from dispatch to answer."""
 
     answers: Counter[str] = field(default_factory=Counter)
     claimed: int = 0
     claimed_refuted: int = 0
-    """It said that it was done, and the system of record denied it."""
+    """The tool claimed success, and the system of record refuted the claim."""
     acknowledged: int = 0
     acknowledged_refuted: int = 0
     took: Spread = field(default_factory=Spread)
@@ -83,13 +83,13 @@ class ToolFeedback:
 
 @dataclass(slots=True)
 class SourceFeedback:
-    """What a system of record answered. `took`: one reading."""
+    """Answers of a system of record. `took`: one reading."""
 
     readings: int = 0
     faults: Counter[str] = field(default_factory=Counter)
     incomplete: int = 0
     withheld: int = 0
-    """Readings of another tenant's or target's record: the reader is at fault."""
+    """Readings of another tenant's or target's record: a fault of the reader."""
     took: Spread = field(default_factory=Spread)
 
     @property
@@ -99,7 +99,7 @@ class SourceFeedback:
 
 @dataclass(slots=True)
 class ContractFeedback:
-    """What became of a contract's actions. `ended`: those that are settled, or stay unknown."""
+    """Results of a contract's actions. `ended`: settled actions, and actions that stay unknown."""
 
     actions: int = 0
     executed: int = 0
@@ -108,14 +108,14 @@ class ContractFeedback:
     verified: int = 0
     refuted: int = 0
     drifted: int = 0
-    """Verified, and a later look said otherwise."""
+    """Verified, and contradicted by a later reading."""
     undetermined: int = 0
     """Ended without a verdict: unknown, in review, or never verifiable."""
     verifier_errors: int = 0
     pending: int = 0
     reviews: int = 0
     outages: int = 0
-    """Not executed, since the system of record could not be read."""
+    """Not executed, because the system of record was unreadable."""
     discrepancies: Counter[str] = field(default_factory=Counter)
     whys: Counter[str] = field(default_factory=Counter)
     compensations: int = 0
@@ -125,20 +125,20 @@ class ContractFeedback:
     verdict_after: Spread = field(default_factory=Spread)
     """From the tool's answer to the first verdict."""
     settled_after: Spread = field(default_factory=Spread)
-    """From the first look to the first verdict."""
+    """From the first reading to the first verdict."""
     reconciled_after: Spread = field(default_factory=Spread)
     """From the attempt to the end."""
     verified_at: dict[int, Spread] = field(default_factory=dict)
-    """By the number of the look that verified it: from the attempt to that verdict."""
+    """By the number of the verifying reading: from the attempt to its verdict."""
     unverified_after: Spread = field(default_factory=Spread)
-    """From the attempt to the last look of the window, where nothing was verified by then."""
+    """From the attempt to the last reading of the window, for actions unverified by then."""
     retracted: Counter[str] = field(default_factory=Counter)
-    """Actions whose claim was retracted, by the principal that acted."""
+    """Actions with a retracted claim, by the acting principal."""
 
 
 @dataclass(slots=True)
 class Feedback:
-    """All of it, by name."""
+    """All statistics, by name."""
 
     contracts: dict[str, ContractFeedback] = field(default_factory=dict)
     tools: dict[str, ToolFeedback] = field(default_factory=dict)
@@ -148,7 +148,7 @@ class Feedback:
 
 @dataclass(slots=True)
 class _Story:
-    """One action of the pass, as far as it is counted."""
+    """The counted facts of one action."""
 
     contract: str
     mutates: bool
@@ -170,14 +170,14 @@ class _Story:
     state: State = State.PROPOSED
     review: bool = False
     drifted: bool = False
-    """It was verified, and a later look said otherwise: that is no fault of its tool."""
+    """Whether a later reading contradicted a verified outcome. The tool is not at fault."""
     compensating: bool = False
     reversed: bool | None = None
     code: str = ""
 
 
 def feedback_of(events: Iterable[StoredEvent], tenant: str = "") -> Feedback:
-    """Counts everything of a tenant (or of all) in these entries. Actions that began before them are left out."""
+    """Count everything of one tenant (or of all) in these entries. Actions with an earlier beginning are skipped."""
     found = Feedback()
     stories: dict[str, _Story] = {}
     for stored in events:
@@ -269,7 +269,7 @@ def _looked(found: Feedback, story: _Story, data: dict[str, Json]) -> None:
 
 
 def _conclude(found: Feedback, story: _Story) -> None:
-    """What the action comes to, now that its entries are all heard."""
+    """Count the result of an action after its last entry."""
     one = found.contracts.setdefault(story.contract, ContractFeedback())
     one.actions += 1
     one.outages += story.code == "source.unavailable"
@@ -313,7 +313,7 @@ def _conclude(found: Feedback, story: _Story) -> None:
 
 
 def _timed(one: ContractFeedback, story: _Story) -> None:
-    """At which look it was verified and after how long; or how long it was looked for in vain."""
+    """Count the verifying reading and its delay, or the time spent without a verification."""
     if story.retracted:
         one.retracted[story.principal] += 1
     if story.verified_at:

@@ -1,1 +1,1 @@
-"""What is done to a whole ledger by whoever keeps it: payloads erased, a backup restored, the log's key followed."""
+"""Operators' work on a whole ledger: erase payloads, restore a backup, rotate the log's key."""

@@ -1,14 +1,16 @@
-"""Erase: the payloads of settled actions are taken out of the ledger, and an entry of each action says so.
+"""Erase: remove payloads of settled actions from the ledger, and record the erasure in each action.
 
-Called by the clients and by `readback ledger erase`. Entries stay as they are, and so do all proofs: they bind payloads
-by digest, and the digest is kept. An entry `erased` and the end of the bytes are one append, so that a crash leaves an
-action either as it was or erased; whoever erases again goes on where it stopped.
+Called by the clients and by `readback ledger erase`. Entries and proofs stay valid: they bind payloads by digest, and
+the digest stays. One append holds the `erased` entry and removes the bytes, so a crash leaves an action either
+unchanged or erased. A second run resumes at the first remaining action.
 
-Steps: 1. choose the actions, and leave those at work. 2. which payloads has each? They are its own: what another action
-recorded, be it the same bytes, stays with that one. 3. an entry each, some of them in one append. 4. the store's own
-files are cleaned of what was there.
+Steps:
+1. Select the actions, and skip actions in progress.
+2. Find each action's own payloads. Payloads of another action stay, even with the same bytes.
+3. Append an entry each, several in one append.
+4. Remove the old bytes from the store's own files.
 
-What stands in entries (targets, ids, times, sentences) is out of its reach.
+Content of entries (targets, ids, times, sentences) cannot be erased.
 """
 
 from __future__ import annotations
@@ -50,10 +52,10 @@ def erase(
     dry_run: bool = False,
     progress: Callable[[int], None] = nobody,
 ) -> Erased:
-    """Erases what the order names. `progress` is called with the number of actions done.
+    """Erase the payloads selected by the order. `progress` is called with the number of processed actions.
 
-    Raises NotFoundError for a named action that the tenant does not have and ErasureError for one that is at work, and
-    has erased nothing then; StoreError where the store fails, and what was erased by then is erased.
+    Raises NotFoundError for a named action missing in the tenant, and ErasureError for a named action in progress; in
+    both cases nothing was erased. Raises StoreError if the store fails; earlier erasures stay.
     """
     result, waiting = Erased(dry_run=dry_run), list[_Candidate]()
     for done, held in enumerate(_chosen(store, order, now_us, result), 1):  # 1
@@ -101,7 +103,7 @@ def _named(store: LedgerStore, tenant: str, action_id: str) -> StoredProjection:
 
 
 def why_not(store: LedgerStore, p: Projection, now_us: int) -> str:
-    """Why an action may not be erased now, as the end of a sentence; "" where it may."""
+    """Return why an action may not be erased now, as the end of a sentence. "" if it may."""
     why = _at_work(p, now_us)
     if why or not p.saga:
         return why
@@ -124,7 +126,7 @@ def _at_work(p: Projection, now_us: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """One action that may be erased, and the payloads whose bytes are still there."""
+    """One erasable action, and its payloads with remaining bytes."""
 
     held: StoredProjection
     record: Action | Saga
@@ -132,7 +134,7 @@ class _Candidate:
 
 
 def _candidate(store: LedgerStore, order: Erasing, held: StoredProjection, result: Erased) -> _Candidate | None:
-    """None where there is nothing left to erase, or the action is left for later."""
+    """Return None if nothing is left to erase, or if the action is postponed."""
     action_id = held.projection.action_id
     events = store.events(action_id)
     opened = [open_envelope(each.envelope) for each in events]
@@ -158,7 +160,7 @@ def _candidate(store: LedgerStore, order: Erasing, held: StoredProjection, resul
 
 
 def _erase(store: LedgerStore, order: Erasing, now_us: int, waiting: list[_Candidate], result: Erased) -> None:
-    """Erases these, or counts what that would come to."""
+    """Erase these payloads, or only count them."""
     # A crash before this line leaves these actions as they were, a crash after it leaves them erased.
     appends = [] if result.dry_run else [_append(order, now_us, each) for each in waiting]
     answers = store.append(appends) if appends else ()

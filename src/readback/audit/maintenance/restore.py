@@ -1,10 +1,10 @@
-"""Restore: a copy of a ledger is judged, and made safe to go on with, before it stands where the ledger stood.
+"""Restore: check a copy of a ledger and prepare the copy for safe use, before it replaces the ledger.
 
-Called by `readback ledger restore`, on a copy that nobody else has. What was done after the backup is not in it, and
-nothing here can know of it: so nothing that was in flight goes on by itself, and nothing that had failed is done again
-only because it is asked for again. It is held for a person, counts as executed, and its key stays taken.
+Called by `readback ledger restore`, on a copy without other users. Work after the backup is missing from the copy, and
+Readback cannot detect it. Therefore no in-flight action resumes by itself, and no failed action runs again merely
+because of a repeated request. Such an action is held for a person, counts as executed, and retains its key.
 
-Source: "recovery after a restore" is ours; an attempt without an observation is unknown, and never blindly repeated.
+Source: "recovery after a restore" is ours. An attempt without an observation is unknown, and never blindly repeated.
 """
 
 from __future__ import annotations
@@ -31,26 +31,24 @@ from readback.ports.storage.store import Append, Appended, KeyRecord, LedgerStor
 
 _RETRIED: Final = frozenset({State.FAILED, State.ROLLED_BACK})
 _WAY: Final = {**TO_REVIEW, State.FAILED: (State.VALIDATED, State.REVIEW_REQUIRED), State.ROLLED_BACK: ()}
-"""To review, as far as there is a way. From what was rolled back there is none: its operation is not executed again."""
+"""States from here to review. A rolled-back action has no way there: its operation never runs again."""
 LOSS: Final = "log.cut"
-"""The one fault of an audit against kept heads that an operator may accept: the end is missing."""
+"""The only fault an operator may accept in an audit against external heads: the end is missing."""
 DETAIL: Final = "The ledger was restored from a backup: what was done after that is not in it."
 
 
 @dataclass(slots=True)
 class Held:
-    """How many actions and sagas were in flight, or had failed so that they might have been asked for again, and wait
-    for a person now.
-    """
+    """Number of held actions and sagas: in flight, or failed and open to a repeated request."""
 
     actions: int = 0
     sagas: int = 0
 
 
 def judge(report: AuditReport, *, accept_loss: bool) -> list[str]:
-    """The sentences about what is lost, where that is accepted.
+    """Return the sentences about the loss, if the operator accepts the loss.
 
-    Raises RestoreError: restore.damaged for whatever else is wrong, restore.cut for a loss that nobody accepted.
+    Raises RestoreError: restore.damaged for any other fault, restore.cut for an unaccepted loss.
     """
     wrong = [fault for fault in report.faults if fault.code != LOSS]
     lost = [fault.what for fault in report.faults if fault.code == LOSS]
@@ -74,7 +72,7 @@ def judge(report: AuditReport, *, accept_loss: bool) -> list[str]:
 def hold_in_flight(
     store: LedgerStore, who: str, reason: str, now_us: int, progress: Callable[[int], None] = nobody
 ) -> Held:
-    """Puts everything before a person that may have been moved on, or done again, since. Raises StoreError."""
+    """Send to review every action and saga that may have advanced or been repeated since. Raises StoreError."""
     held, words = Held(), (who, reason)
     for number, stored in enumerate(_open(store), 1):
         saga = stored.projection.kind == KIND
@@ -92,7 +90,7 @@ def hold_in_flight(
 
 
 def _open(store: LedgerStore) -> list[StoredProjection]:
-    """In flight, or ended so that the operation may have been executed since, under a key that was free for it."""
+    """Return actions in flight, and ended actions whose operation may have run since under a free key."""
     held, ended, taken_us = list[StoredProjection](), list[StoredProjection](), 0
     for stored in store.projections():
         taken_us = max(taken_us, stored.projection.updated_us)
@@ -105,15 +103,17 @@ def _open(store: LedgerStore) -> list[StoredProjection]:
 
 
 def _in_flight(p: Projection) -> bool:
-    """Whether anything may have been called for it since. What has ended well is only read again, if at all."""
+    """Return whether a call may have happened since. A successfully ended action is at most read again."""
     if p.kind == KIND:
         return State(p.state) not in CLOSED
     return State(p.state) not in TERMINAL or p.state == State.REVIEW_REQUIRED.value
 
 
 def _asked_again(store: LedgerStore, p: Projection, taken_us: int) -> bool:
-    """Whether the same operation, asked for again after the backup, may have been executed; or would be some day, as
-    what may still be shown to be without effect. One that was forgotten by then is like any that was never asked for.
+    """Return whether a repeated request after the backup may have run the operation, or may run it in the future.
+
+    The future case: the action may still be shown to be without effect. An expired key makes the operation like a new
+    one.
     """
     if p.kind == KIND:
         saga = fold_saga(store.events(p.action_id))

@@ -1,7 +1,7 @@
-"""Rotate: one key of a log is followed by another, and heads of both count, each in its span.
+"""Rotate: a new key succeeds the key of a log, and heads of both keys count, each in its span.
 
-Called by `readback ledger keys`, and wherever it is said whose checkpoints count. The log is read and its head signed
-by the old key before anything is stated, so that the statement says up to where that key signed.
+Called by `readback ledger keys`, and by all code with rules for accepted checkpoint keys. Before the statement, the log
+is read and its head signed by the old key, so the statement names the end of the old key's span.
 """
 
 from __future__ import annotations
@@ -20,10 +20,12 @@ from readback.ports.storage.store import LedgerStore
 def state(
     store: LedgerStore, old: LogSigner, new: LogSigner, at_us: int, authority: Authority, progress: Progress = nobody
 ) -> bytes:
-    """The statement that `new` follows `old` from the present size of the log on. `authority`: whose heads count up to
-    now. A log that is sealed is sealed to its end by the old key first, and has to go on from what it had signed.
+    """Return the statement: `new` succeeds `old` from the present size of the log. `authority`: keys accepted until
+    now.
 
-    Raises StoreCorruptError, LogError: then nothing is stated.
+    The old key first seals a sealed log to its end. The log must extend the heads signed by the old key.
+
+    Raises StoreCorruptError or LogError. No statement exists then.
     """
     before = [seal_all(store, old, authority, at_us).checkpoint] if store.checkpoint() is not None else []
     found = head(store, old, before, progress).checkpoint
@@ -31,10 +33,10 @@ def state(
 
 
 def following(key: VerifierKey, check: Check, rotations: bytes | None, former: Iterable[VerifierKey] = ()) -> Authority:
-    """Whose heads count for whoever trusts this key: its own, and those of every key that the rotations lead to.
+    """Return the keys accepted by a holder of `key`: `key` itself, and every key reachable through the rotations.
 
-    `former`: keys that are trusted besides, whatever is stated. Raises LogFormatError and LogSignatureError for
-    rotations that are none, or another key's.
+    `former`: further trusted keys, independent of statements. Raises LogFormatError for malformed rotations, and
+    LogSignatureError for rotations of another key.
     """
     if not rotations:
         return Authority(key, check, tuple(former))

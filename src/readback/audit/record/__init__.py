@@ -1,1 +1,1 @@
-"""One action as what is on record of it: its ledger entry, its readings, its manifest and its replay bundle."""
+"""The record of one action: ledger entry, readings, manifest and replay bundle."""

@@ -1,7 +1,7 @@
-"""One action as the action ledger entry of the specification: folded from its entries, and from nothing else.
+"""The specification's action ledger entry for one action, folded only from the action's entries.
 
-Called by `readback ledger export`, an action at a time. Pure: entries and the contract's text come in, one JSON object
-goes out. It must not say more than the entries do; what nobody gave is "none", what has not happened is null.
+Called by `readback ledger export`, for one action at a time. Pure: entries and the contract's text are the input, one
+JSON object is the output. The record never exceeds the entries: a missing name is "none", a future event is null.
 
 Source: the action verification specification, "Action ledger entry".
 """
@@ -33,7 +33,7 @@ _TABLES: Final = ("table", "recovery_table")
 
 
 def manifest(action_id: str, tenant: str, leaves: Iterable[str], opened: Sequence[Opened]) -> dict[str, Json]:
-    """Leaf hashes of all entries in order, digests of all evidence, and versions of all tables that they name."""
+    """Return leaf hashes of all entries in order, digests of all evidence, and versions of all named tables."""
     return {
         "format": FORMAT,
         "action": action_id,
@@ -49,34 +49,34 @@ def _payloads(one: Opened) -> Iterable[str]:
 
 
 def table_versions(opened: Iterable[Opened]) -> frozenset[str]:
-    """The versions of the recovery tables by which was decided."""
+    """Return the versions of the recovery tables behind the decisions."""
     said = (one.event.data.get(name) for one in opened for name in _TABLES)
     return frozenset(version for version in said if isinstance(version, str) and version)
 
 
 def id_of(content: dict[str, Json]) -> str:
-    """The id of a bundle with this manifest: its SHA-256, in hex."""
+    """Return the id of a bundle with this manifest: its SHA-256, in hex."""
     return sha256_hex(stored_bytes(content))
 
 
 def bundle_id(stored: Sequence[StoredEvent]) -> str:
-    """The id of the bundle of the action that these entries are of. There is one for every action."""
+    """Return the bundle id of the action with these entries. Every action has a bundle id."""
     opened = [open_envelope(each.envelope) for each in stored]
     first = opened[0]
     return id_of(manifest(first.action_id, first.tenant, [each.leaf.hex() for each in stored], opened))
 
 
 NOT_GIVEN: Final = "none"
-"""In place of a name or version that nobody gave: the schema has no null there."""
+"""Placeholder for a missing name or version: the schema permits no null there."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _DECIDED: Final = frozenset({VerificationStatus.VERIFIED, VerificationStatus.FAILED})
 LoadContract = Callable[[str, str], Mapping[str, Json]]
-"""The text of a contract by tenant and digest; empty where it is not there."""
+"""Return the text of a contract by tenant and digest. Empty if missing."""
 
 
 @dataclass(slots=True)
 class _Told:
-    """What the entries say beside the fold."""
+    """Content of the entries besides the fold."""
 
     action: Action
     proposal: Mapping[str, Json] = field(default_factory=dict)
@@ -86,14 +86,14 @@ class _Told:
 
 
 def is_action(stored: Sequence[StoredEvent]) -> bool:
-    """Whether a stream is an action's. A saga's is not: it calls no tool, and its steps are actions of their own."""
+    """Return whether a stream is an action's. A saga's is not: a saga calls no tool, and its steps are actions."""
     return bool(stored) and stored[0].kind == EventKind.PROPOSED.value
 
 
 def record_of(stored: Sequence[StoredEvent], contract: LoadContract, now_us: int) -> dict[str, Json]:
-    """The action ledger entry. `now_us` tells only whether its idempotency record has expired.
+    """Return the action ledger entry. `now_us` decides only the expiry of the idempotency record.
 
-    Raises StoreCorruptError where the entries cannot be true.
+    Raises StoreCorruptError for contradictory entries.
     """
     told = _fold([(open_envelope(each.envelope), each.leaf) for each in stored])
     a = told.action
@@ -176,7 +176,7 @@ def _given(value: Json) -> str:
 
 
 def _pointer(digest: str, entry: EntryPointer | None) -> str | None:
-    """The evidence, or the entry where that says all that there is; null before there is either."""
+    """Return a pointer to the evidence, or to the entry if there is no evidence. None before both."""
     if entry is None:
         return None
     return str(EvidencePointer(digest)) if digest else str(entry)
@@ -261,7 +261,7 @@ def _timestamps(a: Action, verified: VerificationStatus) -> dict[str, Json]:
 
 
 def _moment(at_us: int) -> str | None:
-    """A time as RFC 3339 has it, in UTC and to the microsecond; null for none."""
+    """Return a time as RFC 3339, in UTC and to the microsecond. None for no time."""
     if at_us <= 0:
         return None
     at = _EPOCH + timedelta(microseconds=at_us)

@@ -1,8 +1,8 @@
-"""A replay bundle: one action with all that is needed to reconcile it again elsewhere, in one canonical JSON text.
+"""A replay bundle: one action with all data for reconciling the action again elsewhere, in one canonical JSON text.
 
-Called by `readback ledger export --bundle` (make) and by whatever replays (open). Pure. Every part is bound by a hash:
-entries by their leaves and links, evidence by its digest, tables by their version, all of it by the id, and the text as
-a whole by its last hash; what does not fit is refused before anything of it is used.
+Called by `readback ledger export --bundle` (make) and by replays (open). Pure. A hash binds every part: entries by
+leaves and links, evidence by digest, tables by version, everything by the id, and the text as a whole by its last hash.
+Any mismatch is refused before first use.
 
     {"format", "id", "action", "tenant",
      "entries":  [{"leaf": hex, "envelope": text}, ...],
@@ -32,12 +32,12 @@ FIELDS: Final = frozenset(
     {"format", "id", "action", "tenant", "entries", "evidence", "erased", "tables", "proof", "sha256"}
 )
 LoadBody = Callable[[str], bytes | None]
-"""Evidence by its digest; None where its bytes are gone."""
+"""Return evidence by digest. None if the bytes are gone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A bundle whose hashes all fit. `leaves`: the entries' leaf hashes in hex; `tables`: the content of each."""
+    """A bundle with verified hashes. `leaves`: the entries' leaf hashes in hex. `tables`: the content of each table."""
 
     id: str
     action_id: str
@@ -51,7 +51,7 @@ class Bundle:
     proof: bytes | None = None
 
     def json_of(self, digest: str) -> Json:
-        """A piece of evidence; null for none, and for one that was erased."""
+        """Return a piece of evidence. None for no evidence, and for erased evidence."""
         body = self.evidence.get(digest)
         return None if body is None else parse_json(body)
 
@@ -59,7 +59,7 @@ class Bundle:
 def make_bundle(
     stored: Sequence[StoredEvent], load: LoadBody, tables: Iterable[RecoveryTable], proof: bytes | None = None
 ) -> bytes:
-    """The bundle of the action that these entries are of. Raises TableMissingError, and ValueTooLargeError."""
+    """Build the bundle of the action with these entries. Raises TableMissingError and ValueTooLargeError."""
     opened = [open_envelope(each.envelope) for each in stored]
     first, leaves = opened[0], [each.leaf.hex() for each in stored]
     content = manifest(first.action_id, first.tenant, leaves, opened)
@@ -89,7 +89,7 @@ def _digests(content: Mapping[str, Json]) -> list[str]:
 
 
 def open_bundle(data: bytes) -> Bundle:
-    """The bundle in a text, after every hash in it was made again. Raises BundleError."""
+    """Parse a bundle and recompute every hash. Raises BundleError."""
     whole = _parsed(data)
     entries, leaves = _entries(whole["entries"])
     evidence = {digest: _hashed(digest, body) for digest, body in _object(whole["evidence"], "evidence").items()}

@@ -1,1 +1,1 @@
-"""An action judged again out of its bundle, without a ledger, decision by decision, by the engine's own functions."""
+"""Replay of an action from its bundle, without a ledger, decision by decision, with the engine's own functions."""

@@ -1,12 +1,12 @@
-"""Replay: what was recorded of an action, judged again by the verification logic of this process. Pure.
+"""Replay: the present verification logic judges the record of an action again. Pure.
 
-Called by `readback replay` and by release gates, with a bundle that was opened and a plan: the recorded contract, or
-another one in its place. Observation, readings, searches and look-ups are those of the record; verdict, class, recovery
-row and states are made anew, entry by entry, and compared. It needs no clock, no ledger, no reader and no tool.
+Called by `readback replay` and by release gates, with an opened bundle and a plan: the recorded contract, or a
+substitute. Observation, readings, searches and look-ups come from the record. Verdict, class, recovery row and states
+are computed anew, entry by entry, and compared. Replay needs no clock, ledger, reader or tool.
 
-1. The entries are folded by the present state machine.
-2. Each entry in which something was decided is decided again, over the fold as it stood before it.
-3. What a decision stood on and is not in the bundle is named; then nothing is compared.
+1. The present state machine folds the entries.
+2. Each entry with a decision is decided again, over the fold before the entry.
+3. If the bundle lacks an input of the decision, the input is named and nothing is compared.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ FIELDS: Final = (
 
 @dataclass(slots=True)
 class _Replay:
-    """One replay at work."""
+    """One replay in progress."""
 
     bundle: Bundle
     plan: CompiledContract
@@ -56,7 +56,7 @@ class _Replay:
     notes: dict[str, None] = field(default_factory=dict)
 
     def step(self, opened: Opened, leaf: str) -> None:
-        """One more entry: decided again where it holds a decision, then folded."""
+        """Process one entry: decide a decision again, then fold the entry."""
         event = opened.event
         if event.kind in _DECIDING and not _says_nothing(event):
             self.judged.append(self._again(opened.version, event))
@@ -105,14 +105,14 @@ _DECIDING: Final = frozenset({EventKind.JUDGED, EventKind.REJECTED, EventKind.CO
 
 
 def _says_nothing(event: Event) -> bool:
-    """An entry of these kinds in which nothing was decided by the table: a reversal that still runs."""
+    """Return whether the entry holds no decision by the table, despite its kind: a reversal still in progress."""
     return event.kind is not EventKind.JUDGED and not event.path
 
 
 def replay(bundle: Bundle, plan: CompiledContract, table: RecoveryTable | None = None) -> Replayed:
-    """Judges the bundle's action again. `table`: by this one, in place of those by which was decided.
+    """Judge the bundle's action again. `table`: a substitute for the recorded recovery tables.
 
-    Raises BundleError where the entries cannot be folded.
+    Raises BundleError if the entries cannot be folded.
     """
     first = bundle.entries[0]
     work = _Replay(bundle, plan, table, Action(first.action_id, first.tenant))

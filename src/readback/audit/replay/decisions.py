@@ -1,7 +1,6 @@
 """One recorded decision, made again by the present logic: a judgement, a refusal, or the end of a reversal.
 
-Called by replay. It asks the same functions as the engine does, over what `replay.round` put together, and compares
-nothing itself.
+Called by replay. This module calls the engine's functions on the input from `replay.round`, and compares nothing.
 """
 
 from __future__ import annotations
@@ -32,14 +31,15 @@ S = State
 BY_THE_WORLD: Final = frozenset(
     {"source.unavailable", UNREADABLE, "reader.out-of-scope", "version.unknown", "version.stale", "precondition"}
 )
-"""Refusals that follow from the reading before and the request. Others came from outside: freezes, people, settings."""
+"""Refusals because of the first reading and the request. Other refusals had outside causes: freezes, people, settings.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """A decision: the fields of its entry that were made anew, its states, and each postcondition's truth.
+    """A decision: the recomputed fields of its entry, its states, and each postcondition's truth.
 
-    `ensure` None: there is nothing to compare.
+    `ensure` None: nothing to compare.
     """
 
     said: Mapping[str, Json] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class Decided:
 
 
 def decide_again(standing: Standing, table: RecoveryTable) -> Decided:
-    """The decision of the entry, made anew; meaningless where `standing.missing` names something by then."""
+    """Compute the entry's decision anew. The result is meaningless if `standing.missing` is not empty afterwards."""
     match standing.event.kind:
         case EventKind.JUDGED:
             return _judged(standing, table)
@@ -84,7 +84,7 @@ def _judged(standing: Standing, table: RecoveryTable) -> Decided:
 
 
 def _drift(standing: Standing, run: Run, table: RecoveryTable, as_of_us: int) -> Decided:
-    """A later look at what was verified: it fell, or is back."""
+    """Decide a later reading of a verified state: the state was lost, or is back."""
     watched, result = run.action.watch, watch.holds_now(run)
     if result.verdict is Verdict.REFUTED and watched is not None and watched.held is not None:
         if watched.held_ref in standing.bundle.erased:
@@ -103,7 +103,7 @@ def _decision(run: Run, table: RecoveryTable, when: Timing, as_of_us: int) -> De
 
 
 def _dropped(standing: Standing, run: Run) -> Reconciliation | None:
-    """What was staged was dropped, and a reading from outside shows nothing of it; None where that is not so."""
+    """Decide a dropped staged effect, absent from an outside reading. None for other cases."""
     event, action = standing.event, standing.action
     if S.ROLLED_BACK not in event.path or not action.rollback_done:
         return None

@@ -1,7 +1,7 @@
-"""What one recorded decision stood on, put together again from a bundle, and what of it is not there any more.
+"""The input of one recorded decision, rebuilt from a bundle, with a list of missing parts.
 
-Called by replay, once for each entry that holds a decision. It reads the bundle alone. What it cannot have again it
-names in `missing`; what was never kept and is taken as recorded, in `given`.
+Called by replay, once for each entry with a decision. Only the bundle is read. `missing` names lost input; `given`
+names input that was never stored and is accepted as recorded.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ REDACTED: Final = "redacted"
 ERASED: Final = "erased"
 NEVER_KEPT: Final = "never kept"
 ANOTHERS: Final = IdentityMatch("target", Truth.VIOLATED, None, None)
-"""What is known of a withheld reading by its being withheld."""
+"""The only fact known about a withheld reading: it belongs to another object."""
 Unknown = Mapping[Path, str]
-"""Paths under the roots of expressions whose values are not there, with the reason."""
+"""Paths under the roots of expressions without available values, with the reason."""
 
 
 def not_loaded(**roots: Json) -> bool | None:
-    """Stands for a Python callable that is known by name and version alone. It judges nothing."""
+    """Stand-in for a Python callable known only by name and version. Judges nothing."""
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A `read` entry: its data, and the digest of what was read ("" for nothing that is kept)."""
+    """A `read` entry: its data, and the digest of the reading ("" for a reading without stored content)."""
 
     data: Mapping[str, Json]
     ref: str
@@ -52,14 +52,14 @@ class Entry:
 
 @dataclass(slots=True)
 class Round:
-    """The readings since the last decision, and those that hold for longer."""
+    """The readings since the last decision, and the readings of longer validity."""
 
     before: Entry | None = None
     checks: list[Entry] = field(default_factory=list)
     found: Entry | None = None
 
     def read(self, event: Event) -> None:
-        """Takes one more entry."""
+        """Add one entry."""
         match event.kind:
             case EventKind.READ:
                 self._reading(Entry(event.data, event.refs.get("reading", "")))
@@ -82,7 +82,7 @@ class Round:
 
 @dataclass(slots=True)
 class Standing:
-    """Where an action stood when an entry was recorded."""
+    """The situation of an action at the time of an entry."""
 
     bundle: Bundle
     plan: CompiledContract
@@ -94,12 +94,12 @@ class Standing:
 
     @property
     def proposed_table(self) -> str:
-        """The recovery table under which it was proposed."""
+        """The recovery table at the time of the proposal."""
         said = [each.event.data.get("recovery_table") for each in self.bundle.entries[:2]]  # admitted second, if at all
         return str(next((each for each in said if each), ""))
 
     def recorded_ensure(self) -> dict[str, str]:
-        """The truth of each postcondition as it was recorded."""
+        """Return the recorded truth of each postcondition."""
         return {str(each["name"]): str(each["truth"]) for each in _objects(self._judgement().get("ensure"))}
 
     def _judgement(self) -> Mapping[str, Json]:
@@ -109,7 +109,7 @@ class Standing:
     # --- the run ---
 
     def run(self) -> Run:
-        """The run as it was, readings included."""
+        """Return the recorded run, including readings."""
         a, data = self.action, self.event.data
         run = self.bare_run()
         run.now_us = self.event.at_us
@@ -141,7 +141,7 @@ class Standing:
         return run
 
     def bare_run(self) -> Run:
-        """The run before anything was read or answered."""
+        """Return the run before any reading or answer."""
         a = self.action
         request = self.bundle.json_of(a.request_ref)
         kept = request if isinstance(request, dict) else {}
@@ -161,7 +161,7 @@ class Standing:
         )
 
     def before_attempt(self) -> Run:
-        """The run as it was before anything was executed, and what of its preconditions cannot be told."""
+        """Return the run before execution, and add preconditions with unavailable input to `missing`."""
         run = self.bare_run()
         self._before(run)
         unknown = self.asked_before()
@@ -204,7 +204,7 @@ class Standing:
         return judged
 
     def _withheld(self, taken: TakenReading) -> Judged:
-        """A reading of somebody else's object: its content was never kept, what it was judged to be was recorded."""
+        """Rebuild a reading of a foreign object: its content was never stored, its judgement was recorded."""
         self.given.append(f"of whom the reading by {taken.reader!r} was: its content was {NEVER_KEPT}")
         judgement = self._judgement()
         identity = tuple(_match(each) for each in _objects(judgement.get("identity")))
@@ -238,7 +238,7 @@ class Standing:
     # --- what is not there ---
 
     def _content(self, entry: Entry, root: str) -> dict[Path, str]:
-        """What is unknown of one reading."""
+        """Return the unavailable paths of one reading."""
         if entry.data.get("withheld") is True:
             return {Path.named(root): NEVER_KEPT}
         if entry.ref in self.bundle.erased:
@@ -246,7 +246,7 @@ class Standing:
         return dict.fromkeys(marks(self.bundle.json_of(entry.ref), root), REDACTED)
 
     def _asked(self) -> dict[Path, str]:
-        """What is unknown of the request and of the answer."""
+        """Return the unavailable paths of the request and of the answer."""
         a, unknown = self.action, dict[Path, str]()
         if a.request_ref in self.bundle.erased:
             unknown |= dict.fromkeys(map(Path.named, ("requested", "intended", "scope.budget")), ERASED)
@@ -262,7 +262,7 @@ class Standing:
         return unknown
 
     def _clauses(self, shown: Unknown) -> None:
-        """Names each clause that asks for what is not there, of a reading in which that is unknown."""
+        """Name each clause on unavailable paths of a reading."""
         unknown = {**self._asked(), **shown}
         if self.round.before is not None:
             unknown |= self._content(self.round.before, "before")
@@ -270,7 +270,7 @@ class Standing:
         self._named(self.plan.identity, unknown)
 
     def ask(self, checks: Iterable[Check], unknown: Unknown) -> None:
-        """Names those of the checks that cannot be evaluated here."""
+        """Name each check without a possible evaluation here."""
         for check in checks:
             name = check.postcondition.name
             if check.check is not_loaded:
@@ -280,7 +280,7 @@ class Standing:
             self.missing += [f"{name!r} asks for {path}: {why}" for path, why in _asked_for(paths, unknown)]
 
     def asked_before(self) -> Unknown:
-        """What is unknown before the attempt."""
+        """Return the unavailable paths before the attempt."""
         before = self._content(self.round.before, "before") if self.round.before is not None else {}
         return {**self._asked(), **before}
 
@@ -290,7 +290,7 @@ class Standing:
             self.missing += [f"identity {check.key!r} asks for {path}: {why}" for path, why in found]
 
     def _compared(self, run: Run, judged: Judged) -> None:
-        """What changed since the reading before: that cannot be told where both hide it."""
+        """Name changes since the reading before that are undecidable, because both readings hide the value."""
         before, entry = run.before, self.round.before
         if before is None or entry is None or judged.presence is not Presence.PRESENT or not judged.taken.ran:
             return

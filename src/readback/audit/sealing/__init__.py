@@ -1,1 +1,1 @@
-"""The log's head: whose signature counts, how it goes on, where it is kept outside, and what it confirms."""
+"""The log's head: accepted signatures, consistency, anchors, and confirmation of outcomes."""

@@ -1,7 +1,7 @@
-"""Anchor: the last checkpoint is handed to a place outside, if the log goes on from what is kept there; or compared.
+"""Anchor: send the last checkpoint to an outside place, if the log extends the checkpoint there, or compare the two.
 
-Called by the sealer's thread and by commands. What a place shows counts only with the log's own signature. A place that
-holds another history is never overwritten: that is the error by which a rewritten log is found.
+Called by the sealer's thread and by commands. A checkpoint from an anchor counts only with the log's own signature. An
+anchor with another history is never overwritten: this error reveals a rewritten log.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from readback.ports.storage.log import AnchorMark, SealedLog
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What an anchor was found to hold: the size of its checkpoint, 0 for none, and the checkpoint if it is known.
+    """The content of an anchor: the size of its checkpoint, 0 for none, and the checkpoint if known.
 
-    `took`: the size of the last checkpoint that the log says it took. One that shows less was set back.
+    `took`: the size of the last checkpoint accepted by the anchor, by the log's record. An anchor showing less was reset.
     """
 
     name: str
@@ -31,9 +31,9 @@ class Compared:
 
 
 def hand_over(log: SealedLog, anchor: Anchor, authority: Authority, at_us: int) -> AnchorMark | None:
-    """Gives it the last checkpoint, and remembers that. None where nothing is sealed yet.
+    """Send the last checkpoint to the anchor, and record the delivery. None if nothing is sealed.
 
-    Raises AnchorError where it cannot be given, LogError where the log does not go on from what is kept there.
+    Raises AnchorError for a failed delivery, LogError if the log does not extend the anchor's checkpoint.
     """
     head = log.checkpoint()
     if head is None:
@@ -52,24 +52,26 @@ def hand_over(log: SealedLog, anchor: Anchor, authority: Authority, at_us: int) 
 
 
 def _adds(note: bytes, more: bytes) -> bool:
-    """Whether these lines are by a key that has not signed the note yet. A witness that is asked again signs again, at
-    another time: its first word is kept, since a note has room for so many signatures and no more.
+    """Return whether these lines hold a key that has not signed the note.
+
+    A witness signs again at each request, with a new time. Only the first signature stays, because a note has a limited
+    number of signatures.
     """
     there = {(each.name, each.key_id) for each in parse_note(note).signatures}
     return any((each.name, each.key_id) not in there for each in parse_note(note + more).signatures)
 
 
 def seen(anchor: Anchor, authority: Authority) -> Checkpoint | None:
-    """What the anchor keeps, its signature checked. Raises AnchorError, LogFormatError, LogSignatureError."""
+    """Return the anchor's checkpoint, verified. Raises AnchorError, LogFormatError, LogSignatureError."""
     note = anchor.last()
     return None if note is None else open_checkpoint(note, authority.keys, authority.check).checkpoint
 
 
 def compare(log: SealedLog, anchor: Anchor, authority: Authority) -> Compared:
-    """What the anchor holds. One that shows nothing is asked whether our last checkpoint goes on from what it saw.
+    """Compare the anchor with the log. An anchor without read access checks our last checkpoint against its own.
 
-    Raises AnchorError, LogError. A log of which nothing is sealed shows such a one nothing, and is not called compared:
-    whoever cuts a log may take its checkpoints along.
+    Raises AnchorError or LogError. An unsealed log cannot be compared with such an anchor: cutting a log may remove its
+    checkpoints too.
     """
     if anchor.shows:
         took = max((mark.size for mark in log.anchors() if mark.name == anchor.name), default=0)  # asked first

@@ -1,9 +1,9 @@
-"""Confirm: the fourth level of trust, for an outcome that is verified already. Asked when somebody looks, never before.
+"""Confirm: the fourth level of trust, for a verified outcome. Computed only on demand.
 
-Called with what the ledger says of one action. An outcome is confirmed by audit where each of its entries leads to the
-root of a checkpoint that the log's key signed, and what it stood on is bound in those entries: the contract by its
-hash, the recovery table by its version, the idempotency key, and the approval where one was asked for. Whatever is not
-shown leaves the level as it was; nothing here raises for what is not there.
+Called with the entries of one action. An outcome is confirmed by audit under two conditions. Each entry leads to the
+root of a checkpoint signed by the log's key. The entries bind the basis of the outcome: the contract by hash, the
+recovery table by version, the idempotency key, and a required approval. Missing proof leaves the level unchanged.
+Missing data never raises an error here.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from readback.ports.storage.store import LedgerStore, StoredEvent
 
 
 def is_confirmed(store: LedgerStore, action_id: str, authority: Authority) -> bool:
-    """Whether a verified action has level 4. False for every doubt; raises StoreError where nothing can be read."""
+    """Return whether a verified action has level 4. False in doubt. Raises StoreError if nothing can be read."""
     events = store.events(action_id)
     try:
         action = fold(events)
@@ -44,7 +44,9 @@ def is_confirmed(store: LedgerStore, action_id: str, authority: Authority) -> bo
 
 
 def _is_bound(action: Action) -> bool:
-    """What it stood on is named in its entries. Execution without an approval (break glass) is bound to nobody."""
+    """Return whether the entries name the basis of the outcome. Execution under emergency override has no approval to
+    bind.
+    """
     judgement, approval = action.judgement, action.approval
     if action.state is not State.RECONCILED_SUCCESS or judgement.verdict != "verified":
         return False

@@ -1,12 +1,17 @@
-"""Seal: the log's tree goes on from where it was sealed last, and its new head is signed and kept with its tiles.
+"""Seal: extend the log's tree from the last checkpoint, sign the new head, and store the head with its tiles.
 
-Called by the sealer, and by commands that sign or prove. What was sealed is not read again: the edge of the tree comes
-out of the tiles, has to lead to the last checkpoint's root, and that checkpoint has to be signed by the log's key. New
-entries are recomputed from their bytes. A log that does not go on from its last checkpoint is not signed: that is an
-error with a code, and whoever looks decides.
+Called by the sealer, and by commands for signing or proving. Sealed entries are not read again. The edge of the tree
+comes from the tiles, and must lead to the root of the last checkpoint, signed by the log's key. New entries are
+recomputed from their bytes. A log that does not extend its last checkpoint is not signed. The error has a code, and an
+operator decides.
 
-Steps: 1. the last checkpoint and its signature. 2. the edge, and its root. 3. the last sealed entry is there still.
-4. new entries. 5. earlier heads from elsewhere. 6. sign, and keep under compare-and-swap.
+Steps:
+1. The last checkpoint and its signature.
+2. The edge and its root.
+3. Presence of the last sealed entry.
+4. New entries.
+5. Earlier heads from elsewhere.
+6. Sign, and store under compare-and-swap.
 """
 
 from __future__ import annotations
@@ -40,7 +45,7 @@ PLACES_AT_ONCE_MAX: Final = 4_096
 
 
 def place_all(store: LedgerStore) -> int:
-    """Gives places until nothing is left that can have one; how many it gave. Raises StoreError."""
+    """Assign sequence numbers until no entry is eligible. Return the number of assignments. Raises StoreError."""
     total = 0
     while store.places_later and (taken := store.take_places(PLACES_AT_ONCE_MAX)):
         total += taken
@@ -52,25 +57,29 @@ def place_all(store: LedgerStore) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """By whom a log is signed, and how signatures are checked."""
+    """The keys accepted for a log, and the signature check."""
 
     key: VerifierKey
     check: Check
     former: tuple[VerifierKey, ...] = ()
-    """Keys that signed before this one: what they signed counts still."""
+    """Earlier keys. Their signatures still count."""
     stated: tuple[Checkpoint, ...] = ()
-    """Up to where each key of before signed, as both keys said at its rotation. The log has to go on from these, so
-    that whoever has an old key cannot show another history of the sizes that it signed.
+    """The end of each former key's span, as stated at its rotation by both keys. The log must extend these heads, so a
+    holder of an old key cannot show another history of the sizes signed by the key.
     """
 
     def fork(self, found: Checkpoint) -> str:
-        """How a checkpoint contradicts what was stated of as many entries, as a sentence; "" where it does not."""
+        """Return a sentence on a contradiction between a checkpoint and a stated head of equal size. "" without
+        contradiction.
+        """
         if all(each.size != found.size or each.root == found.root for each in self.stated):
             return ""
         return f"Both keys of a rotation stated another root of {found.size} entries: the log was shown in two forms."
 
     def doubt(self, found: Checkpoint) -> str:
-        """Why a checkpoint cannot be compared with what was stated, as a sentence; "" where it can, or nothing was."""
+        """Return a sentence on why a checkpoint cannot be compared with stated heads. "" if comparable, or without
+        stated heads.
+        """
         sizes = [each.size for each in self.stated]
         if not sizes or found.size in sizes or found.size > max(sizes):
             return ""
@@ -81,20 +90,20 @@ class Authority:
 
     @property
     def keys(self) -> tuple[VerifierKey, ...]:
-        """All whose signatures count."""
+        """All accepted keys."""
         return (self.key, *self.former)
 
 
 ENTRIES_A_CHECKPOINT_MAX: Final = 16_384
-"""What one sealing holds in memory at most; a longer backlog is sealed by several checkpoints."""
+"""Most entries in memory for one sealing. A longer backlog is sealed by several checkpoints."""
 PIECE_ENTRIES: Final = 1_024
 RACES_MAX: Final = 16
-"""So often somebody else may have sealed meanwhile before this gives way to them."""
+"""Lost races against other sealers before giving way."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sealed:
-    """The log as far as it is sealed: what was signed last, and the edge that goes on from it."""
+    """The sealed part of the log: the last signed checkpoint, and the edge to extend."""
 
     signed: SignedCheckpoint | None
     edge: Frontier
@@ -105,7 +114,7 @@ class Sealed:
 
 
 def opened(head: SealedHead, authority: Authority) -> SignedCheckpoint:
-    """A stored checkpoint with its signature checked. Raises LogFormatError, LogSignatureError."""
+    """Return a stored checkpoint with verified signature. Raises LogFormatError, LogSignatureError."""
     found = open_checkpoint(head.note, authority.keys, authority.check)  # 1
     if found.checkpoint.size != head.size:
         said = f"The checkpoint that is kept for {head.size} entries is of {found.checkpoint.size}."
@@ -114,9 +123,10 @@ def opened(head: SealedHead, authority: Authority) -> SignedCheckpoint:
 
 
 def sealed(log: SealedLog, authority: Authority) -> Sealed:
-    """What is sealed, checked. Raises LogError where tiles, checkpoint and signature do not agree, or the log was cut.
+    """Return the verified sealed part. Raises LogError if tiles, checkpoint and signature disagree, or if the log was
+    cut.
 
-    It costs a few tiles, however long the log is.
+    The cost is a few tiles for any length of the log.
     """
     head = log.checkpoint()
     if head is None:
@@ -131,7 +141,7 @@ def sealed(log: SealedLog, authority: Authority) -> Sealed:
 
 
 def _is_there(log: SealedLog, size: int) -> None:
-    """The last entry that was sealed, by its bytes: what was cut off, or cut and written anew, is not gone on from."""
+    """Check the bytes of the last sealed entry. A log that was cut, or cut and rewritten, is not extended."""
     found = log.entries(size - 1, 1)
     if not found or found[0][0] != size:
         raise LogCutError(
@@ -146,10 +156,11 @@ def _is_there(log: SealedLog, size: int) -> None:
 def seal(
     log: SealedLog, signer: LogSigner, authority: Authority, at_us: int, before: Sequence[Checkpoint] = ()
 ) -> SignedCheckpoint | None:
-    """One more checkpoint over what is new, at most so many entries; the last one where nothing is; None of nothing.
+    """Sign one checkpoint over new entries, up to a maximum. Return the last checkpoint without new entries; None for
+    none.
 
-    `before`: heads that were kept elsewhere, which the log has to go on from as well. Raises StoreCorruptError for an
-    entry that is missing or damaged, LogError where the log does not go on: then nothing was signed.
+    `before`: external heads the log must extend too. Raises StoreCorruptError for a missing or damaged entry, and
+    LogError if the log is inconsistent. In both cases nothing was signed.
     """
     last = sealed(log, authority)
     for _ in range(RACES_MAX):
@@ -175,7 +186,7 @@ def seal(
 def seal_all(
     log: SealedLog, signer: LogSigner, authority: Authority, at_us: int, before: Sequence[Checkpoint] = ()
 ) -> SignedCheckpoint:
-    """Until nothing is left that was there when it began. A log without entries is signed too, and not kept."""
+    """Seal all entries present at the start. An empty log is signed too, but not stored."""
     signed = seal(log, signer, authority, at_us, before)
     if signed is None:
         empty = Checkpoint(signer.name, 0, Frontier().root())
@@ -190,7 +201,7 @@ def seal_all(
 
 
 def new_leaves(log: SealedLog, after: int, most: int) -> list[bytes]:
-    """The leaf hashes of the next entries, some `most` of them, each recomputed. Raises StoreCorruptError."""  # 4
+    """Return the leaf hashes of the next entries, up to `most`, each recomputed. Raises StoreCorruptError."""
     leaves: list[bytes] = []
     while len(leaves) < most and (piece := log.entries(after + len(leaves), PIECE_ENTRIES)):
         for expected, (seq, envelope, leaf) in enumerate(piece, after + len(leaves) + 1):
@@ -203,7 +214,7 @@ def new_leaves(log: SealedLog, after: int, most: int) -> list[bytes]:
 
 
 def goes_on_from(before: Sequence[Checkpoint], now: Checkpoint, fetch: FetchTile) -> None:
-    """Raises LogOriginError, LogCutError, LogForkError, LogRewrittenError where the log does not begin with each."""
+    """Raise LogOriginError, LogCutError, LogForkError or LogRewrittenError unless the log extends each head."""
     read = StoredTiles(now.size, fetch).read
     for each in before:
         if each.origin != now.origin:
@@ -228,7 +239,7 @@ def _begins_with(each: Checkpoint, now: Checkpoint, read: Read) -> None:
 
 
 def overlaid(log: SealedLog, tiles: Sequence[HashTile]) -> FetchTile:
-    """The stored tiles with newer ones over them."""
+    """Return the stored tiles, overlaid by newer tiles."""
     newer = {(tile.level, tile.place): tile.hashes for tile in tiles}
 
     def fetch(level: int, place: int) -> bytes | None:
