@@ -1,1 +1,1 @@
-"""Delegations: another agent as the executor of an action, sent again while a reading refutes."""
+"""Delegations: another agent executes an action and is called again after a refuting reading."""

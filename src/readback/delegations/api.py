@@ -1,8 +1,8 @@
-"""Delegations: an agent call as an action that is verified, and sent again while a reading refutes what it claims.
+"""Delegations: an agent call as a verified action, repeated after a refuting reading.
 
-`@delegation(...)` makes one of a function; `run` sends it through a client. Every attempt is an action of its own in
-the ledger, so that all that an attempt did stands there whatever the next one does. Run again under the same operation,
-the attempts so far are answered from the record.
+`@delegation(...)` turns a function into a delegation, and `run` sends the delegate through a client. Each attempt is an
+action of its own in the ledger, so later attempts hide nothing. A second run of the same operation reads the earlier
+attempts from the record.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ Conversation = tuple[str, list[dict[str, str]]]
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """One attempt: its action, what it was asked for as far as that is kept, and the hash of the whole."""
+    """One attempt: its action, the recorded request, and the hash of the whole request."""
 
     action_id: str
     target: str
@@ -63,7 +63,9 @@ class Made:
     contract_hash: str
 
     def conversation(self, action: ActionDefinition[...], given: Mapping[str, Any]) -> Conversation | None:
-        """The prompt and the history with which it was sent; None where they are not kept, or the rest is another."""
+        """Return the prompt and history of the attempt, or None if the ledger lacks them or another request stands
+        there.
+        """
         prompt, history = self.requested.get("prompt"), self.requested.get("history")
         if not isinstance(prompt, str) or not isinstance(history, list):
             return None
@@ -74,7 +76,7 @@ class Made:
 
 
 def attempts_made(client: Readback | AsyncReadback, contract: str, delegation: str) -> list[Made]:
-    """The attempts on record, from the first on, up to one whose operation would be a new one. Raises StoreError."""
+    """Return the recorded attempts from the first on, without gaps. Raises StoreError."""
     session = client._session  # noqa: SLF001 - of the same room
     session.check_open()
     store, tenant, made = session.store, session.scope.tenant, list[Made]()
@@ -96,8 +98,8 @@ def attempts_made(client: Readback | AsyncReadback, contract: str, delegation: s
 
 
 Sent = tuple[Proposal, str] | str | None
-"""An attempt to be made, and its operation; the id of one that is on record, with another one after it; or None, for
-the attempts that are on record now.
+"""An attempt to make, with its operation; the id of a recorded attempt with a successor; or None, for all recorded
+attempts.
 """
 OTHER_VERIFIERS: Final = (
     "the attempt on record began under other verifiers, and these were not asked about it; "
@@ -114,9 +116,10 @@ OUTCOMES: Final = {
 
 
 class Delegation:
-    """An agent call with what verifies it. Made by `delegation`; used for any number of runs, from any thread.
+    """An agent call with its verifiers. Create it with `delegation`, and use it for any number of runs from any thread.
 
-    `action` is the action that each attempt is; declare it (`Readback.open(actions=[...])`) where a worker is to go on.
+    Attributes:
+        action: The action of each attempt. Pass it to `Readback.open(actions=[...])` of a worker.
     """
 
     def __init__(
@@ -139,7 +142,7 @@ class Delegation:
         )
 
     def check(self, runtime: Runtime | None = None) -> None:
-        """Compiles the contract and every script. Raises ContractError, ScriptCompileError, ScriptsMissingError."""
+        """Compile the contract and every script. Raises ContractError, ScriptCompileError, ScriptsMissingError."""
         self._ready(runtime)
         self.action.load()
 
@@ -153,12 +156,20 @@ class Delegation:
         max_verify_retries: int | None = None,
         wait: float | None = None,
     ) -> Delegated:
-        """Sends the delegate until a reading shows that the task is done, at most `max_verify_retries` times more.
+        """Send the delegate until a reading shows a finished task, at most `max_verify_retries` times more.
 
-        `operation` names the intent; `args` is what verifiers see as `args`; `wait` bounds, in seconds, how long each
-        attempt is waited for. An outcome that stays open is returned as undetermined, and nothing is sent again.
-        Raises DelegationFailedError when it was refuted as often as it may be sent, ScriptError where a verifier broke,
-        ScriptCompileError before anything is sent, and what `Readback.run` raises.
+        An open outcome is returned as undetermined, and the delegate is not called again.
+
+        Args:
+            operation: The name of the intent.
+            args: The value of `args` in verifiers.
+            wait: The longest wait for each attempt, in seconds.
+
+        Raises:
+            DelegationFailedError: Every permitted attempt was refuted.
+            ScriptError: A verifier failed.
+            ScriptCompileError: A script does not compile. Nothing was sent.
+            ReadbackError: Any error of `Readback.run`.
         """
         delegated, given = self._begin(client, task, operation, args)
         try:
@@ -195,7 +206,7 @@ class Delegation:
         max_verify_retries: int | None = None,
         wait: float | None = None,
     ) -> Delegated:
-        """The same for an `AsyncReadback` client."""
+        """Send the delegate through an `AsyncReadback` client. See `run`."""
         delegated, given = self._begin(client, task, operation, args)
         try:
             steps = self._steps(client, delegated, given, max_verify_retries)
@@ -222,7 +233,7 @@ class Delegation:
         return delegated
 
     def close(self) -> None:
-        """Ends what scripts run in; the next use begins it again."""
+        """Stop the processes of scripts. The next use starts new processes."""
         with self._lock:
             prepared, self._prepared = self._prepared, None
         if prepared is not None:
@@ -252,8 +263,10 @@ class Delegation:
         args: dict[str, Json],
         retries: int | None,
     ) -> Generator[Sent, Any, None]:
-        """Each attempt on record but the last was refuted, and nothing that was read of it since takes the next one
-        back: by then the state is what all of them left. Others may be making them at the same time.
+        """Yield the attempts to make. Every recorded attempt before the last was refuted.
+
+        Later readings of those attempts change nothing: by then the state is the result of all attempts. Other
+        processes may make attempts at the same time.
         """
         self.check(client._session.runtime)  # noqa: SLF001 - of the same room
         most = self.retries if retries is None else checked_retries(retries)
@@ -297,7 +310,7 @@ class Delegation:
             attempt += 1
 
     def _judged(self, delegated: Delegated, outcome: Outcome, move: NextMove, why: str = "") -> NextMove:
-        """Notes what an attempt came to. `why`: the reason, where it is not the outcome's own."""
+        """Record the result of an attempt. `why` replaces the outcome's own reason."""
         delegated.outcomes.append(outcome)
         delegated.attempts += outcome.attempted and move is not NextMove.SKIPPED
         delegated.verify_outcome = OUTCOMES[move]
@@ -314,7 +327,7 @@ class Delegation:
         return move
 
     def _hand_on(self, delegated: Delegated, args: Mapping[str, Json]) -> None:
-        """The hooks of `delegation.post`, over what may be handed on at all."""
+        """Run the hooks of `delegation.post` over a result fit for hand-over."""
         if delegated.result is None or delegated.verify_outcome not in (VerifyOutcome.PASSED, VerifyOutcome.SKIPPED):
             return
         given, delegated.result = delegated.result, None  # what a hook breaks upon is not handed on
@@ -331,7 +344,7 @@ class Delegation:
             self._on_end(delegated.attributes)
 
     def _ready(self, runtime: Runtime | None = None) -> Prepared:
-        """The verifiers, compiled; again where the runtime is another one."""
+        """Return the compiled verifiers. Another runtime compiles them again."""
         with self._lock:
             held = self._prepared
             if held is None or (runtime is not None and held.runtime is not runtime):
@@ -361,7 +374,7 @@ def _is_task(given: object) -> bool:
 
 
 def checked_retries(given: object) -> int:
-    """How often a delegate may be sent again. Raises UsageError."""
+    """Return the permitted number of further attempts. Raises UsageError."""
     if not isinstance(given, int) or isinstance(given, bool) or not 0 <= given <= words.RETRIES_MAX:
         raise UsageError(
             f"`max_verify_retries` is a whole number from 0 to {words.RETRIES_MAX}, and not {given!r:.40}."
@@ -419,12 +432,16 @@ def delegation(
     on_end: Callable[[Mapping[str, Json]], object] | None = None,
     **options: Any,
 ) -> Callable[[Callable[[Turn], object]], Delegation]:
-    """Decorator: an agent call becomes a delegation. The function takes a Turn, and returns the delegate's answer.
+    """Decorate an agent call as a delegation. The function takes a `Turn` and returns the delegate's answer.
 
-    `verify`: a script that defines `run(result)`, or a function that answers True, False, None (it cannot tell) or a
-    mapping with `verified` and `reason`. `hooks`: functions under `delegation_hook`, or files. `allow`: what scripts
-    may look at. `on_end` is called with the span's attributes on every path. Further keys are the contract's, among
-    them `readers` and `ensure`: postconditions over a system of record, which count beside the verifiers.
+    Args:
+        verify: A script with `run(result)`, or a function with the result True, False, None (undetermined) or a mapping
+            with `verified` and `reason`.
+        hooks: Functions under `delegation_hook`, or files.
+        allow: The permissions of scripts.
+        on_end: Receives the span's attributes on every path.
+        keys: Further keys of the contract, such as `readers` and `ensure`. Postconditions over a system of record count
+            beside the verifiers.
     """
 
     def make(function: Callable[[Turn], object]) -> Delegation:
@@ -438,8 +455,10 @@ def delegation(
 def delegation_hook(
     event: str = words.POST_VERIFY, *, priority: int = 0, when: Handler | None = None, name: str = ""
 ) -> Callable[[Handler], HookFunction]:
-    """Decorator: a function of the event and the result becomes a hook. It answers `{"action": "allow"}`, block with a
-    `reason`, or modify with a `payload`; anything else, and any exception, is an error of the verifier.
+    """Decorate a function of the event and the result as a hook.
+
+    The function returns `{"action": "allow"}`, `block` with a `reason`, or `modify` with a `payload`. Any other value
+    and any exception is an error of the verifier.
     """
     if event not in words.EVENTS:
         raise UsageError(f"Delegations have no event {event!r:.60}.", remedy=f"One of {', '.join(words.EVENTS)}.")

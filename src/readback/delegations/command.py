@@ -1,7 +1,7 @@
-"""Any command as a delegate: what it is told on its stdin, what it answers on its stdout, one process a turn.
+"""A command as a delegate: the prompt on stdin, the answer on stdout, one process a turn.
 
-Used by `readback delegate`, and by whoever delegates to a command line from Python. Which conversation it goes on with
-is part of its description: by its own session, whose id is given to it, or by the transcript on its stdin.
+Used by `readback delegate` and by Python programs. The description states how a conversation continues: by the
+command's own session with a given id, or by the transcript on stdin.
 """
 
 from __future__ import annotations
@@ -25,12 +25,14 @@ OUTPUTS = ("text", "json")
 
 @dataclass(frozen=True, slots=True)
 class CommandDelegate:
-    """How a command is called. The first of `argv` is the program; no shell is between.
+    """The call of a command, without a shell.
 
-    `session_flag` with an id that is the same for all turns of one delegation is put behind `argv`; from the second
-    turn on it is `resume_flag`, where that is another one. With neither, its stdin holds the whole conversation.
-    `output` "json": its stdout is an object with `response`, and `tool_calls` and `tool_results` where it has them.
-    `env` names variables of our own environment that it is given beside PATH, HOME, LANG and TZ.
+    Attributes:
+        argv: The program and its arguments.
+        session_flag: Stands behind `argv` with an id. All turns of a delegation share the id.
+        resume_flag: Replaces `session_flag` from the second turn on. Without both flags stdin holds the whole conversation.
+        output: "json" if stdout is an object with `response` and optional `tool_calls` and `tool_results`.
+        env: Variables of our environment for the command, beside PATH, HOME, LANG and TZ.
     """
 
     argv: tuple[str, ...]
@@ -42,7 +44,7 @@ class CommandDelegate:
     timeout_s: float = TIMEOUT_DEFAULT_S
 
     def __post_init__(self) -> None:
-        """Raises UsageError for what cannot be called."""
+        """Check the description. Raises UsageError."""
         if not self.argv or not self.argv[0]:
             raise UsageError("A delegate needs a command.", remedy="Name it behind `--`.")
         if self.resume_flag and not self.session_flag:
@@ -51,15 +53,15 @@ class CommandDelegate:
             raise UsageError(f"{self.output!r:.40} is no form of output.", remedy=f"One of {', '.join(OUTPUTS)}.")
 
     def called(self, turn: Turn) -> tuple[list[str], str]:
-        """The command of this turn, and its stdin."""
+        """Return the command of this turn and its stdin."""
         if not self.session_flag:
             return [*self.argv], turn.transcript
         flag = self.resume_flag if self.resume_flag and turn.attempt else self.session_flag
         return [*self.argv, flag, session_of(turn.ctx.tenant, turn.ctx.target, turn.delegation)], turn.prompt
 
     def __call__(self, turn: Turn) -> object:
-        """One turn. Raises ToolError where the command fails or answers nothing that is understood; what it did by
-        then is read back.
+        """Run one turn. Raises ToolError if the command fails or its answer is malformed. A reading then finds its
+        effects.
         """
         argv, stdin = self.called(turn)
         env = {name: os.environ[name] for name in self.env if name in os.environ}
@@ -75,9 +77,9 @@ class CommandDelegate:
 
 
 def session_of(tenant: str, target: str, delegation: str) -> str:
-    """The id of a delegation's conversation, in the form of a UUID: the same on every turn, and after a restart.
+    """Return the id of a delegation's conversation as a UUID. All turns share the id, also after a restart.
 
-    `target` has the delegation's name in it: another one may have an operation of the same name.
+    `target` contains the delegation's name, since two delegations may use the same operation name.
     """
     digest = hashlib.sha256(json.dumps(["readback/session/1", tenant, target, delegation]).encode()).digest()
     return str(uuid.UUID(bytes=digest[:16], version=4))

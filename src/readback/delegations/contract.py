@@ -1,6 +1,6 @@
-"""The contract of a delegation: its verifiers as a reader beside the author's own, its postconditions, its hooks.
+"""The contract of a delegation: verifiers as a reader beside the author's readers, postconditions and hooks.
 
-Used by `sdk.delegating`. The verifiers run inside a reading, and their word stands there under `$delegation`.
+The verifiers run inside a reading. Their verdict stands in the reading under `$delegation`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ IDENTITY: Final = {"target": f"{BESIDE}.target", "tenant": f"{BESIDE}.tenant"}
 SOURCE: Final = "verification"
 WITHIN, TIMEOUT = "10s", "10m"
 POLL_PARTS: Final = (0, 10, 20, 40)
-"""When it is looked again: hundredths of the time within which it may still show."""
+"""The schedule of readings, in hundredths of the visibility time."""
 READER_TIMEOUT_MIN_S: Final = 10.0
 NO_VERIFIER: Final = "The delegation has no verifier."
 NOT_YET: Final = "The delegate has not answered yet."
@@ -43,7 +43,7 @@ STILL_AT_WORK: Final = "the delegate gave no answer, and may still be at work"
 
 @dataclass(frozen=True, slots=True)
 class HookFunction:
-    """A hook that is a Python function; made by `delegation_hook`."""
+    """A hook in Python. Create it with `delegation_hook`."""
 
     function: Handler
     event: str
@@ -52,13 +52,13 @@ class HookFunction:
     name: str
 
     def __call__(self, event: str, payload: dict[str, Json]) -> object:
-        """Asks it."""
+        """Call the function."""
         return self.function(event, payload)
 
 
 @dataclass(frozen=True, slots=True)
 class Verifiers:
-    """What judges a delegation, as its author gave it."""
+    """The verifiers of a delegation, as declared by the author."""
 
     inline: str | Check | None
     hooks: tuple[HookFile | HookFunction, ...]
@@ -67,13 +67,14 @@ class Verifiers:
 
     @property
     def judges(self) -> bool:
-        """Whether anything here is asked before the result is accepted."""
+        """Whether any verifier runs before the acceptance of a result."""
         return self.inline is not None or any(each.event == POST_VERIFY for each in self.hooks)
 
     @property
     def digest(self) -> str:
-        """What the contract's hash covers of them: texts, functions, hooks, `allow` and limits. Raises
-        ContractFieldError for a function without a source.
+        """Return the verifiers' part of the contract's hash: texts, functions, hooks, `allow` and limits.
+
+        Raises ContractFieldError for a function without a source.
         """
         if self.inline is None and not self.hooks:
             return ""
@@ -87,13 +88,13 @@ class Verifiers:
 
     @property
     def longest_s(self) -> float:
-        """How long one verification may take at most."""
+        """The longest duration of one verification, in seconds."""
         scripts = isinstance(self.inline, str) + sum(2 for each in self.hooks if isinstance(each, HookFile))
         return max(READER_TIMEOUT_MIN_S, scripts * self.limits.longest_s)
 
 
 def _hook_text(given: HookFile | HookFunction) -> str:
-    """Everything that decides whether a hook is asked, in which order, and what it answers."""
+    """Return every part of a hook with influence on its order, its condition and its answer."""
     said: list[Json] = [given.name, given.event, given.priority]
     if isinstance(given, HookFile):
         said += ["script", given.script, given.when]
@@ -103,13 +104,13 @@ def _hook_text(given: HookFile | HookFunction) -> str:
 
 
 def _digest(function: Callable[..., object]) -> str:
-    """The version that `postcondition` gave the function, or the digest of the function itself."""
+    """Return the version from `postcondition`, or else the digest of the function."""
     return version_given(function) or callable_digest(function)
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The same, compiled and checked for one runtime."""
+    """Verifiers, compiled and checked for one runtime."""
 
     runtime: Runtime
     engine: ScriptEngine
@@ -118,7 +119,7 @@ class Prepared:
 
 
 def prepare(verifiers: Verifiers, runtime: Runtime) -> Prepared:
-    """Compiles and checks every script, before any delegate runs. Raises ScriptCompileError, ScriptsMissingError."""
+    """Compile and check every script before any delegate runs. Raises ScriptCompileError, ScriptsMissingError."""
     engine = bootstrap.script_engine(runtime.now_us)
     allow, limits = verifiers.allow, verifiers.limits
 
@@ -143,7 +144,8 @@ def prepare(verifiers: Verifiers, runtime: Runtime) -> Prepared:
 def contract_options(
     name: str, verifiers: Verifiers, prepared: Callable[[], Prepared], given: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The keys of the delegation's contract: the author's own, and what verifiers add to them. Raises UsageError."""
+    """Return the keys of the delegation's contract: the author's keys and the verifiers' additions. Raises UsageError.
+    """
     options: dict[str, Any] = {"kind": "set", "side_effect": "low_risk_internal", "execute": {"timeout": TIMEOUT}}
     options |= {"name": name, "target": f"delegation/{name}/{{requested.delegation}}", **given}
     readers: Sequence[Reader] = tuple(given.get("readers", ()))
@@ -173,7 +175,7 @@ def _polls(within: object) -> tuple[str, ...]:
 
 
 def _own(verifiers: Verifiers) -> Reader:
-    """Where there is no system of record to read apart: the verifiers are what looks."""
+    """Return a reader without a system of record of its own: the verifiers do the reading."""
 
     def look(ctx: Context, arguments: Mapping[str, object]) -> Reading:
         if ctx.attempt == 0:
@@ -184,9 +186,9 @@ def _own(verifiers: Verifiers) -> Reader:
 
 
 def _beside(reader: Reader, verifiers: Verifiers, prepared: Callable[[], Prepared], *, alone: bool) -> Reader:
-    """The reader, with the verifiers' word beside what it read; before the delegate was sent, without it.
+    """Return the reader with the verifiers' verdict beside its reading. Before the call there is no verdict.
 
-    `alone`: nothing but their word says that it was done.
+    `alone`: only the verifiers claim the effect.
     """
 
     def word(seen: object, ctx: Context, arguments: Mapping[str, object]) -> object:
@@ -224,7 +226,7 @@ def _args(arguments: Mapping[str, object]) -> Mapping[str, Json]:
 
 
 def hook_of(given: object) -> HookFile | HookFunction:
-    """A hook that was made by the decorator, or a file's. Raises UsageError, DelegationHookError."""
+    """Return a decorated hook or the hook of a file. Raises UsageError, DelegationHookError."""
     from pathlib import Path
 
     from readback.delegations.hook_files import read_hook_file

@@ -1,7 +1,7 @@
 """Hooks of delegations in files: a head between two lines of `---` with event, priority, when and script.
 
-Called when a delegation is declared, or by `readback delegate`. All faults of a file are named at once, with their
-lines; an unknown key or event is one, since such a hook would never be asked. It runs nothing.
+Readback reads a file at the declaration of a delegation or in `readback delegate`. All faults of a file are reported at
+once with their lines. An unknown key or event is a fault, since such a hook would never run. Reading executes nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _HEAD: Final = re.compile(rb"\A(?:\xef\xbb\xbf)?---[ \t]*\r?\n(.*?)^---[ \t]*\r?
 
 
 class _Priority:
-    """A whole number, either way."""
+    """A signed whole number."""
 
     def faults(self, value: Json, path: str) -> Iterator[Fault]:
         if type(value) is not int or abs(value) > PRIORITY_MAX:
@@ -40,7 +40,7 @@ _KEYS: Final = Fields(
 
 @dataclass(frozen=True, slots=True)
 class HookFile:
-    """What a hook's file says. `name` is the file's, without its ending."""
+    """The content of a hook's file. `name` is the file's name without its ending."""
 
     name: str
     event: str
@@ -50,7 +50,7 @@ class HookFile:
 
 
 def read_hook_file(path: str | Path) -> HookFile:
-    """The hook of this file. Raises DelegationHookError with every fault."""
+    """Return the hook of a file. Raises DelegationHookError with every fault."""
     file = Path(path)
     try:
         content = content_of(file, FILE_MAX_BYTES, pipes=True)
@@ -62,7 +62,7 @@ def read_hook_file(path: str | Path) -> HookFile:
 
 
 def parse_hook_file(content: bytes, name: str) -> HookFile:
-    """The same from bytes."""
+    """Return the hook in the bytes of a file. Raises DelegationHookError with every fault."""
     head = _HEAD.match(content)
     if head is None:
         raise DelegationHookError(f"The hook {name!r} does not begin with a head between two lines of '---'.")

@@ -1,7 +1,7 @@
-"""Verifies what a delegate answered: the inline verifier first, then the hooks in their order, as one judgement.
+"""Verifies a delegate's answer: the inline verifier first, then the hooks in order, as one verdict.
 
-Called from inside a reading, so that everything the engine knows about readings holds: it is taken again on the
-contract's schedule, an error of a verifier leaves the truth open, and so does a look that failed.
+The verification runs inside a reading, so the rules of readings hold. The contract's schedule repeats the reading. A
+failing verifier or a failing look leaves the truth open.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ Handler = Callable[[str, Result], object]
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """A verifier of every delegation that it is given to: a script, or a function of the event and the result.
+    """A reusable verifier of delegations: a script, or a function of the event and the result.
 
-    The lowest `priority` is asked first, and of the same the name decides. `when` says whether it is asked at all.
+    The hook with the lowest `priority` runs first, then the name decides. `when` is a condition of the run.
     """
 
     name: str
@@ -45,15 +45,16 @@ class Hook:
 
     @property
     def order(self) -> tuple[int, str]:
-        """Its place among the others."""
+        """The sort key among hooks."""
         return (self.priority, self.name)
 
 
 @dataclass(slots=True)
 class Verified:
-    """One verification: the judgement, the result as the hooks left it, and every look that was taken.
+    """One verification: the verdict, the result after the hooks, and every look of scripts.
 
-    `asked`: somebody judged it. Where each hook's `when` passed it over, nobody did.
+    Attributes:
+        asked: Whether any verifier ran. Each hook's `when` may skip the hook.
     """
 
     judgement: Judgement
@@ -62,7 +63,7 @@ class Verified:
     asked: bool = False
 
     def as_json(self, given: Result) -> dict[str, Json]:
-        """For the reading. The result stands there only where a hook changed what was `given`."""
+        """Return plain data for the reading. The data holds the result only if a hook changed `given`."""
         said: dict[str, Json] = {"verified": self.judgement.verified, "reason": self.judgement.reason}
         said["calls"] = [each.as_json() for each in self.calls]
         if self.result != given:
@@ -71,9 +72,9 @@ class Verified:
 
 
 def verify(inline: Script | Check | None, hooks: Sequence[Hook], result: Result, args: Mapping[str, Json]) -> Verified:
-    """Asks the inline verifier and every hook of `delegation.post_verify`. Raises ScriptError for one that breaks.
+    """Run the inline verifier and every hook of `delegation.post_verify`. Raises ScriptError for a failing verifier.
 
-    A script that stopped at a system out of reach leaves the judgement open.
+    A script with an unreachable system leaves the verdict open.
     """
     done = Verified(Judgement(True), result)
     try:
@@ -102,9 +103,10 @@ def _judge(inline: Script | Check | None, hooks: Sequence[Hook], args: Mapping[s
 
 
 def post(hooks: Sequence[Hook], result: Result, args: Mapping[str, Json]) -> tuple[Result, str]:
-    """The hooks of `delegation.post` over an accepted result: what is handed on, and why it is withheld, if it is.
+    """Run the hooks of `delegation.post` over an accepted result. Return the result for hand-over and a reason to
+    withhold.
 
-    Raises ScriptError for one that breaks: what a redaction broke upon is not handed on.
+    Raises ScriptError for a failing hook. Readback hands over nothing after a failed redaction.
     """
     done = Verified(Judgement(True), result)
     for hook in sorted((each for each in hooks if each.event == words.POST), key=lambda each: each.order):
@@ -130,7 +132,7 @@ def _inline(inline: Script | Check, done: Verified, args: Mapping[str, Json]) ->
 
 
 def _asked(hook: Hook, done: Verified, args: Mapping[str, Json]) -> tuple[HookSaid | None, tuple[HostCall, ...]]:
-    """What the hook says; None where it is not asked."""
+    """Return the hook's answer, or None if the condition skips the hook."""
     failed: tuple[HostCall, ...] = ()
     if hook.when is not None:
         asked, failed = _answer(hook, hook.when, done, args)
@@ -156,7 +158,7 @@ def _answer(
 
 
 def args_of(args: Mapping[str, Json]) -> dict[str, Json]:
-    """The names that a script may use beside what it is called with."""
+    """Return the names for a script beside its arguments."""
     return {"args": dict(args)}
 
 
@@ -176,7 +178,7 @@ def _called(by: str, function: Callable[[], object]) -> object:
 
 
 def _doubted(judgement: Judgement, failed: Sequence[HostCall]) -> Judgement:
-    """What could not look refutes nothing."""
+    """Return an undetermined verdict: a failed look refutes nothing."""
     if judgement.verified is not False or not failed:
         return judgement
     looked = f"{failed[0].name} of {failed[0].asked} failed: {failed[0].detail}"
@@ -184,7 +186,7 @@ def _doubted(judgement: Judgement, failed: Sequence[HostCall]) -> Judgement:
 
 
 def _copy(result: Result) -> Result:
-    """So that no verifier changes what the next one sees but by saying so."""
+    """Return a copy, so a verifier cannot change the next verifier's input in secret."""
     try:
         copied = json_value(result)
     except ReadbackError as error:

@@ -1,4 +1,4 @@
-"""Delegations: actions whose executor is another agent, and whose answer is a claim like any tool's.
+"""Delegations: actions with another agent as executor. The agent's answer is a claim like the answer of any tool.
 
 Source: the delegation verification specification.
 """

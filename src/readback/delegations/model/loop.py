@@ -1,6 +1,6 @@
-"""Whether a delegate is sent again: a function of the outcome of its last attempt, and of nothing else.
+"""Decides from the last attempt's outcome alone whether to send a delegate again.
 
-Called by `sdk.delegating`. Again only on a refuted outcome that nothing can turn any more; never on one that is open.
+A delegate is sent again only after a final refuted outcome, never after an open outcome.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from readback.domain.state import State
 from readback.domain.verdict import Verdict, Why
 
 VERDICT_KEY: Final = "$delegation"
-"""Where the verifiers' word stands in a reading."""
+"""The verifiers' key in a reading."""
 VALUE_MAX_CHARACTERS: Final = 200
 _NOT_AGAIN: Final = frozenset(
     {
@@ -28,24 +28,24 @@ _NOT_AGAIN: Final = frozenset(
         Discrepancy.STALE_STATE,
     }
 )
-"""What more work by the same delegate would make worse: a person looks first."""
+"""Findings for a person: more work by the same delegate would do harm."""
 
 
 class NextMove(StrEnum):
-    """What follows an attempt."""
+    """The step after an attempt."""
 
     ACCEPT = "accept"
     AGAIN = "again"
     EXHAUSTED = "exhausted"
     BROKEN = "broken"
-    """A verifier is at fault."""
+    """A verifier failed."""
     SKIPPED = "skipped"
-    """Nothing was there to verify it by."""
+    """No verifier was applicable."""
     OPEN = "open"
 
 
 def after(outcome: Outcome, attempt: int, retries: int) -> NextMove:
-    """What follows the attempt of this number, counted from 0."""
+    """Return the step after the attempt of this number, counted from 0."""
     if outcome.standing:
         return NextMove.ACCEPT
     if outcome.why is Why.UNVERIFIABLE and outcome.attempted:
@@ -60,15 +60,13 @@ def after(outcome: Outcome, attempt: int, retries: int) -> NextMove:
 
 
 def has_answered(outcome: Outcome) -> bool:
-    """Whether an answer is on record. Without one the delegate may still be at work, whatever its contract says of how
-    long something may land after it.
-    """
+    """Whether an answer is on record. Without an answer the delegate may still work, beyond any late window."""
     seen = outcome.observation
     return seen is not None and isinstance(seen.body, dict) and "response" in seen.body
 
 
 def reason_of(outcome: Outcome) -> str:
-    """Why it was refuted, as the verifiers said it and as the postconditions show it."""
+    """Return the reason of a refutation: the verifiers' words and the failed postconditions."""
     said = verdict_in(outcome)
     found = [str(said["reason"])] if said.get("verified") is False and said.get("reason") else []
     for each in outcome.postconditions:
@@ -81,7 +79,7 @@ def reason_of(outcome: Outcome) -> str:
 
 
 def verdict_in(outcome: Outcome) -> dict[str, Json]:
-    """The verifiers' word in the last reading; empty where there is none."""
+    """Return the verifiers' verdict in the last reading, or an empty mapping."""
     seen = outcome.authoritative
     found = seen.get(VERDICT_KEY) if isinstance(seen, dict) else None
     return found if isinstance(found, dict) else {}

@@ -1,7 +1,6 @@
-"""A delegation's record: each attempt's outcome, what they came to, and the four attributes of its span.
+"""A delegation's record: each attempt's outcome, the result, and the four attributes of the span.
 
-Made by `sdk.delegating` on every path, errors too; given to callers, and printed. What was answered is a claim: only
-`passed` says that it was read back.
+The record exists on every path, errors included. An answer is a claim. Only `passed` means a verified effect.
 """
 
 from __future__ import annotations
@@ -27,10 +26,12 @@ NOTHING_ANSWERED: Final = "No answer was recorded for the attempt."
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One sending of a delegate. `prompt` is the task at first, and from then on the fixed text with the reason.
+    """One call of a delegate.
 
-    `history` is every earlier prompt with its answer, so that the same conversation can be gone on with anywhere.
-    `ctx` carries the stamp and the idempotency key of this attempt.
+    Attributes:
+        prompt: The task at first. From the second turn on the fixed text with the reason of the refutation.
+        history: Every earlier prompt with its answer, so the conversation can continue anywhere.
+        ctx: The context with the stamp and the idempotency key of this attempt.
     """
 
     ctx: Context
@@ -43,13 +44,15 @@ class Turn:
 
     @property
     def transcript(self) -> str:
-        """The whole conversation as one text, for a delegate that keeps none."""
+        """Return the whole conversation as one text, for a delegate without memory."""
         said = [f"USER:\n{prompt}\n\nASSISTANT:\n{answer}\n" for prompt, answer in self.history]
         return "\n".join([*said, f"USER:\n{self.prompt}\n"]) if said else self.prompt
 
 
 def result_of(answer: object) -> dict[str, Json]:
-    """The answer as `response`, `tool_calls` and `tool_results`. Raises ToolError for one that cannot be kept whole."""
+    """Return the answer as `response`, `tool_calls` and `tool_results`. Raises ToolError for an answer above the
+    limits.
+    """
     value = json_value(answer)
     if not isinstance(value, dict) or not isinstance(value.get("response"), str):
         text = value if isinstance(value, str) else "" if value is None else json_text(value, ensure_ascii=False)
@@ -65,13 +68,14 @@ def result_of(answer: object) -> dict[str, Json]:
 
 
 def answered(observed: Json) -> bool:
-    """Whether an answer is on record: without one the delegate may still be at work."""
+    """Whether an answer is on record. Without an answer the delegate may still work."""
     return isinstance(observed, dict) and isinstance(observed.get("response"), str)
 
 
 def observed_result(observed: Json, delegation: str) -> dict[str, Json]:
-    """The result that verifiers see: the recorded answer, or an empty one that says that there is none. `id` is the
-    delegation's own, whatever stands in the answer: a verifier may look by it.
+    """Return the result for verifiers: the recorded answer, or an empty result with a note.
+
+    `id` is the delegation's id, whatever the answer contains. A verifier may search by this id.
     """
     if isinstance(observed, dict) and answered(observed):
         return {**observed, "id": delegation}
@@ -80,10 +84,12 @@ def observed_result(observed: Json, delegation: str) -> dict[str, Json]:
 
 @dataclass(slots=True)
 class Delegated:
-    """What became of a delegation. It has no truth value: ask `passed`.
+    """The result of a delegation. It has no truth value: use `passed`.
 
-    `result` is the delegate's last answer, as hooks rewrote it; None where it was withheld or there is none.
-    `attempts`: how often what the delegate did was verified. `withheld`: why a hook kept an accepted result back.
+    Attributes:
+        result: The delegate's last answer after the hooks; None if withheld or absent.
+        attempts: The number of verified attempts.
+        withheld: The reason of a hook against the hand-over of an accepted result.
     """
 
     id: str
@@ -98,7 +104,7 @@ class Delegated:
 
     @property
     def passed(self) -> bool:
-        """The last attempt was read back and accepted, and nothing kept its result back."""
+        """Whether the last attempt was verified and no hook withheld the result."""
         return self.verify_outcome is VerifyOutcome.PASSED and not self.withheld
 
     @property
@@ -119,7 +125,7 @@ class Delegated:
 
     @property
     def exit_code(self) -> int:
-        """The command line's: 0 only where it passed."""
+        """The command line's exit code: 0 only if `passed`."""
         if self.passed:
             return 0
         if self.withheld or self.verify_outcome is VerifyOutcome.FAILED:
@@ -130,7 +136,7 @@ class Delegated:
         return last.exit_code or EXIT_UNDETERMINED
 
     def as_json(self) -> dict[str, Json]:
-        """For `--json` and for programs."""
+        """Return plain data for `--json` and for programs."""
         return {
             "id": self.id,
             "passed": self.passed,

@@ -1,7 +1,6 @@
-"""What a verifier answered, and what several of them come to together.
+"""The answers of verifiers and their combination.
 
-Called by `lifecycle.delegating`. An answer that is not understood is an error of the verifier: it neither accepts the
-work nor sends the delegate again.
+A malformed answer is an error of the verifier. Such an answer neither accepts the work nor sends the delegate again.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ VERDICT_MAX_BYTES: Final = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """One verifier's word. `verified` None: it cannot tell, for instance because a call that it made failed."""
+    """One verifier's verdict. `verified` is None if undetermined, for example after a failed call of the verifier."""
 
     verified: bool | None
     reason: str = ""
@@ -29,7 +28,7 @@ class Judgement:
 
 
 class HookAction(StrEnum):
-    """What a hook says of a result."""
+    """A hook's decision about a result."""
 
     ALLOW = "allow"
     BLOCK = "block"
@@ -38,7 +37,7 @@ class HookAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HookSaid:
-    """A hook's answer. `payload`: the result as the next verifier is to see it, where it was modified."""
+    """A hook's answer. `payload`: a modified result for the next verifier."""
 
     action: HookAction
     reason: str = ""
@@ -46,7 +45,8 @@ class HookSaid:
 
 
 def parse_verdict(out: object, by: str) -> Judgement:
-    """A script's answer: the JSON text of an object with `verified`, or a bare truth value. Raises ScriptError."""
+    """Parse a script's answer: the JSON text of an object with `verified`, or a bare truth value. Raises ScriptError.
+    """
     if isinstance(out, bool):
         return Judgement(out, "" if out else BARE_FALSE, by)
     if out in ("True", "true", "False", "false"):
@@ -65,7 +65,8 @@ def parse_verdict(out: object, by: str) -> Judgement:
 
 
 def parse_mapping(value: Mapping[str, object], by: str) -> Judgement:
-    """`verified` and `reason` of an object; one without `verified` verified nothing. Raises ScriptError."""
+    """Return `verified` and `reason` of an object. An object without `verified` verifies nothing. Raises ScriptError.
+    """
     verified, reason = value.get("verified", False), value.get("reason", "")
     if not isinstance(verified, bool) or not isinstance(reason, str):
         raise _no_verdict(by, "`verified` is true or false, and `reason` a text; it returned something else for one")
@@ -78,9 +79,9 @@ def _no_verdict(by: str, said: str) -> ScriptError:
 
 
 def parse_hook(returned: object, by: str) -> HookSaid:
-    """A hook's answer, `{"action": "allow" | "block" | "modify", ...}`. Anything else raises ScriptError.
+    """Parse a hook's answer, `{"action": "allow" | "block" | "modify", ...}`. Raises ScriptError for any other value.
 
-    A modify rewrites the result with `payload`, or with the answer itself where that has no such key.
+    `modify` replaces the result by `payload`, or by the answer itself if the key is absent.
     """
     if isinstance(returned, HookSaid):
         return returned
@@ -102,12 +103,14 @@ def parse_hook(returned: object, by: str) -> HookSaid:
 
 
 def blocked(name: str, reason: str) -> str:
-    """Why a hook let it not through."""
+    """The hook's reason for blocking."""
     return f'blocked by hook "{name}": {bounded(reason)}'
 
 
 def together(judgements: Iterable[Judgement]) -> Judgement:
-    """Both surfaces have to pass: one refutation refutes, and without one a single doubt leaves it open."""
+    """Combine verdicts. Every verifier must pass: one refutation refutes, and one doubt without a refutation leaves the
+    result open.
+    """
     found = list(judgements)
     refuted = [each.reason or NO_REASON for each in found if each.verified is False]
     if refuted:

@@ -1,6 +1,6 @@
-"""The fixed words and numbers of delegations: events, the prompt that sends a delegate again, attributes of the span.
+"""The fixed words and numbers of delegations: events, the prompt of a further attempt, attributes of the span.
 
-Used by whoever sends, verifies or reports a delegation. It decides nothing.
+This module decides nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ RETRIES_MAX: Final = 10
 REASON_MAX_CHARACTERS: Final = 2_000
 TASK_MAX_CHARACTERS: Final = 100_000
 RESPONSE_MAX_BYTES: Final = 262_144
-"""Of one answer, as JSON. A longer one is no answer: it could not be kept whole."""
+"""The size limit of one answer as JSON. A longer answer counts as no answer, since the ledger cannot keep the whole."""
 PRIORITY_MAX: Final = 1_000_000
 
 POST_VERIFY: Final = "delegation.post_verify"
@@ -38,7 +38,7 @@ ATTRIBUTE_OUTCOME: Final = "delegation.verify_outcome"
 
 
 class VerifyOutcome(StrEnum):
-    """What verification came to. UNDETERMINED is neither: the delegate is not sent again, and nothing is accepted."""
+    """The result of a verification. UNDETERMINED neither accepts the work nor sends the delegate again."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -47,11 +47,11 @@ class VerifyOutcome(StrEnum):
 
 
 def prompt_again(task: str, reason: str) -> str:
-    """What a refuted delegate is told: the fixed text with the verifier's reason, and the task that it still has."""
+    """Return the prompt after a refutation: the fixed text, the verifier's reason and the task."""
     return PROMPT.replace("{reason}", bounded(reason)) + TASK.replace("{task}", task)
 
 
 def bounded(reason: str) -> str:
-    """A reason that is there, and no longer than may be told."""
+    """Return a non-empty reason within the length limit."""
     text = reason.strip() or NO_REASON
     return text if len(text) <= REASON_MAX_CHARACTERS else text[: REASON_MAX_CHARACTERS - 1] + "…"
