@@ -70,7 +70,7 @@ def settle(value: Any, name: str, settled: object) -> None:
 
 
 def _is_plain(cls: type[Any]) -> bool:
-    """Return whether a class has no base, no own version of a generated method, and only fields with the usual options."""
+    """Return whether a class has no base, no own version of a generated method, and only fields with usual options."""
     annotated = get_annotations(cls)
     taken = any("InitVar" in str(each) or "KW_ONLY" in str(each) for each in annotated.values())
     given = [value for name in annotated if isinstance(value := cls.__dict__.get(name), dataclasses.Field)]
@@ -97,7 +97,7 @@ def _native(cls: type[Any], *, frozen: bool) -> Any:
 
 
 def _given(cls: Any) -> type[Any]:
-    """Return a derived class as written. msgspec has already read the class, and treats a `field` as an ordinary value."""
+    """Return a derived class as written. msgspec has read the class already, and treats a `field` as any value."""
     last_first = zip(reversed(cls.__struct_fields__), reversed(cls.__struct_defaults__), strict=False)
     own = get_annotations(cls)
     values = {name: value for name, value in last_first if name in own and value is not NODEFAULT}

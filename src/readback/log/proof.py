@@ -85,7 +85,7 @@ def check_inclusion(leaf: bytes, index: int, size: int, path: Sequence[bytes], r
 
 
 def check_consistency(first: int, second: int, first_root: bytes, second_root: bytes, path: Sequence[bytes]) -> None:
-    """Verify by RFC 9162, 2.1.4.2. Raises LogProofError unless the path shows the first tree as a prefix of the second."""
+    """Verify by RFC 9162, 2.1.4.2. Raises LogProofError unless the first tree is a prefix of the second."""
     _check_sizes(first, second)
     if first == second:
         if path or first_root != second_root:

@@ -132,7 +132,7 @@ class TileReader:
         """Each tile with the subtrees inside it, by height. Proofs of neighbours share most tiles."""
 
     def read(self, height: int, place: int) -> bytes:
-        """Return the hash of a subtree. Raises LogFormatError if the log has no such subtree or the tile is malformed."""
+        """Return the hash of a subtree. Raises LogFormatError for a missing subtree or a malformed tile."""
         if height < 0 or place < 0 or (place + 1) << height > self._size:
             raise LogFormatError(f"The subtree {place} of height {height} is not in a tree of {self._size} leaves.")
         level, inside = divmod(height, HEIGHT)

@@ -47,7 +47,7 @@ class EvidenceCache:
     def fill(self, evidence: Mapping[str, set[Kept]], keys: Mapping[str, set[str]]) -> int:
         """Replace the cache with unseen evidence and idempotency records, by tenant.
 
-        Return the number of newly fetched pieces of tenants for which `is_whole` is true.
+        Return the number of newly fetched pieces of tenants with `is_whole` true.
         """
         self._sound, self._false, self._keys = {}, set(), {}
         self._parsed.clear()

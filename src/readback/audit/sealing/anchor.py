@@ -21,7 +21,7 @@ from readback.ports.storage.log import AnchorMark, SealedLog
 class Compared:
     """The content of an anchor: the size of its checkpoint, 0 for none, and the checkpoint if known.
 
-    `took`: the size of the last checkpoint accepted by the anchor, by the log's record. An anchor showing less was reset.
+    `took`: the size of the last checkpoint accepted by the anchor, by the log's record. An anchor below was reset.
     """
 
     name: str
