@@ -30,7 +30,7 @@ class CommandDelegate:
     Attributes:
         argv: The program and its arguments.
         session_flag: Stands behind `argv` with an id. All turns of a delegation share the id.
-        resume_flag: Replaces `session_flag` from the second turn on. Without both flags stdin holds the whole conversation.
+        resume_flag: Replaces `session_flag` from the second turn on. Without flags stdin holds the conversation.
         output: "json" if stdout is an object with `response` and optional `tool_calls` and `tool_results`.
         env: Variables of our environment for the command, beside PATH, HOME, LANG and TZ.
     """
