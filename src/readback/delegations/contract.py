@@ -144,7 +144,7 @@ def prepare(verifiers: Verifiers, runtime: Runtime) -> Prepared:
 def contract_options(
     name: str, verifiers: Verifiers, prepared: Callable[[], Prepared], given: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the keys of the delegation's contract: the author's keys and the verifiers' additions. Raises UsageError."""
+    """Return the keys of the contract: the author's keys and the verifiers' additions. Raises UsageError."""
     options: dict[str, Any] = {"kind": "set", "side_effect": "low_risk_internal", "execute": {"timeout": TIMEOUT}}
     options |= {"name": name, "target": f"delegation/{name}/{{requested.delegation}}", **given}
     readers: Sequence[Reader] = tuple(given.get("readers", ()))

@@ -45,7 +45,7 @@ class HookSaid:
 
 
 def parse_verdict(out: object, by: str) -> Judgement:
-    """Parse a script's answer: the JSON text of an object with `verified`, or a bare truth value. Raises ScriptError."""
+    """Parse a script's answer: JSON of an object with `verified`, or a bare truth value. Raises ScriptError."""
     if isinstance(out, bool):
         return Judgement(out, "" if out else BARE_FALSE, by)
     if out in ("True", "true", "False", "false"):
@@ -64,7 +64,7 @@ def parse_verdict(out: object, by: str) -> Judgement:
 
 
 def parse_mapping(value: Mapping[str, object], by: str) -> Judgement:
-    """Return `verified` and `reason` of an object. An object without `verified` verifies nothing. Raises ScriptError."""
+    """Return `verified` and `reason`. An object without `verified` verifies nothing. Raises ScriptError."""
     verified, reason = value.get("verified", False), value.get("reason", "")
     if not isinstance(verified, bool) or not isinstance(reason, str):
         raise _no_verdict(by, "`verified` is true or false, and `reason` a text; it returned something else for one")
