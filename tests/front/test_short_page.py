@@ -21,6 +21,7 @@ MODULES = (
     "readback.client.authoring.action",
     "readback.client.authoring.contract_keys",
     "readback.client.authoring.decorating",
+    "readback.client.approving",
     "readback.client.async_client",
     "readback.client.client",
     "readback.client.in_use",

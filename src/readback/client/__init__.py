@@ -1,1 +1,1 @@
-"""What Python users import, and the two drivers that do what the engine asks for."""
+"""The Python clients: the modules behind the package's public names."""

@@ -1,6 +1,6 @@
-"""Approvals for programs: an approver's key, and what the clients hand to the engine for them.
+"""Approvals for programs: an approver's key, and the orders passed by the clients to the engine.
 
-Used by the clients and by the commands that sign. A key is opened where a person is; nothing here asks for one.
+Used by the clients and by the signing commands. A person opens the key; nothing here asks for a passphrase.
 """
 
 from __future__ import annotations
@@ -26,7 +26,17 @@ __all__ = ["ApprovalRequest", "ApprovalToken", "Approver", "ApproverKey", "appro
 
 
 class ApproverKey:
-    """A private key that was opened with its passphrase, to sign approvals with."""
+    """A private key for signing approvals, opened with a passphrase.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from readback.client.approving import ApproverKey
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     key = ApproverKey.create(Path(folder) / "alice.key", "correct horse battery staple")
+        >>> key.public_key.startswith("ed25519:")
+        True
+    """
 
     __slots__ = ("_signer",)
 
@@ -35,49 +45,54 @@ class ApproverKey:
 
     @classmethod
     def create(cls, path: str | Path, passphrase: str) -> ApproverKey:
-        """A fresh key in a new file of mode 0600. Raises ApprovalError if there is one, or for a short passphrase."""
+        """Create a key in a new file of mode 0600.
+
+        Raises ApprovalError if the file exists, or for a short passphrase.
+        """
         return cls(create_approver_key(Path(path), passphrase))
 
     @classmethod
     def open(cls, path: str | Path, passphrase: str) -> ApproverKey:
-        """The key in a file. Raises ApprovalError where others may read it, or the passphrase is another."""
+        """Open the key in a file. Raises ApprovalError where others may read the file, or the passphrase is wrong."""
         return cls(approver_key(Path(path), passphrase))
 
     @property
     def public_key(self) -> str:
-        """What the operator's settings list: `ed25519:` and base64."""
+        """The text for the operator's settings: `ed25519:` and base64."""
         return self._signer.public_key
 
     def sign(self, message: bytes) -> bytes:
-        """The signature of exactly these bytes."""
+        """Return the signature of exactly these bytes."""
         return self._signer.sign(message)
 
     def approve(self, request: ApprovalRequest, approver: str) -> ApprovalToken:
-        """The token by which this approver lets the request go ahead. Show `request.bytes` to a person first."""
+        """Return this approver's token for executing the request. Show `request.bytes` to a person first."""
         return request.signed(self._signer, approver, Decision.APPROVE)
 
     def deny(self, request: ApprovalRequest, approver: str) -> ApprovalToken:
-        """The token by which this approver ends it."""
+        """Return this approver's token for ending the request."""
         return request.signed(self._signer, approver, Decision.DENY)
 
 
 def approvals_of(approvers: Iterable[Approver], break_glass: str = "") -> Approvals:
-    """Who may approve in this process, and why it goes ahead without. Raises ApprovalError for a name or key twice."""
+    """Return the approvers of this process, and the emergency override's reason. Raises ApprovalError for a repeated
+    name or key.
+    """
     return Approvals(Policy.of(tuple(approvers)), verify_signature, break_glass)
 
 
 def requested(engine: Engine, action_id: str, tenant: str) -> Generator[Effect, EffectResult, ApprovalRequest]:
-    """What an action waits to be approved for."""
+    """Return the approval request of an action."""
     return approvals.requested(action_id, tenant, engine.approvals)
 
 
 def decide(
     engine: Engine, action_id: str, tenant: str, token: TokenLike, decision: Decision
 ) -> Generator[Effect, EffectResult, None]:
-    """Records a token. Raises ApprovalError for one that does not count."""
+    """Record a token. Raises ApprovalError for an invalid token."""
     return approvals.record(action_id, tenant, token, engine.approvals, decision)
 
 
 def renew(engine: Engine, action_id: str, tenant: str) -> Generator[Effect, EffectResult, None]:
-    """Asks anew, where it was asked for under another list of approvers than the one here."""
+    """Request approval again where the first request used another list of approvers."""
     return approvals.renew(action_id, tenant, engine.approvals, engine.table)

@@ -1,6 +1,6 @@
-"""Contract files for whoever runs actions: load them, propose by name, and run as with decorated functions.
+"""Contract files for programs: load files, propose by name, and run as with decorated functions.
 
-Used by programs (`contract_files`) and by the command line. It must not run anything; loading reaches no system.
+Used by programs (`contract_files`) and by the command line. Loading reaches no system and runs nothing.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ if TYPE_CHECKING:
 
 
 class FileAction:
-    """An action of a contract file. Calling it proposes, as a decorated function does; its arguments go by name."""
+    """An action of a contract file. Calling the action proposes, as with a decorated function; arguments go by name."""
 
     def __init__(self, written: FileContract, compensation: FileAction | None = None) -> None:
         self.written = written
-        """What stands in the file, compiled."""
+        """The compiled text of the file."""
         self._compensation = compensation
         self.unverified: Callable[..., object] = self._no_function
-        """There is no bare function of a contract in a file: calling this raises UsageError."""
+        """A contract in a file has no bare function: this call raises UsageError."""
         self.__name__ = written.name
         self.__doc__ = written.description or None
 
     def __call__(self, /, **arguments: object) -> Proposal:
-        """Proposes. Raises ArgumentError, OversizeError; UsageError for a tool that cannot be called from here."""
+        """Propose. Raises ArgumentError, OversizeError; UsageError for a tool that only a gateway can call."""
         if self.written.uncallable:
             raise UsageError(
                 f"{self.name!r} cannot be called from here: {self.written.uncallable}.",
@@ -66,7 +66,7 @@ class FileAction:
 
     @property
     def plan(self) -> CompiledContract:
-        """The compiled contract with its hands."""
+        """The compiled contract with its handlers."""
         return self.written.plan
 
     @property
@@ -76,7 +76,7 @@ class FileAction:
 
     @property
     def arguments(self) -> ArgumentSchema:
-        """The schema of its arguments."""
+        """The argument schema."""
         return self.written.arguments
 
     @property
@@ -86,15 +86,15 @@ class FileAction:
 
     @property
     def declared_twin(self) -> SafeTarget | None:
-        """Where it may be drilled: its `twin`, arguments that only ever mean a safe target."""
+        """The safe target for drills: `twin`, arguments that always mean a safe target."""
         return SafeTarget(None, self.written.twin) if self.written.twin else None
 
     def load(self) -> CompiledContract:
-        """The plan; it was compiled with its file."""
+        """Return the plan, compiled together with the file."""
         return self.plan
 
     def evaluate(self, *, requested: Mapping[str, object], **states: Any) -> Evaluated:
-        """Judges given states, as a unit test has them; see `ActionDefinition.evaluate`."""
+        """Evaluate given states, for unit tests; see `ActionDefinition.evaluate`."""
         from readback.client.authoring.evaluation import judge
 
         return judge(self.plan, {"requested": requested, **states})
@@ -154,11 +154,18 @@ def contract_files(
     fittings: SystemFactory | None = None,
     pins: Mapping[str, str] | None = None,
 ) -> ContractFiles:
-    """The actions of these files, all checked. Raises ContractFileError with every fault of every file, SettingsError.
+    """Load and check these files, and return the actions by name.
 
-    `tools`: the tools of the files' own server as it lists them, by name, where they are known: whole definitions, or
-    their argument schemas alone. `others`: the same of the `servers` that the files name. `fittings`: other systems
-    than the built-in ones. `pins`: the SHA-256 that files have to have, by absolute path.
+    Args:
+        paths: The files.
+        tools: The tools of the files' own server by name: whole definitions, or argument schemas alone.
+        others: The tools of the `servers` named in the files.
+        fittings: Systems beyond the built-in ones.
+        pins: Required SHA-256 of files, by absolute path.
+
+    Raises:
+        ContractFileError: the files have faults; the error lists every fault of every file.
+        SettingsError: a file cannot be read, or has another hash than its pin.
     """
     return ContractFiles(loaded_files(paths, tools=tools, others=others, fittings=fittings, pins=pins).sound())
 
@@ -172,9 +179,9 @@ def loaded_files(
     pins: Mapping[str, str] | None = None,
     toolbox: Toolbox | None = None,
 ) -> Loaded:
-    """The same with its faults, for whoever tells them. Raises SettingsError for a file that cannot be read.
+    """Load files as `contract_files` does, and return the faults too. Raises SettingsError for an unreadable file.
 
-    `toolbox`: in place of `tools` and `others`, where several files have servers of their own.
+    `toolbox`: replaces `tools` and `others`, where several files have servers of their own.
     """
     toolbox = toolbox or Toolbox(tools, others or {})
     return load_files(paths, bootstrap.predicate_engine(), fittings or BuiltInSystems(), pins=pins, toolbox=toolbox)

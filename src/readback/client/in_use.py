@@ -1,6 +1,6 @@
-"""The client in use: where `proposal.run()` runs when no client is named.
+"""The client in use: `proposal.run()` runs here when no client is named.
 
-`use` names it for the program, or for a `with` block. Used by applications; the library itself never calls `use`.
+`use` selects a client for the program, or for a `with` block. Applications call `use`; the library never does.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ class Client(Protocol):
     """A Readback or an AsyncReadback."""
 
     def stop_work(self) -> None:
-        """Ends `work`; both clients have it."""
+        """End `work`; both clients have this method."""
         ...
 
     def signal(self, id_or_stamp: str) -> bool:
-        """Wakes the next reading; both clients have it."""
+        """Make the next reading due; both clients have this method."""
         ...
 
 
 class _Program:
-    """The client that the whole program uses."""
+    """The client of the whole program."""
 
     client: object = None
 
 
 class InUse:
-    """A client in use. As a context manager it is in use until the block ends; else until the next `use`."""
+    """A client in use. As a context manager, the use ends with the block; otherwise with the next `use`."""
 
     def __init__(self, client: object) -> None:
         self._before = _Program.client
@@ -55,7 +55,7 @@ class InUse:
 
 
 def use(client: Client) -> InUse:
-    """Name the client in which `proposal.run()` runs.
+    """Name the client for `proposal.run()`.
 
     Raises:
         UsageError: `client` is no open client.
@@ -70,7 +70,7 @@ def use(client: Client) -> InUse:
 
 
 def client_in_use() -> object:
-    """The client in use. Raises UsageError where there is none, or where it was closed."""
+    """Return the client in use. Raises UsageError where there is none, or the client is closed."""
     client = _IN_BLOCK.get() or _Program.client
     if client is None:
         raise UsageError("No client is in use.", remedy=_REMEDY)

@@ -1,1 +1,1 @@
-"""What authors of contracts import: the decorator, `verified`, and the keys of both."""
+"""Imports for authors of contracts: the decorator, `verified`, and the keys of both."""

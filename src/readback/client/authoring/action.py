@@ -1,7 +1,7 @@
-"""The decorator that makes a function into an action, and what its author may say about it.
+"""The decorator that makes a function into an action, and the parts declared by the action's author.
 
 Used by authors of contracts. Decorating only collects: nothing is compiled, and neither the expression engine nor
-pydantic is imported, until the first proposal, or `load()`. It must not run anything; only `Readback.run` does.
+pydantic is imported, until the first proposal or `load()`. Nothing here runs an action; only `Readback.run` does.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from readback.client.authoring.evaluation import Evaluated
 
 _LOADING = RLock()
-"""One for all: loading an action loads its compensation, and two locks taken in two orders would block for ever."""
+"""One lock for all actions: loading an action loads its compensation, and two locks in two orders would deadlock."""
 
 P = ParamSpec("P")
 ReadResult = TypeVar("ReadResult", bound="Reading | Awaitable[Reading]")
@@ -79,9 +79,9 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 
 class ActionDefinition(Generic[P]):
-    """A decorated function: its contract's keys and its hands. Calling it proposes; nothing happens yet.
+    """A decorated function: the contract's keys and handlers. Calling the definition proposes; nothing happens yet.
 
-    Immutable once it is loaded, and safe to share between threads from then on.
+    Immutable after loading, and from then on safe to share between threads.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class ActionDefinition(Generic[P]):
         self._verifiers = verifiers
         self._short, self._named_by = short, named_by
         self.unverified = function
-        """The bare function: calling it acts, and nothing is recorded or verified."""
+        """The bare function: a call acts, and nothing is recorded or verified."""
         self.options = ungrouped(options)
         self.options.setdefault("name", getattr(function, "__name__", ""))
         self._readers: list[Reader] = []
@@ -119,7 +119,7 @@ class ActionDefinition(Generic[P]):
     # --- proposing ---
 
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> Proposal:
-        """Proposes. Raises ArgumentError, OversizeError; ContractError where the contract cannot be loaded."""
+        """Propose. Raises ArgumentError, OversizeError; ContractError where the contract cannot be loaded."""
         loaded = self._loaded or self._load()
         arguments, requested = loaded[1].bind(args, kwargs)
         operation = self._operation_of(requested) if self._operation is not None else ""
@@ -137,7 +137,7 @@ class ActionDefinition(Generic[P]):
 
     @property
     def plan(self) -> CompiledContract:
-        """The compiled contract with its hands. Compiles at the first use; raises ContractError."""
+        """The compiled contract with its handlers. Compiles at first use; raises ContractError."""
         return (self._loaded or self._load())[0]
 
     @property
@@ -147,7 +147,7 @@ class ActionDefinition(Generic[P]):
 
     @property
     def arguments(self) -> ArgumentSchema:
-        """The schema of its arguments."""
+        """The argument schema."""
         return (self._loaded or self._load())[1]
 
     @property
@@ -157,11 +157,11 @@ class ActionDefinition(Generic[P]):
 
     @property
     def declared_twin(self) -> SafeTarget | None:
-        """Where it may be drilled."""
+        """The safe target for drills."""
         return self._twin
 
     def load(self) -> CompiledContract:
-        """Compiles and checks everything that needs no data. Raises ContractError with all faults."""
+        """Compile and check everything that needs no data. Raises ContractError with all faults."""
         return self.plan
 
     def evaluate(
@@ -174,7 +174,17 @@ class ActionDefinition(Generic[P]):
         intended: Mapping[str, object] | None = None,
         scope: Mapping[str, object] | None = None,
     ) -> Evaluated:
-        """Judges given states, as a unit test has them. A state is JSON, or a Reading; null is an absent object."""
+        """Evaluate given states, for unit tests. A state is JSON, or a Reading; null is an absent object.
+
+        Example:
+            >>> from readback import action
+            >>> @action("order/{order_id}", ensure="authoritative.status == 'shipped'")
+            ... def ship_order(order_id: str) -> None: ...
+            >>> @ship_order.read(strong=True)
+            ... def order(order_id: str) -> dict[str, str] | None: ...
+            >>> ship_order.evaluate(requested={"order_id": "o-17"}, authoritative={"status": "open"}).verdict.value
+            'refuted'
+        """
         from readback.client.authoring.evaluation import judge
 
         states = {
@@ -218,13 +228,19 @@ class ActionDefinition(Generic[P]):
     ) -> Callable[[Function], Function]: ...
 
     def read(self, *function: Any, **terms: Any) -> Any:
-        """Decorator: the readback, from a system of record. It takes any subset of the action's arguments.
+        """Declare the reader: a function for the system of record, with any subset of the action's arguments.
 
         A reader returns a mapping, a dataclass, a pydantic model, a row with column names, None (absent) or a Reading.
-        A bare `@ship.read` declares nothing: its readings inform and verify nothing. `strong=True` declares that the
-        reader reads the system of record itself, past caches, by another path than the action's; `consistency` and
-        `independence` declare both in words. `attributes`: its readings say whose doing the state is, by `stamp=`.
-        `whole_region`: a reading shows everything that a call may change. `timeout` bounds one reading (default 10 s).
+        A bare `@ship.read` declares nothing: its readings inform and verify nothing.
+
+        Args:
+            function: The reader. Left out, `read(...)` is a decorator.
+            strong: Declares that the reader reads the system of record itself, past caches, by another path than the
+                action.
+            consistency, independence: Declare both properties in words.
+            attributes: Readings name the author of the state, by `stamp=`.
+            whole_region: A reading shows everything that a call may change.
+            timeout: The time limit of one reading (default 10 s).
 
         Example:
             >>> from readback import action
@@ -258,10 +274,10 @@ class ActionDefinition(Generic[P]):
     ) -> Callable[[Callable[Concatenate[Context, P], FindResult]], Callable[Concatenate[Context, P], FindResult]]: ...
 
     def find(self, *function: Any, complete: bool = False) -> Any:
-        """Decorator: every effect that bears the context's stamp, wherever it landed, as a list of readings.
+        """Declare the search: a function that lists every effect with the context's stamp, as readings.
 
-        `complete`: the search covers every place that the tool can write, and returns every page. Only then, and once
-        it has found an effect of this contract by the stamp, does an empty list mean that nothing happened.
+        `complete`: the search covers every place writable by the tool, and returns every page. An empty list means
+        absence only for a complete search, and only after the search has found an effect of this contract by stamp.
         """
 
         def add(found: Callable[Concatenate[Context, P], FindResult]) -> Callable[Concatenate[Context, P], FindResult]:
@@ -275,7 +291,7 @@ class ActionDefinition(Generic[P]):
     def lookup(
         self, function: Callable[Concatenate[Context, P], LookupResult]
     ) -> Callable[Concatenate[Context, P], LookupResult]:
-        """Decorator: what became of the attempt with the context's idempotency key, as a Lookup."""
+        """Declare the look-up: a function that returns the fate of an attempt by idempotency key, as a Lookup."""
         with self._collecting():
             self._once("lookup", self._lookup, function)
             self._lookup = function
@@ -284,7 +300,7 @@ class ActionDefinition(Generic[P]):
     def rollback(
         self, function: Callable[Concatenate[Context, P], Result]
     ) -> Callable[Concatenate[Context, P], Result]:
-        """Decorator: puts a local boundary back. Called at most once an attempt, and verified by reading."""
+        """Declare the rollback of a local boundary. Called at most once an attempt, and verified by reading."""
         with self._collecting():
             self._once("rollback", self._rollback, function)
             self._rollback = function
@@ -299,10 +315,10 @@ class ActionDefinition(Generic[P]):
     ) -> Callable[[Callable[Concatenate[Context, P], object]], ActionDefinition[P]]: ...
 
     def compensate(self, *action: ActionDefinition[P], **options: Any) -> Any:
-        """The action that reverses this one, with the same parameters and a contract of its own.
+        """Declare the reversing action, with the same parameters and a contract of its own.
 
-        `ship.compensate(unship)` names an action that exists; `@ship.compensate(kind=..., ensure=...)` makes one of
-        the function below it, which takes target, class, identity and readers from this action unless it has its own.
+        `ship.compensate(unship)` names an existing action. `@ship.compensate(kind=..., ensure=...)` makes an action of
+        the function below. The new action inherits target, class, identity and readers where the decorator names none.
         """
         if action:
             if len(action) > 1 or options:
@@ -319,11 +335,11 @@ class ActionDefinition(Generic[P]):
         return make
 
     def twin(self, *action: ActionDefinition[P], **fixed: object) -> None:
-        """Declares where a drill may try this action out; a drill runs nothing else.
+        """Declare a safe target for drills; a drill runs nothing else.
 
         `charge.twin(charge_in_sandbox)` names another action of the same code, made by the same function for another
-        target; `charge.twin(account="sandbox")` fixes arguments that only ever mean a safe one, among them all that the
-        contract's target names.
+        target. `charge.twin(account="sandbox")` fixes arguments that always mean a safe target. Every argument of the
+        contract's target must be fixed.
         """
         if len(action) > 1 or bool(action) is bool(fixed):
             raise UsageError("`twin` takes one action, or the arguments that make this one safe.")
@@ -382,7 +398,9 @@ class ActionDefinition(Generic[P]):
             return self._loaded
 
     def _schema(self, problems: Problems) -> ArgumentSchema:
-        """Its arguments. A compensation that takes a part of its action's is proposed with all of them."""
+        """Return the argument schema. A compensation with fewer parameters is proposed with all of its action's
+        arguments.
+        """
         own = argument_schema(self.unverified, problems)
         if self._inherits is None or problems.found:
             return own
@@ -390,7 +408,7 @@ class ActionDefinition(Generic[P]):
         return whole if own.names != whole.names and set(own.names) <= set(whole.names) else own
 
     def _defaulted(self, schema: ArgumentSchema, problems: Problems) -> Assumed:
-        """Its keys, with what a short contract leaves out. The operation is a key of the decorator alone."""
+        """Return the keys with a short contract's defaults. The operation is a key of the decorator alone."""
         made = with_defaults(self._inherited(), schema.names, self.__name__, problems, short=self._short)
         options = dict(made.options)
         operation = options.pop("operation", None)
@@ -415,7 +433,7 @@ class ActionDefinition(Generic[P]):
         return {key: of[key] for key in taken if key in of} | self.options
 
     def _with_target(self) -> dict[str, object]:
-        """Its own keys. A short contract without a target is about what its reader reads."""
+        """Return the action's own keys. A short contract without a target has the target of its reader."""
         if "target" in self.options or not (self._short or self.options.get("side_effect") is None):
             return self.options
         named: Any = self.options.get("readers", ())
@@ -467,12 +485,12 @@ class ActionDecorator(Protocol):
 
 
 def action(about: str = "", /, *misplaced: Never, **options: Unpack[ActionOptions]) -> ActionDecorator:
-    """Decorator: the function, sync or async, becomes an action with a contract of these keys.
+    """Make an action of a sync or async function, with a contract of these keys.
 
-    The first argument is the target in its short form, `"order/{order_id}"`. The function receives the Context where a
-    parameter is annotated with `Context`; its other parameters are the action's arguments. What the function returns is
-    evidence, not truth. Where they are left out, `kind` is "set" with `on_unchanged="refuse"`, `side_effect` is
-    "low_risk_internal" and identity is what the record states; `readback contracts check` lists what is assumed.
+    The first argument is the target in short form, `"order/{order_id}"`. The function receives the Context where a
+    parameter is annotated with `Context`; the other parameters are the action's arguments. The function's return value
+    is evidence, not truth. Defaults: `kind` is "set" with `on_unchanged="refuse"`, `side_effect` is
+    "low_risk_internal", and identity comes from the record. `readback contracts check` lists every assumption.
 
     Raises:
         ContractFieldError: keys are given by position, or a key is given twice.

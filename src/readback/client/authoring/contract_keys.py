@@ -1,6 +1,7 @@
-"""The keys of a contract as the type checker and the editor know them, and the two groups that they may stand in.
+"""The keys of a contract for the type checker and the editor, and two groups of keys.
 
-Used by the decorators. `Timing` and `Policy` hold keys that also stand by themselves; a contract uses one or the other.
+Used by the decorators. The keys of `Timing` and `Policy` are also keys of the contract itself. A contract uses either
+the group or the single keys.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ IndependenceName: TypeAlias = Literal["same_call", "same_client", "other_client"
 
 
 class ExecuteOptions(TypedDict, total=False):
-    """How the tool may be called; see `Execution`."""
+    """Limits on calling the tool; see `Execution`."""
 
     timeout: Duration
     honours_key: bool
@@ -44,11 +45,11 @@ Compared = TypedDict(
     {"path": Required[str], "as": Literal["exact", "nfc", "casefold", "uuid", "email", "path"]},
     total=False,
 )
-"""An identity key with the rule by which it is compared; see `readback.domain.normal_form.NormalForm`."""
+"""An identity key with its comparison rule; see `readback.domain.normal_form.NormalForm`."""
 
 
 class ApprovalOptions(TypedDict, total=False):
-    """Who has to approve it: how many people (1 or 2), until when, and for which requests; see `ApprovalTerms`."""
+    """Terms of approval: the number of people (1 or 2), the deadline, and a condition; see `ApprovalTerms`."""
 
     people: int
     expires: Duration
@@ -58,11 +59,11 @@ class ApprovalOptions(TypedDict, total=False):
 WatchOptions = TypedDict(
     "WatchOptions", {"after": Duration, "every": Duration, "for": Duration, "ensure": Sequence[str]}, total=False
 )
-"""When to look again after success; see `readback.domain.contract.watch.WatchTerms`."""
+"""Times of further readings after success; see `readback.domain.contract.watch.WatchTerms`."""
 
 
 class ContractOptions(TypedDict, total=False):
-    """The keys of a contract that are never required."""
+    """The optional keys of a contract."""
 
     name: str
     version: str
@@ -99,7 +100,7 @@ class ContractOptions(TypedDict, total=False):
 
 
 class ActionOptions(ContractOptions, total=False):
-    """All keys of a contract. `kind` is "set", and `side_effect` "low_risk_internal", where they are left out."""
+    """All keys of a contract. `kind` defaults to "set", and `side_effect` to "low_risk_internal"."""
 
     ensure: Required[Condition | Mapping[str, Condition | Mapping[str, Condition]]]
     kind: KindName | Kind
@@ -108,7 +109,7 @@ class ActionOptions(ContractOptions, total=False):
 
 
 class CompensationOptions(ContractOptions, total=False):
-    """The same for a compensation, which takes target, class and identity from its action where it says nothing."""
+    """The keys of a compensation. Target, class and identity default to the action's."""
 
     kind: Required[KindName | Kind]
     ensure: Required[Mapping[str, Condition | Mapping[str, Condition]]]
@@ -118,9 +119,9 @@ class CompensationOptions(ContractOptions, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """When a contract is checked, grouped for `@action(..., timing=Timing(...))`.
+    """Group the times of a contract for `@action(..., timing=Timing(...))`.
 
-    Durations are text with a unit ("10s", "2m") or a `timedelta`. What is left out has the default of the class.
+    Durations are text with a unit ("10s", "2m") or a `timedelta`. Other times have the defaults of the class.
 
     Example:
         >>> from readback import Timing
@@ -138,7 +139,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Who may run a contract, who approves it and what is shown of it, for `@action(..., policy=Policy(...))`.
+    """Group the principals, approvals and redactions of a contract, for `@action(..., policy=Policy(...))`.
 
     Example:
         >>> from readback import Policy
@@ -157,10 +158,10 @@ GROUPS: Final[Mapping[str, type[Timing | Policy]]] = {"timing": Timing, "policy"
 
 
 def ungrouped(options: Mapping[str, object]) -> dict[str, object]:
-    """The options with the keys of their groups by themselves.
+    """Return the options with the groups' keys as single keys.
 
     Raises:
-        ContractFieldError: a group is of another type, or states a key that also stands by itself.
+        ContractFieldError: a group has another type, or repeats a single key.
     """
     flat = {key: value for key, value in options.items() if key not in GROUPS}
     for name, group in GROUPS.items():
@@ -183,7 +184,7 @@ def ungrouped(options: Mapping[str, object]) -> dict[str, object]:
 
 
 def signature_of_action(returns: object) -> inspect.Signature:
-    """The keys of a contract as parameters, so that `help(action)` and editors show each of them."""
+    """Return the keys of a contract as parameters, for `help(action)` and editors."""
     keys = {**ContractOptions.__annotations__, **ActionOptions.__annotations__}
     first = inspect.Parameter("target", inspect.Parameter.POSITIONAL_OR_KEYWORD, default="", annotation="str")
     named = [
@@ -200,7 +201,7 @@ def signature_of_action(returns: object) -> inspect.Signature:
 
 
 ORDER: Final = ("ensure", "kind", "side_effect", "operation", "identity", "within", "timing", "policy")
-"""The keys that a short contract has come first."""
+"""The keys of a short contract come first."""
 
 
 def _plain(annotation: object) -> object:

@@ -1,4 +1,4 @@
-"""The checks of what an author hands to a decorator, each with the fault that it raises and its remedy.
+"""Checks of an author's parameters to a decorator, each with an error and a remedy.
 
 Used by `action` alone. Nothing here compiles a contract or calls a function.
 """
@@ -24,7 +24,7 @@ _READING_VERBS: Final = re.compile(r"^(?:get|read|fetch|load|find|look_up|lookup
 def built_hand(
     what: str, function: Callable[..., object] | None, schema: ArgumentSchema, problems: Problems
 ) -> Handler | None:
-    """A hand of an author's function; None where there is none. What it cannot take becomes a problem."""
+    """Return the handler of an author's function; None without a function. An unusable function becomes a problem."""
     if function is None:
         return None
     why = accepts(function, schema.names)
@@ -34,7 +34,7 @@ def built_hand(
 
 
 def target_of(function: Callable[..., object], readers: Sequence[Reader], named_by: tuple[str, ...]) -> str:
-    """The name of the record that an action is about: its reader's, with the arguments that name the record.
+    """Return the target's name: the reader's name with the identifying arguments.
 
     Example:
         >>> def ship(order_id: str, carrier: str) -> None: ...
@@ -52,14 +52,14 @@ def target_of(function: Callable[..., object], readers: Sequence[Reader], named_
 
 
 def place_of(function: Callable[..., object]) -> str:
-    """The file and line at which a function is defined; "" for what is not written in Python."""
+    """Return the file and line of a function's definition; "" for a function not written in Python."""
     bare = inspect.unwrap(function)
     code = getattr(getattr(bare, "__func__", bare), "__code__", None)
     return f"{code.co_filename}:{code.co_firstlineno}" if isinstance(code, CodeType) else ""
 
 
 def refuse_foreign_stamps(name: str, readers: Sequence[Reader], problems: Problems) -> None:
-    """A compensation inherits no reader that searches by `ctx.stamp`, which is the reversal's own stamp."""
+    """Add a problem for each inherited reader that searches by `ctx.stamp`. There the stamp is the reversal's."""
     for each in readers:
         if each.function is not None and searches_by_its_own_stamp(each.function):
             reason = (
@@ -71,7 +71,7 @@ def refuse_foreign_stamps(name: str, readers: Sequence[Reader], problems: Proble
 
 
 def refuse_unknown_terms(terms: Mapping[str, object]) -> None:
-    """Raises UsageError for a key that `read` does not have."""
+    """Raises UsageError for an unknown key of `read`."""
     known = ("strong", "source", "consistency", "independence", "timeout", "attributes", "whole_region", "name")
     for key in terms:
         if key not in known:
@@ -81,13 +81,13 @@ def refuse_unknown_terms(terms: Mapping[str, object]) -> None:
 
 
 def refuse_any_but(kind: type, what: str, given: object, remedy: str) -> None:
-    """Raises UsageError for what is no action."""
+    """Raises UsageError for anything but an action."""
     if not isinstance(given, kind):
         raise UsageError(f"`{what}` takes an action, and not a {type(given).__name__}.", remedy=remedy)
 
 
 def refuse_any_but_functions(given: object, *, again: bool) -> None:
-    """Raises ContractFieldError for what is no function. `again`: it is an action already."""
+    """Raises ContractFieldError for anything but a function. `again`: the value is an action already."""
     if callable(given) and not again:
         return
     what = "an action already" if again else f"a {type(given).__name__}"

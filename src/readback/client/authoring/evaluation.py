@@ -1,4 +1,4 @@
-"""What a contract makes of given states: for unit tests of contracts, without a system, a clock or a ledger."""
+"""A contract's verdict on given states: for unit tests of contracts, without a system, a clock or a ledger."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from readback.errors import HonestyError
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """The judgement of given states. It has no truth value of its own: ask `verdict`, or `truth(name)`.
+    """The verdict on given states. An Evaluated has no truth value: read `verdict`, or `truth(name)`.
 
-    It says nothing of attribution, of freshness or of who read what: those need a real run.
+    Attribution, freshness and the identity of readers need a real run.
     """
 
     verdict: Verdict
@@ -28,7 +28,7 @@ class Evaluated:
     fails_when: tuple[Evaluation, ...]
 
     def truth(self, name: str) -> Truth:
-        """The truth of one clause by its name (`group.name` within a group). Raises KeyError."""
+        """Return the truth of one clause by name (`group.name` within a group). Raises KeyError."""
         for each in (*self.ensure, *self.require, *self.fails_when):
             if each.name == name:
                 return each.truth
@@ -44,9 +44,9 @@ class Evaluated:
 
 
 def judge(plan: CompiledContract, states: Mapping[str, object]) -> Evaluated:
-    """Evaluates all clauses over states by root name. A Reading stands for its value, an absent one for null.
+    """Evaluate all clauses over states by root name. A Reading stands for its value, an absent one for null.
 
-    A reading that shows nothing (not visible, unavailable) leaves every postcondition undetermined.
+    A reading without content (not visible, unavailable) leaves every postcondition undetermined.
     """
     variables: dict[str, Json] = {root: _state(value) for root, value in states.items() if value is not None}
     for root in ("intended", "requested", "observed", "before", "authoritative", "scope"):

@@ -1,7 +1,7 @@
-"""`verified`: a contract for a function that exists already, as a wrapper or as a decorator.
+"""`verified`: a contract for an existing function, as a wrapper or as a decorator.
 
-It makes the same action as `@action` does, from fewer words: what is read, and what is expected of the record. Calling
-the result proposes; `Readback.run` acts.
+The result is the same action as from `@action`, with fewer words: a reader, and the expected fields of the record.
+Calling the result proposes; `Readback.run` acts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NAME: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 class _NotGiven:
-    """Stands for a parameter that was left out, where None means something."""
+    """Stands for a missing parameter where None has a meaning."""
 
     def __repr__(self) -> str:
         return "<not given>"
@@ -38,7 +38,7 @@ _NOT_GIVEN: Final = _NotGiven()
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """The value of an argument, in `expect`. Made by `arg`."""
+    """An argument's value within `expect`. Made by `arg`."""
 
     name: str
 
@@ -47,7 +47,7 @@ def arg(name: str) -> Argument:
     """Stand for an argument of the action in `expect`.
 
     Raises:
-        ContractFieldError: `name` is no name of an argument.
+        ContractFieldError: `name` cannot be an argument's name.
 
     Example:
         >>> from readback import arg
@@ -141,29 +141,29 @@ def verified(
     """Make a verified action of a function, sync or async, as a wrapper or as a decorator.
 
     Args:
-        function: The function that acts. Left out, `verified(...)` is a decorator.
-        expect: What the record must show: its fields with their values, `arg("carrier")` for the value of an argument,
+        function: The acting function. Left out, `verified(...)` is a decorator.
+        expect: The expected record: fields with their values, `arg("carrier")` for the value of an argument,
             an expression, or None where the record must be gone.
-        read: Reads the record. It takes any subset of the arguments and returns a mapping, a dataclass, a pydantic
-            model, a row, None (absent) or a Reading. `@ship.read` adds it later.
-        find: Finds every effect that bears `ctx.stamp`, as a list.
+        read: Reads the record, with any subset of the arguments, and returns a mapping, a dataclass, a pydantic
+            model, a row, None (absent) or a Reading. `@ship.read` adds a reader later.
+        find: Finds every effect with `ctx.stamp`, as a list.
         undo: Reverses the action: `verified(cancel_order, expect={"status": "open"})`, or a function where `kind` is
             "create".
-        id: The argument that names the record, or `{"order_id": "number"}` with the field that holds it.
+        id: The argument that names the record, or `{"order_id": "number"}` with the record's field.
         kind: "set" where left out. A create, a send or a charge names `kind`, `risk` and `operation`.
         risk: The side-effect class, "low_risk_internal" where left out.
-        target: The template of what is acted on. Left out, it is made of `id`, or of the arguments that `read` takes.
-        within: How long the effect may take to show ("10s").
-        late: How long the effect may still land after that ("1h").
-        operation: A template that names one intent: "ship {order_id}".
-        strong: Declares that `read` reads the system of record itself, past caches, by another path than the action's.
+        target: The template of the target. Left out, the target is made of `id`, or of the arguments of `read`.
+        within: The time for the effect to become visible ("10s").
+        late: The time after `within` during which the effect may still land ("1h").
+        operation: A template for the intent's name: "ship {order_id}".
+        strong: Declares that `read` reads the system of record itself, past caches, by another path than the action.
         name: The contract's name; the function's name where left out.
 
     Returns:
-        The action. Calling it proposes, and `Readback.run` acts.
+        The action. Calling the action proposes, and `Readback.run` acts.
 
     Raises:
-        ContractFieldError: a parameter has a wrong type. Other faults are raised when the action is first proposed.
+        ContractFieldError: a parameter has a wrong type. The first proposal raises other faults.
 
     Example:
         >>> from readback import Readback, arg, verified
@@ -228,7 +228,7 @@ def _undone(made: ActionDefinition[Any], undo: Any, options: Mapping[str, object
 
 
 def _identity(given: object) -> dict[str, str]:
-    """`{"order_id": "number"}`: the record says its number, and another one is another record."""
+    """`{"order_id": "number"}`: the record's field "number" identifies the record; another number is another record."""
     if isinstance(given, str) and (not given or _is_name(given)):
         return {}
     if not isinstance(given, Mapping) or not all(_is_name(k) and _is_name(v) for k, v in given.items()):
@@ -259,10 +259,10 @@ def _refuse_wrong_kinds(read: object, find: object, undo: object, strong: object
 
 
 def expectation(expect: object) -> Condition | dict[str, Condition]:
-    """What `expect` says, as named postconditions of a contract.
+    """Return `expect` as named postconditions of a contract.
 
     Raises:
-        ContractFieldError: nothing is expected, a field has no name, or a value has no exact JSON form.
+        ContractFieldError: `expect` is empty, a field has no name, or a value has no exact JSON form.
 
     Example:
         >>> expectation({"status": "shipped", "carrier": arg("carrier")})
@@ -309,7 +309,7 @@ def _condition(field: str, value: object) -> Condition:
 
 
 def _literal(value: Json) -> str:
-    """A JSON value as an expression writes it."""
+    """Return a JSON value in expression syntax."""
     if value is None:
         return "null"
     if isinstance(value, bool):

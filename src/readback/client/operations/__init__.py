@@ -1,1 +1,1 @@
-"""What both clients and the command line share, an operation a module."""
+"""Operations shared by both clients and the command line, one module each."""

@@ -1,7 +1,7 @@
-"""Which of a run's actions make up its belief: everything that is open, and the newest of what is settled.
+"""The actions of a run's belief: all open actions, and the newest settled ones.
 
-Called by both clients and by `readback belief`. It reads projections and freezes; the outcomes themselves are told by
-the engine's own `look`, one by one.
+Called by both clients and by `readback belief`. Only projections and freezes are read here. The engine's own `look`
+returns the outcomes one by one.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from readback.errors import UsageError
 from readback.ports.storage.store import ActionFilter, Projection
 
 SETTLED_LOADED_MAX: Final = 256
-"""Settled actions whose outcomes are loaded; older ones are counted."""
+"""The number of settled actions with loaded outcomes; older ones are counted."""
 OLDER_COUNTED_MAX: Final = 1_000
-"""Older actions that are counted; that there are more is said."""
+"""The number of older actions counted; beyond that, only the existence of more is reported."""
 PAGE: Final = 200
 OPEN_PAGE: Final = 10_000
 SAGA: Final = "saga"
 _BEHIND: Final = "!"
-"""An id with this is behind the id itself and before each other one: ids have letters and digits only."""
+"""With this suffix an id sorts after itself and before every other id: ids have letters and digits only."""
 _REPEATABLE: Final = (State.FAILED, State.ROLLED_BACK)
 _SETTLED: Final = TERMINAL - {State.REVIEW_REQUIRED}
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What a belief is made of. `ids`: the actions to be told, the newest first."""
+    """The material of a belief. `ids`: the chosen actions, the newest first."""
 
     run: str
     ids: tuple[str, ...]
@@ -47,14 +47,14 @@ class Chosen:
     groups: tuple[Group, ...]
     frozen: tuple[FrozenSubject, ...]
     reversals: Mapping[str, tuple[State, str]]
-    """Steps that their sagas have reversed: what that amounts to, and the reversing action."""
+    """Steps reversed by their sagas: the state of the reversal, and the reversing action."""
     replaced: frozenset[str]
-    """Failures whose operation is another action's by now."""
+    """Failures whose operation now belongs to another action."""
     more: bool = False
-    """There are more settled actions than `older` says: so many were counted."""
+    """There are more settled actions than `older`, the counted number."""
 
     def told(self, outcome: Outcome) -> Outcome:
-        """The outcome as it is believed: a verified step that was reversed since is no fact any more."""
+        """Return the outcome for the belief: a verified step reversed since is no fact any more."""
         reversal = self.reversals.get(outcome.id)
         if reversal is None or not outcome.verified:
             return outcome
@@ -62,10 +62,10 @@ class Chosen:
 
 
 def choose(session: Session, run: str | None, *, settled_max: int | None = None) -> Chosen:
-    """The actions of a run of this tenant; `settled_max`: of those that are settled. Raises UsageError where no run is
-    named.
+    """Choose the actions of a run of this tenant; `settled_max` limits the settled ones. Raises UsageError where no run
+    is named.
 
-    It reads what is open, the newest of what is settled, and their sagas: a run may have any length.
+    Open actions, the newest settled ones and their sagas are read. A run may have any length.
     """
     session.check_open()
     named = session.scope.run if run is None else validation.sought("run", run)
@@ -99,7 +99,7 @@ def choose(session: Session, run: str | None, *, settled_max: int | None = None)
 
 @dataclass(frozen=True, slots=True)
 class _Newest:
-    """Of a run: the newest settled actions and all that is newer. `before`: older ones have ids below it; "": none."""
+    """The newest settled actions of a run, and everything newer. `before`: older ones have lower ids; "" for none."""
 
     kept: tuple[Projection, ...]
     before: str
@@ -118,12 +118,12 @@ def _newest(session: Session, run: str, most: int) -> _Newest:
 
 
 def _pages(session: Session, run: str, before: str = "") -> Iterator[Projection]:
-    """The actions of a run, the newest first, as far as the caller asks."""
+    """Yield the actions of a run, the newest first, as far as the caller iterates."""
     return _each(session, ActionFilter(session.scope.tenant, run=run, before_id=before, limit=PAGE))
 
 
 def _open(session: Session, run: str) -> Iterator[Projection]:
-    """What is not settled of a run, in few pieces: each of them sorts all that is open."""
+    """Return the unsettled actions of a run in few pages: each page sorts all open actions."""
     return _each(session, ActionFilter(session.scope.tenant, run=run, limit=OPEN_PAGE, open=True))
 
 
@@ -137,7 +137,7 @@ def _each(session: Session, query: ActionFilter) -> Iterator[Projection]:
 
 
 def _older(session: Session, run: str, before: str) -> tuple[int, bool]:
-    """How many settled actions are older than the loaded ones, and whether there are more than were counted."""
+    """Return the number of settled actions older than the loaded ones, and whether more were left uncounted."""
     if not before:
         return 0, False
     found = [*islice(_pages(session, run, before), OLDER_COUNTED_MAX + 1)]
@@ -146,7 +146,7 @@ def _older(session: Session, run: str, before: str) -> tuple[int, bool]:
 
 
 def _sagas(session: Session, run: str, held: Mapping[str, Projection]) -> list[Projection]:
-    """The sagas among these actions, and those that they are steps of; the oldest first."""
+    """Return the sagas among these actions, and the sagas of these steps; the oldest first."""
     found = {each.action_id: each for each in held.values() if each.kind == SAGA}
     for saga_id in {each.saga for each in held.values() if each.saga} - found.keys():
         stored = session.store.projection(saga_id)
@@ -156,14 +156,14 @@ def _sagas(session: Session, run: str, held: Mapping[str, Projection]) -> list[P
 
 
 def _steps(session: Session, saga_id: str, run: str) -> list[str]:
-    """The actions of a saga's steps, the newest first."""
+    """Return the actions of a saga's steps, the newest first."""
     steps = _each(session, ActionFilter(session.scope.tenant, saga=saga_id, limit=PAGE))
     return [each.action_id for each in steps if each.run == run]
 
 
 def _frozen(session: Session, run: str, actions: Sequence[Projection], before: str) -> tuple[FrozenSubject, ...]:
-    """What is frozen of the subjects of the run's actions. Older actions are looked through only as long as something
-    is frozen that no newer action names.
+    """Return the frozen subjects of the run's actions. Older actions are searched only while some freeze is not named
+    by a newer action.
     """
     tenant = session.scope.tenant
     held = {each.subject: each.reason for each in session.store.freezes(tenant)}
@@ -180,7 +180,7 @@ def _frozen(session: Session, run: str, actions: Sequence[Projection], before: s
 
 
 def _replaced(session: Session, key: str, found: list[Projection]) -> Iterator[str]:
-    """Of several actions under one key, the failures that do not hold it any more."""
+    """Return the failures, among several actions under one key, that lost the key."""
     record = session.store.key(session.scope.tenant, key) if key and len(found) > 1 else None
     for each in found:
         if record is not None and each.state in _REPEATABLE and each.action_id != record.action_id:

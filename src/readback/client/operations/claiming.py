@@ -1,7 +1,6 @@
-"""What the clients and the command line share about claims: named, looked up, and what a person says of them.
+"""Claims, for the clients and the command line: naming, looking up, and a person's statements.
 
-It reads through the session's store; what has to be recorded is handed to lifecycle.people.claims by whoever has a
-driver.
+Reads go through the session's store. A caller with a driver passes the orders to `readback.engine`'s claim code.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ from readback.ports.signer import Signer
 from readback.ports.storage.store import ActionFilter
 
 Upon = Outcome | Claim | str
-"""What an action can be planned upon: an outcome, a claim, or the id of either. An action stands for what it left."""
+"""A possible dependency: an outcome, a claim, or the id of either. An action stands for the state left by it."""
 PAGE_MAX: Final = 10_000
 
 
 def upon_ids(session: Session, upon: Iterable[Upon] | Upon) -> tuple[str, ...]:
-    """The ids of the claims that a proposal is planned upon, each once. Raises InputError; nothing was done."""
+    """Return the claim ids of a proposal's dependencies, each once. Raises InputError; nothing was done."""
     given = list(upon) if isinstance(upon, Iterable) and not isinstance(upon, str) else [upon]
     if len(given) > UPON_MAX:
         raise OversizeError(f"A proposal is planned upon at most {UPON_MAX} claims, and these are {len(given)}.")
@@ -55,9 +54,9 @@ def _id(session: Session, given: Upon) -> str:
 
 
 def named_claim(session: Session, text: str) -> tuple[str, ClaimKind]:
-    """The action of this tenant, and which of its claims an id names; an action's own id names that it holds.
+    """Return the action of this tenant, and the claim named by an id; an action's own id names the claim `:holds`.
 
-    Raises ClaimError for what is no id, NotFoundError for what is not there, UsageError for a saga.
+    Raises ClaimError for a malformed id, NotFoundError for an unknown one, UsageError for a saga.
     """
     name, kind = parse_claim_id(named("a claim", text))
     action_id = session.action_id(name)
@@ -69,7 +68,7 @@ def named_claim(session: Session, text: str) -> tuple[str, ClaimKind]:
 
 
 def claim(session: Session, text: str) -> Claim:
-    """The claim as it stands now, with the entries that it stands on. Raises as `named_claim` does."""
+    """Return the current claim with its supporting entries. Raises as `named_claim` does."""
     action_id, kind = named_claim(session, text)
     found = claim_of(session.store.events(action_id), kind)
     if found is None:
@@ -78,7 +77,7 @@ def claim(session: Session, text: str) -> Claim:
 
 
 def claims(session: Session, of: str = "", *, limit: int = 50) -> tuple[Claim, ...]:
-    """The claims of one action; else, newest first, those of every action of which something was said."""
+    """Return the claims of one action; without one, of every action with claim events, newest first."""
     session.check_open()
     if named("an action", of):
         return claims_of(session.store.events(named_claim(session, of)[0]))
@@ -104,7 +103,7 @@ def ordered(
     expect_version: int | None = None,
     signature: bytes | Signer | None = None,
 ) -> ClaimOrder:
-    """What a person says of a claim, checked as far as it can be without recording it. Raises InputError."""
+    """Return a person's statement about a claim, checked as far as possible without recording. Raises InputError."""
     check_words(who, reason)
     action_id, kind = named_claim(session, text)
     stored = session.store.projection(action_id)

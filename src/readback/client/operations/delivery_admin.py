@@ -1,4 +1,4 @@
-"""What an operator asks about telling: how far each subscriber is, what died, what there was to tell.
+"""Message delivery for operators: each subscriber's position, dead letters, and past messages.
 
 Called by `readback events`. A session sees the operator's own subscribers and those of its tenant, and messages of its
 tenant alone.
@@ -24,14 +24,14 @@ from readback.ports.storage.store import LedgerStore, StoredEvent
 LETTERS_MAX: Final = 10_000
 PIECE: Final = 256
 WAITING_MAX: Final = 1_000
-"""So many messages are counted; more are not told apart."""
+"""The highest number of messages counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How a subscriber stands. `cursor`: None where it was never told anything; `waiting`: messages it is still to be
-    told, counted up to WAITING_MAX, and None where only a program knows which it hears; `where`: "" where the settings
-    do not know it.
+    """A subscriber's position. `cursor`: None before the first delivery; `waiting`: undelivered messages, counted up to
+    WAITING_MAX, and None where only a program knows the subscription; `where`: "" for a subscriber unknown to the
+    settings.
     """
 
     name: str
@@ -43,14 +43,14 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterMessage:
-    """What was to be delivered, and why delivery ended."""
+    """An undelivered message, and the reason why delivery ended."""
 
     letter: DeadLetter
     message: Message
 
 
 def positions(session: Session, settings: Settings, unread: set[int]) -> list[Position]:
-    """Every subscriber that this session may see, by name. `unread` takes the entries that cannot be read."""
+    """Return every subscriber visible to this session, by name. `unread` collects unreadable entries."""
     store, tenant = session.store, session.scope.tenant
     known = {each.name: each for each in settings.subscribers}
     cursors = {one.name: one for one in store.cursors() if _seen(one.name, tenant)}
@@ -75,8 +75,8 @@ def _waiting(store: LedgerStore, cursor: Cursor | None, subscriber: Subscriber |
 
 
 def dead_letters(session: Session, unread: set[int], subscriber: str = "") -> list[DeadLetterMessage]:
-    """This tenant's dead letters, in the order of the log; of one subscriber or all. `unread` takes the entries
-    that cannot be read, and whose letters are not here.
+    """Return this tenant's dead letters, of one subscriber or all, in the order of the log. `unread` collects
+    unreadable entries; the result lacks their letters.
     """
     store, tenant = session.store, session.scope.tenant
     log = log_of(store)
@@ -91,9 +91,9 @@ def dead_letters(session: Session, unread: set[int], subscriber: str = "") -> li
 def resend(
     session: Session, chosen: Iterable[DeadLetterMessage]
 ) -> tuple[list[DeadLetterMessage], list[DeadLetterMessage]]:
-    """Asks for dead letters once more, and delivers what can be delivered here: (taken, not taken).
+    """Request dead letters again, and deliver as many as possible here: (accepted, rejected).
 
-    What cannot, because another process has the subscriber, is delivered by that one.
+    Where another process has the subscriber, that process delivers.
     """
     asked = list(chosen)
     for one in asked:
@@ -105,7 +105,7 @@ def resend(
 
 
 def begin(session: Session, name: str, after_seq: int) -> Cursor:
-    """Sets where a subscriber goes on from. Raises NotFoundError, UsageError."""
+    """Set a subscriber's next position. Raises NotFoundError, UsageError."""
     store, now_us = session.store, session.runtime.now_us()
     if not _seen(name, session.scope.tenant) or name not in {one.name for one in store.cursors()}:
         raise NotFoundError(f"There is no subscriber {name!r}.", remedy="Look at `readback events list`.")
@@ -119,7 +119,7 @@ def begin(session: Session, name: str, after_seq: int) -> Cursor:
 
 
 def told(session: Session, after_seq: int, names: frozenset[EventName], unread: set[int]) -> Iterator[Message]:
-    """This tenant's messages behind a place in the log, in order. `unread` takes the entries that cannot be read."""
+    """Return this tenant's messages after a place in the log, in order. `unread` collects unreadable entries."""
     tenant = session.scope.tenant
     return (one for one in _messages(session.store, after_seq, unread) if one.tenant == tenant and one.name in names)
 
@@ -133,7 +133,7 @@ def _messages(store: LedgerStore, after_seq: int, unread: set[int]) -> Iterator[
 
 
 def _messages_at(store: LedgerStore, log: str, stored: StoredEvent, unread: set[int]) -> tuple[Message, ...]:
-    """As subscribers get them: an entry that cannot be true tells nothing, and holds nothing up."""
+    """Return the messages as subscribers receive them: an inconsistent entry produces no message, and blocks none."""
     try:
         return messages_at(store, log, stored)
     except StoreCorruptError:
@@ -149,7 +149,7 @@ def _message(store: LedgerStore, log: str, letter: DeadLetter, unread: set[int])
 
 
 def _seen(name: str, tenant: str) -> bool:
-    """A program's subscriber is its tenant's; the operator's own are everybody's who may look at the ledger."""
+    """A program's subscriber is visible to its tenant; the operator's own are visible to every reader of the ledger."""
     owner, slash, _ = name.rpartition("/")
     return not slash or owner == tenant
 

@@ -1,6 +1,6 @@
-"""What clients and command line share about erasing: the order, checked, and the store that it is carried out on.
+"""Erasure, for clients and command line: the checked order, and the store.
 
-Called by both clients and by `readback ledger erase`. It waits for nothing and asks nobody.
+Called by both clients and by `readback ledger erase`. Nothing here waits or asks a person.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def erase(
     everything: bool = False,
     progress: Callable[[int], None] = nobody,
 ) -> Erased:
-    """Carries it out. Raises UsageError for what is no order, and what `lifecycle.keeping.erase` raises."""
+    """Carry out the erasure. Raises UsageError for an invalid order, and the errors of the engine's own `erase`."""
     session.check_open()
     check_words(who, reason)
     ids = tuple(session.action_id(each) for each in ids_or_stamps)

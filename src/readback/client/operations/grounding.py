@@ -1,6 +1,6 @@
-"""What the clients and the command line share about final reports: what the ledger says of each cited action.
+"""Final reports, for the clients and the command line: the ledger's evidence for each cited action.
 
-It reads through the session's store and changes nothing. Outcomes come from the client, which has a driver.
+Reads go through the session's store; nothing is changed. Outcomes come from the client, which has a driver.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from readback.ports.storage.store import ActionFilter
 
 LATER_PAGE: Final = 500
 LATER_MAX: Final = 20_000
-"""Actions since the oldest cited one that are looked through for what superseded a cited value."""
+"""The number of actions since the oldest cited one, searched for a later value of the cited state."""
 CANNOT_TELL: Final = USER_STATUS[ReportKey.UNKNOWN]
-"""What is told where the ledger itself cannot be read."""
+"""The text for an unreadable ledger."""
 
 
 def report_of(text: str) -> ReadReport:
-    """Reads a report. Raises UsageError for what is no text, OversizeError for what is too large."""
+    """Read a report. Raises UsageError for anything but text, OversizeError for a large text."""
     given: object = text
     if not isinstance(given, str):
         raise UsageError(f"A report is text, and not {type(given).__name__}.", remedy="Pass the report as it was told.")
@@ -40,8 +40,8 @@ def report_of(text: str) -> ReadReport:
 
 
 def run_of(session: Session, run: str | None, *, needed: bool = False) -> str:
-    """The run whose actions a report may cite; "" for every run of the tenant. Raises UsageError where one is needed
-    and none is named.
+    """Return the run whose actions a report may cite; "" for every run of the tenant. Raises UsageError where a run is
+    required and none is named.
     """
     session.check_open()
     named = session.scope.run if run is None else validation.sought("run", run)
@@ -52,7 +52,7 @@ def run_of(session: Session, run: str | None, *, needed: bool = False) -> str:
 
 
 def refusal(session: Session, action_id: str, run: str) -> Fault | None:
-    """Why an action of this id cannot be cited at all. What belongs to another tenant is as if it were not there."""
+    """Return why an action of this id cannot be cited at all. Another tenant's action counts as missing."""
     stored = session.store.projection(action_id)
     if stored is None or stored.projection.tenant != session.scope.tenant:
         return Fault.UNKNOWN
@@ -62,8 +62,8 @@ def refusal(session: Session, action_id: str, run: str) -> Fault | None:
 
 
 def ground_of(session: Session, outcome: Outcome) -> Ground:
-    """The evidence that the claim of an action stands on, or why it is no ground. Raises StoreCorruptError for
-    evidence whose bytes have another hash than its entry says.
+    """Return the evidence for an action's claim, or the reason why the claim is no ground. Raises StoreCorruptError for
+    evidence with a wrong hash.
     """
     fault = _standing(outcome)
     if fault is not None:
@@ -80,13 +80,13 @@ def ground_of(session: Session, outcome: Outcome) -> Ground:
 
 
 Grounds: TypeAlias = Generator[str, Any, dict[Citation, Fault | None]]
-"""Asks for the outcomes of actions, by their ids, and ends with what is wrong with each citation of a report."""
+"""Requests the outcomes of actions by id, and ends with the faults of each citation of a report."""
 
 
 def grounds(session: Session, report: ReadReport, run: str) -> Grounds:
-    """What the ledger says of each cited action, and of what a later action on the same target shows since.
+    """Return the ledger's evidence for each cited action, and for later actions on the same target.
 
-    Raises OversizeError where more actions came after a cited one than are looked through.
+    Raises OversizeError where too many actions follow a cited one.
     """
     tenant, resolved = session.scope.tenant, dict[Citation, Fault | None]()
     since = _Since(session, run, report)
@@ -101,7 +101,7 @@ def grounds(session: Session, report: ReadReport, run: str) -> Grounds:
 
 
 class _Since:
-    """The actions since the oldest cited one, by their targets, the newest first. Looked up once, and only if asked."""
+    """The actions since the oldest cited one, by target, the newest first. Loaded once, at first use."""
 
     def __init__(self, session: Session, run: str, report: ReadReport) -> None:
         self._session = session
@@ -110,7 +110,7 @@ class _Since:
         self._by_target: dict[str, list[str]] | None = None
 
     def later(self, action_id: str, fields: Sequence[str]) -> Generator[str, Any, Ground | None]:
-        """The ground of the last action that may have changed what this one left, or read these fields anew."""
+        """Return the ground of the last later action that may have changed the state, or read these fields again."""
         stored = self._session.store.projection(action_id)
         if self._by_target is None:
             self._by_target = self._looked_up()

@@ -1,8 +1,8 @@
-"""Whether a contract file's readers can read: each is reached, and asked for a target that does not exist; a search for
-a stamp, and a look-up for a key, that nobody was given.
+"""Probes of a contract file's readers: each reader is asked for a missing target, each search for an unissued stamp,
+and each look-up for an unissued key.
 
-Called by `readback contracts check`. It looks and changes nothing, and no ledger is opened. What a reader shows for
-made-up arguments is not kept; only whether it shows something.
+Called by `readback contracts check`. A probe reads and changes nothing, and opens no ledger. The content shown for
+made-up arguments is discarded; only whether the reader shows something is kept.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _OF_A_SERVER: Final = "It is a tool of a server: it is looked for where a server
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What came of one reader, or of what stands under `find` or `lookup`.
+    """The result of probing one reader, search or look-up.
 
-    `sound`: False where it cannot verify anything as it stands. `said`: in words.
+    `sound`: False where the reader cannot verify anything as written. `said`: the result in words.
     """
 
     contract: str
@@ -39,7 +39,7 @@ class Probe:
 
 
 def probed(contract: FileContract, tenant: str, principal: str) -> Iterator[Probe]:
-    """Each reader of a contract, and its searches, reached and asked for this tenant."""
+    """Probe each reader and search of a contract for this tenant."""
     arguments = made_up(contract.arguments.schema)
     context = Context("check", tenant, principal, "check", MADE_UP, MADE_UP, MADE_UP, strong=True)
     for each in contract.readers:
@@ -108,6 +108,6 @@ def _probe(contract: FileContract, each: FittedReader, context: Context, argumen
 
 
 def _shows_a_whole(spec: Spec) -> bool:
-    """What it is asked chooses what is shown of an object, and not the object."""
+    """Return whether the arguments select fields of an object rather than the object."""
     shows = spec.kind == "tables" or (spec.kind, spec.fixed.get("show")) in (("file", "lines"), ("git", "status"))
     return shows or (spec.kind == "file" and "also" in spec.asked)

@@ -1,7 +1,7 @@
-"""What command line and release gates share about replaying: a bundle's plan, chosen, and the replay itself.
+"""Replay, for the command line and release gates: the choice of a bundle's plan, and the replay itself.
 
-A bundle is judged by the contract whose text it holds, compiled as it stands. Where that names Python callables, or
-where somebody wants to know what a new version would have said, a loaded contract of the same name takes its place.
+A bundle is judged by the contract recorded in the bundle, compiled as written. A loaded contract of the same name
+replaces the recorded one where the recorded text names Python callables, or to test a new version.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PlanOf = Callable[[str], CompiledContract | None]
 
 
 def nothing_loaded(name: str) -> CompiledContract | None:
-    """No contracts were loaded."""
+    """The empty set of contracts."""
     return None
 
 
@@ -32,10 +32,10 @@ def replay_bundle(
     plans: PlanOf = nothing_loaded,
     table: RecoveryTable | None = None,
 ) -> Replayed:
-    """Opens a bundle, every hash of it made again, and judges its action by the present logic.
+    """Open a bundle, compute every hash again, and judge the action by the present logic.
 
-    `plans`: loaded contracts by name; one that is there is taken in place of the recorded text. `table`: decides in
-    place of the recorded ones. Raises BundleError for what is no bundle, or a damaged one.
+    `plans`: loaded contracts by name; a loaded contract replaces the recorded text. `table`: replaces the recorded
+    tables. Raises BundleError for a damaged bundle or another file.
     """
     bundle = open_bundle(data)
     return replay(bundle, _plan(bundle, predicates, plans), table)
@@ -54,7 +54,7 @@ def _plan(bundle: Bundle, predicates: PredicateEngine, plans: PlanOf) -> Compile
 
 
 def _names(bundle: Bundle, digest: str) -> tuple[str, ...]:
-    """The arguments' names, as far as the request is there."""
+    """Return the arguments' names, as far as the bundle has the request."""
     request = bundle.json_of(digest)
     asked: Mapping[str, Json] | Json = request.get("requested") if isinstance(request, dict) else None
     return tuple(asked) if isinstance(asked, dict) else ()

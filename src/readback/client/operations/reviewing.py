@@ -1,6 +1,6 @@
-"""What the clients and the command line share about reviews and freezes: orders made, signatures checked, packets read.
+"""Reviews and freezes, for the clients and the command line: orders, signatures and review cases.
 
-It reads through the session's store; what has to be recorded is handed to lifecycle.people by whoever has a driver.
+Reads go through the session's store. A caller with a driver passes the orders to the engine.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ PAGE_MAX = 10_000
 
 
 def queue(session: Session, limit: int = PAGE_MAX) -> list[StoredProjection]:
-    """Every action and saga of the tenant that a person has to look at, newest first."""
+    """Return every action and saga of the tenant in review, newest first."""
     session.check_open()
     return session.store.page(ActionFilter(session.scope.tenant, review=True, limit=limit))
 
 
 def review_packet(session: Session, id_or_stamp: str) -> ReviewCase:
-    """What there is to decide about an action or a saga. Raises NotFoundError."""
+    """Return the review case of an action or a saga. Raises NotFoundError."""
     action_id = session.action_id(id_or_stamp)
     if session.is_saga(action_id):
         return saga_packet(session.store, action_id, session.scope.tenant, session.plan_of)
@@ -41,7 +41,7 @@ def review_packet(session: Session, id_or_stamp: str) -> ReviewCase:
 
 
 def resolving(session: Session, order: Order) -> Generator[Effect, EffectResult, None]:
-    """The work that records the decision and what it entails, for whoever has a driver."""
+    """Return the work that records the decision and its consequences, for a caller with a driver."""
     work = saga_review.resolve if session.is_saga(order.action_id) else review.resolve
     return work(session.engine, order, session.scope.tenant, session.plan_of)
 
@@ -56,7 +56,7 @@ def resolution(
     reason: str,
     signature: bytes | Signer | None = None,
 ) -> Order:
-    """The order to resolve a review, checked as far as it can be without the action. Raises InputError."""
+    """Return the order to resolve a review, checked as far as possible without the action. Raises InputError."""
     try:
         decided = Decision(decision)
     except ValueError:
@@ -85,7 +85,10 @@ def lifting(
     reason: str,
     signature: bytes | Signer | None = None,
 ) -> tuple[tuple[str, ...], Order]:
-    """The actions that freeze a subject, and the order to lift that. Raises NotFoundError where none does."""
+    """Return the actions that freeze a subject, and the order to lift the freeze.
+
+    Raises NotFoundError where none does.
+    """
     check_words(who, reason)
     tenant, frozen = session.scope.tenant, freezers(session, subject)
     ids = tuple(action_id for action_id, _ in frozen)
@@ -103,8 +106,8 @@ def lifting(
 
 
 def freezers(session: Session, subject: str) -> tuple[tuple[str, int], ...]:
-    """The actions that freeze a subject, and since when (microseconds), in the order of their ids. Raises NotFoundError
-    where none does.
+    """Return the actions that freeze a subject, each with the start in microseconds, ordered by id. Raises
+    NotFoundError where none does.
     """
     frozen = sorted((freeze.action_id, freeze.since_us) for freeze in freezes(session) if freeze.subject == subject)
     if not frozen:
@@ -113,19 +116,19 @@ def freezers(session: Session, subject: str) -> tuple[tuple[str, int], ...]:
 
 
 def freezes(session: Session) -> list[Freeze]:
-    """What is frozen in the tenant, the oldest first."""
+    """Return the tenant's frozen subjects, the oldest first."""
     session.check_open()
     return session.store.freezes(session.scope.tenant)
 
 
 def incidents(session: Session, *, open_only: bool = True) -> list[Incident]:
-    """The tenant's incidents, the newest first."""
+    """Return the tenant's incidents, the newest first."""
     session.check_open()
     return session.store.incidents(session.scope.tenant, open_only=open_only)
 
 
 def incident(session: Session, incident_id: str) -> Incident:
-    """One of them. Raises NotFoundError."""
+    """Return one incident by id. Raises NotFoundError."""
     for one in incidents(session, open_only=False):
         if one.id == incident_id:
             return one
@@ -137,7 +140,9 @@ def incident(session: Session, incident_id: str) -> Incident:
 def signed_word(
     session: Session, who: str, message: bytes, given: bytes | Signer, contracts: Sequence[str]
 ) -> SignedStatement:
-    """Exactly this, signed by one of this process's approvers. Raises ReviewError where that counts for nothing."""
+    """Return exactly this statement, signed by an approver of this process. Raises ReviewError for an invalid
+    signature.
+    """
     approvals, tenant = session.engine.approvals, session.scope.tenant
     if not isinstance(given, bytes) and not hasattr(given, "sign"):
         raise _unsigned(f"What is given as signature is {type(given).__name__}.")
@@ -152,7 +157,7 @@ def signed_word(
 
 
 def check_words(who: str, reason: str) -> None:
-    """Who decides, and why: both are said. Raises InputError."""
+    """Require the decider's name and a reason. Raises InputError."""
     check_id("who", who, UsageError)
     said: object = reason
     if not isinstance(said, str) or not said.strip():

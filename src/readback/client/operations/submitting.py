@@ -1,7 +1,7 @@
-"""What both clients and the command line share about submitting: a proposal, or a contract's name with arguments.
+"""Submission, for both clients and the command line: a proposal, or a contract's name with arguments.
 
-Where the contract is known here, everything is checked that `run` checks before it asks anything of the world. Where
-only its name is, whoever knows it checks that later, and what does not hold ends as refused.
+Where the contract is loaded here, the checks are those of `run` before its first question to a system. Where only the
+name is known, a worker with the contract checks later, and an invalid request ends as refused.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def submit(
     step: str,
     upon: Iterable[Upon] | Upon,
 ) -> Generator[Effect, EffectResult, str]:
-    """The id under which it is asked for now, or was before. Raises InputError before anything is recorded."""
+    """Submit, and return the id of this or of the earlier request. Raises InputError before anything is recorded."""
     claims = () if upon == () else claiming.upon_ids(s, upon)
     if isinstance(asked, Proposal):
         if arguments is not None:

@@ -1,7 +1,7 @@
-"""Whose actions a worker goes on with: one tenant's, several tenants', or everybody's, each in its turn.
+"""The tenants of a worker: one, several, or all, each in turn.
 
-Used by the worker, in Python and behind the command line. The store lets nobody wait behind another's backlog where all
-tenants are asked for at once; here the same holds for those that are named.
+Used by the worker, in Python and behind the command line. For all tenants together, the store lets no tenant wait
+behind another's backlog; this module does the same for named tenants.
 """
 
 from __future__ import annotations
@@ -18,18 +18,20 @@ from readback.ports.storage.wakeups import due_in_turn
 
 TENANTS_MAX: Final = 256
 ROOM_FOR_OTHERS: Final = 4
-"""Of several tenants none takes more than all but a quarter of what a worker does at once."""
+"""Among several tenants, each leaves at least a quarter of a worker's capacity to the others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """The tenants that are served; none named stands for all of them."""
+    """The tenants served by a worker; an empty set stands for all tenants."""
 
     tenants: tuple[str, ...]
 
     @classmethod
     def of(cls, named: Iterable[str], default: str, *, everybody: bool) -> Served:
-        """As a caller says it. Raises UsageError, and UnknownTenantError for what is none: an empty one means all."""
+        """Return the caller's choice. Raises UsageError, and UnknownTenantError for an empty name, which would mean
+        all.
+        """
         if isinstance(named, str) or not isinstance(named, Iterable):
             raise UsageError("tenants is a list of tenants.", remedy="Pass tenants=['...'].")
         if everybody and named:
@@ -57,11 +59,11 @@ class Served:
         return f"{word} {', '.join(self.tenants)}"
 
     def due(self, store: LedgerStore, now_us: int, limit: int, known: ContractFilter | None = None) -> list[str]:
-        """Ids that are due (of what is known): every tenant's first, then every tenant's second."""
+        """Return due ids with known contracts: every tenant's first, then every tenant's second."""
         return due_in_turn(store, self.tenants, now_us, limit, known)
 
     def share(self, concurrency: int) -> int:
-        """How many actions of one tenant may be in hand at once, so that there is room for another's."""
+        """Return the maximum number of one tenant's actions in progress, so that other tenants have room."""
         if self.one or concurrency == 1:
             return concurrency
         return concurrency - max(1, concurrency // ROOM_FOR_OTHERS)

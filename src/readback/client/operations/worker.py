@@ -1,8 +1,8 @@
-"""The worker's loop: takes up whatever is due, any number at once, until it is told to stop or nothing is left.
+"""The worker's loop: takes due actions, many at the same time, until stopped or idle.
 
-Behind `readback worker` and the clients' `work`. It only delivers "go on with action X"; leases and versions keep
-several workers apart, so a lost or doubled delivery changes nothing. It drives on one event loop, so that a tool that
-hangs can be given up.
+Behind `readback worker` and the clients' `work`. A wake-up only names a due action. Leases and versions keep several
+workers apart, so a lost or doubled wake-up changes nothing. The loop runs on one event loop, so that the worker can
+abandon a hanging tool.
 """
 
 from __future__ import annotations
@@ -42,49 +42,51 @@ US: Final = 1_000_000
 CONCURRENCY_DEFAULT: Final = 16
 CONCURRENCY_MAX: Final = 4_096
 TAKEN_AT_ONCE_MAX: Final = 256
-"""So many are taken before the first of them is begun."""
+"""The number of actions taken before the first of them starts."""
 HANDOVER_US: Final = 600 * US
-"""An action that began with another version of its contract is left so long to workers that know that version."""
+"""How long to leave an action of another contract version to workers with that version, in microseconds."""
 REFUSED_FIRST_US: Final = 5 * US
 REFUSED_MAX_US: Final = 600 * US
-"""An action that cannot be gone on with here is tried again ever more seldom: its contract may be loaded elsewhere."""
+"""The longest pause between tries of an action that cannot proceed here, in microseconds: another worker may have the
+contract.
+"""
 REFUSED_KEPT_MAX: Final = 10_000
-"""So many of them are remembered; with more, some are tried again sooner, and one look a poll is all that is taken."""
+"""The number of refused actions remembered; beyond that, some are tried again sooner, at one look a poll."""
 ERRORS_KEPT_MAX: Final = 1_000
 UNKNOWN_SAID_MAX: Final = 1_000
 UNKNOWN_EVERY_US: Final = 10 * US
-"""How often it is looked for what is due and not known here, to name it. It is neither taken nor remembered."""
+"""The pause between two searches for due actions of unknown contracts, in microseconds. Such actions are reported once,
+and neither taken nor remembered.
+"""
 UNKNOWN_LOOKED_AT_MAX: Final = 64
 OPEN_LOOKED_AT_MAX: Final = 1_000
 CANCEL_AGAIN_S: Final = 0.5
-"""A heartbeat that is still there after this time is cancelled again."""
+"""After this time in seconds, a remaining heartbeat is cancelled again."""
 PASSING: Final = frozenset({"store.locked", "store.unreachable"})
-"""Store errors that go away by themselves: what they kept from being done is done a moment later."""
+"""Transient store errors: the interrupted work is done a moment later."""
 OF_ONE_ACTION: Final = frozenset({"store.corrupt", "store.conflict", "store.lease-lost", "store.lost"})
-"""Store errors that speak of one action's entries, and leave the others alone."""
+"""Store errors about one action's entries; other actions are unaffected."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """What a worker has done: `advanced` steps, how often it left an action in which state, and what it could not go on
-    with, by action.
-    """
+    """A worker's results: `advanced` steps, the count of each resulting state, and the refused actions by id."""
 
     advanced: int = 0
     states: Counter[str] = field(default_factory=Counter)
     errors: dict[str, ReadbackError] = field(default_factory=dict)
     last: dict[str, Projection] = field(default_factory=dict)
-    """Each action as it was left last; kept only until idle, where there is an end."""
+    """The last state of each action; kept only for a worker that ends when idle."""
 
 
 @dataclass(frozen=True, slots=True)
 class Watching:
-    """Who is told what a worker does, as it does it."""
+    """Receives a worker's events as they happen."""
 
     said: Callable[[str], None] = lambda _text: None
     advanced: Callable[[Projection], None] = lambda _projection: None
     refused: Callable[[str, ReadbackError], None] = lambda _action_id, _error: None
-    """An action that is left as it is, named when it is met for the first time."""
+    """An action that cannot proceed here, reported at first sight."""
 
 
 @dataclass(slots=True)
@@ -92,7 +94,7 @@ class _Refused:
     until_us: int
     pause_us: int
     for_a_moment: bool
-    """What is in the way goes away by itself: whoever waits until idle waits for that too."""
+    """The obstacle is transient: a worker that waits until idle waits for this action too."""
 
 
 def worker_for(
@@ -105,7 +107,7 @@ def worker_for(
     poll: float,
     handover: float | None,
 ) -> Worker:
-    """A worker as the clients are asked for one; times in seconds. Raises UsageError."""
+    """Return a worker by the clients' parameters; times in seconds. Raises UsageError."""
     session.check_open()
     if type(concurrency) is not int or not 1 <= concurrency <= CONCURRENCY_MAX:
         said = f"concurrency={concurrency!r:.80} is no whole number from 1 to {CONCURRENCY_MAX}."
@@ -124,7 +126,7 @@ def worker_for(
 
 
 class Worker:
-    """One worker, for the tenants that it serves. `handover_us`: see HANDOVER_US."""
+    """A worker for its served tenants. `handover_us`: see HANDOVER_US."""
 
     def __init__(
         self,
@@ -146,22 +148,22 @@ class Worker:
         self._driver = AsyncDriver(session.store, session.runtime, session.courier, apart=True, threads=concurrency)
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._in_hand: Counter[str] = Counter()
-        """How many of each tenant's actions are worked on now."""
+        """The number of each tenant's actions in progress."""
         self._again: set[str] = set()
-        """Those in hand that have succeeded, and are only looked at again."""
+        """Actions in progress that succeeded already, and are only read again."""
         self._refused: dict[str, _Refused] = {}
         self._unknown: set[str] = set()
-        """Contracts, and versions of them, that were named as not known here."""
+        """Unknown contracts and versions reported already."""
         self._unknown_us = 0
         self._stop = asyncio.Event()
         self._fatal: StoreError | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def stay(self) -> Tally:
-        """Until it is stopped, or nothing is left to wait for. Raises the StoreError that made going on senseless.
+        """Work until stopped or idle. Raises the StoreError that makes further work useless.
 
-        What is in hand then is finished first. What a worker has not finished when its process dies is continued
-        elsewhere: nothing of it is lost, and nothing is made twice.
+        Actions in progress are finished first. After the death of a process, another worker continues its unfinished
+        actions: nothing is lost, and nothing is executed twice.
         """
         self._loop = asyncio.get_running_loop()
         heart = asyncio.create_task(self._live(), name="readback-heart")
@@ -189,7 +191,7 @@ class Worker:
         return self.tally
 
     def stop(self) -> None:
-        """Nothing new is taken up, and what is in hand is finished. From any thread."""
+        """Start no new action, and finish the actions in progress. Callable from any thread."""
         if self._loop is None:
             self._stop.set()
         else:
@@ -200,7 +202,7 @@ class Worker:
         return self._stop.is_set()
 
     def cancel(self) -> None:
-        """Cancels the calls in hand, on record: their effects are read back by whoever goes on."""
+        """Cancel the calls in progress, on record: a later worker reads their effects back."""
         self._stop.set()
         for task in self._tasks.values():
             task.cancel()
@@ -208,7 +210,7 @@ class Worker:
     # --- living ---
 
     async def _live(self) -> None:
-        """Says that this worker is alive, and ends the leases of those that are not."""
+        """Record that this worker is alive, and end the leases of dead workers."""
         while self._wakeups.beat_every_us:
             await self._bury()
             await self._session.runtime.sleep_async(self._wakeups.beat_every_us / US)
@@ -226,7 +228,7 @@ class Worker:
     # --- taking up ---
 
     async def _take_up(self) -> bool:
-        """Whether there may be more to take at once."""
+        """Take due actions, and return whether more may be available at once."""
         try:
             return await self._take_what_is_due()
         except StoreError as error:
@@ -260,7 +262,7 @@ class Worker:
         return self._session.known(now_us - self._handover_us)
 
     async def _take_each(self, found: Sequence[Wakeup]) -> None:
-        """Each is begun, or others have it: what a living worker was brought is brought to nobody else."""
+        """Start each action, or release it: the wake-up of a living worker reaches no other worker."""
         left = deque(found)
         try:
             held = projections_of(self._session.store, [wakeup.action_id for wakeup in found])
@@ -330,7 +332,7 @@ class Worker:
                 self._watching.said(f"Warning: {error.message} The wake-up comes again.")
 
     def _name_unknown(self, known: ContractFilter, limit: int) -> None:
-        """Says what is due and not known here: each contract once, and not with every action of it."""
+        """Report due actions of unknown contracts: each contract once, not each action."""
         due = self._served.due(self._session.store, self._session.runtime.now_us(), limit)
         for action_id, stored in projections_of(self._session.store, due).items():
             if not known.covers(stored.projection):
@@ -338,7 +340,7 @@ class Worker:
                 self._say(action_id, error, name)
 
     def _why_not(self, p: Projection) -> tuple[ReadbackError, str]:
-        """Why somebody else has to go on with it, and what it is that is not known here."""
+        """Return why another worker has to continue the action, and the unknown contract or version."""
         if self._session.plan_of(p.contract) is None or p.kind == KIND:
             error: ReadbackError = NotFoundError(
                 f"Contract {p.contract!r} is not loaded here; this action of it, and any other, is left as it is.",
@@ -360,8 +362,8 @@ class Worker:
             self._watching.refused(action_id, error)
 
     def _knows(self, action_id: str, stored: StoredProjection | None) -> bool:
-        """Whether the action's contract is here, in the version that it began with. What is not known is not brought:
-        this is for a saga, whose steps say what it takes, and for what changed on its way.
+        """Return whether this process has the action's contract in the starting version. Unknown actions are not
+        delivered; this check is for sagas, whose steps name their contracts, and for changes since the delivery.
         """
         if stored is None:
             return True
@@ -411,7 +413,10 @@ class Worker:
         self._watching.advanced(p)
 
     def _refuse(self, action_id: str, error: ReadbackError, *, say: bool = True, until_us: int = 0) -> None:
-        """Left for later, and named when it is met for the first time. `until_us`: when it is taken in any case."""
+        """Leave an action for later, and report the first refusal.
+
+        `until_us`: the time of the next unconditional try.
+        """
         known = self._refused.get(action_id)
         pause_us = REFUSED_FIRST_US if known is None else min(2 * known.pause_us, REFUSED_MAX_US)
         again_us = self._session.runtime.now_us() + pause_us
@@ -432,7 +437,7 @@ class Worker:
     # --- pausing ---
 
     async def _pause(self, *, at_once: bool) -> None:
-        """Until something of ours ends, something becomes due, somebody pokes us, or the poll interval is over."""
+        """Wait until an own action ends, an action is due, a notification arrives, or the poll interval is over."""
         if at_once:
             await self._session.runtime.sleep_async(0)  # what was begun gets its turn
             return
@@ -455,7 +460,7 @@ class Worker:
             stopped.cancel()
 
     def _idle(self) -> bool:
-        """Nothing is on its way to a verdict any more. What stays unknown is looked at for hours: that is idle."""
+        """Return whether no action is on its way to a verdict. Hours of watching an unknown state count as idle."""
         store, now_us = self._session.store, self._session.runtime.now_us()
         known = self._known(now_us)
         for tenant, state in product(self._served.tenants or ("",), State):
@@ -484,8 +489,8 @@ class Worker:
 
 
 async def _stopped(heart: asyncio.Task[None]) -> None:
-    """Cancels the heartbeat until it has ended: a query that is cut off at its answer drops the cancellation, and the
-    next one would find the wake-ups closed.
+    """Cancel the heartbeat until it has ended. A query cut off at its answer drops the cancellation, and the next query
+    would find the wake-ups closed.
     """
     while not heart.done():
         heart.cancel()
