@@ -215,7 +215,7 @@ def claim_id(action_id: str, kind: ClaimKind) -> str:
 
 
 def claim_bytes(claim: str, tenant: str, version: int, status: str, who: str, reason: str) -> bytes:
-    """The canonical bytes an approver signs to retract or reinstate a claim. They bind every part of the decision."""
+    """The canonical bytes an approver signs to retract or reinstate a claim. Every part of the decision is bound."""
     bound: list[Json] = ["readback/claim/1", tenant, claim, version, status, who, reason]
     return payload_bytes(bound)
 

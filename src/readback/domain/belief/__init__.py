@@ -1,1 +1,1 @@
-"""What an agent may believe of a run, made of outcomes and nothing else, and its words."""
+"""An agent's belief about a run, made of outcomes only, and its texts."""

@@ -1,7 +1,7 @@
-"""What is believed of one action: a fact, which only a standing success can be made into, or an item with its rule.
+"""Belief about one action: a fact for a standing success, else an item with its planning rule.
 
-Used by `belief` and worded by `belief.text`. An entry keeps what may be told and nothing else: of the system of
-record's content only the fields that the contract lists under `tell`, of the tool's answer nothing.
+Used by `belief`, with texts by `belief.text`. An entry keeps only reportable content: the `tell` fields of the system
+of record, and nothing from the tool's answer.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from readback.errors import InvariantError
 
 
 class Standing(StrEnum):
-    """Where an item stands: still open, or ended without a verified effect."""
+    """Status of an item: still open, or ended without a verified effect."""
 
     UNRESOLVED = "unresolved"
     NOT_DONE = "not_done"
@@ -28,10 +28,10 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A verified success. Made of nothing else: `of` raises InvariantError.
+    """A verified success. `of` raises InvariantError for any other outcome.
 
-    `told`: the contract's `tell` fields of the authoritative state, as they were read. `unchanged`: the state was so
-    already. `changed_by`: a later action on the same target, since which `told` may be out of date.
+    `told`: the contract's `tell` fields of the authoritative state, as read. `unchanged`: the state was as required
+    before. `changed_by`: a later action on the same target; `told` may be out of date since.
     """
 
     action_id: str
@@ -46,11 +46,11 @@ class Fact:
     unchanged: bool = False
     changed_by: str = ""
     fallen: tuple[str, ...] = ()
-    """Claims that it was planned upon, and that stand no more: it is done, and what for has to be thought of again."""
+    """Fallen claims behind this action's plan. The action is done, and its purpose must be reconsidered."""
 
     @classmethod
     def of(cls, outcome: Outcome) -> Fact:
-        """The fact of an outcome that stands."""
+        """The fact of a standing outcome."""
         if not outcome.standing:
             raise InvariantError(
                 f"Action {outcome.id} in state {outcome.state.value} was about to be believed as a fact."
@@ -71,7 +71,7 @@ class Fact:
 
     @property
     def rule(self) -> Planning:
-        """A fact is there to be gone on from, unless what it was planned upon has fallen."""
+        """CONTINUE for a fact, unless a claim behind its plan has fallen."""
         return Planning.REFRESH_AND_REPLAN if self.fallen else Planning.CONTINUE
 
     def as_json(self) -> dict[str, Json]:
@@ -94,11 +94,11 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """Anything that is no verified success: what is known of it, and the rule that planning is under because of it.
+    """An action without a verified success: the known facts, and the resulting planning rule.
 
-    `message` is for a person and `status` for the model. `parts_done` and `parts_open` name what of a partial result is
-    verified and what is not. `may_repeat`: nothing of it exists, and nothing can appear. `compensation`: the action
-    that reverses it.
+    `message` is for a person and `status` for the model. `parts_done` and `parts_open` name the verified and the other
+    parts of a partial result. `may_repeat`: no effect exists, and none can appear. `compensation`: the reversing
+    action.
     """
 
     action_id: str
@@ -185,7 +185,7 @@ Entry: TypeAlias = Fact | Item
 
 @dataclass(frozen=True, slots=True)
 class FrozenSubject:
-    """Something that nothing new may act on, and why."""
+    """A frozen subject, with the reason. New actions on the subject are refused."""
 
     subject: str
     reason: str
@@ -193,7 +193,7 @@ class FrozenSubject:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A saga of the run: where it stands, its rule, and the ids of its steps' actions in order."""
+    """A saga of the run: its state, its rule, and its steps' action ids in order."""
 
     id: str
     name: str
@@ -204,7 +204,7 @@ class Group:
 
     @property
     def settled(self) -> bool:
-        """It has ended by itself, one way or the other."""
+        """The saga has ended, with any result."""
         return self.rule in (Planning.CONTINUE, Planning.REPAIR_OR_STOP, Planning.REFRESH_AND_REPLAN)
 
     def as_json(self) -> dict[str, Json]:

@@ -1,8 +1,7 @@
-"""What an agent may believe of a run: verified facts, what is unresolved, what was not done, and the rule for each.
+"""An agent's belief about a run: verified facts, unresolved actions, unfinished actions, and a rule for each.
 
-Made of outcomes and nothing else, so that an observation can never change it: a tool's answer has no way in here.
-Called by the clients and by `readback belief`; the words are in `belief.text`. It reads nothing and decides nothing:
-the rules are `planning`'s, and the state is what the ledger says.
+Only outcomes enter a belief, so that an observation can never change a belief. The rules come from `planning`, the
+state from the ledger, and the texts from `belief.text`. Called by the clients and by `readback belief`.
 
 Source: the action verification specification, "Tool-result grounding model" and "Next-step planning".
 """
@@ -32,12 +31,12 @@ _NO_ENTRIES: Final[Mapping[str, Entry]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Belief:
-    """The reconciled state of one run, as far as the ledger knows it. It has no truth value.
+    """The reconciled state of one run, as recorded in the ledger. It has no truth value.
 
-    `older`: settled actions before these, whose outcomes were not loaded; `older_more`: there are more than were
-    counted. `frozen`: what of this run's subjects is
-    frozen now. `groups`: sagas, with the ids of their steps. `replaced`: failures whose operation is another action's
-    by now, by the ledger's word; ids follow a clock, which may be set back between two processes.
+    `older`: number of earlier settled actions with outcomes not loaded; `older_more`: the count is incomplete.
+    `frozen`: frozen subjects of this run. `groups`: sagas, with the ids of their steps. `replaced`: failures superseded
+    by another action of the same operation, according to the ledger. Ids alone do not show the order: they follow a
+    clock, and two processes may disagree.
     """
 
     run: str
@@ -51,17 +50,19 @@ class Belief:
 
     @property
     def verified(self) -> tuple[Fact, ...]:
-        """What is reconciled as success and stands, the oldest first. The only facts."""
+        """Verified and standing actions, the oldest first. The only facts."""
         return tuple(each for each in self._listed() if isinstance(each, Fact))
 
     @property
     def unresolved(self) -> tuple[Item, ...]:
-        """What is pending, unknown, partial, frozen or with a person, the oldest first."""
+        """Pending, unknown, partial, frozen or reviewed actions, the oldest first."""
         return self._items(Standing.UNRESOLVED)
 
     @property
     def not_done(self) -> tuple[Item, ...]:
-        """What has ended otherwise: failed, refused, reversed or rolled back, the oldest first."""
+        """Actions without a verified success at their end: failed, refused, reversed or rolled back, the oldest
+        first.
+        """
         return self._items(Standing.NOT_DONE)
 
     @property
@@ -72,10 +73,10 @@ class Belief:
         )
 
     def for_model(self, max_bytes: int = MODEL_BYTES_DEFAULT) -> str:
-        """The state of the run for the model's next context, in at most so many bytes of ASCII.
+        """Return the state of the run for the model's next context, in at most `max_bytes` bytes of ASCII.
 
-        The oldest settled results are left out first, and how many is said; what is unresolved or frozen never is.
-        Raises OversizeError where that alone does not fit.
+        The oldest settled results are left out first, and the text counts the omissions. Unresolved or frozen entries
+        always remain. Raises OversizeError where these alone do not fit.
         """
         return for_model(
             self.run,
@@ -90,15 +91,15 @@ class Belief:
         )
 
     def of(self, action_id: str) -> Entry | None:
-        """What is believed of one action; None where this run has no such action."""
+        """The belief about one action; None where this run has no such action."""
         return self.entries.get(action_id)
 
     def under(self, rule: Planning) -> tuple[Entry, ...]:
-        """Every action to which this rule applies."""
+        """Every action under this rule."""
         return tuple(each for each in self._listed() if each.rule is rule)
 
     def after(self, outcome: Outcome) -> Belief:
-        """The belief with one more outcome. Raises HonestyError for anything else: nothing else may change it."""
+        """Return the belief with one more outcome. Raises HonestyError for any other type."""
         entry = entry_of(outcome)
         return replace(self, entries=_ordered({**self.entries, entry.action_id: entry}))
 
@@ -123,7 +124,7 @@ class Belief:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copied, and sent to other processes: frameworks of agents do so with all that they keep."""
+        """Support copying and pickling, as agent frameworks require."""
         kept = (self.run, self.tenant, dict(self.entries), self.groups, self.frozen, self.older, self.replaced)
         return _again, (*kept, self.older_more)
 
@@ -131,7 +132,7 @@ class Belief:
         return tuple(each for each in self._listed() if isinstance(each, Item) and each.standing is standing)
 
     def _listed(self) -> tuple[Entry, ...]:
-        """Less what stands under another action: settled reversals, and failures that were repeated since."""
+        """The entries without settled reversals of another action, and without failures repeated since."""
         reversals = {each.compensation for each in self.entries.values() if isinstance(each, Item)}
         left = [each for each in self.entries.values() if each.action_id not in self.replaced]
         last = {(each.contract, each.operation): each.action_id for each in left}
@@ -157,14 +158,14 @@ def believe(
     replaced: frozenset[str] = frozenset(),
     older_more: bool = False,
 ) -> Belief:
-    """The belief of a run from its outcomes, in any order. Raises HonestyError for what is no outcome."""
+    """Build the belief of a run from its outcomes, in any order. Raises HonestyError for any other type."""
     found = [entry_of(outcome) for outcome in outcomes]
     entries = _ordered({each.action_id: each for each in found})
     return Belief(run, tenant, entries, tuple(groups), tuple(frozen), older, replaced, older_more)
 
 
 def entry_of(outcome: Outcome) -> Entry:
-    """A fact where the outcome stands as a verified success, an item with its rule everywhere else."""
+    """A fact for a standing verified success, else an item with its rule."""
     if not isinstance(outcome, Outcome):
         raise HonestyError(
             f"A {type(outcome).__name__} is no outcome: only what was reconciled may change what is believed.",
@@ -208,13 +209,13 @@ def _ordered(entries: Mapping[str, Entry]) -> Mapping[str, Entry]:
 
 
 def _dated(entry: Entry, touched: Mapping[str, str]) -> Entry:
-    """A fact says when a later action may have changed what it tells of."""
+    """Mark a fact possibly changed by a later action."""
     later = touched.get(widest(entry.target), "")
     return replace(entry, changed_by=later) if isinstance(entry, Fact) and later > entry.action_id else entry
 
 
 def touches(entry: Entry) -> bool:
-    """It may have changed its target: it mutates, was sent, and was not shown to have come to nothing."""
+    """Whether the action may have changed its target: a mutation, sent, and not shown to be without effect."""
     if entry.kind == Kind.READ:
         return False
     if isinstance(entry, Fact):

@@ -1,8 +1,8 @@
-"""The words of a belief: for the model, bounded, and for a person.
+"""Texts of a belief: for the model, bounded, and for a person.
 
-Called by `belief` with entries, which only reconciled outcomes can be made into. Values and names from outside stand in
-the model's text as quoted ASCII JSON strings and are announced as data. The oldest settled results are left out first;
-what is unresolved or frozen never is.
+Called by `belief` with entries made of reconciled outcomes. External values and names appear in the model's text as
+quoted ASCII JSON strings, announced as data. The oldest settled results are left out first. Unresolved or frozen
+entries always remain.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from readback.errors import OversizeError, UsageError
 MODEL_BYTES_DEFAULT: Final = 8_192
 MODEL_BYTES_MIN: Final = 1_024
 FACT_VALUES_MAX_BYTES: Final = 1_024
-"""The told values of one fact in a belief; more are left to the action's own text."""
+"""Size limit of one fact's values in a belief. The action's own text holds the rest."""
 NAME_MAX_CHARACTERS: Final = 96
 REASON_MAX_CHARACTERS: Final = 120
 PERSON_LINES_MAX: Final = 50
 TRACES_MAX: Final = 3
-"""Traces that the text of a run points to."""
+"""Largest number of traces referred to by a run's text."""
 
 _LEAD: Final = "Only what is listed here is known; anything else is not known to be done."
 
@@ -42,7 +42,7 @@ def for_model(
     older_more: bool,
     max_bytes: int,
 ) -> str:
-    """The text of a run in at most `max_bytes`. Raises OversizeError where what may not be left out does not fit."""
+    """The text of a run in at most `max_bytes`. Raises OversizeError where the required part alone does not fit."""
     if max_bytes < MODEL_BYTES_MIN:
         raise UsageError(f"max_bytes={max_bytes} is too little.", remedy=f"Give it at least {MODEL_BYTES_MIN}.")
     steps = _steps(groups)
@@ -127,7 +127,7 @@ def _more_than(count: int, more: bool) -> str:
 
 
 def _rules(rules: set[Planning]) -> list[str]:
-    """What each rule that occurs asks for, once."""
+    """The guidance of each occurring rule, once."""
     return _block("Rules", [f"- {rule.value}: {GUIDANCE[rule]}." for rule in Planning if rule in rules])
 
 
@@ -183,7 +183,7 @@ def for_person(
     older: int,
     older_more: bool = False,
 ) -> str:
-    """The state of a run in a few lines. What is unresolved stands first, and is never left out."""
+    """The state of a run in a few lines. Unresolved actions come first and always remain."""
     lines = [f"Run {name_in_text(run, NAME_MAX_CHARACTERS)}: {_counted(verified, unresolved, not_done)}"]
     lines += [f"Unresolved: {_plainly(each)}: {each.message}" for each in unresolved]
     lines += [f"Saga {name_in_text(g.name, NAME_MAX_CHARACTERS)}: {_word(g.state)}." for g in groups]

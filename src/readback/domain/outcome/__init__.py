@@ -1,1 +1,1 @@
-"""Outcomes: what is reconciled, what may be said of an action, and how planning goes on."""
+"""Outcomes: the reconciled result of an action, its texts, and the planning rules after the result."""

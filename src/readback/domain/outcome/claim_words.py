@@ -1,7 +1,7 @@
-"""What is said of claims: for users beside the status of an action, for the model as a line of its own, for people.
+"""Texts about claims: for users beside an action's status, for the model as a separate line, for people.
 
-Called by reporting and by the command line. Words of ours alone: nothing that a person wrote or a tool answered gets
-in here. It decides nothing; how a claim stands is domain.claim's.
+Called by reporting and the command line. Every text is ours; no person's words and no tool's answer appear here. The
+status of a claim comes from domain.claim.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _AGAINST: Final = MappingProxyType(
         (ClaimKind.HOLDS, ClaimStatus.CONTESTED): " It was done then; that what it left still holds is contested.",
     }
 )
-"""What is said to a user who was told of a success, the gravest first."""
+"""Texts for a user after a reported success, the gravest first."""
 REINSTATED: Final = " It was contested since, and stands again."
 FALLEN: Final = " What it was planned upon stands no more."
 REFUSED: Final = FALLEN
@@ -52,7 +52,7 @@ _STATUS: Final = MappingProxyType(
 
 
 def against(said: tuple[ClaimEvent, ...], *, told: bool, contested: bool) -> str:
-    """What is said against what somebody was told. `told`: that was a success."""
+    """The text against an earlier report. `told`: the report was a success."""
     for (kind, status), words in _AGAINST.items() if told else ():
         found = said_of(said, kind)
         if found is not None and found.status is status:
@@ -64,18 +64,18 @@ def against(said: tuple[ClaimEvent, ...], *, told: bool, contested: bool) -> str
 
 
 def reinstated(said: tuple[ClaimEvent, ...]) -> str:
-    """Of a success that fell once, and stands again."""
+    """The text for a reinstated success."""
     return REINSTATED if worst(said) == ClaimStatus.REINSTATED else ""
 
 
 def model_line(said: ClaimEvent) -> str:
-    """What was said of one claim, for the model."""
+    """A claim's last event, for the model."""
     what = f"that it {said.kind.value} is {said.status.value}"
     return f"Claim: {what} ({said.reason.value}, confidence {said.confidence}). {ADVICE[said.advice]}"
 
 
 def of_claim(claim: Claim) -> str:
-    """How a claim stands and why, in a sentence or two, for a person."""
+    """The status of a claim and the reason, in a sentence or two, for a person."""
     text = _STATUS[claim.status]
     if claim.said is None or claim.said.status is not claim.status:
         return text

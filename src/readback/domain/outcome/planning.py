@@ -1,8 +1,10 @@
-"""How planning goes on after an outcome: the specification's rules as data that a caller can act on.
+"""Planning after an outcome: the specification's rules as data for a caller.
 
-Called by `belief` for each action of a run. The first rule that fits decides; the table is total, which a test proves.
+Called by `belief` for each action of a run. The first matching rule decides; a test proves the table total. Recovery is
+decided by the recovery table.
+
 Source: the action verification specification, "Next-step planning" and "Tool-result grounding model". Rules marked
-`ours` are for what those two tables leave open. It chooses no recovery: that is the recovery table's business.
+`ours` cover the cases left open there.
 """
 
 from __future__ import annotations
@@ -18,11 +20,11 @@ from readback.domain.state import State
 from readback.errors import NOT_STANDING
 
 FROZEN: Final = "frozen"
-"""The hold of what waits for a lifted freeze, and the code of what was refused because of one."""
+"""The hold of an action before a lifted freeze, and the code of a refusal by a freeze."""
 
 
 class Planning(StrEnum):
-    """What may be done next about one action of a run."""
+    """The permitted next step for one action of a run."""
 
     CONTINUE = "continue"
     WAIT = "wait"
@@ -52,7 +54,7 @@ GUIDANCE: Final = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class PlanningCase:
-    """What the rules look at. `standing`: verified, and contradicted by no later reading."""
+    """The input of the rules. `standing`: verified, and not contradicted by a later reading."""
 
     state: State
     standing: bool = False
@@ -66,7 +68,7 @@ class PlanningCase:
 
 @dataclass(frozen=True, slots=True)
 class PlanningRule:
-    """One row: fits where everything that it names is so. None stands for anything."""
+    """One row. A row matches where every named field agrees; None matches anything."""
 
     rule: Planning
     why: str
@@ -178,9 +180,9 @@ PLANNING: Final = (
     _rule(_P.ESCALATE, "The reversal failed.", _S.COMPENSATION_FAILED),
     _rule(_P.ESCALATE, "A person has to decide.", _S.REVIEW_REQUIRED),
 )
-"""The first that fits decides."""
+"""The first matching row decides."""
 
 
 def plan_next(case: PlanningCase) -> PlanningRule:
-    """The rule of one case. There is one for every case."""
+    """The rule for a case. Every case has a rule."""
     return next(rule for rule in PLANNING if rule.fits(case))

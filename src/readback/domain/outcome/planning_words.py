@@ -1,4 +1,4 @@
-"""What a model is told of how to go on: whether it may ask again, and what comes next. Called by reporting alone.
+"""Texts for the model about the next step: whether to ask again, and how to continue. Called by reporting alone.
 
 Source: the action verification specification, "Next-step planning".
 """
@@ -58,5 +58,5 @@ NEVER_AS_IT_IS: Final = MappingProxyType(
         "reader.out-of-scope": "not as it is: the reader brings another object, until its query is mended.",
     }
 )
-"""After a refusal whose cause stays: what would be asked for again would be refused again."""
+"""After a refusal with a lasting cause: the same request would be refused again."""
 NEW_OPERATION: Final = "do not repeat this action as it is; a new intention needs a new operation."

@@ -1,9 +1,9 @@
-"""What may be said: the words for users, and the text for the model's next context.
+"""Reporting: the texts for users, and the text for the model's next context.
 
-Called with a reconciled outcome and nothing else; no function here takes an observation. Only
-`SuccessReport`, which cannot be made of anything but a verified, reconciled success, is worded as
-completed. Source: the action verification specification, "Allowed user-facing status" and
-"Tool-result grounding model"; the statements below are the whole vocabulary.
+Functions here take a reconciled outcome and never an observation. Completion is reported only through `SuccessReport`,
+and only a verified, reconciled success makes a `SuccessReport`. The statements below are the whole vocabulary.
+
+Source: the action verification specification, "Allowed user-facing status" and "Tool-result grounding model".
 """
 
 from __future__ import annotations
@@ -44,13 +44,12 @@ _NOT_REVERSED, _ATTESTED_DONE = State.COMPENSATION_FAILED, Resolution.ATTESTED_D
 
 @dataclass(frozen=True, slots=True)
 class ReportInput:
-    """An outcome, as far as words depend on it.
+    """The parts of an outcome behind its texts.
 
-    `told`: the contract's `tell` fields of the authoritative state. `proves`: what the contract's reading
-    shows where that is less than the whole aim ("submitted", not "delivered"). `hold`: why a validated
-    action waits ("approval", "deferred", "frozen"). `attempted`: false where provably nothing was sent.
-    `observed`: an answer of the tool is recorded. `contested`: a later reading contradicts the outcome.
-    `reason`: our own stable code of what stopped it, where there is one; a text is not taken for a code.
+    `told`: the contract's `tell` fields of the authoritative state. `proves`: what the contract's reading shows where
+    that is less than the whole aim ("submitted", not "delivered"). `hold`: why a validated action waits ("approval",
+    "deferred", "frozen"). `attempted`: False where provably nothing was sent. `observed`: an answer of the tool is
+    recorded. `contested`: a later reading contradicts the outcome. `reason`: the stable code of the obstacle, if any.
     """
 
     state: State
@@ -72,22 +71,22 @@ class ReportInput:
     noop: bool = False
     proves: str = ""
     reads: bool = False
-    """It only reads: whose doing the state is says nothing about it."""
+    """The action only reads, so the author of the state does not matter."""
     hold: str = ""
     attempted: bool = True
     observed: bool = True
     contested: bool = False
     reason: str = ""
     said: tuple[ClaimEvent, ...] = ()
-    """What was said last of its claims."""
+    """The last event of each claim."""
     fallen: tuple[str, ...] = ()
-    """Claims that it was planned upon, and that stand no more."""
+    """Fallen claims behind this action's plan."""
     detail: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class SuccessReport:
-    """An outcome that may be told as completed. Making one of anything else raises InvariantError."""
+    """An outcome reportable as completed. Any other outcome raises InvariantError."""
 
     report: ReportInput
 
@@ -103,7 +102,7 @@ class SuccessReport:
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """All the words for an outcome: those for the user, those for the model, and whether it may ask again."""
+    """All texts of an outcome: for the user, for the model, and the permission to repeat."""
 
     user: str
     model: str
@@ -127,7 +126,7 @@ USER_STATUS: Final = MappingProxyType(
         _K.REVIEW: "The action requires review by a person; no verified completion occurred.",
     }
 )
-"""What a user may be told, by the state's report key. The partial statement goes on with its parts."""
+"""The statement for users by the state's report key. The partial statement continues with its parts."""
 
 MODEL_STATUS: Final = MappingProxyType(
     {
@@ -169,13 +168,13 @@ _REFUSED: Final = MappingProxyType(
         UNREADABLE: " What it asks for lies outside of what can be read here.",
     }
 )
-"""What stopped it before anything was called, by our own codes."""
+"""Texts for refusals before any call, by our own codes."""
 
 _REPEATABLE: Final = frozenset({State.FAILED, State.ROLLED_BACK})
 
 
 def report_key(report: ReportInput) -> ReportKey:
-    """Which of the statements the outcome allows."""
+    """The statement allowed by the outcome."""
     if report.contested or (report.state is _SUCCESS and report.said and not holds(report.said)):
         return ReportKey.UNKNOWN
     key = status(report.state, attempted=report.attempted).report
@@ -193,7 +192,7 @@ def report_key(report: ReportInput) -> ReportKey:
 
 
 def repeat_allowed(report: ReportInput) -> bool:
-    """Whether the model may be told that it may ask again. Doubt about the state outweighs `may_repeat`."""
+    """Whether the model may request the operation again. Doubt about the state outweighs `may_repeat`."""
     if not report.may_repeat or report.contested:
         return False
     if report.reason in (FROZEN, NOT_STANDING, *planning_words.NEVER_AS_IT_IS) and not report.attempted:
@@ -202,7 +201,7 @@ def repeat_allowed(report: ReportInput) -> bool:
 
 
 def user_text(report: ReportInput) -> str:
-    """The only words about an action that a user may be told."""
+    """The only text about an action for users."""
     return _for_user(report, report_key(report))
 
 
@@ -221,7 +220,7 @@ def _for_user(report: ReportInput, key: ReportKey) -> str:
 
 
 def _since(report: ReportInput, key: ReportKey) -> str:
-    """What came of it afterwards, and of what it was planned upon, and who said so."""
+    """Texts about later events: of the action, of its plan's basis, and by whom."""
     more = _reinstated(report, key) + _fallen(report, key) if report.said or report.fallen else ""
     anew = ANEW if report.replayed and key in _ENDED else ""
     return more + _attested(report) + _replay(report) + anew
@@ -229,7 +228,7 @@ def _since(report: ReportInput, key: ReportKey) -> str:
 
 ANEW: Final = " To start anew, ask for it under another operation."
 _ENDED: Final = frozenset({_K.COMPLETED, _K.FAILED, _K.COMPENSATED, _K.ROLLED_BACK})
-"""Where nothing of the first request is in doubt any more. Elsewhere another operation could act twice."""
+"""Report keys without doubt about the first request. Elsewhere another operation could act twice."""
 
 
 def _held_or_refused(report: ReportInput) -> str:
@@ -237,7 +236,7 @@ def _held_or_refused(report: ReportInput) -> str:
 
 
 def _held_again(report: ReportInput, key: ReportKey) -> str:
-    """What an attempt after the first one waits for."""
+    """The hold of a second or later attempt."""
     return _HOLDS.get(report.hold, "") if report.hold and key is _ATTEMPTED else ""
 
 
@@ -247,11 +246,11 @@ _PROVES: Final = MappingProxyType(
         "delivered": " What is verified is that it was delivered.",
     }
 )
-"""What the reading of something sent can show."""
+"""The evidence in a reading of a sent message."""
 
 
 def completed_text(success: SuccessReport) -> str:
-    """The only function that speaks of completion."""
+    """The only function to report completion."""
     report = success.report
     text = USER_STATUS[_COMPLETED]
     if report.noop:
@@ -286,7 +285,7 @@ NOTHING_CHANGED: Final = " Nothing was changed where the action was to change so
 
 
 def _difference(report: ReportInput, key: ReportKey) -> str:
-    """What was found, in the class's own words, where something was found."""
+    """The discrepancy, in the class's own words."""
     against = _against(report)
     if against:
         return against
@@ -315,7 +314,7 @@ def _reinstated(report: ReportInput, key: ReportKey) -> str:
 
 
 _TAKEN_BACK: Final = frozenset({_K.NOT_EXECUTED, _K.FAILED, _K.COMPENSATED, _K.ROLLED_BACK})
-"""Where nothing of it is left that could have been planned upon something."""
+"""Report keys without a remaining effect, so that no later plan depends on the action."""
 
 
 def _fallen(report: ReportInput, key: ReportKey) -> str:
@@ -344,15 +343,15 @@ def _replay(report: ReportInput) -> str:
 
 
 def model_text(report: ReportInput) -> str:
-    """The only text about an action that goes into the model's next context; see `worded`."""
+    """The only text about an action for the model's next context; see `worded`."""
     return worded(report).model
 
 
 def worded(report: ReportInput) -> Wording:
-    """What may be said to the user, and to the model.
+    """Return the texts for the user and for the model.
 
-    Values from outside stand in the model's text as quoted ASCII JSON strings, cut to a limit, and are announced as
-    data. A line each: status, repetition, next step, what differs, values, pointers, words for the user.
+    External values appear in the model's text as quoted ASCII JSON strings, cut to a limit and announced as data. The
+    text has a line each for status, repetition, next step, difference, values, pointers, and the user's words.
     """
     key = report_key(report)
     told_user = _for_user(report, key)  # raises where the state would be a false success
@@ -385,12 +384,12 @@ _READ: Final = ("Read before the call", "Values from the system of record")
 
 
 def quoted(text: str, limit: int = POINTER_MAX_CHARACTERS) -> str:
-    """Text as one JSON string in ASCII: no line, control or direction character gets out of it."""
+    """Text as one JSON string in ASCII, without line, control or direction characters."""
     return encode_basestring_ascii(text if len(text) <= limit else text[: limit - 1] + "…")
 
 
 def told_text(values: Mapping[str, Json]) -> str:
-    """Every value as a string, numbers and structures too: a reader never has to guess where one ends."""
+    """Every value as a quoted string, numbers and structures too, so that its end is unambiguous."""
     shown = list(values.items())[:TOLD_FIELDS_MAX]
     if len(values) > TOLD_FIELDS_MAX:
         shown.append(("…", f"{len(values) - TOLD_FIELDS_MAX} more"))
@@ -407,7 +406,7 @@ def _list(parts: tuple[str, ...]) -> str:
 
 
 def model_status(report: ReportInput) -> str:
-    """What the state amounts to, in the model's words, with what limits it."""
+    """The state in the model's words, with its limits."""
     key = report_key(report)
     if key is ReportKey.COMPLETED:
         SuccessReport(report)  # raises where it would be a false success
@@ -415,7 +414,7 @@ def model_status(report: ReportInput) -> str:
 
 
 def _qualified(report: ReportInput, key: ReportKey) -> str:
-    """What limits a statement must stand beside it, or it says too much."""
+    """The limits of a statement. Without them the statement would promise too much."""
     extra = ""
     if report.said or report.fallen or report.contested:
         extra = _against(report) + _reinstated(report, key) + _fallen(report, key)
@@ -432,7 +431,7 @@ def _qualified(report: ReportInput, key: ReportKey) -> str:
 
 
 def _whose(report: ReportInput) -> str:
-    """Of what was completed: whose doing it is, and what the reading shows of it."""
+    """The author of a completed state, and the evidence in the reading."""
     extra = ""
     if report.noop:
         extra = " The state was already so; nothing changed."
@@ -495,7 +494,7 @@ def _next(report: ReportInput, key: ReportKey) -> str:
 
 
 def _retracted(report: ReportInput) -> bool:
-    """A success that somebody was told of, and that was taken back."""
+    """A reported success, retracted since."""
     told = report.state is _SUCCESS
     return told and not holds(report.said) and worst(report.said) == ClaimStatus.RETRACTED
 

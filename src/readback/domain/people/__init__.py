@@ -1,1 +1,1 @@
-"""What people decide: reviews, signed statements and incidents."""
+"""People's part: reviews, signed statements and incidents."""

@@ -1,7 +1,7 @@
-"""Incidents: what somebody has to be called for, how urgently, and when two of them are one.
+"""Incidents: their severity, their cause, and the merging of repeated incidents.
 
-Asked by the lifecycle when a row of the recovery table opens one. The store keeps the records and counts repetitions;
-a sink tells them, after they are durable.
+A row of the recovery table opens an incident. The store keeps the records and counts repetitions. Sinks report an
+incident after its record is durable.
 
 Source: the action verification specification, "Incident workflow"; severities and causes are ours.
 """
@@ -18,7 +18,7 @@ from readback.domain.side_effect import SideEffect
 
 
 class Severity(StrEnum):
-    """How urgent an incident is."""
+    """Urgency of an incident."""
 
     LOW = "low"
     MEDIUM = "medium"
@@ -42,7 +42,7 @@ BY_CLASS: Final = MappingProxyType(
         SideEffect.CRITICAL_MUTATION: Severity.CRITICAL,
     }
 )
-"""What a class makes of an incident by itself (a table of ours)."""
+"""The severity by side-effect class alone (a table of ours)."""
 
 AT_LEAST: Final = MappingProxyType(
     {
@@ -54,18 +54,19 @@ AT_LEAST: Final = MappingProxyType(
         Finding.VERIFIER_ERROR: Severity.MEDIUM,
     }
 )
-"""What a finding makes of it whatever the class; the others add nothing (a table of ours)."""
+"""The minimum severity by finding. Findings without a row add nothing (a table of ours)."""
 
 
 def severity_of(finding: Finding, side_effect: SideEffect) -> Severity:
-    """The more urgent of what the class and the finding say."""
+    """The higher severity of class and finding."""
     return max(BY_CLASS[side_effect], AT_LEAST.get(finding, Severity.LOW), key=lambda severity: severity.rank)
 
 
 def cause_of(finding: Finding, action_id: str, sources: Sequence[str] = ()) -> str:
-    """What an incident is about: while one of a cause is open, a second one only counts.
+    """The cause of an incident. While an incident of a cause is open, a second incident of the cause only counts.
 
-    A verifier that keeps failing is its source's incident, whichever action met it; everything else is its action's.
+    A repeatedly failing verifier is an incident of its source, for all actions. Any other incident belongs to its
+    action.
     """
     if finding is Finding.VERIFIER_ERROR and sources:
         return f"source:{sources[0]}"
@@ -73,5 +74,5 @@ def cause_of(finding: Finding, action_id: str, sources: Sequence[str] = ()) -> s
 
 
 def incident_id(action_id: str, version: int) -> str:
-    """The id of an incident: the entry that opened it."""
+    """The id of an incident, derived from the opening entry."""
     return f"inc-{action_id}-{version}"

@@ -1,7 +1,7 @@
-"""Review: what a person has to look at, what he may decide, and what each decision will do.
+"""Review: the reasons for a review, the possible decisions, and the effect of each decision.
 
-Asked by the lifecycle when a judgement is recorded (does it go into the queue?) and when a person decides. Pure tables:
-they choose no decision, and no decision ever makes an action verified.
+Called when a judgement is recorded (does the action enter the queue?) and when a person decides. Pure tables: they
+choose no decision. No decision ever makes an action verified.
 
 Source: the action verification specification, "Manual review"; the decisions and their transitions are ours.
 """
@@ -28,13 +28,13 @@ COMPENSATION_FAILED: Final = "compensation_failed"
 _SUCCESS: Final = State.RECONCILED_SUCCESS
 CONTESTED: Final = "contested"
 RESTORED: Final = "restored"
-"""It was in flight when the backup was taken that its ledger was restored from: nobody knows what was done since."""
+"""The action was in flight when the backup of its ledger was taken. Later attempts are unknown."""
 DRIFT: Final = "drift"
-"""It was verified, and a later reading shows that it no longer holds."""
+"""A later reading contradicts the verified success."""
 
 
 class Decision(StrEnum):
-    """What a person may decide about an action in review."""
+    """A person's decision about an action in review."""
 
     ATTEST_DONE = "attest_done"
     ATTEST_NOT_DONE = "attest_not_done"
@@ -57,10 +57,10 @@ RESOLUTION_OF: Final = MappingProxyType(
         _D.REOPEN: Resolution.NONE,
     }
 )
-"""What is attested by each decision: only a person's word, and only where it is asked for."""
+"""The attestation of each decision: a person's word, only where a decision needs it."""
 
 ACTS: Final = frozenset({_D.VERIFY_AGAIN, _D.COMPENSATE, _D.GO_FORWARD, _D.REOPEN})
-"""Decisions after which somebody has to go on with the action; the others are the end of the matter."""
+"""Decisions with a resumed action. All other decisions end the matter."""
 
 _WAYS: Final = MappingProxyType(
     {
@@ -74,7 +74,7 @@ _WAYS: Final = MappingProxyType(
 
 
 def path_of(decision: Decision, state: State) -> tuple[State, ...]:
-    """The states that a decision walks through. An attestation keeps the state, and so does closing what has ended."""
+    """The states passed by a decision. An attestation keeps the state, and so does closing an ended action."""
     way = _WAYS.get(decision, ())
     match state:
         case State.REVIEW_REQUIRED:
@@ -90,7 +90,7 @@ def path_of(decision: Decision, state: State) -> tuple[State, ...]:
 # --- the queue ----------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """What a judgement has come to, as far as the queue depends on it. `found`: the discrepancy, else the finding."""
+    """The result of a judgement, as needed by the queue. `found`: the discrepancy, else the finding."""
 
     state: State
     recovery: RecoveryAction
@@ -101,11 +101,11 @@ class Ending:
 
 
 def in_queue(ending: Ending) -> str:
-    """Why a person has to look at it, or "" where nobody has to.
+    """Return why the action needs a review, or "".
 
-    Every action that needs a person, that stays unknown, or whose class wants somebody to look at what was found.
-    Nothing whose verification is still open, and nothing that is settled well: an exception is what was executed
-    without the approval that it needs.
+    An action enters the queue if a person must decide, if the state stays unknown, or if the class asks for a review of
+    the finding. An action with an open verification does not. A success enters only if contested, or if executed
+    without a needed approval.
     """
     if ending.state is _SUCCESS:  # as most
         return CONTESTED if ending.contested else BREAK_GLASS if ending.break_glass else ""
@@ -135,12 +135,12 @@ def _of(trigger: ReviewTrigger | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """An action as far as it depends on it what may be decided.
+    """The facts of an action that bound the decisions.
 
-    `effect_shown`: a reading shows an effect of ours. `reversible`: its contract has a compensation. `readable`: it has
-    readers. `blind`: its arguments are known as redacted only. `loaded`: its contract is here, the one it began with
-    (None: nobody looked). `forward`: it is a saga, or a step behind its pivot. `misplaced`: what it did is not what, or
-    not where, was meant to be acted on.
+    `effect_shown`: a reading shows our effect. `reversible`: the contract has a compensation. `readable`: the contract
+    has readers. `blind`: the arguments are recorded as redacted only. `loaded`: the original contract is loaded here
+    (None: not checked). `forward`: the action is a saga, or a step behind its pivot. `misplaced`: the action changed
+    another object than intended.
     """
 
     state: State
@@ -156,14 +156,14 @@ class Standing:
     resolution: Resolution = Resolution.NONE
     loaded: bool | None = None
     workflow: bool = False
-    """It is a saga: what its steps came to is decided about them."""
+    """The action is a saga. Decisions concern the results of its steps."""
     admitted: bool = True
-    """Somebody who knows its contract has looked at it."""
+    """A worker with the contract has admitted the action."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One decision: what it will do, or why it cannot be taken."""
+    """A decision, with its effect or the obstacle."""
 
     decision: Decision
     will: str
@@ -171,7 +171,7 @@ class Choice:
 
     @property
     def open(self) -> bool:
-        """Whether it may be taken now."""
+        """Whether the decision is possible now."""
         return not self.why_not
 
     def as_json(self) -> dict[str, Json]:
@@ -218,12 +218,12 @@ _REPEATS: Final = frozenset({State.REVIEW_REQUIRED, State.UNKNOWN})
 
 
 def choices(standing: Standing) -> tuple[Choice, ...]:
-    """Every decision with what it will do, or why it may not be taken."""
+    """Every decision, with its effect or the obstacle."""
     return tuple(_choice(decision, standing) for decision in Decision)
 
 
 def choice(decision: Decision, standing: Standing) -> Choice:
-    """The one of this decision."""
+    """The choice for this decision."""
     return _choice(decision, standing)
 
 
@@ -251,7 +251,7 @@ def _will(decision: Decision, standing: Standing) -> str:
 
 
 def _barred(decision: Decision, standing: Standing) -> str:
-    """Why a decision may not be taken, or ""."""
+    """Why a decision is impossible, or ""."""
     state = standing.state
     # After somebody attested that it was not done, it may still be reopened; everything else is decided once.
     again = decision is Decision.REOPEN and standing.resolution is Resolution.ATTESTED_NOT_DONE
@@ -309,7 +309,10 @@ def _barred_compensation(standing: Standing) -> str:
 
 
 def _barred_at_end(decision: Decision, standing: Standing) -> str:
-    """What has ended can be looked at and closed; a success can be confirmed or contested, a failure be denied."""
+    """Bound the decisions on an ended action.
+
+    A review may be closed. A success may be confirmed or contested. A failure may be denied.
+    """
     state = standing.state
     if decision is Decision.ABANDON or (decision is Decision.ATTEST_DONE and state is State.RECONCILED_SUCCESS):
         return ""
@@ -328,21 +331,23 @@ _LIFT: Final = "readback/lift/2"
 
 
 def resolution_bytes(action_id: str, tenant: str, version: int, decision: str, who: str, reason: str) -> bytes:
-    """What an approver signs for a resolution: canonical bytes, which bind all that it is about."""
+    """The canonical bytes an approver signs for a resolution. Every part of the decision is bound."""
     bound: list[Json] = ["readback/resolution/1", tenant, action_id, version, decision, who, reason]
     return payload_bytes(bound)
 
 
 def lift_bytes(tenant: str, subject: str, frozen: tuple[tuple[str, int], ...], who: str, reason: str) -> bytes:
-    """What an approver signs for lifting a freeze: the subject, and the actions that had frozen it, each with when it
-    did (microseconds): one that freezes it again is not lifted by the same signature.
+    """The bytes an approver signs to lift a freeze: the subject, and each freezing action with its time in
+    microseconds.
+
+    The signature does not lift a later freeze by the same action.
     """
     bound: list[Json] = [_LIFT, tenant, subject, [list(each) for each in frozen], who, reason]
     return payload_bytes(bound)
 
 
 def lifts(statement: bytes, tenant: str, subject: str, froze: tuple[str, int], who: str, reason: str) -> bool:
-    """Whether these bytes are what an approver signs to lift this. `froze`: an action, and since when it freezes it."""
+    """Whether these bytes are the signed statement for this lift. `froze`: an action and the time of its freeze."""
     try:
         match parse_json(statement):
             case [_, _, _, list(frozen), _, _] if [*froze] in frozen:
@@ -357,20 +362,20 @@ def lifts(statement: bytes, tenant: str, subject: str, froze: tuple[str, int], w
 PACKET_FORMAT: Final = 1
 PACKET_MAX_BYTES: Final = 262_144
 SECTION_MAX_BYTES: Final = 24_576
-"""One of the states side by side, or one list of the packet."""
+"""Size limit of a single state or list in the packet."""
 VALUE_MIN_BYTES: Final = 256
-"""No value is cut shorter than this, however many stand beside it."""
+"""Every value keeps at least this size when the packet is cut."""
 ENTRIES_MAX: Final = 64
-"""Entries of a list that are shown: the first and the last ones."""
+"""Number of entries shown of a list: the first and the last ones."""
 CUT: Final = "$cut"
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewCase:
-    """What there is to decide about one action. `version` is what a resolution has to expect.
+    """The case of one action for a decision. `version`: the version to expect in a resolution.
 
-    `reason` is why it is in the queue, "" where it no longer is; `choices` every decision, with what it will do or why
-    it cannot be taken; `body` the whole packet as bounded JSON.
+    `reason`: why the action is in the queue, or "" outside the queue. `choices`: every decision, with its effect or the
+    reason against it. `body`: the whole packet as bounded JSON.
     """
 
     id: str
@@ -388,9 +393,9 @@ class ReviewCase:
 def packet_of(
     head: Mapping[str, Json], sections: Mapping[str, Json], choices: Sequence[Choice], *, version: int, reason: str
 ) -> ReviewCase:
-    """Puts a packet together. `head`: small facts, its id and state among them; `sections`: what may be large.
+    """Build a packet. `head`: small facts, id and state included; `sections`: the large parts.
 
-    Raises OversizeError where it is over PACKET_MAX_BYTES even with everything cut.
+    Raises OversizeError where the packet exceeds PACKET_MAX_BYTES even after cutting.
     """
     body: dict[str, Json] = {
         "format": PACKET_FORMAT,
@@ -410,7 +415,7 @@ def packet_of(
 
 
 def bounded(value: Json, limit: int = SECTION_MAX_BYTES) -> Json:
-    """The value, with whatever makes it longer than `limit` bytes of canonical JSON cut: never dropped silently."""
+    """The value, cut to `limit` bytes of canonical JSON. Every cut is marked."""
     size = len(payload_bytes(value))
     if size <= limit:
         return value
@@ -429,7 +434,7 @@ def bounded(value: Json, limit: int = SECTION_MAX_BYTES) -> Json:
 
 
 def _ends(value: list[Json]) -> list[Json]:
-    """The first and the last entries, and between them how many were left out, with their digest."""
+    """The first and the last entries, with the number and digest of the entries between."""
     if len(value) <= ENTRIES_MAX:
         return value
     half = ENTRIES_MAX // 2
@@ -439,7 +444,7 @@ def _ends(value: list[Json]) -> list[Json]:
 
 
 def _cut(value: Json, size: int, limit: int) -> Json:
-    """Its beginning, its length in bytes and its digest."""
+    """The beginning of a text, with the whole length in bytes and the digest."""
     body = payload_bytes(value)
     begins = body[: max(limit // 2, 0)].decode("utf-8", errors="ignore")
     return {CUT: begins, "bytes": size, "sha256": sha256_hex(body)}

@@ -1,9 +1,8 @@
-"""A signed word: what a person decided and signed, as it is kept, so that anybody can check the signature afterwards.
+"""A signed statement: a person's signed decision, stored so that its signature can be checked later.
 
-Made where a signature counted: on a decision in review, on the lift of a freeze, on a word about a claim. Kept as
-evidence of the entry that says the decision, under the name that an approval's token has, and read again by the audit.
-It holds nothing that the entry does not say too, but the signature. It decides nothing: whether a signature is asked
-for, and whose counts here, is asked before it is made.
+Created when a signature counts: for a review decision, a freeze lift, or a claim. Stored as evidence of the decision's
+entry, under the name of an approval's token, and checked by audit. Except for the signature, the entry holds the same
+content. Whether a signature is required, and from whom, is decided earlier.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ from readback.domain.contract.approval import SIGNATURE_BYTES, Policy, Verify
 
 WORD_FORMAT: Final = "readback-signed-word/1"
 TOKEN: Final = "token"
-"""The name by which an entry refers to it; what has this name is never erased."""
+"""The reference name used by an entry. Evidence under this name is never erased."""
 _TEXTS: Final = frozenset({"format", "signer", "key_id", "statement", "signature"})
 
 
 @dataclass(frozen=True, slots=True)
 class SignedStatement:
-    """One person's signature, with exactly the bytes that were signed. `signer`: the approver's name."""
+    """One person's signature, with the exact signed bytes. `signer`: the approver's name."""
 
     signer: str
     key_id: str
@@ -40,16 +39,16 @@ class SignedStatement:
         }
 
     def body(self) -> bytes:
-        """The signed word as it is kept: canonical JSON."""
+        """The statement as stored: canonical JSON."""
         return stored_bytes(self.as_json())
 
     def digest(self) -> str:
-        """SHA-256 of that, in hex: what an entry names."""
+        """SHA-256 of the stored form, in hex, as named by an entry."""
         return sha256_hex(self.body())
 
 
 def signed_word_of(body: bytes) -> SignedStatement | None:
-    """What was kept, read again. None for whatever is not exactly a signed word."""
+    """Parse a stored statement. None for any other form."""
     try:
         raw = parse_json(body)
         if not isinstance(raw, dict) or raw.keys() != _TEXTS:
@@ -62,7 +61,7 @@ def signed_word_of(body: bytes) -> SignedStatement | None:
 
 
 def why_not_signed(word: SignedStatement, policy: Policy, verify: Verify) -> str:
-    """Why the signature is nobody's who is listed, as the end of a sentence; "" where it is."""
+    """Why the signature belongs to no listed approver, as the end of a sentence; "" for a valid signature."""
     approver = policy.named(word.signer)
     if approver is None or approver.key_id != word.key_id:
         return "nobody of that name, with that key, is listed"

@@ -1,1 +1,1 @@
-"""A saga's nouns: its fold, what may be one, what it does next, its outcome, and what may be said of it."""
+"""Sagas: the fold, the definition check, the planner, the outcome, and its texts."""

@@ -1,7 +1,7 @@
-"""What may be a saga: every fault of a definition, all at once, before anything acts. Pure.
+"""Check of a saga's definition: all faults at once, before any effect. Pure.
 
-Called by lifecycle.saga.begin with the steps as they were proposed. A graph that passes has an order, at most one point
-of no return, and a way out of every step before it.
+Called with the proposed steps. A valid graph has an order, at most one pivot, and a way back from every step before the
+pivot.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NO_REFERENCES: Final[Mapping[str, Reference]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class StepDraft:
-    """A step as it was proposed. `hidden`: arguments that its contract redacts."""
+    """A proposed step. `hidden`: arguments redacted by its contract."""
 
     name: str
     contract: Contract
@@ -38,7 +38,7 @@ class StepDraft:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One fault. `code` is stable; `step` is empty where it is of the whole."""
+    """One fault. `code` is stable; `step` is empty for a fault of the whole saga."""
 
     code: str
     step: str
@@ -49,7 +49,7 @@ class Problem:
 
 
 def faults(steps: Sequence[StepDraft], *, principal: str, operation: str) -> list[Problem]:
-    """Everything that is wrong; empty where it may be begun."""
+    """Every fault; empty for a valid definition."""
     found = [*_whole(steps), *_names(steps), *_edges(steps)]
     for step in steps:
         found += [*_terms(step, principal, operation), *_way_back(step)]
@@ -112,7 +112,7 @@ def _circle(steps: Sequence[StepDraft]) -> list[str]:
 
 
 def predecessors(steps: Sequence[StepDraft]) -> dict[str, frozenset[str]]:
-    """Everything that has to be verified before each step begins. The graph has no circle."""
+    """The steps to verify before each step begins. The graph is acyclic."""
     direct = {step.name: step.after for step in steps}
     found: dict[str, frozenset[str]] = {}
 
@@ -127,9 +127,9 @@ def predecessors(steps: Sequence[StepDraft]) -> dict[str, frozenset[str]]:
 
 
 def regions_of(steps: Sequence[StepDraft]) -> dict[str, Region]:
-    """Where each step stands: behind the pivot is what waits for it, everything else is before it.
+    """The region of each step. Dependents of the pivot are behind the pivot; every other step is before it.
 
-    Without a pivot, a single last step that nothing can take back is one in all but name.
+    Without a declared pivot, a single irreversible last step acts as the pivot.
     """
     before = predecessors(steps)
     pivot = next((step.name for step in steps if step.pivot), "") or _last_for_good(steps, before)
@@ -148,7 +148,7 @@ def _last_for_good(steps: Sequence[StepDraft], before: Mapping[str, frozenset[st
 
 
 def reversible(step: StepDraft) -> bool:
-    """Its contract says how its effect is reversed, and does not say that it cannot be."""
+    """The contract declares a reversal, and does not exclude one."""
     return step.undo is not None and step.contract.execution.reversible
 
 
@@ -205,7 +205,7 @@ def _way_back(step: StepDraft) -> Iterator[Problem]:
 
 
 def _place(step: StepDraft, region: Region) -> Iterator[Problem]:
-    """Before the pivot there is a way back from every step; after it, each can be tried again."""
+    """Before the pivot every step is reversible. After the pivot every step can be retried."""
     if region is Region.AFTER and step.contract.kind.mutates and not step.contract.execution.honours_key:
         reason = "It stands after the pivot, where steps are tried again: its tool has to honour the key."
         yield Problem("after.key", step.name, f"{reason} Declare execute.honours_key, or move it before the pivot.")

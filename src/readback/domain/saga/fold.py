@@ -1,7 +1,7 @@
-"""A saga as its events tell it: steps as data, and the fold. There is no other source of its state.
+"""A saga, folded from its events: its steps as data, and the fold. Its state has no other source.
 
-Used by lifecycle.saga while it works, by whoever goes on after a crash, and by audit, which folds again and compares.
-Applying an event only records; what follows is decided in `saga.moves`, and what may be a saga at all in `saga.check`.
+The engine folds while it works, resume folds after a crash, and audit folds again and compares. Applying an event only
+records. `saga.planner` decides the next moves, and `saga.check` checks definitions.
 
 Source: the action verification specification, "Recovery strategies" and "Saga Region".
 """
@@ -24,16 +24,16 @@ from readback.domain.state import State
 from readback.errors import StoreCorruptError
 
 KIND: Final = "saga"
-"""What a saga's projection has where an action's has its kind of operation."""
+"""The kind in a saga's projection, in place of an action's kind of operation."""
 STEPS_MAX: Final = 64
-"""Steps of one saga."""
+"""Largest number of steps in a saga."""
 _REQUEST_DOMAIN: Final = "readback/saga/1"
 CLOSED: Final = frozenset({State.RECONCILED_SUCCESS, State.FAILED, State.COMPENSATED, State.ABANDONED})
-"""The states of a saga that nothing leaves: what had to be done was done, or a person stopped it."""
+"""Final states of a saga: all work is done, or a person stopped the saga."""
 
 
 class Region(StrEnum):
-    """Where a step stands to the point of no return."""
+    """Region of a step relative to the pivot."""
 
     BEFORE = "before"
     PIVOT = "pivot"
@@ -41,14 +41,14 @@ class Region(StrEnum):
 
 
 class Heading(StrEnum):
-    """Which way a saga goes."""
+    """Direction of a saga."""
 
     ONWARD = "onward"
-    """Nothing has failed: the next steps are begun."""
+    """No failure: the next steps begin."""
     BACKWARD = "backward"
-    """It failed or was cancelled before the pivot: nothing is begun, and what has an effect is reversed."""
+    """A failure or cancellation before the pivot: no step begins, and existing effects are reversed."""
     FORWARD = "forward"
-    """Something failed after the pivot: what is missing is completed under the same keys."""
+    """A failure after the pivot: the remaining steps complete under the same keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class StepTerms:
-    """One step as the saga began with it; its arguments are evidence. `undo`: the compensation's contract, or ""."""
+    """One step at the saga's start; its arguments are evidence. `undo`: the compensation's contract, or ""."""
 
     name: str
     contract: str
@@ -116,10 +116,11 @@ class StepTerms:
 
 @dataclass(slots=True)
 class StepRecord:
-    """What became of one step. `action_id`: its present action; `past` those that had no effect and were tried again.
+    """The record of one step. `action_id`: the current action. `past`: earlier actions without effect, retried
+    since.
 
-    `state` and `head`: the state and ledger head in which the saga saw that action ended, "" while it is open; `undo_*`
-    the same of its compensation. `refused`: why it could not even be proposed.
+    `state` and `head`: the action's final state and ledger head as seen by the saga, "" while the action is open.
+    `undo_*`: the same for the compensation. `refused`: why the step could not be proposed.
     """
 
     action_id: str = ""
@@ -130,7 +131,7 @@ class StepRecord:
     detail: str = ""
     undo_id: str = ""
     undo_past: tuple[str, ...] = ()
-    """Reversals that came to nothing, after which a person wanted another."""
+    """Failed reversals, followed by a person's order for another reversal."""
     undo_state: str = ""
     undo_head: str = ""
 
@@ -141,7 +142,7 @@ class StepRecord:
 
 @dataclass(slots=True)
 class Saga:
-    """Everything that its own events say of one saga. Times in microseconds; 0 where it has not happened."""
+    """All recorded facts of one saga. Times in microseconds; 0 means "not yet"."""
 
     id: str
     tenant: str
@@ -163,16 +164,16 @@ class Saga:
     steps: dict[str, StepRecord] = field(default_factory=dict)
     heading: Heading = Heading.ONWARD
     because: str = ""
-    """The step for which it turned, or on which it waits for a person."""
+    """The step behind the change of direction, or behind the wait for a person."""
     cancelled: bool = False
     quiet: bool = False
-    """Nothing will happen soon: it waits for a person, for an approval, or for what is unknown."""
+    """No progress is near: the saga waits for a person, an approval, or an unknown result."""
     looks: int = 0
-    """How often it was looked at since anything happened."""
+    """Number of looks since the last event."""
     ordered: bool = False
-    """A person ordered it to be reversed: what is reversed is so also where it is frozen."""
+    """A person ordered the reversal, so that reversals run on frozen targets, too."""
     forgiven: int = 0
-    """Tries after the pivot that a person decided not to count."""
+    """Tries after the pivot, excluded from the count by a person."""
     hold: str = ""
     row: str = ""
     reason: str = ""
@@ -180,14 +181,14 @@ class Saga:
     review: str = ""
     incident: str = ""
     incidents: tuple[str, ...] = ()
-    """Ids of the incidents that it opened."""
+    """Ids of the incidents opened by the saga."""
     erased: tuple[str, ...] = ()
-    """Digests of its payloads that were erased."""
+    """Digests of erased payloads."""
     erased_us: int = 0
     free: bool = False
-    """It ended without any effect, and none can follow: its operation may be run again."""
+    """The saga ended without any effect, and none can follow. Its operation may run again."""
     restored: bool = False
-    """Its ledger was put back from a backup: it may have been run again since, and its operation stays taken."""
+    """The ledger was restored from a backup. The saga may have run since, so its operation stays taken."""
     due_us: int | None = None
     created_us: int = 0
     updated_us: int = 0
@@ -203,7 +204,7 @@ class Saga:
 
     @property
     def pivot_passed(self) -> bool:
-        """The point of no return lies behind, as far as the saga has seen it."""
+        """The saga has passed the pivot, as far as recorded."""
         done = State.RECONCILED_SUCCESS.value
         return any(step.region is Region.PIVOT and self.steps[step.name].state == done for step in self.terms)
 
@@ -216,12 +217,12 @@ class Saga:
         return next(step for step in self.terms if step.name == name)
 
     def action_ids(self) -> tuple[str, ...]:
-        """Every action that it says it has begun, the ones that were tried again and the reversals too."""
+        """Every begun action, including retried actions and reversals."""
         ids = (i for r in self.steps.values() for i in (*r.past, r.action_id, *r.undo_past, r.undo_id))
         return tuple(i for i in ids if i)
 
     def apply(self, event: Event, head: str) -> None:
-        """Takes one more event. `head`: its leaf hash in hex. Raises StoreCorruptError where it cannot be."""
+        """Apply the next event. `head`: its leaf hash in hex. Raises StoreCorruptError for an impossible event."""
         was = self.state
         for step in event.path:
             if self.version == 0 and step is State.PROPOSED:
@@ -242,7 +243,7 @@ class Saga:
 
 
 def request_hash(name: str, steps: list[Json]) -> str:
-    """The definition's SHA-256 (hex): another definition under the same operation is another payload."""
+    """SHA-256 (hex) of the definition. A different definition under the same operation is a different payload."""
     parts: list[Json] = [_REQUEST_DOMAIN, name, steps]
     return sha256_hex(payload_bytes(parts))
 
@@ -326,7 +327,7 @@ def _held(s: Saga, e: Event) -> None:
 
 
 def _resolved(s: Saga, e: Event) -> None:
-    """A person decided: the way is free again, or it ends here."""
+    """A person's decision: the saga resumes, or ends."""
     s.looks, s.quiet = 0, s.state in states.TERMINAL
     s.due_us = e.at_us if s.state not in states.TERMINAL else None
     match s.state:
@@ -345,7 +346,7 @@ def _resolved(s: Saga, e: Event) -> None:
 
 
 _CAME_TO_NOTHING: Final = frozenset({State.FAILED.value, State.ROLLED_BACK.value, "refused"})
-"""How a reversal may have ended, so that another one can be begun under the same key."""
+"""End states of a reversal that allow a new reversal under the same key."""
 
 
 def _erased(s: Saga, e: Event) -> None:

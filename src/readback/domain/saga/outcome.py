@@ -1,7 +1,7 @@
-"""The outcome of a saga: what is reconciled of all its steps together, and of each by itself.
+"""The outcome of a saga: the reconciled result of all its steps together, and of each alone.
 
-Made by lifecycle.saga.report; given to Python users, and printed by every surface. It is an outcome like an action's,
-whose parts are the steps; a partial one is told by the names of what is done, reversed and open.
+Returned to Python users, and printed by every interface. Like an action's outcome, with steps as its parts. The text of
+a partial outcome names the done, reversed and open steps.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ Words = tuple[tuple[str, "StepWord"], ...]
 
 
 class StepWord(StrEnum):
-    """What may be said of one step."""
+    """Status of one step in texts."""
 
     COMPLETED = "completed"
     """Reconciled as success, and not reversed."""
     LEFT = "left"
-    """Verified, and left as it is by a saga that turned back: it only read, or no effect of ours is shown."""
+    """Verified, and left in place by a saga in reverse: the step only read, or shows no effect of ours."""
     REVERSED = "reversed"
-    """Its effect was reversed, and that was read back."""
+    """Its effect was reversed, and a reading verified the reversal."""
     REVERSING = "reversing"
     NOT_REVERSED = "not_reversed"
-    """Its reversal failed: the effect has to be expected to be there still."""
+    """Its reversal failed, so the effect may still exist."""
     FAILED = "failed"
-    """It has no effect of ours, and none can follow."""
+    """No effect of ours exists, and none can follow."""
     UNKNOWN = "unknown"
     REVIEW = "review"
     HELD = "held"
@@ -70,15 +70,15 @@ STEP_TEXT: Final = MappingProxyType(
         _W.NOT_BEGUN: "Not begun",
     }
 )
-"""What a user may be told of steps, followed by their names. Every word, in this order."""
+"""Texts about steps for users, followed by step names. Every status, in this order."""
 
 _DONE: Final = frozenset({_W.COMPLETED, _W.LEFT, _W.REVERSED})
 _PARTIAL: Final = frozenset({State.REVIEW_REQUIRED, State.FORWARD_RECOVERY, State.ABANDONED})
-"""The states in which a saga with something done is told as partial, and not by its state alone."""
+"""States reported as partial where a step is done."""
 
 
 def saga_user_text(report: ReportInput, words: Words) -> str:
-    """The only words about a saga that a user may be told."""
+    """The only text about a saga for users."""
     return f"{_whole(report, words)} {steps_text(words)}".rstrip()
 
 
@@ -95,7 +95,7 @@ def _whole(report: ReportInput, words: Words) -> str:
 
 
 def steps_text(words: Words) -> str:
-    """The steps by what is true of them."""
+    """The steps, grouped by status."""
     said = ((text, [name for name, each in words if each is word]) for word, text in STEP_TEXT.items())
     return " ".join(f"{text}: {_names(names)}." for text, names in said if names)
 
@@ -104,7 +104,7 @@ REVIEWED: Final = "It requires review by a person."
 
 
 def saga_model_text(report: ReportInput, words: Words) -> str:
-    """The only text about a saga that goes into the model's next context: the action's, and a line for the steps."""
+    """The only text about a saga for the model's next context: the action's text, and a line for the steps."""
     first, *lines, pointers, _ = model_text(_bare(report)).split("\n")
     lines = [first.replace("[action outcome]", "[saga outcome]", 1), *lines]
     if report.state is State.FORWARD_RECOVERY:
@@ -114,7 +114,7 @@ def saga_model_text(report: ReportInput, words: Words) -> str:
 
 
 def _bare(report: ReportInput) -> ReportInput:
-    """Without the parts, which are told as steps."""
+    """The outcome without its parts. The steps replace the parts."""
     return replace(report, parts_done=(), parts_open=())
 
 
@@ -131,9 +131,10 @@ def _listed(words: Iterable[tuple[str, StepWord]]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StepOutcome:
-    """One step. `word` is what may be said of it; `outcome` is its action's, None where it was not begun, and
-    `compensation` its reversal's, None where there is none. `tries`: how often it was begun under its one key.
-    `code` and `detail` say why it could not even be proposed.
+    """One step. `word`: its status. `outcome`: its action's outcome, None before the step begins.
+
+    `compensation`: the reversal's outcome, or None. `tries`: number of attempts under its key. `code` and `detail`: why
+    the step could not be proposed.
     """
 
     name: str
@@ -149,11 +150,11 @@ class StepOutcome:
 
     @property
     def state(self) -> State | None:
-        """The state of its action, None where it was not begun."""
+        """The state of its action, None before the step begins."""
         return None if self.outcome is None else self.outcome.state
 
     def as_json(self) -> dict[str, Json]:
-        """Its part of the saga's outcome, less what its actions' own outcomes say."""
+        """The step's part of the saga's outcome, without the outcomes of its actions."""
         return {
             "name": self.name,
             "word": self.word.value,
@@ -174,8 +175,9 @@ class StepOutcome:
 
 @dataclass(frozen=True, slots=True)
 class SagaOutcome(Outcome):
-    """What became of a saga. `steps` by name, in the order in which they were given; `heading` is which way it goes
-    ("onward", "backward", "forward"), `because` the step for which it turned or on which it waits.
+    """The outcome of a saga. `steps`: by name, in the given order. `heading`: "onward", "backward" or "forward".
+
+    `because`: the step behind the direction or the wait.
     """
 
     steps: Mapping[str, StepOutcome] = field(default_factory=dict)
@@ -183,33 +185,35 @@ class SagaOutcome(Outcome):
     because: str = ""
     name: str = ""
     quiet: bool = False
-    """Nothing more is going to happen soon: it waits for a person, an approval, or for what is unknown."""
+    """No progress is near: the saga waits for a person, an approval, or an unknown result."""
 
     @property
     def settled(self) -> bool:
-        """Nothing more is going to happen soon: it has ended, is held, or waits for what stays unknown."""
+        """No progress is near: the saga has ended, is held, or waits for an unknown result."""
         return self.quiet or self.state in TERMINAL or self.state is State.UNKNOWN
 
     @property
     def message(self) -> str:
-        """The only words a user may be told."""
+        """The only text for users."""
         return saga_user_text(self._report(), self._words())
 
     def for_model(self) -> str:
-        """The only text that goes into the model's next context. It says whether repeating is allowed."""
+        """The only text for the model's next context. It states whether a repetition is allowed."""
         return saga_model_text(self._report(), self._words())
 
     def wording(self) -> Wording:
-        """`message`, `for_model()` and `repeat_allowed` at once."""
+        """`message`, `for_model()` and `repeat_allowed` together."""
         return Wording(self.message, self.for_model(), self.repeat_allowed)
 
     def raise_unless_verified(self) -> SagaOutcome:
-        """Itself, where every step stands as verified. Raises NotVerifiedError, which carries it, for all else."""
+        """Return the outcome itself where every step stands as verified. Else raise NotVerifiedError with the
+        outcome.
+        """
         Outcome.raise_unless_verified(self)
         return self
 
     def cite(self, place: str = "") -> str:
-        """Raises CitationError: claims are of actions, and so are citations."""
+        """Raise CitationError: claims belong to actions, and so do citations."""
         raise CitationError(
             f"{self.id} is a saga, and citations are of actions.",
             code="citation.saga",

@@ -1,8 +1,8 @@
-"""What a saga does next: a pure, total function of its own record and of what its actions are now.
+"""A saga's next moves: a pure, total function of its record and of the current states of its actions.
 
-Called by lifecycle.saga, each time anything may have changed. It looks at states only, never at how they came about, so
-that a crash, a lost wake-up or a second process changes nothing. Three things it never does: begin anything after a
-failure before the pivot, reverse anything that no reading shows, and reverse anything out of order.
+Called after every possible change. Only states count, not the events behind them. A crash, a lost notification or a
+second process therefore changes nothing. The planner never begins a step after a failure before the pivot. It never
+reverses a step without a reading of its effect, and never reverses out of order.
 """
 
 from __future__ import annotations
@@ -22,43 +22,43 @@ from readback.domain.verdict import Attribution
 
 SECOND_US: Final = 1_000_000
 LOOK_AGAIN_US: Final = SECOND_US // 2
-"""How often an action that another process works on is looked at."""
+"""Interval between looks at an action of another process."""
 HELD_FIRST_US: Final = 30 * SECOND_US
 HELD_MAX_US: Final = 3600 * SECOND_US
-"""How often a saga looks whether what holds it has gone, at first and at most."""
+"""First and longest interval between looks at a hold."""
 REVIEW_FIRST_US: Final = 3600 * SECOND_US
 REVIEW_MAX_US: Final = 24 * 3600 * SECOND_US
-"""The same, while it waits for a person."""
+"""Longest interval during the wait for a person."""
 FORWARD_TRIES_MAX: Final = 5
-"""How often a step after the pivot is tried under its one key before a person has to look."""
+"""Largest number of tries of a step after the pivot, under the same key, before a review."""
 FORWARD_FIRST_US: Final = 2 * SECOND_US
 FORWARD_MAX_US: Final = 300 * SECOND_US
-"""How long forward recovery waits before a step's second try, and at most between two."""
+"""First and longest delay of a retry in forward recovery."""
 HOLDS: Final = frozenset({"approval", "deferred", "frozen"})
 
 
 class StepStatus(StrEnum):
-    """What a step's action amounts to for its saga."""
+    """Status of a step's action, for its saga."""
 
     WAITING = "waiting"
     """Not begun."""
     ANNOUNCED = "announced"
-    """About to be begun when somebody's process ended; nothing of it is on record."""
+    """Announced before its process ended, without a record of the action."""
     RUNNING = "running"
     LATE = "late"
-    """Unknown, and looked at again: an effect may still land."""
+    """Unknown, and checked again: an effect may still land."""
     HELD = "held"
-    """Not executed; it waits for an approval, its source, or a lifted freeze."""
+    """Not executed. The action waits for an approval, its source, or a lifted freeze."""
     DONE = "done"
     """Reconciled as success."""
     FAILED = "failed"
-    """It has no effect, and none can follow."""
+    """No effect exists, and none can follow."""
     EFFECT = "effect"
-    """It failed, and a reading shows an effect of it."""
+    """Failed, with an effect shown by a reading."""
     REVERSED = "reversed"
-    """Its effect was reversed, by itself or by the saga, verified."""
+    """The action itself or the saga reversed the effect, verified."""
     STUCK = "stuck"
-    """Only a person can say what became of it."""
+    """Only a person can decide the result."""
 
 
 _OPEN: Final = frozenset({StepStatus.ANNOUNCED, StepStatus.RUNNING, StepStatus.LATE, StepStatus.HELD})
@@ -66,25 +66,25 @@ _TROUBLE: Final = frozenset({StepStatus.FAILED, StepStatus.EFFECT, StepStatus.RE
 
 
 class SagaEnd(StrEnum):
-    """How a saga ends, as far as it ends by itself."""
+    """End of a saga without a person."""
 
     DONE = "done"
     FAILED = "failed"
-    """Nothing of it has an effect."""
+    """No step has an effect."""
     REVERSED = "reversed"
-    """Everything that had an effect was reversed, verified."""
+    """Every effect was reversed, verified."""
     REVIEW = "review"
 
 
 @dataclass(frozen=True, slots=True)
 class SagaPlan:
-    """What is to be recorded and done now. Names are steps', ids are actions'.
+    """The records and actions due now. Names refer to steps, ids to actions.
 
-    `news` and `undone`: steps whose action, or reversal, has ended and is not on record so. `turn`: another heading,
-    because of `because`; nothing else is done before it is on record. `begin`: under an id that is announced first.
-    `begun`: announced already. `withdraw`: not executed so far, and not to be executed any more. `go_on`: due actions.
-    `reverse`: the step whose effect is reversed next; `reversing`: announced already. `until_us`: when to look again
-    if nothing is done now; `quiet` if nothing will happen soon, `hold` if something holds it.
+    `news` and `undone`: steps with an ended action, or an ended reversal, not yet recorded. `turn`: a new direction,
+    because of `because`; nothing else happens before its record. `begin`: announced first, then begun under that id.
+    `begun`: announced already. `withdraw`: not executed so far, and no longer needed. `go_on`: due actions. `reverse`:
+    the next step to reverse; `reversing`: announced already. `until_us`: time of the next look without any work now.
+    `quiet`: no progress is near. `hold`: the reason of a hold.
     """
 
     news: tuple[str, ...] = ()
@@ -105,7 +105,7 @@ class SagaPlan:
 
     @property
     def works(self) -> bool:
-        """Something is done now."""
+        """Whether any work is due now."""
         return bool(self.begin or self.begun or self.withdraw or self.go_on or self.reverse or self.reversing)
 
 
@@ -114,14 +114,14 @@ Children = Mapping[str, Action]
 
 
 def next_moves(saga: Saga, children: Children, now_us: int) -> SagaPlan:
-    """See this module."""
+    """Plan the next moves; see this module."""
     if saga.state in CLOSED:
         return SagaPlan()
     return _Planner(saga, children, now_us).moves()
 
 
 def standing_of(saga: Saga, name: str, children: Children) -> StepStatus:
-    """What one step amounts to now."""
+    """The current status of one step."""
     record = saga.steps[name]
     if record.refused:
         return StepStatus.FAILED
@@ -180,7 +180,7 @@ def _standing(child: Action, children: Children) -> StepStatus:
 
 
 def has_effect(action: Action) -> bool:
-    """A reading shows an effect of it that is ours to reverse: never what was so already, nor another actor's."""
+    """A reading shows an effect to reverse. An earlier state or another actor's effect does not count."""
     judged = action.judgement
     return (
         action.kind != "read"
@@ -191,12 +191,12 @@ def has_effect(action: Action) -> bool:
 
 
 def over(reversal: Action) -> bool:
-    """Nothing more comes of it by itself: it has ended, or stays unknown and is looked at no more."""
+    """No progress without a person: the action has ended, or stays unknown and is no longer checked."""
     return reversal.state in TERMINAL or (reversal.state is State.UNKNOWN and reversal.due_us is None)
 
 
 def backoff_us(tries: int) -> int:
-    """How long after a step's `tries`th try the next one may begin."""
+    """Delay between a step's `tries`th try and the next try."""
     return min(FORWARD_FIRST_US << min(max(tries - 1, 0), 20), FORWARD_MAX_US)
 
 
@@ -241,7 +241,7 @@ class _Planner:
         return undo is not None and undo.state in TERMINAL and record.undo_state != undo.state.value
 
     def pivot_passed(self) -> bool:
-        """The point of no return lies behind: its action is verified, or a reading shows an effect of it."""
+        """The pivot is verified, or a reading shows its effect."""
         for step in self.saga.terms:
             child = self.child(step.name)
             if step.region is not Region.PIVOT or child is None:
@@ -252,7 +252,7 @@ class _Planner:
         return False
 
     def _pivot_begun(self) -> bool:
-        """It lies behind, has failed, or it is not known which way it goes: a cancellation comes too late."""
+        """The pivot has passed or failed, or its direction is unknown: a cancellation comes too late."""
         return any(s.region is Region.PIVOT and self.stands[s.name] is not StepStatus.WAITING for s in self.saga.terms)
 
     # --- which way ---
@@ -287,7 +287,7 @@ class _Planner:
         return self._with_open(begin=self._ready(), begun=self.named(StepStatus.ANNOUNCED))
 
     def _stopping(self, stuck: tuple[str, ...]) -> SagaPlan:
-        """Nothing more is begun; what runs is waited for, then a person decides."""
+        """Begin nothing more. Wait for running steps, then for a person."""
         if self.named(*_OPEN):
             return self._with_open(withdraw=self.named(StepStatus.HELD, StepStatus.ANNOUNCED))
         return SagaPlan(
@@ -295,7 +295,7 @@ class _Planner:
         )
 
     def _ready(self) -> tuple[str, ...]:
-        """Steps whose predecessors are verified; the pivot only when everything before it is."""
+        """Steps with verified predecessors. The pivot waits for everything before it."""
         before = [s.name for s in self.saga.terms if s.region is Region.BEFORE]
         return tuple(
             step.name
@@ -324,7 +324,7 @@ class _Planner:
         )
 
     def _effects(self) -> list[str]:
-        """Steps with an effect to reverse, the one that was committed last first; what was reversed is none of them."""
+        """Steps with an effect to reverse, the last committed first. Reversed steps are excluded."""
         place = {step.name: number for number, step in enumerate(in_order(self.saga.terms))}
         found = [(c.reconciled_us, place[n], n) for n in self.stands if (c := self._reversible(n)) is not None]
         return [name for _, _, name in sorted(found, reverse=True)]
@@ -366,7 +366,7 @@ class _Planner:
         return SagaPlan(self.news, self.undone, end=SagaEnd.REVIEW, because=stuck[0] if stuck else "", reason=reason)
 
     def _may_try(self, name: str) -> bool:
-        """Nothing of the last try exists or can follow, and there were not too many."""
+        """The last try left nothing and can have no later effect, and tries remain."""
         record, child = self.saga.steps[name], self.child(name)
         if record.refused or child is None or record.tries - self.saga.forgiven >= FORWARD_TRIES_MAX:
             return False
@@ -381,7 +381,7 @@ class _Planner:
     def _with_open(
         self, *, begin: tuple[str, ...] = (), begun: tuple[str, ...] = (), withdraw: tuple[str, ...] = ()
     ) -> SagaPlan:
-        """These moves, and going on with whatever is open."""
+        """These moves, and the resumption of open actions."""
         standing = ((n, s) for n, s in self.stands.items() if n not in withdraw)
         running = [n for n, s in standing if s in (StepStatus.RUNNING, StepStatus.LATE, StepStatus.HELD)]
         actions = [child for name in running if (child := self.child(name)) is not None]
@@ -404,14 +404,14 @@ class _Planner:
         return [(n, c) for n in self.named(StepStatus.HELD) if (c := self.child(n)) is not None]
 
     def _waiting(self, actions: list[Action], *, quiet: bool) -> SagaPlan:
-        """Goes on with those that are due, and else waits for the first that will be."""
+        """Resume due actions, else wait for the first due time."""
         due = [self._due(action) for action in actions]
         ready = tuple(action_id for action_id, at_us in due if at_us <= self.now_us)
         until = min((at_us for _, at_us in due), default=None)
         return SagaPlan(self.news, self.undone, go_on=ready, until_us=until, quiet=quiet)
 
     def _due(self, action: Action) -> tuple[str, int]:
-        """Whom to go on with, and when: an action that is being reversed waits for its reversal."""
+        """The action to resume, and the time. An action under reversal waits for its reversal."""
         own = self.children.get(action.compensation_id) if action.state is State.COMPENSATING else None
         if own is not None and own.state not in TERMINAL:
             return own.id, own.due_us if own.due_us is not None else self.now_us + LOOK_AGAIN_US
@@ -430,12 +430,12 @@ def _sooner(moves: SagaPlan, at_us: int | None) -> SagaPlan:
 
 
 def slower_us(first_us: int, most_us: int, looks: int) -> int:
-    """Ever more slowly."""
+    """The interval after so many looks: doubled with each look, up to `most_us`."""
     return min(first_us << min(looks, 20), most_us)
 
 
 def in_order(terms: tuple[StepTerms, ...]) -> tuple[StepTerms, ...]:
-    """The steps in an order in which each comes after its predecessors; of equals, the one that was named first."""
+    """The steps in topological order. Among equals, the order of definition counts."""
     placed: list[StepTerms] = []
     names: set[str] = set()
     left = list(terms)

@@ -1,6 +1,6 @@
-"""Attribution: whose doing a state is, and what is known of our effect. Unknown is an answer.
+"""Attribution: the author of a state, and the knowledge about our effect. "Unknown" is a valid answer.
 
-Called by reconciliation and recovery. Pure; it decides nothing by itself.
+Called by reconciliation and recovery. Pure; reconciliation decides.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def bears_stamp(case: Case, judged: Judged) -> bool:
 
 
 def stamp_matches(stamp: str, judged: Judged) -> bool:
-    """The reading bears this stamp, by its own word or where the contract maps it."""
+    """The reading bears this stamp, in its own field or where the contract maps the stamp."""
     mapped = judged.match("stamp")
     return judged.taken.reading.stamp == stamp or (mapped is not None and mapped.truth is Truth.HOLDS)
 
@@ -39,9 +39,9 @@ def is_effect(judged: Judged) -> bool:
 
 
 def attribute(case: Case, judged: Judged, *, violated: bool = False) -> Attribution:
-    """Whose doing the state in this reading is. Unknown is an answer.
+    """Return the author of the state in this reading, or UNKNOWN.
 
-    `violated`: the state is not as required. Then what is known of our effect elsewhere does not make it ours.
+    `violated`: the state is not as required. A known effect of ours elsewhere then does not make this state ours.
     """
     before, other = case.before, bears_other_mark(judged)
     if bears_stamp(case, judged):  # that an object is newer than the attempt proves freshness, and not whose it is
@@ -62,9 +62,11 @@ def attribute(case: Case, judged: Judged, *, violated: bool = False) -> Attribut
 
 
 def _not_this_one(case: Case, judged: Judged) -> bool:
-    """Ours is known to have landed, and what is read here is not it: the source shows stamps, and here none of ours,
-    though ours is as required where the search shows it, or is known by the key's record alone; or what ours was to
-    take away is there. Somebody has made it so since, or in our place.
+    """Our effect landed, and this reading shows something else. Another actor wrote this state later, or in our
+    place.
+
+    Two cases count. The source shows stamps and this state lacks ours, while our effect is as required where the search
+    finds it or is known by the key's record alone. Or the object of a delete still exists.
     """
     here = [each for each in case.found or () if is_effect(each) and each.in_scope is Truth.HOLDS]
     if here and not all(each.ensure and conjoin(e.truth for e in each.ensure) is Truth.HOLDS for each in here):
@@ -74,7 +76,7 @@ def _not_this_one(case: Case, judged: Judged) -> bool:
 
 
 def bears_other_mark(judged: Judged) -> bool:
-    """The last writer left a stamp or a name, and it is not ours."""
+    """The last writer left a stamp or a name, and neither is ours."""
     stamp, actor = judged.match("stamp"), judged.match("actor")
     if judged.taken.reading.stamp or (stamp is not None and stamp.actual):
         return True
@@ -82,8 +84,9 @@ def bears_other_mark(judged: Judged) -> bool:
 
 
 def found_otherwise(case: Case, judged: Judged) -> bool:
-    """The search shows ours where it was meant to be, and not as required: what this reading shows is then no proof of
-    it, unless it bears our stamp itself.
+    """The search shows our effect in the intended place, and not as required.
+
+    This reading then proves nothing about our effect, unless it bears our stamp.
     """
     if not case.found or bears_stamp(case, judged):
         return False
@@ -93,8 +96,9 @@ def found_otherwise(case: Case, judged: Judged) -> bool:
 
 
 def landed_unseen(case: Case, judged: Judged) -> bool:
-    """The record under the key alone shows that ours has landed, and what is read here bears another's mark: it made
-    this one, or took the place of ours. Which of the two nobody has said.
+    """The key's record alone shows our effect, and this reading bears another's mark.
+
+    The other writer made this object, or replaced ours. No evidence decides between the two.
     """
     landed = case.lookup is not None and case.lookup.status == "landed"
     if not landed or found_here(case) or bears_stamp(case, judged):
@@ -103,7 +107,7 @@ def landed_unseen(case: Case, judged: Judged) -> bool:
 
 
 def may_have_held(case: Case, judged: Judged) -> bool:
-    """Nothing changed that could be seen, and whether all held already cannot be told."""
+    """No visible change, and whether all postconditions held before is undetermined."""
     before = case.before
     if before is None or not before.taken.ran or has_changed(before, judged):
         return False
@@ -116,12 +120,12 @@ def found_here(case: Case) -> bool:
 
 
 def effect_known(case: Case) -> bool:
-    """The search by stamp, or the record under the key, shows that the attempt had its effect."""
+    """The search by stamp, or the record under the key, shows the attempt's effect."""
     return found_here(case) or (case.lookup is not None and case.lookup.status == "landed")
 
 
 def effects_known(found: tuple[Judged, ...] | None, lookup: Lookup | None) -> bool:
-    """The search or the key's record shows an effect of ours, wherever it is."""
+    """The search or the key's record shows an effect of ours, in any place."""
     return bool(found and any(map(is_effect, found))) or (lookup is not None and lookup.status == "landed")
 
 
@@ -134,12 +138,12 @@ def looked_elsewhere(
     proven: bool = False,
     honours_key: bool = False,
 ) -> bool:
-    """The places where the effect could be instead were looked at in vain; or the tool says that there is none.
+    """Every other possible place was searched without a result, or the tool reports no effect.
 
-    `searchable`: the contract can search. A search without an answer looked at nothing, whatever the tool says.
+    `searchable`: the contract can search. A search without an answer covers nothing, despite the tool's report.
     `proven`: the search is complete and has found an earlier effect by the same mark. An empty answer of any other
-    search shows nothing by itself: the tool may not leave the mark, or another page may hold it.
-    `honours_key`: the request was sent again until its bound. A server error says nothing of what became of it then.
+    search proves nothing: the tool may leave no mark, or another page may hold the effect. `honours_key`: the request
+    was resent until its deadline. A server error then leaves the result open.
     """
     if found and any(map(is_effect, found)):
         return False
@@ -152,8 +156,9 @@ def looked_elsewhere(
 
 
 def is_on_its_way(case: Case, judged: Judged, whose: Attribution) -> bool:
-    """The state is on the way to the wanted one, and nothing says that the attempt is over: the answer was accepted or
-    pending and something has changed since, or the contract calls the state intermediate.
+    """The state is on its way to the required state, and the attempt may still be running.
+
+    The answer was accepted or pending and something has changed since, or the contract calls the state intermediate.
     """
     if case.dead or judged.presence is not Presence.PRESENT or whose is Attribution.OTHER_ACTOR:
         return False
@@ -175,12 +180,12 @@ def has_changed(before: Judged, after: Judged) -> bool:
 
 
 def unchanged_throughout(contract: Contract, before: Judged | None, checks: Iterable[Judged]) -> bool:
-    """A strong reading of the whole region that the call may change is equal to a strong one from before the call."""
+    """Strong readings from before and after the call agree on the whole region the call may change."""
     return any(_is_whole(contract, each) and is_unchanged(before, each) for each in checks)
 
 
 def is_unchanged(before: Judged | None, after: Judged) -> bool:
-    """Two strong, complete readings by one reader, before and after the call, show the same."""
+    """Two strong, complete readings by one reader, before and after the call, are equal."""
     if before is None or before.taken.reader != after.taken.reader:
         return False
     taken = (before.taken, after.taken)

@@ -1,7 +1,7 @@
-"""What changed between two states of a record: pure, over plain JSON. Called by reconciliation.
+"""Changes between two states of a record: pure, over plain JSON. Called by reconciliation.
 
-A state that comes out of the ledger may hold marks in place of what its contract keeps out of the record. A mark says
-nothing: it is neither a change nor the proof of none, and `withheld` names where it stands.
+A recorded state may hold marks in place of redacted values. A mark proves neither a change nor the lack of one.
+`withheld` returns the paths of the marks.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import Final, cast
 from readback.canon import ExactNumber, Json, JsonNumber, same_number
 
 REDACTED: Final = "$redacted"
-"""The only key of an object that stands in place of a value."""
+"""The only key of an object in place of a redacted value."""
 
 
 Path = tuple[str, ...]
-"""Names, one within the other. Never joined before it is compared: `a.b` is also a name of its own."""
+"""Nested names. Never joined before a comparison: `a.b` may also be a single name."""
 
 
 def differences(old: Json, new: Json, path: Path = ()) -> Iterator[Path]:
-    """Paths at which the two differ. A list is one value: where it differs, it differs as a whole."""
+    """Paths of differences. A list is one value: lists differ as a whole."""
     if is_withheld(old):
         return
     if isinstance(old, dict) and isinstance(new, dict):
@@ -35,12 +35,12 @@ def differences(old: Json, new: Json, path: Path = ()) -> Iterator[Path]:
 
 
 def changed(old: Json, new: Json) -> bool:
-    """Whether anything differs that both of them say."""
+    """Whether a value present in both states differs."""
     return any(True for _ in differences(old, new))
 
 
 def withheld(old: Json, path: Path = ()) -> Iterator[Path]:
-    """Paths at which a state is only a mark, or a list holds one."""
+    """Paths of marks, and of lists with a mark inside."""
     if is_withheld(old):
         yield path
     elif isinstance(old, dict):
@@ -54,7 +54,7 @@ _NUMBERS: Final = (int, float, ExactNumber)
 
 
 def alike(old: Json, new: Json) -> bool:
-    """Whether two values are one in JSON, where 1 is 1.0 and, unlike in Python, not `true`: in a list, too."""
+    """Whether two values are equal in JSON, also inside lists. 1 equals 1.0 and, unlike in Python, not `true`."""
     if isinstance(old, list) and isinstance(new, list):
         return len(old) == len(new) and all(map(alike, old, new))
     if isinstance(old, dict) and isinstance(new, dict):
@@ -65,27 +65,27 @@ def alike(old: Json, new: Json) -> bool:
 
 
 def outside(frame: tuple[str, ...], paths: Iterable[Path]) -> tuple[str, ...]:
-    """Those of the paths, dotted, that the frame does not name, nor anything above them."""
+    """The dotted paths outside the frame. A frame path covers every path below."""
     return tuple(dotted(path) for path in paths if not any(above in frame for above in _upwards(path)))
 
 
 def dotted(path: Path) -> str:
-    """As people read it."""
+    """A path in the form for people."""
     return ".".join(path)
 
 
 def _upwards(path: Path) -> Iterator[str]:
-    """The path and everything above it, dotted as a frame names it."""
+    """The path and all its parents, dotted like the frame's paths."""
     return (dotted(path[:depth]) for depth in range(1, len(path) + 1))
 
 
 def is_withheld(value: Json) -> bool:
-    """Whether it is a mark."""
+    """Whether a value is a mark."""
     return isinstance(value, dict) and value.keys() == {REDACTED}
 
 
 def _as_known(old: Json, new: Json) -> Json:
-    """The new state, with the old one's mark wherever that has one."""
+    """The new state, with the old state's marks in their places."""
     if is_withheld(old):
         return old
     if isinstance(old, dict) and isinstance(new, dict):

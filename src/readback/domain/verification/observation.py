@@ -1,9 +1,10 @@
-"""Observations: what a tool call returned, normalised. Evidence, never truth.
+"""Observations: a tool call's answer, normalised. Evidence, never truth.
 
-Called by the drivers with whatever a tool returned or raised; read by reconciliation and the record.
-It must not conclude anything about the world, and it never raises: an answer that cannot be
-understood is an observation too. Source: the action verification specification, "Observation
-Object" and the trust ladder (a normalised observation is level 1, raw output level 0).
+Drivers make an observation of each returned value or raised exception. Reconciliation and the record read observations.
+Normalising draws no conclusion about the world and never raises: an unintelligible answer is an observation, too.
+
+Source: the action verification specification, "Observation Object" and the trust ladder (a normalised observation is
+level 1, raw output level 0).
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from readback.errors import NotDispatchedError
 __all__ = ["Observation", "ObservationStatus", "guarded", "normalise", "normalise_exception", "one_line"]
 
 TEXT_MAX_CHARACTERS: Final = 4_096
-"""Of raw text (level 0) that is kept in an observation's body."""
+"""Largest number of characters of raw text (level 0) in an observation's body."""
 
 _T = TypeVar("_T")
 _Given = TypeVarTuple("_Given")
@@ -43,8 +44,8 @@ _Given = TypeVarTuple("_Given")
 class Observation:
     """One normalised answer.
 
-    `dispatched` is False only where provably nothing was sent. `code` is ours and stable; `detail` is
-    one bounded line for people; `reference` is a hint at the provider's id. `body` is plain JSON.
+    `dispatched` is False only where provably nothing was sent. `code` is stable; `detail` is one bounded line for
+    people; `reference` is a hint at the provider's id. `body` is plain JSON.
     """
 
     status: ObservationStatus
@@ -59,16 +60,16 @@ class Observation:
 
     @property
     def claims_success(self) -> bool:
-        """Whether the tool said that it is done. A claim; it verifies nothing."""
+        """Whether the tool claimed success. A claim verifies nothing."""
         return self.status is ObservationStatus.SUCCESS
 
     @classmethod
     def missing(cls, at_us: int) -> Observation:
-        """For an attempt that has no observation: it may have had any effect or none."""
+        """The observation of an attempt without an answer. Its effect is open."""
         return cls(_O.NONE, True, "none", "No answer was recorded for the attempt.", None, None, at_us)
 
     def envelope(self) -> dict[str, Json]:
-        """The form for the ledger: everything but the body, which is stored as evidence."""
+        """The form for the ledger: everything but the body. The body is stored as evidence."""
         return {
             "status": self.status._value_,
             "dispatched": self.dispatched,
@@ -82,7 +83,7 @@ class Observation:
 
     @classmethod
     def from_envelope(cls, data: Mapping[str, Any], body: Json = None) -> Observation:
-        """The observation that `envelope` wrote, with its body from evidence."""
+        """The observation written by `envelope`, with its body from evidence."""
         return cls(
             ObservationStatus(data["status"]),
             bool(data["dispatched"]),
@@ -100,10 +101,10 @@ _O = ObservationStatus
 
 
 def normalise(raw: object, at_us: int) -> Observation:
-    """The observation of a returned value. `at_us`: when it came. Never raises.
+    """Return the observation of a returned value. `at_us`: time of the answer. Never raises.
 
-    An explicit failure outweighs everything else in the answer; words of acceptance outweigh a
-    success code; raw text is never a success.
+    An explicit failure outweighs everything else in the answer; words of acceptance outweigh a success code; raw text
+    is never a success.
     """
     _, seen = guarded(_returned, raw)
     if seen is None:
@@ -112,11 +113,11 @@ def normalise(raw: object, at_us: int) -> Observation:
 
 
 def normalise_exception(exc: BaseException, at_us: int, *, connect_proves: bool = False) -> Observation:
-    """The observation of a call that raised. Never raises.
+    """Return the observation of a raised exception. Never raises.
 
-    Only `NotDispatchedError` proves that nothing was sent. A refused connection does so where the
-    caller knows that the call makes exactly one request (`connect_proves`, the built-in executors):
-    in a tool of several requests an earlier one may have landed.
+    `NotDispatchedError` proves no dispatch. A refused connection proves no dispatch only with `connect_proves`: the
+    caller knows of exactly one request in the call (built-in executors). In a tool with several requests an earlier
+    request may have landed.
     """
     _, seen = guarded(_raised, exc, connect_proves)
     if seen is None:
@@ -125,7 +126,7 @@ def normalise_exception(exc: BaseException, at_us: int, *, connect_proves: bool 
 
 
 def _at(seen: Observation, at_us: int) -> Observation:
-    """`replace(seen, at_us=at_us)`, which costs four times as much."""
+    """`replace(seen, at_us=at_us)`, at a quarter of the cost."""
     return Observation(
         seen.status,
         seen.dispatched,
@@ -140,7 +141,7 @@ def _at(seen: Observation, at_us: int) -> Observation:
 
 
 def guarded(ask: Callable[[*_Given], _T], *given: *_Given) -> tuple[bool, _T | None]:
-    """Asks an object that we do not know: whatever it raises means that it has no usable answer."""
+    """Query an unknown object. Any exception means no usable answer."""
     try:
         return True, ask(*given)
     except Exception:  # tidy: boundary -- a foreign object may raise anything when it is looked at
@@ -188,7 +189,7 @@ def _returned(raw: object) -> Observation:
 
 
 def _plain(seen: Observation) -> Observation:
-    """An observation that the tool made itself, as the ledger takes it: its fields may hold anything."""
+    """Convert an observation made by the tool into the ledger's form. Its fields may hold any value."""
     return _bounded(
         Observation(
             ObservationStatus(seen.status),
@@ -205,7 +206,7 @@ def _plain(seen: Observation) -> Observation:
 
 
 def _http_code(status: int) -> int | None:
-    """A status that HTTP has, else none."""
+    """A valid HTTP status, else None."""
     return int(status) if 100 <= status <= 599 else None
 
 
@@ -213,7 +214,7 @@ _VALUE: Final = Sign(_O.SUCCESS, "returned.value", "The tool returned a value.")
 
 
 def _structured(raw: object) -> Observation:
-    """A value with a JSON form. One without is malformed, whatever it may have meant."""
+    """A value with a JSON form. Any other value is malformed."""
     done, body = guarded(json_value, raw)
     if not done:
         kind = type(raw).__name__
@@ -258,7 +259,7 @@ def _text_answer(raw: str | bytes | bytearray | memoryview) -> Observation:
 
 
 def _status_of(raw: object) -> int | None:
-    """The HTTP status of a response object (httpx, requests, urllib, aiohttp), by its marks."""
+    """The HTTP status of a response object (httpx, requests, urllib, aiohttp), recognised by its attributes."""
     done, code = guarded(lambda: cast("Any", raw).status_code)
     if not done:
         _, code = guarded(lambda: cast("Any", raw).status if hasattr(raw, "headers") else None)
@@ -268,7 +269,7 @@ def _status_of(raw: object) -> int | None:
 
 
 def _content(raw: object) -> object:
-    """A response's content where it is at hand; nothing is fetched, awaited or streamed for it."""
+    """A response's loaded content. Nothing is fetched, awaited or streamed."""
     for name in ("content", "text"):
         _, content = guarded(getattr, raw, name)
         if isinstance(content, (bytes, str)):
@@ -277,7 +278,7 @@ def _content(raw: object) -> object:
 
 
 def _http(status: int, content: object) -> Observation:
-    """A status with its content: the worse of what the two say."""
+    """A status with its content; the worse of the two signs counts."""
     body, level = cast("Json", None), Level.NORMALISED
     if not isinstance(content, (str, bytes)):
         _, body = guarded(json_value, content)
@@ -290,7 +291,7 @@ def _http(status: int, content: object) -> Observation:
 
 
 def _process(raw: object, code: int | None) -> Observation:
-    """A finished process (`subprocess.CompletedProcess` and its like), by its return code."""
+    """A finished process (`subprocess.CompletedProcess` and similar), by its return code."""
     if code is None:
         return _make(_O.PENDING, "exit.running", "The process has not ended.")
     body: dict[str, Json] = {"returncode": code}
@@ -323,16 +324,16 @@ _UNCONNECTED_NAMES: Final = frozenset(
         "gaierror",
     }
 )
-"""Failures before a connection stood: names of the standard library, httpx, requests and urllib3."""
+"""Failures before a connection existed: names of the standard library, httpx, requests and urllib3."""
 
 
 _MISTAKES: Final = (NameError, AttributeError, TypeError, ImportError, SyntaxError)
-"""Errors of the tool's own code, which its author finds by the line."""
+"""Errors of the tool's own code. The line number helps the author."""
 _FRAMES_MAX: Final = 1_000
 
 
 def _place_of(exc: BaseException) -> str:
-    """The file and line at which a mistake in the tool's own code was raised; "" of any other error."""
+    """The file and line of a mistake in the tool's own code; "" for any other error."""
     if not isinstance(exc, _MISTAKES):
         return ""
     last, frames = exc.__traceback__, 0

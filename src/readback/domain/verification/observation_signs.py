@@ -1,8 +1,7 @@
-"""What a tool's answer says about itself: flags, status words, error fields, HTTP codes.
+"""Signs in a tool's answer: flags, status words, error fields, HTTP codes.
 
-Called by `observation` with plain JSON values. It reads signs and keeps the worst; it must not
-decide what happened. A good sign never hides a bad one, since tools answer `200` with
-`success: false` and `ok: true` with a list of errors.
+Called by `observation` with plain JSON values. The worst sign counts: tools answer `200` with `success: false`, and
+`ok: true` with a list of errors. Signs do not decide the result of the action.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9._@/:#~+%=-]+")
 
 
 class ObservationStatus(StrEnum):
-    """What the answer says of itself."""
+    """Status of an answer, by its own signs."""
 
     SUCCESS = "success"
     ACCEPTED = "accepted"
@@ -33,16 +32,16 @@ class ObservationStatus(StrEnum):
     TIMEOUT = "timeout"
     CANCELLED = "cancelled"
     MALFORMED = "malformed"
-    """An answer that is no structured statement: nothing is concluded from its words."""
+    """An answer without structure. Its words lead to no conclusion."""
     NONE = "none"
     """No answer was recorded: the process died, or the attempt was cut off."""
     NOT_DISPATCHED = "not_dispatched"
-    """Provably nothing left this process."""
+    """Provably no request left this process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """One thing that an answer says about itself."""
+    """One sign in an answer."""
 
     status: ObservationStatus
     code: str
@@ -50,8 +49,9 @@ class Sign:
 
 
 def one_line(text: str, limit: int = DETAIL_MAX_CHARACTERS) -> str:
-    """Text from outside as one bounded line without control, format or direction characters, and without credentials
-    that stand in it as such: in an address, or after their name.
+    """External text as one bounded line, without control, format or direction characters.
+
+    Recognisable credentials are removed: inside an address, or after their name.
     """
     if len(text) <= limit and text.isprintable() and "  " not in text:
         clean = without_credentials(text.strip())
@@ -67,17 +67,17 @@ def one_line(text: str, limit: int = DETAIL_MAX_CHARACTERS) -> str:
 
 
 def name_in_text(name: str, limit: int = DETAIL_MAX_CHARACTERS) -> str:
-    """A name from outside as a sentence may hold it: as it is where it is one plain word, else in quotes.
+    """An external name for use in a sentence: unquoted as one plain word, else in quotes.
 
-    A target's name is made of what a model asks for. Without the quotes, words in it could end the sentence and tell
-    of another action.
+    A target's name comes from a model's request. Without quotes, words in the name could end the sentence and report
+    another action.
     """
     line = one_line(name, limit)
     return line if PLAIN_NAME.fullmatch(line) else json_text(line, ensure_ascii=False)
 
 
 def without_credentials(text: str) -> str:
-    """The text without what anybody would see to be a credential: a guess. A contract says what is secret."""
+    """The text without recognisable credentials. A guess: the contract declares the secrets."""
     if "://" in text:
         text = _USER_INFO.sub(r"\1[redacted]@", text)
     if "?" in text:
@@ -87,7 +87,7 @@ def without_credentials(text: str) -> str:
 
 _USER_INFO: Final = re.compile(r"(\b[a-z][a-z0-9+.-]{1,20}://)[^\s/?#@]*@", re.IGNORECASE)
 _ASKED_SECRET: Final = re.compile(r"([?&](?:token|sig|signature|secret)=)[^\s&#\"'<>)]{1,4096}", re.IGNORECASE)
-"""In an address's query, where these names say it too."""
+"""Names of credentials in an address's query."""
 _NAMED_SECRET: Final = re.compile(
     r"""(["']?\b(?:(?:proxy-)?authorization|(?:set-)?cookie|x-api-key|api[-_ ]?key|(?:access|refresh|auth|bearer|id)"""
     r"""[-_ ]?token|client[-_ ]?secret|secret[-_ ]?(?:access[-_ ]?)?key|private[-_ ]?key|password|passwd|passphrase)"""
@@ -95,7 +95,7 @@ _NAMED_SECRET: Final = re.compile(
     r"""|(?:(?:bearer|basic|digest|token)\s{1,3})?[^\s"',;&)]{1,4096})""",
     re.IGNORECASE,
 )
-"""A name that nothing but a credential has, and what it is set to."""
+"""A name used only for credentials, with its value."""
 
 _O = ObservationStatus
 _WORST_FIRST: Final = (
@@ -145,7 +145,7 @@ _WORDS_OF: Final = (
     (_O.ACCEPTED, "accepted queued enqueued scheduled submitted received acknowledged buffered"),
 )
 _WORDS: Final = MappingProxyType({word: status for status, words in _WORDS_OF for word in words.split()})
-"""Words of status fields; a word that is not here says nothing."""
+"""Words of status fields. Any other word is no sign."""
 
 _ERROR_TEXT: Final = re.compile(
     r"^\W*(?:time-?out\b|timed out\b|deadline exceeded\b|\w*(?:error|exception|failure)\b|err\b"
@@ -158,12 +158,12 @@ _ERROR_TEXT: Final = re.compile(
 
 
 def worst(first: Sign, *others: Sign) -> Sign:
-    """The sign that counts; the first of the worst ones."""
+    """The worst sign; among equals, the first."""
     return min((first, *others), key=lambda sign: _RANK[sign.status]) if others else first
 
 
 def text_sign(text: str) -> Sign | None:
-    """Raw text that leads with an error claims nothing. Words never make an answer a success or a failure."""
+    """Raw text beginning with an error claims nothing. Words never make an answer a success or a failure."""
     if _ERROR_TEXT.match(text):
         detail = f"The answer is text that leads with an error: {one_line(text, 120)}"
         return Sign(_O.MALFORMED, ERROR_TEXT_CODE, detail)
@@ -171,7 +171,7 @@ def text_sign(text: str) -> Sign | None:
 
 
 def http_sign(status: int) -> Sign:
-    """What an HTTP status says. 408 and 504 leave the effect open, like any timeout."""
+    """The sign of an HTTP status. 408 and 504 leave the effect open, like any timeout."""
     code = f"http.{status}"
     if status in (408, 504):
         return Sign(_O.TIMEOUT, code, f"The service answered {status}: it did not wait for the result.")
@@ -203,7 +203,7 @@ def _value_signs(value: Json, level: int) -> Iterator[Sign]:
 
 
 def _plain_key(key: str) -> str:
-    """`isError`, `is_error` and `IS-ERROR` are one name."""
+    """`isError`, `is_error` and `IS-ERROR` are the same name."""
     return key.replace("_", "").replace("-", "").lower()
 
 
@@ -290,7 +290,7 @@ def _list_signs(items: list[Json], level: int) -> Iterator[Sign]:
 
 
 def _part_failed(part: dict[str, Json], level: int) -> bool:
-    """By flags and error fields only: a listed record may have been in any status before."""
+    """Only flags and error fields count: a listed record may have had any status before."""
     fields = {_plain_key(key): value for key, value in part.items()}
     if level > NESTING_MAX_LEVELS:
         return False
@@ -299,7 +299,7 @@ def _part_failed(part: dict[str, Json], level: int) -> bool:
 
 
 def _content_signs(content: list[Json], level: int) -> Iterator[Sign]:
-    """Content blocks of a Model Context Protocol result: text that is JSON, or that leads with an error."""
+    """Content blocks of a Model Context Protocol result: JSON text, or text beginning with an error."""
     for block in content[:ITEMS_MAX]:
         text = block.get("text") if isinstance(block, dict) else None
         if not isinstance(text, str):
@@ -312,7 +312,7 @@ def _content_signs(content: list[Json], level: int) -> Iterator[Sign]:
 
 
 def _object_in(text: str) -> dict[str, Json] | None:
-    """The object that a text is; None for any other text, which most can be told from by how they begin."""
+    """The JSON object in a text, or None. The first character excludes most other texts."""
     if not text.lstrip(" \t\r\n").startswith("{"):
         return None
     try:

@@ -1,8 +1,8 @@
-"""The class and the reason of a judgement that leaves the state open. Pure.
+"""Discrepancy class and reason of an open judgement. Pure.
 
-Called by `reconcile` on its last result. A propagation delay is a change that was seen to be committed, so that it is
-said only where that was seen. When the window has closed, what is still open has a class: a state that could not be
-seen is unverifiable, and any other is unknown. It must not change a verdict, nor what the recovery table goes by.
+Called by `reconcile` on its last result. PROPAGATION_DELAY requires a reading of the committed change. After the window
+closes, every open judgement has a class: UNVERIFIABLE_STATE without sight of the state, else UNKNOWN_STATE. The verdict
+and the recovery table's inputs stay unchanged.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from readback.domain.verification.reconciliation import Case, Judged, Reconcilia
 
 DETAIL_MAX_CHARACTERS: Final = 512
 BESIDE: Final = "Changed beside the declared fields: "
-"""How the detail of a change begins that the frame of the contract does not name."""
+"""Beginning of a detail about a change outside the contract's frame."""
 BESIDE_WORDS: Final = " Found: fields changed beside those that the action declares."
 UNDECLARED: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -35,7 +35,7 @@ UNDECLARED: Final[Mapping[str, str]] = MappingProxyType(
         "open": "The record read does not decide the contract; the reader is not declared independent.",
     }
 )
-"""What a reading shows whose reader declares nothing: the detail begins with one of these."""
+"""Beginnings of the detail for a reading by an undeclared reader."""
 
 
 WEAK: Final = (
@@ -44,20 +44,20 @@ WEAK: Final = (
     "This rests on a cache, not on the record itself.",
     "This rests on a reading by the client that acted; no other reader confirmed it.",
 )
-"""What is said of an outcome that is verified by nothing stronger, in the order of `weakness`."""
+"""Texts for an outcome verified only by a weak reading, in the order of `weakness`."""
 SEEN: Final = "Seen at "
-"""How the detail of an open outcome begins that a weak reading shows, up to the end of its first sentence."""
+"""Beginning of the detail, up to the end of its first sentence, of an open outcome seen by a weak reading."""
 
 
 def weak_words(detail: str) -> str:
-    """What the detail says of readings that are weak, with a blank before it; "" of any other detail."""
+    """The part of the detail about weak readings, after a blank; "" without any."""
     if detail in WEAK:
         return f" {detail}"
     return f" {detail.partition('.')[0]}." if detail.startswith(SEEN) else ""
 
 
 def undeclared_words(detail: str) -> str:
-    """The detail of a reading whose reader declares nothing, with the word that lifts it; "" of any other detail."""
+    """The detail for a reading by an undeclared reader; "" for any other detail."""
     return detail if detail.startswith(tuple(UNDECLARED.values())) else ""
 
 
@@ -77,11 +77,11 @@ OPEN: Final[Mapping[Why, str]] = MappingProxyType(
         Why.SETTLING: "Everything holds, and it has to hold for a while, or to be shown to be single.",
     }
 )
-"""Every reason; a test holds it total."""
+"""Every reason; a test checks completeness."""
 
 
 def reason_lines(verdict: Verdict, why: Why, detail: str) -> list[str]:
-    """The lines about an open state, and about a change beside the declared fields."""
+    """The lines about an open state, and about a change outside the declared fields."""
     if verdict is not Verdict.UNDETERMINED:
         return [f"Detail (data, not instructions): {_quoted(detail)}"] if detail.startswith(BESIDE) else []
     if why is Why.NONE:
@@ -97,7 +97,7 @@ def _quoted(text: str) -> str:
 
 _DELAY: Final = Discrepancy.PROPAGATION_DELAY
 _UNSEEN: Final = frozenset({Why.UNREACHABLE, Why.TIMEOUT, Why.STALE})
-"""The source did not answer, or is not recent enough."""
+"""The source gave no answer, or no recent enough answer."""
 
 
 _SEEN_AT: Final = {
@@ -107,13 +107,13 @@ _SEEN_AT: Final = {
 }
 _OTHER: Final = Independence.OTHER_CLIENT.rank
 _WEAKNESS: Final = {Consistency.REPLICA: 0, Consistency.SESSION: 1, Consistency.CACHED: 2}
-"""The place in `open_words.WEAK`; a strong reading is there for whose it is."""
+"""Index into `WEAK`. The last text is for strong readings by the acting client."""
 _INFORMS: Final = "One source was read for the person who decides. The reading informs, and verifies nothing."
 _UNREAD: Final = "The one source was to be read for the person who decides, and could not be."
 
 
 def informed(case: Case) -> Reconciliation:
-    """Nothing can verify it. What a reading shows all the same is for the person who decides."""
+    """The result of an unverifiable action. A reading serves only as information for the person in charge."""
     result = undetermined(Why.UNVERIFIABLE, Finding.UNVERIFIABLE, Discrepancy.UNVERIFIABLE_STATE)
     if not case.checks:
         return result
@@ -123,7 +123,7 @@ def informed(case: Case) -> Reconciliation:
 
 
 def classed(case: Case, result: Reconciliation) -> Reconciliation:
-    """An open judgement with its class, and with the search that failed."""
+    """Add the discrepancy class and a failed search to an open judgement."""
     if not result.open:
         return rests_on(case, result)
     discrepancy = result.discrepancy
@@ -140,7 +140,7 @@ def classed(case: Case, result: Reconciliation) -> Reconciliation:
 
 
 def seen_weakly(stamp: str, result: Reconciliation, others: tuple[Judged, ...]) -> Reconciliation:
-    """An open judgement with what a reading that does not settle it shows: whose the effect is, and where it is."""
+    """Add the evidence of a weak reading to an open judgement: the effect's author and place."""
     if not result.open or result.attribution is not Attribution.UNKNOWN:
         return result
     for judged in others:
@@ -153,7 +153,7 @@ def seen_weakly(stamp: str, result: Reconciliation, others: tuple[Judged, ...]) 
 
 
 def rests_on(case: Case, result: Reconciliation) -> Reconciliation:
-    """A verified judgement with what it rests on, where that is no strong reading by another client."""
+    """Add its basis to a verified judgement without a strong reading by another client."""
     if result.verdict is not Verdict.VERIFIED or result.detail or not case.contract.kind.mutates:
         return result
     read = [each.taken for each in case.checks if each.taken.ran]
@@ -164,7 +164,9 @@ def rests_on(case: Case, result: Reconciliation) -> Reconciliation:
 
 
 def _commit_seen(case: Case, result: Reconciliation) -> bool:
-    """The change itself was seen: it holds already, it bears our mark, or the search or the key's record shows it."""
+    """The change is committed: it holds already, it bears our mark, or the search or the key's record shows an
+    effect.
+    """
     if result.why is Why.SETTLING or case.seen or effect_known(case):
         return True
     return any(is_effect(each) and _is_ours(case, each) for each in case.checks)

@@ -1,8 +1,7 @@
-"""Readings: what a system of record said, and how much that is worth.
+"""Readings: a system of record's answer, and its strength as evidence.
 
-A `Reading` is what a reader returns; a `TakenReading` is that reading in its place, with the path it came by
-and the times of our clock around it. Used by readers (authors), lifecycle.verify and reconciliation. It judges
-nothing.
+A reader returns a `Reading`. A `TakenReading` adds the source, the path, and the times of our clock before and after
+the call. Values only; reconciliation judges.
 
 Source: the action verification specification, "State Reconciliation Model", and the reading rules of ARCHITECTURE.
 """
@@ -27,9 +26,9 @@ class Presence(StrEnum):
     PRESENT = "present"
     ABSENT = "absent"
     NOT_VISIBLE = "not_visible"
-    """Not shown, and we cannot tell whether it is hidden from us (a 404 that missing permission would give too)."""
+    """Not shown, and possibly hidden from us. A 404 may also mean a missing permission."""
     UNAVAILABLE = "unavailable"
-    """The source did not answer: down, 5xx, timeout."""
+    """No answer from the source: down, 5xx, timeout."""
 
 
 _PRESENT: Final = Presence.PRESENT
@@ -39,14 +38,13 @@ _UNAVAILABLE: Final = Presence.UNAVAILABLE
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one look at a system of record found.
+    """One look at a system of record.
 
     `value` is plain JSON. `version` and `as_of_us` are the source's own; `stamp` is the stamp found inside the
-    artefact; `author` is who the source says made it so; `created_after_dispatch` is the source's own word that the
-    object is newer than the attempt: it proves freshness, and not whose the object is. `consistency` overrides what
-    the reader declared, for one that knows better at run time. `commit_token_honoured`: the source waited for the
-    write's own token. `forms`: by which rules the source itself compares a field, named by its dotted path, as the
-    database does a column of UUIDs.
+    artefact; `author` is the writer according to the source. `created_after_dispatch`: the source states that the
+    object is newer than the attempt. Newness proves freshness, not authorship. `consistency` overrides the reader's
+    declaration at run time. `commit_token_honoured`: the source waited for the write's own token. `forms`: the source's
+    own comparison rules by dotted field path, for example for a database column of UUIDs.
     """
 
     presence: Presence
@@ -77,9 +75,9 @@ class Reading:
         consistency: Consistency | str | None = None,
         forms: Mapping[str, str | Sequence[str]] | None = None,
     ) -> Reading:
-        """The object is there, and looks so. `value`: a mapping, a database row, or any JSON value.
+        """Report an existing object. `value`: a mapping, a database row, or any JSON value.
 
-        Raises UnsupportedValueError or ValueTooLargeError for what cannot be written down exactly.
+        Raises UnsupportedValueError or ValueTooLargeError for a value without an exact JSON form.
         """
         return cls(
             _PRESENT,
@@ -97,18 +95,18 @@ class Reading:
 
     @classmethod
     def absent(cls, *, complete: bool = True, consistency: Consistency | str | None = None) -> Reading:
-        """The object is not there, and we would have seen it. Say `not_visible` where you are not sure of that."""
+        """Report a visible absence: an existing object would have been seen. Use `not_visible` in any doubt."""
         level = None if consistency is None else Consistency(consistency)
         return cls(_ABSENT, complete=complete, consistency=level)
 
     @classmethod
     def not_visible(cls, detail: str = "") -> Reading:
-        """Nothing was shown, which may also be a question of permission. Never taken for absence."""
+        """Report an object as not shown, possibly for lack of permission. Never counts as absence."""
         return cls(Presence.NOT_VISIBLE, detail=detail)
 
     @classmethod
     def unavailable(cls, detail: str = "") -> Reading:
-        """The source did not answer. Never taken for absence."""
+        """Report a source without an answer. Never counts as absence."""
         return cls(_UNAVAILABLE, detail=detail)
 
 
@@ -120,11 +118,11 @@ def _forms(said: Mapping[str, str | Sequence[str]]) -> tuple[tuple[str, tuple[No
 
 
 UNREADABLE: Final = "source.unreadable"
-"""The code of a refusal of what no look could ever read."""
+"""The code of a refusal where no look could ever read the target."""
 
 
 class Role(StrEnum):
-    """What a reading was taken for."""
+    """Purpose of a reading."""
 
     BEFORE = "before"
     CHECK = "check"
@@ -133,14 +131,14 @@ class Role(StrEnum):
 
 
 class Fault(StrEnum):
-    """Why a reader gave no reading."""
+    """Why a reader returned no reading."""
 
     NONE = "none"
     UNREACHABLE = "unreachable"
     TIMEOUT = "timeout"
     VERIFIER_ERROR = "verifier_error"
     IMPOSSIBLE = "impossible"
-    """No look can read what is asked for: it lies outside of what the reader may see, or the reader is not set up."""
+    """No look can succeed: the target is outside the reader's permissions, or the reader is not configured."""
 
 
 _NO_FAULT: Final = Fault.NONE
@@ -148,7 +146,7 @@ _NO_FAULT: Final = Fault.NONE
 
 @dataclass(frozen=True, slots=True)
 class TakenReading:
-    """A reading with its provenance. Times are of our clock, around the call."""
+    """A reading with its provenance. Times are from our clock, around the call."""
 
     role: Role
     reader: str
@@ -163,7 +161,7 @@ class TakenReading:
 
     @property
     def ran(self) -> bool:
-        """The reader really ran and said something: only then it may count for anything."""
+        """The reader ran and answered. Only then does the reading count."""
         return self.fault is _NO_FAULT and self.reading.presence is not _UNAVAILABLE
 
     @property
@@ -178,9 +176,9 @@ class TakenReading:
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """What became of the attempt with our key, by the word of the system that honours keys.
+    """The result of a look-up by key, in a system with idempotency keys.
 
-    `status`: `landed` (with `value`), `failed` (final: it will not land), `pending`, or `unknown_key`.
+    `status`: `landed` (with `value`), `failed` (final: no effect will land), `pending`, or `unknown_key`.
     """
 
     status: str
@@ -202,15 +200,16 @@ class Lookup:
 
     @classmethod
     def unknown_key(cls) -> Lookup:
-        """The system does not know the key: it may still arrive."""
+        """The system does not know the key. The request may still arrive."""
         return cls("unknown_key")
 
     @classmethod
     def by_word(
         cls, word: Json, landed: Collection[object], failed: Collection[object], value: object = None
     ) -> Lookup:
-        """By the word with which the system says what became of it: any that is none of these is pending. A whole
-        number that is itself none of them is its digits: a contract file names words alone.
+        """Translate the system's status word. An unlisted word means pending.
+
+        An unlisted integer is compared by its digits, since a contract file names words only.
         """
         known = str(word) if type(word) is int and word not in landed and word not in failed else word
         if known in landed:

@@ -1,16 +1,16 @@
-"""Reconciling: from evaluated readings to a verdict, its discrepancy and its finding. Pure.
+"""Reconciliation: evaluated readings in, a verdict with its discrepancy and finding out. Pure.
 
-Called by lifecycle.verify with everything already read and evaluated. It must not read, wait or evaluate
-expressions. The steps are numbered here and at the code:
+The caller has read and evaluated everything. This module never reads, waits or evaluates expressions. The steps have
+numbers here and in the code:
 
  1. An effect of ours in the wrong place outranks everything else.
  2. More than one effect of ours is a duplicate, even when each is right.
  3. A reader that did not run, or read outside our scope, decides nothing.
  4. Absence is believed only from a strong, complete reading with proof of sight.
  5. Presence is believed only from a reading strong enough for the class, and after the action.
- 6. Postconditions: all hold, or some are violated, or some cannot be told.
- 7. What holds must be our doing where the kind demands it, and a change where it was not so before.
- 8. What is violated is final only when the window has closed on a strong reading, or a terminal failure holds.
+ 6. Postconditions: all hold, or some are violated, or some are undetermined.
+ 7. A fulfilled state must be ours where the kind demands authorship, and a change where it was not fulfilled before.
+ 8. A violated state is final only after the window closes on a strong reading, or with a terminal failure.
 
 Source: the action verification specification, "State Reconciliation Model".
 """
@@ -66,7 +66,7 @@ _VERIFIED: Final = Verdict.VERIFIED
 
 
 def together(case: Case, judgements: list[Reconciliation]) -> Reconciliation:
-    """The verdict of as many readings as the contract asks for, where none speaks against it."""
+    """The verdict of as many readings as the contract asks for, without a contrary reading."""
     needed = case.contract.quorum
     if len(judgements) == 1 and needed <= 1:
         return judgements[0]
@@ -89,7 +89,7 @@ def together(case: Case, judgements: list[Reconciliation]) -> Reconciliation:
 
 
 def _told_apart(case: Case, undecided: list[Reconciliation]) -> Reconciliation:
-    """The first of them, with what each reader says, where they say different things."""
+    """The first open judgement. Where readers differ, the detail names each reader's answer."""
     first = undecided[0]
     said = {case.checks[each.deciding].taken.reader: each.detail or str(each.why) for each in undecided}
     if len(set(said.values())) < 2:
@@ -98,8 +98,9 @@ def _told_apart(case: Case, undecided: list[Reconciliation]) -> Reconciliation:
 
 
 def _in_parts(case: Case, verified: list[Reconciliation], against: list[Reconciliation]) -> Reconciliation | None:
-    """The tool said that it did a part of it, and readings of several places show the same: where our effect is, and
-    where none is. Without that word two places that differ contradict each other.
+    """A partial result, reported by the tool and confirmed by readings of several places.
+
+    Some places show our effect, others show none. Without the tool's report, differing places contradict each other.
     """
     said = case.observation.status is ObservationStatus.PARTIAL
     ours = all(each.attribution is Attribution.OURS for each in verified)
@@ -125,7 +126,7 @@ def _in_parts(case: Case, verified: list[Reconciliation], against: list[Reconcil
 
 
 def _agreeing(case: Case, judgements: list[Reconciliation]) -> int:
-    """How many readings agree. Where the class asks for several sources, two looks at one are one."""
+    """Number of agreeing readings. Where the class asks for several sources, two readings of one source count once."""
     if case.contract.depth.quorum_min <= 1:
         return len(judgements)
     return len({case.checks[each.deciding].taken.source for each in judgements})
@@ -135,11 +136,11 @@ def _agreeing(case: Case, judgements: list[Reconciliation]) -> int:
 
 _ROOT: Final = "authoritative"
 _NOTHING: Final = (None, "", False)
-"""Values of what is not there."""
+"""Values of an absent field."""
 
 
 def parts_of(case: Case, judged: Judged) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The groups that hold, and those that do not; none where the object is not there."""
+    """The fulfilled groups and the others; none where the object is absent."""
     groups = case.contract.groups
     if judged.presence is not Presence.PRESENT:
         return (), ()
@@ -148,7 +149,7 @@ def parts_of(case: Case, judged: Judged) -> tuple[tuple[str, ...], tuple[str, ..
 
 
 def wrong_values(case: Case, judged: Judged, groups: tuple[str, ...]) -> bool:
-    """Whether in one of these groups something was written, and is not what was required."""
+    """Whether one of these groups holds a newly written value other than the required value."""
     violated = [each for each in judged.ensure if each.group in groups and each.truth is Truth.VIOLATED]
     return any(_is_written(case, judged, each) for each in violated)
 
@@ -180,7 +181,7 @@ _NOT_WHOLE: Final = "Whether anything beside it changed cannot be told: a readin
 
 
 def unexpected_changes(case: Case, judged: Judged, whose: Attribution) -> Reconciliation | None:
-    """What stands against success outside the frame: a change that may not be, or one that nobody can see any more."""
+    """The evidence against success outside the frame: a forbidden change, or a change hidden by missing evidence."""
     frame, before = case.contract.may_change, case.before
     if frame is None or before is None or before.taken.believable_absence:
         return None
@@ -225,7 +226,7 @@ _LANDED_UNSEEN: Final = "By the key's record ours has landed; what is read here 
 
 
 def reconcile(case: Case) -> Reconciliation:
-    """Judges a case. Total: every case has an answer, and doubt is always answered with undetermined."""
+    """Judge a case. Total: in doubt the result is undetermined."""
     misplaced = _misplaced(case)
     if misplaced is not None:
         return misplaced
@@ -262,7 +263,7 @@ def _misplaced(case: Case) -> Reconciliation | None:
 
 
 def _elsewhere(case: Case) -> Judged | None:
-    """The first effect of ours that is not where it was meant to be."""
+    """The first effect of ours outside its intended place."""
     for judged in case.found or ():
         if judged.in_scope is _VIOLATED and is_effect(judged):
             return judged
@@ -337,7 +338,7 @@ def _is_declared(case: Case, taken: TakenReading) -> bool:
 
 
 def _other_spelling(other: IdentityMatch) -> Reconciliation:
-    """A difference of spelling proves nothing, against the tool as little as against the reader."""
+    """A difference of spelling proves nothing, neither against the tool nor against the reader."""
     detail = (
         f"The reading spells its {other.key} in another way than the request, and whether both name one thing is not "
         f"known: say by which rule the system compares them (`identity.{other.key}`, with `as`)."
@@ -346,7 +347,7 @@ def _other_spelling(other: IdentityMatch) -> Reconciliation:
 
 
 def _evidenced(r: Reconciliation, judged: Judged) -> Reconciliation:
-    """With what the reading was judged by. Written out, since every judgement comes by here and `replace` is slow."""
+    """Add the judged evidence. Written out, since `replace` is slow and every judgement passes here."""
     return Reconciliation(
         r.verdict,
         r.why,
@@ -399,7 +400,7 @@ def _judge_absence(case: Case, judged: Judged) -> Reconciliation:
 
 
 def _judge_gone(case: Case, judged: Judged) -> Reconciliation:
-    """It is meant to be gone, and is."""
+    """Judge the believed absence of an object required to be absent."""
     before = case.before
     if before is not None and before.taken.believable_absence:
         if case.contract.noop is Noop.ALLOW and not _told_as_error(case):
@@ -424,8 +425,9 @@ def _too_weak(case: Case, judged: Judged) -> Reconciliation | None:
 
 
 def _seen_twice(case: Case, judged: Judged) -> bool:
-    """A declared replica shows the stamp of an ephemeral write in two rounds, the last at the close of the window, and
-    the object was not there before. A cache never counts: it may show what was never written down.
+    """A declared replica shows the stamp of an ephemeral write in two rounds, the last at the close of the window.
+
+    The object was absent before. A cache never counts: its content may never have been committed.
     """
     contract, before = case.contract, case.before
     if contract.side_effect is not SideEffect.EPHEMERAL_WRITE or judged.taken.consistency is not Consistency.REPLICA:
@@ -437,7 +439,7 @@ def _seen_twice(case: Case, judged: Judged) -> bool:
 
 
 def _after_action(case: Case, judged: Judged) -> bool:
-    """Evidence, by the source's own word, that a reading which is not strong is later than the action."""
+    """The source itself proves that a weak reading is later than the action."""
     reading = judged.taken.reading
     if bears_stamp(case, judged) or reading.commit_token_honoured or reading.created_after_dispatch:
         return True
@@ -447,7 +449,7 @@ def _after_action(case: Case, judged: Judged) -> bool:
 
 
 def _terminally_failed(case: Case, judged: Judged) -> bool:
-    """The source says that it has failed for good; and it did not say so, of the same state, before the action."""
+    """The source reports a final failure, and did not report one of the same state before the action."""
     if not judged.terminal_failure:
         return False
     old = case.before
@@ -485,24 +487,26 @@ def _judge_holding(case: Case, judged: Judged) -> Reconciliation:
 
 
 def _told_as_error(case: Case) -> bool:
-    """The tool answered with the text of an error, and nothing changed: the call did nothing, whatever state it met."""
+    """The tool answered with an error text, and nothing changed. The call did nothing, whether the state was right or
+    not.
+    """
     return case.observation.code == ERROR_TEXT_CODE
 
 
 def _settle(case: Case, judged: Judged, whose: Attribution) -> Reconciliation:
-    """Everything holds: is it settled, or has it still to prove that it stays so and stays single?"""
+    """A fulfilled state is final once stable and proven single."""
     return _stays(case, success(whose), single=not case.look_due)
 
 
 def _stays(case: Case, held: Reconciliation, *, single: bool = True) -> Reconciliation:
-    """What held already has to stay so as well, for as long as the contract says."""
+    """A fulfilled state must stay fulfilled for the contract's stability period."""
     if case.stable and single:
         return held
     return undetermined(Why.SETTLING, Finding.PROPAGATION_DELAY, Discrepancy.PROPAGATION_DELAY)
 
 
 def _not_ours(case: Case, judged: Judged, whose: Attribution) -> Reconciliation:
-    """The wanted object is there, and is not shown to be our doing: an older one, or nobody's we can name."""
+    """The required object exists without proof of our authorship: an older object, or one by an unknown author."""
     before = case.before
     known_older = whose is Attribution.OTHER_ACTOR or (before is not None and before.presence is Presence.PRESENT)
     if not known_older:
@@ -511,7 +515,7 @@ def _not_ours(case: Case, judged: Judged, whose: Attribution) -> Reconciliation:
 
 
 def _on_older(case: Case, judged: Judged) -> Reconciliation | None:
-    """A create that changed an object which was there before it: that one was not to be touched."""
+    """A create changed an older object instead of making a new one."""
     before = case.before
     if case.contract.kind is not _CREATE or before is None or before.presence is not Presence.PRESENT:
         return None
@@ -572,21 +576,21 @@ def _violated_finally(case: Case, judged: Judged, whose: Attribution) -> Reconci
 
 
 def _on_its_way(shown: bool, named: Discrepancy) -> Reconciliation:
-    """Accepted, and in a state between the old and the wanted one: neither as required nor refuted."""
+    """Accepted, in a state between the old and the required one: neither fulfilled nor refuted."""
     whose = Attribution.OURS if shown else Attribution.UNKNOWN
     opened = undetermined(Why.PROPAGATING, Finding.VALUE_MISMATCH, named, _MIDWAY)
     return replace(opened, attribution=whose, effect_shown=shown, level=Level.VERIFIED)
 
 
 def _refused(case: Case, judged: Judged) -> bool:
-    """The contract names the refusal, and nothing has changed or still can: no window is waited for."""
+    """The contract names the refusal, nothing changed, and nothing can follow. The window need not close."""
     return _ended_in_vain(case, judged) and judged.refused
 
 
 def _reported_failure(case: Case, judged: Judged) -> bool:
-    """A tool of this machine has ended with an error, and nothing has changed or still can: one strong reading tells.
+    """A local tool ended with an error, nothing changed, and nothing can follow. One strong reading suffices.
 
-    A later look goes on. An effect that it finds contests what was told.
+    Late looks continue. A late effect contests the reported outcome.
     """
     local = case.contract.side_effect.rank <= SideEffect.EPHEMERAL_WRITE.rank
     return local and case.observation.status is ObservationStatus.ERROR and _ended_in_vain(case, judged)
@@ -615,9 +619,10 @@ def _refuted_as(case: Case, judged: Judged, whose: Attribution) -> tuple[Finding
 
 
 def _never_was_ours(case: Case, judged: Judged) -> bool:
-    """An object of another's that ours has not been before: a thing that several write to, one that is as wanted
-    without us, or one of which a search found that it is not ours. A sum that is another one than before, and was
-    changed last by another, does not show whether ours is in it: a search or the key's record may.
+    """Another's object, and never ours before.
+
+    Three cases count: an object with several writers, an object as required without us, and an object excluded by a
+    search. A changed sum with another last writer may include our part; a search or the key's record may decide.
     """
     kind = case.contract.kind
     if not kind.needs_ours or case.seen or effect_known(case):

@@ -1,6 +1,6 @@
-"""A reconciliation: the verdict over the readings of one action, with what it stands on. And the ways in which it ends.
+"""A reconciliation: the verdict over the readings of one action, with its basis. Constructors for each result.
 
-Made by `domain.reconcile`. Whatever is in doubt ends in `undetermined`.
+Made by `reconcile`. In doubt the result is `undetermined`.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ SCOPE_KEYS = frozenset({"target", "tenant", "region", "account", "permission_sco
 
 @dataclass(frozen=True, slots=True)
 class IdentityMatch:
-    """One identity key held against a reading: `actual` is null where the reading does not say it."""
+    """One identity key compared with a reading. `actual` is null where the reading lacks the key."""
 
     key: str
     truth: Truth
     expected: Json
     actual: Json
     by_form: bool = False
-    """It is open since both are equal in the widest form alone, and no narrower one is known of the system."""
+    """Open: both are equal in the widest form only, and no narrower form of the system is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A reading with everything that could be evaluated over it."""
+    """A reading with all its evaluations."""
 
     taken: TakenReading
     identity: tuple[IdentityMatch, ...] = ()
     ensure: tuple[Evaluation, ...] = ()
     terminal_failure: bool = False
     refused: bool = False
-    """A `fails_when` that does not look at the state holds: the contract says that this request is refused."""
+    """A state-independent `fails_when` holds: the contract declares this request refused."""
     intermediate: bool = False
-    """An `intermediate` holds: the state is on its way to the wanted one."""
+    """An `intermediate` holds: the state is on its way to the required state."""
 
     @property
     def presence(self) -> Presence:
@@ -63,7 +63,9 @@ class Judged:
 
     @property
     def in_scope(self) -> Truth:
-        """Is this the object we mean, in our tenant? A key that is mapped and not said leaves it open."""
+        """Whether the reading shows the intended object in our tenant. A mapped key without a value leaves the answer
+        open.
+        """
         said = _HOLDS
         for m in self.identity:
             if m.truth is not _HOLDS and m.key in SCOPE_KEYS:
@@ -74,13 +76,13 @@ class Judged:
 
     @property
     def maybe_foreign(self) -> bool:
-        """It names a tenant in another spelling than ours: nobody can say that it is not another one's."""
+        """The reading spells its tenant differently from ours, so the object may belong to another tenant."""
         tenant = self.match("tenant")
         return tenant is not None and tenant.truth is _UNDETERMINED and tenant.by_form
 
     @property
     def other_spelling(self) -> IdentityMatch | None:
-        """The first key of its scope of which the reading says another spelling, and which may be the same name."""
+        """The first scope key with a different spelling in the reading, possibly of the same name."""
         return next((m for m in self.identity if m.by_form and m.key in SCOPE_KEYS), None)
 
     @property
@@ -92,7 +94,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """All that is known of one attempt at the moment of judging."""
+    """The complete evidence about one attempt at judgement time."""
 
     contract: Contract
     stamp: str
@@ -100,20 +102,20 @@ class Case:
     checks: tuple[Judged, ...]
     before: Judged | None = None
     found: tuple[Judged, ...] | None = None
-    """Effects bearing our stamp, wherever they landed; None where nobody looked."""
+    """Effects with our stamp, in any place; None without a search."""
     search_proven: bool = False
-    """What the search does not show is not there: it is complete, and has found an earlier effect by this mark."""
+    """The search is complete and has found an earlier effect by this mark. An empty result then proves absence."""
     lookup: Lookup | None = None
     window_closed: bool = False
     stable: bool = True
     dead: bool = False
     """The attempt can have no effect any more."""
     seen: bool = False
-    """A reading of an earlier round bore our stamp."""
+    """A reading of an earlier round showed our stamp."""
     look_due: bool = False
-    """The contract can search for duplicates, and has to do so (again) before success is told."""
+    """The contract can search for duplicates, and must search (again) before a success is reported."""
     search_failed: str = ""
-    """Which search gave no answer, and why; empty where none failed."""
+    """The failed search and its reason; empty without a failure."""
 
 
 _NO_REASON: Final = Why.NONE
@@ -125,7 +127,7 @@ _RECONCILED: Final = Level.RECONCILED
 
 @dataclass(frozen=True, slots=True)
 class Reconciliation:
-    """The reconciled judgement: the only thing that may move the state of an action."""
+    """The reconciled judgement: the only value allowed to move the state of an action."""
 
     verdict: Verdict
     why: Why
@@ -140,7 +142,7 @@ class Reconciliation:
     parts_done: tuple[str, ...] = ()
     parts_open: tuple[str, ...] = ()
     deciding: int = 0
-    """Index of the reading in `checks` that this stands on."""
+    """Index in `checks` of the deciding reading."""
     detail: str = ""
 
     @property
@@ -149,13 +151,13 @@ class Reconciliation:
 
 
 def success(whose: Attribution) -> Reconciliation:
-    """Everything that was asked for is so, and whose doing it is."""
+    """Everything requested is fulfilled. `whose`: the author of the state."""
     shown = whose is not _ALREADY_SO
     return Reconciliation(_VERIFIED, _NO_REASON, _FOUND_VERIFIED, None, whose, effect_shown=shown, level=_RECONCILED)
 
 
 def no_op() -> Reconciliation:
-    """It was so before, and the contract allows that."""
+    """The state was fulfilled before, and the contract allows a no-op."""
     return Reconciliation(
         _VERIFIED,
         _NO_REASON,
@@ -169,7 +171,7 @@ def no_op() -> Reconciliation:
 def refuted(
     finding: Finding, discrepancy: Discrepancy, whose: Attribution, effect_shown: bool = False
 ) -> Reconciliation:
-    """The readings say otherwise. `effect_shown`: something of ours landed all the same."""
+    """The readings contradict the intent. `effect_shown`: an effect of ours landed nevertheless."""
     return Reconciliation(
         Verdict.REFUTED, _NO_REASON, finding, discrepancy, whose, effect_shown=effect_shown, level=Level.VERIFIED
     )
@@ -178,10 +180,10 @@ def refuted(
 def undetermined(
     why: Why, finding: Finding, discrepancy: Discrepancy | None = None, detail: str = ""
 ) -> Reconciliation:
-    """Neither success nor failure, and why."""
+    """Neither success nor failure, and the reason."""
     return Reconciliation(Verdict.UNDETERMINED, why, finding, discrepancy, detail=detail)
 
 
 def unexecuted(observation: Observation) -> bool:
-    """The tool was provably never called: only then verification may be skipped."""
+    """The tool was provably never called. Only this result permits a skipped verification."""
     return observation.status is ObservationStatus.NOT_DISPATCHED and not observation.dispatched

@@ -1,7 +1,7 @@
-"""What a reading shows whose reader declares nothing of itself: it informs, and decides nothing. Pure.
+"""Readings by an undeclared reader: information without a decision. Pure.
 
-Called by `reconcile`. A match is not verified, a difference is not refuted, and nothing found is not absence: every
-answer here is undetermined, so that no key is freed and nothing is reported as done or as failed.
+Called by `reconcile`. A match is not verified, a difference is not refuted, and an empty answer is not absence. Every
+result is undetermined, so no key is freed and no action is reported as done or failed.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _TRUTH: Final = attrgetter("truth")
 
 
 def inform(case: Case, judged: Judged) -> Reconciliation:
-    """The undetermined result of a reading by a reader that declares nothing.
+    """Return the undetermined result of a reading by an undeclared reader.
 
-    A record that matches ends the check, since no later look can verify it. Anything else is looked at until the
+    A matching record ends the check, since no later look can verify the action. Otherwise looks continue until the
     window closes: the system of record may lag behind.
     """
     if judged.in_scope is Truth.VIOLATED:
