@@ -1,7 +1,13 @@
-"""Public: the built-in executors, which act on systems, and the built-in sources, which read them.
+"""Built-in executors act on systems of record. Built-in sources read systems of record.
 
-Authors of contracts construct executors and sources, and call them inside actions and readers. Each system of record
-has a folder: `executor` acts, `source` reads. Neither half imports the other. A class is imported at its first use.
+Contract authors construct both, and call both inside actions and readers. Each system of record has a folder:
+`executor` acts, `source` reads. Neither half imports the other. A class is imported at first use.
+
+Example:
+    >>> import sqlite3
+    >>> from readback.systems import SqlExecutor, SqlSource
+    >>> orders = SqlExecutor("orders", lambda: sqlite3.connect("orders.db"))
+    >>> shop = SqlSource("orders", lambda: sqlite3.connect("orders.db"))
 """
 
 from __future__ import annotations
@@ -63,7 +69,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Import one of the classes above when it is first used."""
+    """Import a public class at first use."""
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

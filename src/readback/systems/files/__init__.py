@@ -1,1 +1,1 @@
-"""Folders: acting on files, and reading what lies in a folder."""
+"""Folders: changes to files, and reads of a folder's content."""

@@ -1,8 +1,8 @@
-"""Acts on a folder: writes, appends, deletes and moves files, durably, and never outside it; opens workspaces.
+"""Act on a folder: write, append, delete and move files durably, never outside the folder. Open workspaces.
 
-Constructed by users and called inside actions. It must not verify. What a process that died left behind is finished or
-dropped when the folder is opened again. Confinement is decided here by its own code; nothing is shared with the file
-source.
+Users construct the executor and call it inside actions. The executor does not verify. Opening the folder again finishes
+or drops the leftovers of dead processes. Confinement is decided by this package's own code; nothing is shared with the
+file source.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from readback.systems.files.workspace import FileWorkspace
 
 
 def write_whole(ctx: Context, area: Area, folder: int, name: str, data: bytes) -> None:
-    """Lets the file hold the data, durably. Raises OSError; before the last step everything is as it was."""
+    """Write the data to the file, durably. Raises OSError; before the last step nothing has changed."""
     mode = only_files(folder, name)
     with area.locked() as path:
         file, hidden = _made(area, path, folder)
@@ -54,7 +54,7 @@ def write_whole(ctx: Context, area: Area, folder: int, name: str, data: bytes) -
 
 
 def _made(area: Area, path: str, folder: int) -> tuple[int, str]:
-    """A new file, and the name that it had to be given, if any."""
+    """Return a new file, and a temporary name if the system needs a name."""
     without_name = getattr(os, "O_TMPFILE", None)
     if without_name is not None and os.path.isdir("/proc/self/fd"):
         with suppress(OSError):  # A file system without such files; the other way says so if it is more than that.
@@ -66,12 +66,22 @@ DIRTY_MARKER: Final = ".readback-dirty"
 
 
 class FileExecutor:
-    """Writes below `root`. Safe from any thread. Paths are relative to `root`, with slashes.
+    """Change the files below one folder.
 
-    Links inside the folder are followed to what they mean; a path that leads out raises SandboxEscapeError before
-    anything is done. What the system refuses is a ToolError. The marks of the attempt need no care of the caller:
-    a file that is written bears the stamp where the file system can hold it. `staging` names the folder, on the same
-    file system, in which changes lie before they are moved into place; without it that is `.readback-NAME` beside it.
+    Safe from any thread. Paths are relative to `root`, with slashes. Links inside the folder are followed. A path out
+    of the folder raises SandboxEscapeError before any change. A refusal of the system is a ToolError. A written file
+    carries the attempt's stamp where the file system supports it.
+
+    Args:
+        root: The folder.
+        name: Name in evidence and messages.
+        staging: Folder for staged changes, on the same file system. Default: `.readback-NAME` beside `root`.
+
+    Example:
+        >>> import tempfile
+        >>> site = FileExecutor(tempfile.mkdtemp(), name="site")
+        >>> def publish(ctx, path, text):
+        ...     return site.write_text(ctx, path, text, parents=True)
     """
 
     def __init__(self, root: str | Path, *, name: str = "files", staging: str | Path | None = None) -> None:
@@ -81,20 +91,29 @@ class FileExecutor:
         self._folder = Confined(name, root, (INSIDE, DIRTY_MARKER))
         self._marked = Confined(name, root)
         self.left: list[dict[str, str]] = self.recover() if self._area.exists else []
-        """What a process that died had left, and what became of it as the folder was opened."""
+        """Leftovers of dead processes, and the treatment of each when the folder was opened."""
 
     def write_text(self, ctx: Context, path: str, text: str, *, parents: bool = False) -> dict[str, Json]:
-        """`write_bytes` of the text in UTF-8."""
+        """Call `write_bytes` with the text in UTF-8."""
         return self.write_bytes(ctx, path, text.encode(), parents=parents)
 
     def write_bytes(self, ctx: Context, path: str, data: bytes, *, parents: bool = False) -> dict[str, Json]:
-        """Lets the file hold `data`, in one step. `parents`: makes the folders above it where they are missing."""
+        """Replace the file's content with `data`, in one step.
+
+        Args:
+            ctx: Context of the action.
+            path: Path of the file.
+            data: The new content.
+            parents: Create missing parent folders.
+        """
         with told(self.name), self._folder.place(path, parents=parents) as (folder, name):
             write_whole(ctx, self._area, folder, name, data)
         return {"path": path, "size": len(data)}
 
     def stage(self, ctx: Context, path: str, data: bytes | str, *, parents: bool = False) -> FileWorkspace:
-        """A workspace of one file: return it from the action, to be verified before it takes the place."""
+        """Stage one file. Return the workspace from the action: the engine verifies the content before the move into
+        place.
+        """
         content = data.encode() if isinstance(data, str) else data
         with self.workspace(ctx) as staged:
             staged.write_bytes(path, content, parents=parents)
@@ -103,9 +122,9 @@ class FileExecutor:
         return staged
 
     def workspace(self, ctx: Context) -> FileWorkspace:
-        """Opens a workspace: return it from the action, to be verified before it is moved into place.
+        """Open a workspace. Return it from the action: the engine verifies the content before the move into place.
 
-        Raises NotDispatchedError where the folder was marked as dirty: nothing more is built on what nobody knows.
+        Raises NotDispatchedError for a dirty folder: nothing is built on an unknown state.
         """
         if self.dirty:
             raise NotDispatchedError(
@@ -114,7 +133,7 @@ class FileExecutor:
         return FileWorkspace(ctx, self._folder, self._area)
 
     def append(self, ctx: Context, path: str, data: bytes | str) -> dict[str, Json]:
-        """Adds to the end of the file, which is made where it is missing. A part may land if the system fails."""
+        """Append to the file, or create it. A part may land if the system fails."""
         content = data.encode() if isinstance(data, str) else data
         with told(self.name), self._folder.place(path) as (folder, name):
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -131,14 +150,14 @@ class FileExecutor:
         return {"path": path, "appended": len(content)}
 
     def delete(self, ctx: Context, path: str) -> dict[str, Json]:
-        """Removes a file, or a link and not what it means."""
+        """Remove a file, or a link without its target."""
         with told(self.name), self._folder.place(path, follow=False) as (folder, name):
             os.unlink(name, dir_fd=folder)
             os.fsync(folder)
         return {"path": path, "deleted": True}
 
     def move(self, ctx: Context, path: str, to: str, *, overwrite: bool = False) -> dict[str, Json]:
-        """Gives a file another name. Raises ToolError where that is taken, unless it may be overwritten."""
+        """Rename a file. Raises ToolError where the new name exists, unless `overwrite` is set."""
         with (
             told(self.name),
             self._folder.place(path, follow=False) as (folder, name),
@@ -156,10 +175,10 @@ class FileExecutor:
     # --- what became of it, and what was left ----------------------------------------------------------------------
 
     def lookup(self, ctx: Context) -> Lookup:
-        """What became of a workspace of this attempt, by the durable record; for an action's `.lookup`.
+        """Return the final state of a workspace of this attempt, from the durable record, for an action's `.lookup`.
 
-        Final: where nothing was moved, that is recorded first, and a workspace of this attempt that still lives
-        somewhere cannot be moved into place any more. Raises ToolError.
+        If nothing was moved, that state is recorded first. A live workspace of this attempt can then no longer move
+        anything into place. Raises ToolError.
         """
         with told(self.name), self._area.locked() as area:
             self._clear(area)
@@ -172,10 +191,11 @@ class FileExecutor:
         return Lookup.landed() if state == "moved" else Lookup.failed(f"the workspace was {state}")
 
     def recover(self) -> list[dict[str, str]]:
-        """Finishes, or drops, whatever a process that died left, and says what became of each; others' are let be.
+        """Finish or drop the leftovers of dead processes, and return the result of each. Leftovers of live processes
+        stay.
 
-        What can be neither finished nor undone, because somebody else changed it, is kept, and the folder is marked as
-        dirty. Called whenever the folder is opened. Raises ToolError.
+        A leftover that can be neither finished nor undone, because of foreign changes, stays, and the folder is marked
+        dirty. Called at each opening of the folder. Raises ToolError.
         """
         with told(self.name), self._area.locked() as area:
             return self._clear(area)
@@ -207,7 +227,7 @@ class FileExecutor:
         return {"action": journal.action, "state": state}
 
     def _stuck(self, area: str) -> bool:
-        """Something was left that nobody could settle: it may be of any attempt."""
+        """Return whether an unsettled leftover exists. It may belong to any attempt."""
         left = list(self._area.orphans(area))
         for home in left:
             home.close()
@@ -216,7 +236,7 @@ class FileExecutor:
     # --- the mark of a folder that can no longer be trusted --------------------------------------------------------
 
     def mark_dirty(self, ctx: Context, reason: str) -> dict[str, Json]:
-        """Notes that the folder's state is not what any plan says, and why. The note stays until it is cleared."""
+        """Record that the folder's state matches no plan, with the reason. The mark stays until `clear_dirty`."""
         self._mark(ctx.action_id, reason, ctx.target)
         return {"dirty": True}
 
@@ -235,11 +255,11 @@ class FileExecutor:
 
     @property
     def dirty(self) -> bool:
-        """Whether the folder was marked."""
+        """Whether the folder is marked dirty."""
         return os.path.lexists(os.path.join(self._root, DIRTY_MARKER))
 
     def clear_dirty(self, ctx: Context) -> dict[str, Json]:
-        """Takes the mark off, once somebody has looked."""
+        """Remove the dirty mark, after an inspection."""
         if self.dirty:
             with told(self.name), self._marked.place(DIRTY_MARKER, follow=False) as (folder, name):
                 os.unlink(name, dir_fd=folder)

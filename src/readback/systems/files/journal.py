@@ -1,8 +1,8 @@
-"""The manifest of a workspace: what is moved into place, in which order, and how all of it is finished or undone.
+"""The manifest of a workspace: the moves, their order, and how to finish or undo all of them.
 
-Used when a workspace commits, and by whoever finds the manifest of a process that died in between. Each step looks
-before it acts, so that doing it again changes nothing; what neither the workspace nor the state before it put there is
-somebody else's, and is never overwritten.
+A committing workspace uses the manifest, and so does recovery after a dead process. Each step checks before acting, so
+a repetition changes nothing. Content from neither the workspace nor the state before is foreign, and is never
+overwritten.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from readback.systems.files.sandboxed_paths import Confined
 from readback.systems.files.staging_area import sync, write_durably
 
 FORWARD: Final = "manifest.json"
-"""While it lies there, the workspace is being moved into place: it was verified, so it is finished."""
+"""Present while a verified workspace is moved into place: finish it."""
 BACKWARD: Final = "undo.json"
-"""While it lies there, what was moved is being taken back."""
+"""Present while moves are undone."""
 
 Stood = tuple[int, int, int, int]
-"""What stood at a path: inode, kind, size and time of change. A rename keeps all of them."""
+"""An entry's inode, kind, size and time of change. A rename changes none of the four."""
 
 
 class ForeignError(Exception):
-    """Something stands in the way that is neither ours nor what was there before."""
+    """A foreign entry is in the way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Move:
     was: Stood | None = None
     back: str = ""
     kept: Stood | None = None
-    """What `back` is: the same file under another name, or (where there is no such thing) its copy."""
+    """The entry at `back`: a second name of the same file, or a copy where no second name is possible."""
 
     @property
     def path(self) -> str:
@@ -54,7 +54,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """A manifest at the place where it lies, for one folder."""
+    """A manifest in its place, for one folder."""
 
     home: str
     folder: Confined
@@ -65,16 +65,16 @@ class Journal:
     # --- as it lies on the disk ---------------------------------------------------------------------------------
 
     def write(self) -> None:
-        """From here on the workspace is finished, whoever does it."""
+        """Write the manifest. From here on, this process or a later process finishes the workspace."""
         moves: list[object] = [asdict(each) for each in self.moves]
         content: dict[str, object] = {"action": self.action, "attempt": self.attempt, "moves": moves}
         write_durably(os.path.join(self.home, FORWARD), content)
 
     @classmethod
     def found(cls, home: str, folder: Confined) -> tuple[Journal, bool] | None:
-        """The manifest that lies in a place, and whether it is to be finished (else undone). None: nothing was moved.
+        """Return the manifest in a place, and whether to finish (else undo). None: nothing was moved.
 
-        Raises ForeignError for what is no manifest of ours.
+        Raises ForeignError for a foreign file.
         """
         for name in (BACKWARD, FORWARD):
             try:
@@ -93,7 +93,7 @@ class Journal:
     # --- forward and back ---------------------------------------------------------------------------------------
 
     def finish(self) -> None:
-        """Everything is in its place when it returns. Raises OSError, or ForeignError, and can be tried again."""
+        """Move everything into place. Raises OSError or ForeignError, and can be repeated."""
         for each in self.moves:
             try:
                 with self.folder.folder(each.parts) as (folder, name):
@@ -106,7 +106,7 @@ class Journal:
         self._sync()
 
     def _refuse_own(self, move: Move, folder: int, name: str) -> None:
-        """Raises ForeignError for what is Readback's own; a manifest may be older than what is known of it now."""
+        """Raises ForeignError for Readback's own files. A manifest may be older than the present list of own files."""
         if move.do == "folder":
             return
         try:
@@ -115,7 +115,7 @@ class Journal:
             raise ForeignError(error.message) from error
 
     def undo(self) -> str:
-        """Everything is as it was when it returns. Raises OSError, or ForeignError, and can be tried again."""
+        """Restore everything. Raises OSError or ForeignError, and can be repeated."""
         with suppress(FileNotFoundError):  # It was turned before.
             os.replace(os.path.join(self.home, FORWARD), os.path.join(self.home, BACKWARD))
             sync(self.home)
@@ -130,7 +130,7 @@ class Journal:
         return "undone"
 
     def settle(self) -> str:
-        """Finishes it, or, where somebody else stands in the way, undoes it: `moved` or `undone`."""
+        """Finish, or undo where a foreign entry is in the way. Returns `moved` or `undone`."""
         try:
             self.finish()
         except (OSError, ForeignError):
@@ -188,7 +188,7 @@ class Journal:
 
 
 def stood(folder: int | None, name: str) -> Stood | None:
-    """What stands at a name now. The time and size of a folder say nothing: its entries change them."""
+    """Return the entry at a name. Time and size of a folder do not count: its entries change both."""
     try:
         seen = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
@@ -200,7 +200,7 @@ def stood(folder: int | None, name: str) -> Stood | None:
 
 
 def _move(said: dict[str, Any]) -> Move:
-    """A step as it was written. Raises ForeignError for one that would leave the folder."""
+    """Parse a step. Raises ForeignError for a step out of the folder."""
     parts = tuple(said["parts"])
     ours = said["blob"] + said["back"]
     if not parts or any(part in ("", ".", "..") or "/" in part for part in parts) or ".." in ours:

@@ -1,7 +1,7 @@
-"""Files that are at hand: regular ones on a disk of this machine, where a look cannot hang as it can on a network's.
+"""Detect regular files on a disk of this machine, where a read cannot hang as on a network file system.
 
-Constructed by `sdk.fittings` for a source of a contract file. Which device a path lies on is found out where waiting
-harms nobody; from then on a path on the same device is known by a single call of the system.
+`configured.factory` uses this check for sources of contract files. The device of a path is determined where
+waiting is harmless. Afterwards one system call recognizes a path on the same device.
 """
 
 from __future__ import annotations
@@ -15,22 +15,20 @@ from typing import Final
 OWN_DISKS: Final = frozenset(
     {"bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "ramfs", "tmpfs", "xfs", "zfs"}
 )
-"""Kinds of file systems, as Linux names them, behind which there is no other machine and no other program."""
+"""File system types of Linux without another machine or program behind them."""
 MOUNTS: Final = "/proc/self/mountinfo"
 _ESCAPED: Final = re.compile(r"\\([0-7]{3})")
 
 
 class LocalDiskCheck:
-    """The devices that are known to be at hand. Safe from any thread. Where there is no list of mounts as Linux has it,
-    nothing ever is.
-    """
+    """The known local devices. Safe from any thread. Without Linux's list of mounts, no device is known."""
 
     def __init__(self, mounts: str | Path = MOUNTS) -> None:
         self._mounts = mounts
         self._devices: set[int] = set()
 
     def learn(self, path: str) -> None:
-        """Finds out about the device that a path lies on. Waits as long as the path's own file system does."""
+        """Determine the device of a path. Waits as long as the path's file system does."""
         try:
             device = _looked(path)[0].st_dev
             if device not in self._devices and _kind(os.path.realpath(path), self._mounts) in OWN_DISKS:
@@ -39,9 +37,10 @@ class LocalDiskCheck:
             return  # the last: a list of mounts that is none
 
     def hold(self, path: str, most_bytes: int | None = None, beside: tuple[str, ...] = ()) -> bool:
-        """Whether what lies at a path is at hand: a regular file of no more than so many bytes, or nothing, in a folder
-        that is. `beside`: endings of the file's name under which other files are opened with it: these are too, and it
-        is no link, as they lie beside what that leads to.
+        """Return whether a path is local: a regular file up to a size, or no file, in a local folder.
+
+        `beside`: endings of the file's name under which further files are opened. The further files must be local too,
+        and the file no link: further files are opened beside the link's target.
         """
         if not self._devices:
             return False
@@ -56,7 +55,7 @@ class LocalDiskCheck:
         return not is_there or (stat.S_ISREG(found.st_mode) and (most_bytes is None or found.st_size <= most_bytes))
 
     def _hold_beside(self, path: str, endings: tuple[str, ...]) -> bool:
-        """Whether it is no link, and each of those beside it is a regular file at hand, or none."""
+        """Return whether the file is no link, and each further file is a local regular file or missing."""
         if os.path.islink(path):
             return False
         for ending in endings:
@@ -72,7 +71,7 @@ class LocalDiskCheck:
 
 
 def _looked(path: str) -> tuple[os.stat_result, bool]:
-    """The file, or else the folder where it would be; and whether it is the file."""
+    """Return the file, or else its folder, and whether the file exists."""
     try:
         return os.stat(path), True
     except FileNotFoundError:
@@ -80,7 +79,7 @@ def _looked(path: str) -> tuple[os.stat_result, bool]:
 
 
 def _kind(path: str, mounts: str | Path) -> str:
-    """The kind of file system that a real path lies on: of the mounts above it the nearest, and of these the last."""
+    """Return the file system type of a real path: the nearest mount above, and of several the last."""
     nearest, kind = "", ""
     with open(mounts, encoding="utf-8", errors="surrogateescape") as lines:
         for line in lines:

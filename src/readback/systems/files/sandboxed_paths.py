@@ -1,7 +1,7 @@
-"""A folder that nothing leaves: how the file executor finds a place, and what it may find there.
+"""Confine the file executor to a folder: resolve paths, and check the entries there.
 
-Used by the other modules of the executor. A path is resolved first, then walked from the open folder without following
-a link, so that nothing swapped in between leads out. It writes nothing but missing folders that it is asked for.
+The executor's other modules use this one. A path is resolved first. The walk then starts at the open folder and follows
+no link, so an entry swapped in between leads nowhere. Only requested missing folders are written.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from readback.domain.context import Context
 from readback.errors import SandboxEscapeError, ToolError
 
 STAMP_ATTRIBUTE: Final = "user.readback.stamp"
-"""The extended attribute that carries the stamp inside the artefact, where the file system has such."""
+"""Extended attribute for the stamp, where the file system supports attributes."""
 NEW_FILE_MODE: Final = 0o644
 NEW_FOLDER_MODE: Final = 0o755
 FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Confined:
-    """The folder below `root`. `reserved`: first components of paths that are ours, and nobody's to write."""
+    """The folder below `root`. `reserved`: first path components of our own, closed to actions."""
 
     def __init__(self, name: str, root: str | Path, reserved: Sequence[str] = ()) -> None:
         self.name = name
@@ -34,11 +34,11 @@ class Confined:
 
     @property
     def real(self) -> str:
-        """The folder itself, with no link on the way."""
+        """The folder without links in its path."""
         return os.path.realpath(self._root)
 
     def inside(self, path: str, follow: bool = True) -> list[str]:
-        """The components of the resolved path, which lies inside. Raises SandboxEscapeError."""
+        """Return the components of the resolved path inside the folder. Raises SandboxEscapeError."""
         steps = path.split("/")
         try:
             encoded = os.fsencode(path)
@@ -59,9 +59,9 @@ class Confined:
 
     @contextmanager
     def place(self, path: str, *, parents: bool = False, follow: bool = True) -> Iterator[tuple[int, str]]:
-        """The folder that holds the path's last name, open, and that name; reached without following a link.
+        """Open the folder of the path's last name, without following a link, and return it with the name.
 
-        It is to be changed, so OwnFileError is raised for what is Readback's own.
+        The entry is to be changed, so Readback's own files raise OwnFileError.
         """
         with self.folder(self.inside(path, follow), parents=parents) as found:
             refuse_change(*found)
@@ -69,7 +69,7 @@ class Confined:
 
     @contextmanager
     def folder(self, parts: Sequence[str], *, parents: bool = False) -> Iterator[tuple[int, str]]:
-        """The same for components that were resolved before. An empty list is the folder itself, by the name `.`."""
+        """Do the same for resolved components. An empty list means the folder itself, with the name `.`."""
         folder = os.open(self.real, FOLDER)
         try:
             for name in parts[:-1]:
@@ -87,7 +87,7 @@ class Confined:
 
 @contextmanager
 def told(name: str) -> Iterator[None]:
-    """What the system refuses, as a typed error. What became of the action is read back."""
+    """Convert refusals of the system to typed errors. The engine reads back the effect."""
     try:
         yield
     except OSError as error:
@@ -99,7 +99,7 @@ def told(name: str) -> Iterator[None]:
 
 
 def only_files(folder: int, name: str) -> int:
-    """The mode that a file of this name has, or would get. Raises SandboxEscapeError for what is no file."""
+    """Return the mode of the file at this name, or of a new file. Raises SandboxEscapeError for other entries."""
     try:
         seen = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
@@ -112,14 +112,14 @@ def only_files(folder: int, name: str) -> int:
 
 
 def write_all(file: int, data: bytes) -> None:
-    """Every byte, however few the system takes at once."""
+    """Write every byte. The system may accept fewer bytes per call."""
     view = memoryview(data)
     while view:
         view = view[os.write(file, view) :]
 
 
 def put_stamp(file: int, ctx: Context) -> None:
-    """Lets the file bear the attempt's stamp."""
+    """Write the attempt's stamp to the file."""
     if hasattr(os, "setxattr"):
         with suppress(OSError):  # Not every file system can hold it; the file source then shows none.
             os.setxattr(file, STAMP_ATTRIBUTE, ctx.stamp.encode())

@@ -1,8 +1,8 @@
-"""A folder as a system of record: what lies in it, how large, with which hash.
+"""A folder as a system of record: its entries, their sizes and hashes.
 
-Constructed by users (or from a contract file) and called inside reader functions. It must not write, and never
-leaves its folder: a path is resolved first, then walked component by component from an open folder without following
-links, so that nothing swapped in between can lead out. Absence is believed where the folder's listing can be read.
+Users or contract files construct the source, and reader functions call the source. The source never writes and never
+leaves its folder. A path is resolved first. The walk then starts at the open folder and follows no link, so an entry
+swapped in between leads nowhere. Absence is believed where the folder's listing is readable.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _CASELESS = (NormalForm.CASEFOLD,)
 
 
 def own_names(root: str, parts: list[str]) -> tuple[list[str], bool]:
-    """The way from `root` in the entries' own names, and whether the volume overlooked how one of them was written.
+    """Return the path from `root` in the entries' own names, and whether the volume ignored a spelling.
 
-    A name that is not there stays as it is: nothing is known of it.
+    A missing name stays unchanged, because nothing is known about it.
     """
     owned: list[str] = []
     overlooked = False
@@ -45,8 +45,10 @@ def own_names(root: str, parts: list[str]) -> tuple[list[str], bool]:
 
 
 def _own_name(folder: str, name: str) -> str:
-    """What the entry is called that `name` stands for: another spelling only where both lead to it, and one alone is
-    listed. Two entries may be one file by a hard link: then each has its own name.
+    """Return the entry's own name for `name`.
+
+    Another spelling counts only where both lead to the same entry and only the other is listed. Two hard links of one
+    file are two entries with their own names.
     """
     seen = _identity(os.path.join(folder, name))
     if seen is None or not any(_identity(os.path.join(folder, each)) == seen for each in _spellings(name)):
@@ -64,7 +66,7 @@ def _own_name(folder: str, name: str) -> str:
 
 
 def _spellings(name: str) -> Iterator[str]:
-    """Other ways to write a name, that some volumes overlook."""
+    """Yield other spellings of a name, for volumes that ignore the difference."""
     found = {name.swapcase()}
     if not name.isascii():
         found |= {normalize(form, each) for form in ("NFC", "NFD") for each in (name, name.swapcase())}
@@ -80,8 +82,9 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 
 def equivalent(root: str, path: str) -> str:
-    """The path below `root` with every name that is not there taken for the one entry that Unicode calls canonically
-    equivalent to it: as some servers find files that were named on another system. Several such entries are none.
+    """Replace each missing name of a path below `root` by the only entry with a canonically equivalent name (Unicode).
+
+    Some servers find files named on another system like this. Several equivalent entries count as none.
     """
     if os.path.exists(os.path.join(root, path)):
         return path
@@ -107,24 +110,25 @@ def equivalent(root: str, path: str) -> str:
 
 
 HASH_MAX_BYTES: Final = 268_435_456
-"""Hashed in one reading; a file beyond it is shown without its hash, so that nothing can be said of its bytes."""
+"""Maximum bytes hashed in one reading. Further files are shown without a hash, so nothing is known about their bytes.
+"""
 LINES_MAX_BYTES: Final = 67_108_864
 ENTRIES_MAX: Final = 10_000
 STAMP_ATTRIBUTE: Final = "user.readback.stamp"
-"""The extended attribute in which the writer of a file may leave its stamp."""
+"""Extended attribute for the writer's stamp."""
 
 _CHUNK_BYTES: Final = 1_048_576
 Names: TypeAlias = Literal["exact", "equivalent"]
 _FORMS: Final = (("path", (NormalForm.PATH,)),)
 _OVERLOOKED: Final = (("path", (NormalForm.PATH, NormalForm.CASEFOLD)),)
-"""Of a volume that overlooked how a name was written."""
+"""The ignored forms, for a volume that ignored a difference of spelling."""
 _Picked: TypeAlias = Callable[[bytes], dict[str, Json]]
 _FOLDER: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class _NotShownError(Exception):
-    """Carries the reading that says why the object is not shown."""
+    """Carries the reading with the reason for a hidden object."""
 
     def __init__(self, reading: Reading) -> None:
         super().__init__(reading.detail)
@@ -133,18 +137,31 @@ class _NotShownError(Exception):
 
 @dataclass(slots=True)
 class _Budget:
-    """How many bytes this reading may still hash."""
+    """Bytes left for hashing in this reading."""
 
     left: int
 
 
 class FileSource:
-    """The files below `root`. Safe from any thread. Paths are relative to `root`, with slashes.
+    """Read the files below one folder.
 
-    Links inside the folder are followed to what they mean; a path that leads out raises SandboxEscapeError, as do
-    devices, pipes and sockets. What the volume overlooks in a name (case, its Unicode form) is overlooked: `path` is
-    shown as the entries are called. `names="equivalent"`: a name that is not there stands for the one entry that
-    differs in its Unicode form alone, as it does to some servers.
+    Safe from any thread. Paths are relative to `root`, with slashes. Links inside the folder are followed. A path out
+    of the folder, a device, a pipe and a socket raise SandboxEscapeError. Where the volume ignores case or the Unicode
+    form of a name, the source does too, and `path` shows the entries' own names.
+
+    Args:
+        name: Name in readings and messages.
+        root: The folder.
+        hash_max_bytes: Maximum bytes hashed in one reading.
+        names: "equivalent" lets a missing name mean the only entry with another Unicode form, as on some
+            servers.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> _ = (folder / "index.html").write_text("Hello")
+        >>> FileSource("site", folder).stat("index.html").value["size"]
+        5
     """
 
     def __init__(
@@ -158,23 +175,22 @@ class FileSource:
         self._equivalent = names == "equivalent"
 
     def stat(self, path: str) -> Reading:
-        """`path` (resolved), `kind` (file or directory), `size`, `sha256`, `mode` (as `0644`), `mtime_us`; `link` where
-        what bears the name is a link to it.
+        """Read `path` (resolved), `kind` (file or directory), `size`, `sha256`, `mode` (as `0644`) and `mtime_us`.
 
-        The version changes with every write. A file too large or not open to us is shown without `sha256`.
+        A link also has `link`. The version changes with every write. Too large or unreadable files have no `sha256`.
         """
         return self._shown(path, None)
 
     def text(self, path: str, *, encoding: str = "utf-8") -> Reading:
-        """As `stat`, with the file's `text`. Raises ReaderTypeError where it is no text, or one over 1 MiB."""
+        """Read `stat` with the file's `text`. Raises ReaderTypeError for no text, or text over 1 MiB."""
         return self._shown(path, encoding)
 
     def lines(self, path: str, match: Sequence[Mapping[str, Json]] | None = None, *, by: str = "") -> Reading:
-        """A file of JSON lines: `lines`, those that are equal to one of `match` in all that it names (None: all);
-        `by`, the first of these for each value of that field; `count` of all; `others`, a digest of those that did not
-        match, in whatever order they stand.
+        """Read a file of JSON lines.
 
-        A line that was only written again is no change. Raises ReaderTypeError where a line is no JSON object.
+        The value holds `lines` (equal to an object of `match` in all its keys; None means all), `by` (the first
+        matching line for each value of that field), `count` (all lines) and `others` (a digest of the other lines in
+        any order). A repeated line is no change. Raises ReaderTypeError where a line is no JSON object.
         """
 
         def picked(content: bytes) -> dict[str, Json]:
@@ -183,10 +199,10 @@ class FileSource:
         return self._shown(path, None, picked)
 
     def tree(self, path: str = ".") -> Reading:
-        """The manifest of a folder: `entries` by path, each as `stat` shows it but for the times; `count`.
+        """Read the manifest of a folder: `entries` by path, in the form of `stat` without times, and `count`.
 
-        Links are shown with what they say and not followed. Raises ReaderFailedError for a folder of over
-        10,000 entries: a manifest that is cut hides changes.
+        Links are shown with their text and not followed. Raises ReaderFailedError for a folder of over 10,000 entries:
+        a cut manifest would hide changes.
         """
         path = self._meant(path)
         try:
@@ -203,13 +219,11 @@ class FileSource:
             raise ReaderTypeError(f"{self.name!r} holds a name without a JSON form: {error.message}") from error
 
     def is_link(self, path: str) -> bool:
-        """Whether what bears the name is a link, whatever it leads to. Raises SandboxEscapeError, ReaderFailedError."""
+        """Return whether the name is a link to anything. Raises SandboxEscapeError, ReaderFailedError."""
         return self.leads(path) is not None
 
     def leads(self, path: str) -> str | None:
-        """What a link says that it leads to; None where the name is no link's. Raises SandboxEscapeError,
-        ReaderFailedError.
-        """
+        """Return the text of a link, or None for another entry. Raises SandboxEscapeError, ReaderFailedError."""
         path = self._meant(path)
         self._parts(path)
         named = self._named(path)
@@ -221,7 +235,7 @@ class FileSource:
             raise ReaderFailedError(f"{self.name!r} cannot be looked at: {error}") from error
 
     def ping(self) -> None:
-        """Raises ReaderFailedError where the folder cannot be listed."""
+        """Check the folder. Raises ReaderFailedError where the folder cannot be listed."""
         try:
             with os.scandir(self._root):
                 return
@@ -310,13 +324,13 @@ class FileSource:
     # --- the way there -----------------------------------------------------------------------------------------
 
     def _meant(self, path: str) -> str:
-        """The path with the names for which those stand that are not there, where this source takes them so."""
+        """Return the path with equivalent entries in place of missing names, if this source allows."""
         if not self._equivalent or not path or "\0" in path or path.startswith("/") or ".." in path.split("/"):
             return path
         return equivalent(self._root, path)
 
     def _parts(self, path: str) -> list[str]:
-        """The components of the resolved path, which lies inside. Raises SandboxEscapeError."""
+        """Return the components of the resolved path inside the folder. Raises SandboxEscapeError."""
         if not path or "\0" in path or path.startswith("/") or ".." in path.split("/"):
             raise SandboxEscapeError(f"The path {path!r} leaves the folder of {self.name!r}, or is none.")
         root = os.path.realpath(self._root)
@@ -331,13 +345,13 @@ class FileSource:
         return real[len(root.rstrip("/")) + 1 :].split("/")
 
     def _named(self, path: str) -> str:
-        """Where the name itself stands: its folder is resolved, and it is not."""
+        """Return the place of the name itself: the folder is resolved, the name is not."""
         folder, name = os.path.split(os.path.normpath(os.path.join(self._root, path)))
         return os.path.join(os.path.realpath(folder), name)
 
     @contextmanager
     def _folder_of(self, parts: list[str]) -> Iterator[int]:
-        """An open folder, reached from the root without following a link."""
+        """Open a folder from the root without following a link."""
         folder = os.open(os.path.realpath(self._root), _FOLDER)
         try:
             for name in parts:
@@ -353,7 +367,7 @@ class FileSource:
 
 
 def _absence(folder: int, name: str, *, inside: bool = False) -> Reading:
-    """Whether the name, or what is `inside` it, is absent: the listing is the proof that we would have seen it."""
+    """Return whether the name, or the entry `inside`, is absent. The listing proves that an entry would be seen."""
     try:
         with _opened(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, folder) as listing, os.scandir(listing) as found:
             entry = next((each for each in found if each.name == name), None)
@@ -374,7 +388,7 @@ def _opened(name: str, flags: int, folder: int) -> Iterator[int]:
 
 
 def _outside(seen: os.stat_result) -> dict[str, Json]:
-    """What is known without opening."""
+    """Return the facts known without opening."""
     told: dict[str, Json] = {"mode": f"{modes.S_IMODE(seen.st_mode):04o}", "mtime_us": seen.st_mtime_ns // 1_000}
     if modes.S_ISDIR(seen.st_mode):
         return {"kind": "directory", **told}
@@ -382,8 +396,9 @@ def _outside(seen: os.stat_result) -> dict[str, Json]:
 
 
 def _version(seen: os.stat_result) -> str:
-    """Equal or not, nothing more: the time of a write can be set, so its order proves nothing. The time of whatever
-    changed last can not: it tells a write whose own time was set back.
+    """Return a version without order: the time of a write can be set, so its order proves nothing.
+
+    The time of the last change cannot be set, and detects a write with its time set back.
     """
     return f"{seen.st_ino}-{seen.st_mtime_ns}-{seen.st_size}-{seen.st_ctime_ns}"
 
@@ -417,8 +432,9 @@ def _entry(folder: int, name: str, budget: _Budget) -> Json:
 
 
 def _digest(file: int, size: int) -> str | None:
-    """The hash of a file of so many bytes; None where it holds more or less, as the system's own files do, which it
-    calls empty: then its size says nothing of it, nor do its times of whether it was written meanwhile.
+    """Return the hash of a file of `size` bytes, or None for a file of another length.
+
+    Some system files report size 0. Their size and times then prove nothing about a concurrent write.
     """
     digest, left = sha256(), size
     while left > 0 and (chunk := os.read(file, min(left, _CHUNK_BYTES))):
@@ -437,7 +453,7 @@ def _content(file: int, path: str, most: int) -> bytes:
 
 
 def _by_lines(file: int, path: str, picked: _Picked) -> Reading:
-    """Without times and version: what is compared is what the lines say."""
+    """Return a reading without times and version: only the content of the lines is compared."""
     first = os.fstat(file)
     if not modes.S_ISREG(first.st_mode):
         return Reading.unavailable(f"{path} became something else while it was read")
@@ -483,5 +499,5 @@ def _decoded(content: bytes, encoding: str, path: str) -> str:
 
 
 def _raise(error: OSError) -> None:
-    """A part of the folder that cannot be walked must not be left out in silence."""
+    """Raise for a part of the folder that cannot be walked, instead of leaving it out."""
     raise error

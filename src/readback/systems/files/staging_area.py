@@ -1,7 +1,7 @@
-"""Where staged changes lie until they are moved into place, beside the folder and never in it; and who still lives.
+"""The area of staged changes, beside the folder and never inside, and the locks of live processes.
 
-Used by workspaces, by whole files and by recovery. Whatever lies here is locked by the process that made it, and the
-system lets go of the lock when that process ends, however it ends: what nobody holds is a dead one's.
+Workspaces, whole files and recovery use the area. Each place is locked by its process, and the system releases the lock
+at every kind of process end. An unlocked place belongs to a dead process.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from readback.domain.context import Context
 from readback.errors import UsageError
 
 RECORDS_MAX: Final = 10_000
-"""Attempts whose end is remembered; the oldest are forgotten first."""
+"""Maximum recorded ends of attempts. The oldest are forgotten first."""
 INSIDE: Final = ".readback-staging"
-"""The area within the folder, where there can be none beside it."""
+"""The area within the folder, where no area beside it is possible."""
 _HOME, _TEMPORARY, _RECORDS, _ALIVE = "work-", "file-", "records", "alive"
 
 
 @dataclass(slots=True)
 class Home:
-    """A place of one workspace, ours as long as the lock is held."""
+    """A place of one workspace, ours while the lock is held."""
 
     path: str
     lock: int
 
     def close(self) -> None:
-        """Lets go of it without removing anything."""
+        """Release the lock without removing anything."""
         os.close(self.lock)
 
 
 class Area:
-    """The staging area of one folder. `staging` names it; else it lies beside the folder, on the same file system."""
+    """The staging area of one folder: `staging`, or beside the folder on the same file system."""
 
     def __init__(self, root: str | Path, staging: str | Path | None) -> None:
         self._root = os.fspath(root)
@@ -49,7 +49,7 @@ class Area:
 
     @property
     def path(self) -> str:
-        """Where it is, or would be."""
+        """The present or future place of the area."""
         return self._given if self._given is not None else self._candidates()[0]
 
     def _candidates(self) -> list[str]:
@@ -66,7 +66,9 @@ class Area:
 
     @contextmanager
     def locked(self) -> Iterator[str]:
-        """One at a time begins, moves into place, or clears up. Gives the area's path; it is removed when empty."""
+        """Lock the area for one process to begin, move into place, or clean up. Yields the path. An empty area is
+        removed.
+        """
         path = self.path
         handle = self._locked(path)
         try:
@@ -87,7 +89,7 @@ class Area:
                     return handle
 
     def _held(self, path: str, handle: int, device: int) -> bool:
-        """Whether the folder is locked, and still bears its name; closed where not."""
+        """Return whether the folder is locked and still bears its name. Otherwise the folder is closed."""
         try:
             if os.fstat(handle).st_dev != device:
                 raise UsageError(
@@ -105,13 +107,13 @@ class Area:
 
     @property
     def exists(self) -> bool:
-        """Whether there may be anything left in it."""
+        """Return whether the area may hold leftovers."""
         return os.path.isdir(self.path)
 
     # --- places of workspaces -----------------------------------------------------------------------------------
 
     def begin(self) -> Home:
-        """A fresh place, locked from the moment that anybody else can see it."""
+        """Make a fresh place, locked before any other process can see it."""
         with self.locked() as path:
             home = tempfile.mkdtemp(prefix=_HOME, dir=path)
             os.mkdir(os.path.join(home, "new"))
@@ -121,7 +123,7 @@ class Area:
         return Home(home, lock)
 
     def orphans(self, path: str) -> Iterator[Home]:
-        """Places whose process is gone. Called with the area locked."""
+        """Yield places of dead processes. Call with the area locked."""
         for entry in sorted(os.listdir(path)):
             if not entry.startswith((_HOME, _TEMPORARY)):
                 continue
@@ -143,13 +145,13 @@ class Area:
                 os.close(lock)
 
     def drop(self, home: Home, path: str) -> None:
-        """Removes a place and all that lies in it. Raises OSError where something stays."""
+        """Remove a place with its content. Raises OSError for remaining content."""
         shutil.rmtree(home.path)
         sync(path)
         home.close()
 
     def temporary(self, path: str, file: int) -> str:
-        """A name here for a file that has none, held by us: only for the moment before it takes its own."""
+        """Give a nameless file a temporary name here, locked by us, immediately before the file takes its own name."""
         fcntl.flock(file, fcntl.LOCK_EX)
         name = f"{_TEMPORARY}{os.getpid()}-{os.fstat(file).st_ino}"
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -160,7 +162,7 @@ class Area:
         return os.path.join(path, name)
 
     def named(self, path: str) -> tuple[int, str]:
-        """A new file with a name here, for systems that know none without."""
+        """Make a new named file here, for systems without nameless files."""
         file, name = tempfile.mkstemp(prefix=_TEMPORARY, dir=path)
         fcntl.flock(file, fcntl.LOCK_EX)
         return file, name
@@ -168,7 +170,7 @@ class Area:
     # --- what became of an attempt ------------------------------------------------------------------------------
 
     def record(self, path: str, action: str, attempt: int) -> dict[str, object] | None:
-        """What is remembered of this attempt's end."""
+        """Return the recorded end of this attempt."""
         try:
             with open(self._record(path, action, attempt), encoding="utf-8") as file:
                 found = json.load(file)
@@ -177,7 +179,7 @@ class Area:
         return found if isinstance(found, dict) else None
 
     def remember(self, path: str, state: str, action: str, attempt: int) -> None:
-        """Durable when it returns: how this attempt ended, which nothing may change any more."""
+        """Record durably how this attempt ended. The end is final."""
         folder = os.path.join(path, _RECORDS)
         with suppress(FileExistsError):
             os.mkdir(folder)
@@ -197,7 +199,7 @@ class Area:
 
 
 def write_durably(path: str, content: dict[str, object]) -> None:
-    """The whole content under that name, or what was there before, whatever happens meanwhile."""
+    """Write the whole content under that name, or leave the old content, even in a crash."""
     beside = path + ".tmp"
     with open(beside, "w", encoding="utf-8") as file:
         json.dump(content, file)
@@ -208,7 +210,7 @@ def write_durably(path: str, content: dict[str, object]) -> None:
 
 
 def sync(folder: str) -> None:
-    """What was renamed in the folder outlives the machine's end."""
+    """Make the folder's renames survive a crash of the machine."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(handle)
@@ -217,5 +219,7 @@ def sync(folder: str) -> None:
 
 
 def attempt_of(ctx: Context) -> tuple[str, int]:
-    """What names an attempt in a record. Not the key: an action that takes it over has a first attempt of its own."""
+    """Return the identity of an attempt in a record. The key is not part: an action that takes over a key has its own
+    attempts.
+    """
     return ctx.action_id, ctx.attempt

@@ -1,8 +1,8 @@
-"""Many changes of one folder as one: staged beside it, verified, then moved into place as a whole, or dropped.
+"""Change a folder in one step: stage beside the folder, verify, then move everything into place, or drop everything.
 
-Opened by the executor inside an action, and returned from it. Nothing of it is visible in the folder until `commit`.
-A process that dies before the manifest is written leaves nothing there; one that dies after it is finished by the next
-start, since what it was moving had been verified.
+The executor opens a workspace inside an action, and the action returns it. Nothing is visible in the folder until
+`commit`. A process that dies before the manifest is written leaves nothing there. After the manifest, the next
+start finishes the moves, because the content was verified.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from readback.systems.files.staging_area import Area, Home, attempt_of, sync
 # The folder as a workspace would leave it: what is planned, over what is there. Used by workspaces; it writes nothing.
 
 ENTRIES_MAX: Final = 10_000
-"""Entries of one tree that a workspace shows: as many as the file source does."""
+"""Maximum entries of one tree, as in the file source."""
 _CHUNK_BYTES: Final = 1_048_576
 
 Parts = tuple[str, ...]
@@ -45,9 +45,9 @@ Parts = tuple[str, ...]
 
 @dataclass(slots=True)
 class Change:
-    """What a path is to be. `blob`: the file that holds the new content; none for what goes away.
+    """The planned state of a path. `blob`: the file with the new content, empty for a removal.
 
-    `folder`: it is one that is made or removed. `was`: what stood there when it was first touched.
+    `folder`: a folder is made or removed. `was`: the entry at the first change.
     """
 
     was: Stood | None
@@ -60,14 +60,14 @@ class Change:
 
 
 class Overlay:
-    """Changes by their resolved path, over one folder."""
+    """Changes by resolved path, over one folder."""
 
     def __init__(self, folder: Confined) -> None:
         self.folder = folder
         self.changes: dict[Parts, Change] = {}
 
     def stood(self, parts: Parts) -> Stood | None:
-        """What really stands there."""
+        """Return the real entry."""
         try:
             with self.folder.folder(parts) as (folder, name):
                 return stood(folder, name)
@@ -75,7 +75,7 @@ class Overlay:
             return None
 
     def kind(self, parts: Parts) -> str:
-        """What would stand there: file, directory, link, other, or nothing."""
+        """Return the planned kind: file, directory, link, other, or nothing."""
         if not parts:
             return "directory"
         change = self.changes.get(parts)
@@ -85,7 +85,7 @@ class Overlay:
         return "" if found is None else _KINDS.get(found[1], "other")
 
     def set(self, parts: Parts, change: Change) -> None:
-        """Plans it; a plan that leads back to what is there is none."""
+        """Plan a change. A plan back to the present state is no change."""
         known = self.changes.get(parts)
         if known is not None:
             change.was = known.was
@@ -100,11 +100,11 @@ class Overlay:
             self.changes[parts] = change
 
     def content(self, parts: Parts) -> bytes:
-        """What the file would hold."""
+        """Return the planned content of the file."""
         return b"".join(self._chunks(parts))
 
     def mode(self, parts: Parts) -> int:
-        """The permissions that stand there, or would."""
+        """Return the present or planned permissions."""
         change = self.changes.get(parts)
         if change is not None:
             return change.mode
@@ -112,7 +112,7 @@ class Overlay:
             return modes.S_IMODE(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
 
     def below(self, parts: Parts) -> Iterator[Parts]:
-        """Everything that would stand below a folder, each folder before what is in it."""
+        """Yield all planned entries below a folder, each folder before its content."""
         names = {
             each[len(parts)] for each in self.changes if len(each) == len(parts) + 1 and each[: len(parts)] == parts
         }
@@ -130,7 +130,7 @@ class Overlay:
     # --- as the file source shows it ----------------------------------------------------------------------------
 
     def shown(self, parts: Parts) -> dict[str, Json] | None:
-        """One entry, less its times; None where nothing would stand."""
+        """Return one planned entry without times, or None."""
         kind = self.kind(parts)
         match kind:
             case "":
@@ -151,7 +151,7 @@ class Overlay:
                 return {"kind": "other"}
 
     def tree(self, parts: Parts) -> dict[str, Json]:
-        """Everything below, by path. Raises UsageError where that is too much to be shown whole."""
+        """Return all planned entries below, by path. Raises UsageError for too many entries."""
         entries: dict[str, Json] = {}
         for each in self.below(parts):
             entries["/".join(each[len(parts) :])] = self.shown(each)
@@ -177,16 +177,17 @@ _KINDS: Final = {modes.S_IFREG: "file", modes.S_IFDIR: "directory", modes.S_IFLN
 
 
 CHANGES_MAX: Final = 10_000
-"""Changes of one workspace."""
+"""Maximum changes of one workspace."""
 NAMED_MAX: Final = 100
-"""Changed paths that its answer names; the rest is counted."""
+"""Maximum changed paths in the answer. Further changes are counted."""
 
 
 class FileWorkspace:
-    """Changes that nobody sees yet, as `ports.acting.Staged` wants them. Paths are as the executor's.
+    """Invisible changes, an implementation of `ports.acting.Staged`. Paths are as in the executor.
 
-    Use it in a `with` block: an error in the block drops it, a normal end leaves it open. `look`, `look_text` or
-    `look_tree` name what `read` shows. `answer` names the changes, unless the action sets its own.
+    Use it in a `with` block: an error in the block drops the changes, a normal end leaves the workspace open. `look`,
+    `look_text` or `look_tree` name the content of `read`. `answer` names the changes, unless the action sets
+    another.
     """
 
     def __init__(self, ctx: Context, folder: Confined, area: Area) -> None:
@@ -213,11 +214,11 @@ class FileWorkspace:
     # --- changes ------------------------------------------------------------------------------------------------
 
     def write_text(self, path: str, text: str, *, parents: bool = False) -> None:
-        """`write_bytes` of the text in UTF-8."""
+        """Call `write_bytes` with the text in UTF-8."""
         self.write_bytes(path, text.encode(), parents=parents)
 
     def write_bytes(self, path: str, data: bytes, *, parents: bool = False) -> None:
-        """The file is to hold `data`. `parents`: makes the folders above it where they are missing."""
+        """Plan `data` as the file's content. `parents`: create missing parent folders."""
         with self._changing():
             parts = self._parts(path)
             kind = self._plan.kind(parts)
@@ -225,7 +226,7 @@ class FileWorkspace:
             self._put(parts, data, self._plan.mode(parts) if kind == "file" else NEW_FILE_MODE)
 
     def append(self, path: str, data: bytes | str) -> None:
-        """The file is to hold this at its end; it is made where it is missing."""
+        """Plan an addition to the end of the file. A missing file is created."""
         more = data.encode() if isinstance(data, str) else data
         with self._changing():
             parts = self._parts(path)
@@ -235,18 +236,18 @@ class FileWorkspace:
             self._put(parts, old + more, self._plan.mode(parts) if there else NEW_FILE_MODE)
 
     def read_bytes(self, path: str) -> bytes:
-        """What the file holds by now, this workspace's own changes included. Raises ToolError."""
+        """Return the file's content including the changes of this workspace. Raises ToolError."""
         with self._changing():
             return self._plan.content(self._file(path))
 
     def delete(self, path: str) -> None:
-        """The file, or the link and not what it means, is to be gone."""
+        """Plan the removal of a file, or of a link without its target."""
         with self._changing():
             parts = tuple(self._folder.inside(path, follow=False))
             self._gone(parts, self._plan.kind(parts))
 
     def move(self, path: str, to: str, *, overwrite: bool = False) -> None:
-        """The file is to bear another name. Raises ToolError where that is taken, unless it may be overwritten."""
+        """Plan another name for the file. Raises ToolError where the name exists, unless `overwrite` is set."""
         with self._changing():
             parts, new = self._file(path), self._parts(to)
             if self._plan.kind(new) and not overwrite:
@@ -256,14 +257,14 @@ class FileWorkspace:
             self._gone(parts, "file")
 
     def make_folder(self, path: str, *, parents: bool = False) -> None:
-        """The folder is to be there. `parents`: those above it too."""
+        """Plan a folder. `parents`: also the missing folders above."""
         with self._changing():
             parts = self._parts(path)
             self._above(parts, parents)
             self._make(parts)
 
     def delete_folder(self, path: str) -> None:
-        """The folder is to be gone, with all that is in it."""
+        """Plan the removal of the folder with its content."""
         with self._changing():
             parts = tuple(self._folder.inside(path, follow=False))
             if self._plan.kind(parts) != "directory":
@@ -274,19 +275,19 @@ class FileWorkspace:
     # --- what is verified ---------------------------------------------------------------------------------------
 
     def look(self, path: str) -> None:
-        """What `read` shows: one file or folder, as the file source's `stat` does, less its times."""
+        """Let `read` show one file or folder, in the form of the file source's `stat` without times."""
         self._look = ("stat", path, "")
 
     def look_text(self, path: str, *, encoding: str = "utf-8") -> None:
-        """What `read` shows: one file with its text."""
+        """Let `read` show one file with its text."""
         self._look = ("text", path, encoding)
 
     def look_tree(self, path: str = ".") -> None:
-        """What `read` shows: a folder with all that is below it, as the file source's `tree` does."""
+        """Let `read` show a folder with everything below, in the form of the file source's `tree`."""
         self._look = ("tree", path, "")
 
     def read(self) -> Reading:
-        """The folder as it would be, read back from the disk."""
+        """Read the planned folder back from the disk."""
         self._still_open()
         if self._look is None:
             raise UsageError("The workspace does not know what to show: call its `look` in the action.")
@@ -307,10 +308,12 @@ class FileWorkspace:
     # --- the end ------------------------------------------------------------------------------------------------
 
     def commit(self) -> object:
-        """Moves everything into place, or nothing.
+        """Move everything into place, or nothing.
 
-        Raises NotDispatchedError where nothing of it is there (somebody else changed what it would have changed, the
-        attempt was given up, a move failed and was undone), ToolError where that is open.
+        Raises:
+            NotDispatchedError: Nothing is in place: a foreign change conflicts, the attempt was given up, or a
+                failed move was undone.
+            ToolError: The state is open.
         """
         self._still_open()
         with told(self._folder.name), self._area.locked() as area:
@@ -326,7 +329,7 @@ class FileWorkspace:
         return {"transaction": "committed", "changes": len(journal.moves)}
 
     def abandon(self) -> object:
-        """Drops everything. Raises ToolError where something of it may be left."""
+        """Drop everything. Raises ToolError where a leftover is possible."""
         self._still_open()
         self._settled = "abandoned"
         with told(self._folder.name), self._area.locked() as area:
@@ -334,7 +337,7 @@ class FileWorkspace:
         return {"transaction": "abandoned"}
 
     def _check(self, area: str) -> None:
-        """Refuses what must not be moved any more."""
+        """Refuse an outdated workspace."""
         known = self._area.record(area, *attempt_of(self._ctx))
         if known is not None:
             self._refuse(area, f"this attempt is recorded as {known.get('state')}, and ends with that")
@@ -367,7 +370,7 @@ class FileWorkspace:
         self._area.drop(self._home, area)
 
     def _journal(self) -> Journal:
-        """Every step with what it replaces, which is kept until the end."""
+        """Return every step with the replaced entry. Replaced entries stay until the end."""
         moves = [self._step(parts, change, str(n)) for n, (parts, change) in enumerate(self._plan.changes.items())]
         for folder in ("new", "old", ""):
             sync(os.path.join(self._home.path, folder))
@@ -461,12 +464,12 @@ class FileWorkspace:
         self._plan.set(parts, Change(self._plan.stood(parts), mode=mode, folder=kind == "directory", gone=True))
 
     def _refuse_own(self, parts: Parts) -> None:
-        """Raises OwnFileError. A folder that is not there yet holds nothing of anybody's."""
+        """Raises OwnFileError. A missing folder holds no files."""
         with suppress(FileNotFoundError, NotADirectoryError), self._folder.folder(parts) as (folder, name):
             refuse_change(folder, name)
 
     def _stamp(self, parts: Parts) -> str | None:
-        """The stamp inside what is shown: ours where we write it, else what is there."""
+        """Return the stamp of the shown entry: ours where this workspace writes the entry, else the present stamp."""
         change = self._plan.changes.get(parts)
         if change is not None:
             return change.stamp
@@ -482,7 +485,7 @@ class FileWorkspace:
 
 
 def _order(move: Move) -> tuple[int, int]:
-    """What is new appears before what is old goes: folders from above, files, then what goes, from below."""
+    """Order the steps: new folders from above, then files, then removals from below."""
     depth = len(move.parts)
     return {"folder": (0, depth), "put": (1, depth), "gone": (2, depth), "rmdir": (3, -depth)}[move.do]
 

@@ -1,1 +1,1 @@
-"""Mail: submitting over SMTP, and searching a mailbox over IMAP."""
+"""Mail: submission over SMTP, and searches of a mailbox over IMAP."""

@@ -1,7 +1,7 @@
-"""Acts by mail: submits one message over SMTP, with the stamp in a header of its own.
+"""Act by mail: submit one message over SMTP, with the stamp in a header of its own.
 
-Constructed by users and called inside actions. It must not verify, and never says "sent": a 250 means that a server
-took the message over, which is acceptance. Everything that goes into a header is refused if it could end one.
+Users construct the executor and call it inside actions. The executor does not verify and never reports "sent": a 250
+means that a server accepted the message. Text that could end a header is rejected.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ if TYPE_CHECKING:
 STAMP_HEADER: Final = "X-Readback-Stamp"
 TIMEOUT_DEFAULT_S: Final = 30.0
 WHOLE_TIMES: Final = 6
-"""How much longer than one step of it a whole session may take, whatever its replies drip."""
+"""A whole session may take this many times the limit of one step, however slowly replies arrive."""
 REPLY_MAX_BYTES: Final = 65_536
 REPLY_LINE_MAX_BYTES: Final = 8_192
 RECIPIENTS_MAX: Final = 100
 HEADER_VALUE_MAX_CHARACTERS: Final = 900
-"""One header line; a mail's lines end at 998."""
+"""One header line. Lines of a mail end at 998 characters."""
 
 Security: TypeAlias = Literal["tls", "starttls", "none"]
 Secret: TypeAlias = str | Callable[[], str]
-"""A password, or what fetches it when it is needed."""
+"""A password, or a function that fetches the password when needed."""
 
 _ADDRESS: Final = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9.-]{1,189}")
 _TOKEN: Final = re.compile(r"[A-Za-z0-9-]{1,64}")
@@ -59,15 +59,31 @@ _OURS: Final = frozenset({"from", "to", "cc", "bcc", "sender", "subject", "date"
 _UNQUOTED: Final = "the server's words are left out: they quote the password"
 _REPLY: Final = re.compile(rb"([2-5]\d\d)([ -]|$)(.*)", re.DOTALL)
 _ENCODED_WORD: Final = re.compile(r"=\?.*\?=")
-"""What a mail library decodes (RFC 2047) when it is handed a header's text; a line break may come out of it."""
+"""Encoded words (RFC 2047). A mail library decodes them in header text, and the decoded text may hold a line break."""
 
 
 class SmtpExecutor:
-    """A submission server. Safe from any thread: each message has a connection of its own.
+    """Submit messages to one mail server.
 
-    `security` is "tls" (from the first byte), "starttls" or "none", and is never lowered to what the server offers.
-    `sole`: an action sends one message here and does nothing else, so that a failure before the message was handed
-    over proves that nothing was sent.
+    Safe from any thread: each message uses its own connection.
+
+    Args:
+        name: Name in evidence and messages.
+        host: Name of the server.
+        port: Port of the server.
+        security: "tls" (from the first byte), "starttls" or "none". Never lowered to the server's offer.
+        user: Login name.
+        password: Password, or a function that fetches the password.
+        timeout_s: Seconds for one step.
+        local_hostname: Name of this host in the greeting.
+        tls: TLS settings.
+        sole: The action sends one message here and does nothing else. A failure before the handover then proves
+            that nothing was sent.
+
+    Example:
+        >>> mail = SmtpExecutor("mail", "mail.example", 465, user="shop", password=lambda: "secret", sole=True)
+        >>> def notify(ctx, address, text):
+        ...     return mail.send(ctx, sender="shop@mail.example", to=[address], subject="Order", text=text)
     """
 
     def __init__(
@@ -96,7 +112,7 @@ class SmtpExecutor:
         self._tls = tls
         self._sole = sole
         self._here = threading.local()
-        """The password that this thread's session sent: a server may quote it."""
+        """The password sent by this thread's session. A server may quote the password."""
 
     def send(
         self,
@@ -109,13 +125,29 @@ class SmtpExecutor:
         headers: Mapping[str, str] | None = None,
         stamp_header: str = STAMP_HEADER,
     ) -> dict[str, Json]:
-        """Submits one plain text message. Answers with what the server said, whatever that was.
+        """Submit one plain-text message and return the server's answer of any kind.
 
-        `status` is accepted, partial (some recipients were refused) or refused; with `accepted`, `refused` (code and
-        reply for each address), `code`, `reply` and `message_id`, which is made from the stamp. How the
-        lines of the text end stands in a header, where mail would lose it. Raises
-        HeaderInjectionError or ArgumentError before anything is sent; ToolTimeoutError or ToolError where no reply
-        came, since the message may have been taken over.
+        A header records how the lines of the text end, because mail would lose the endings.
+
+        Args:
+            ctx: Context of the action.
+            sender: Plain address of the sender.
+            to: Plain addresses of the recipients.
+            subject: Subject line.
+            text: Text of the message.
+            headers: More headers.
+            stamp_header: Header for the stamp.
+
+        Returns:
+            `status` (accepted, partial for some refused recipients, or refused), `accepted`, `refused` (code and
+                reply for
+                each address), `code`, `reply` and `message_id`, made from the stamp.
+
+        Raises:
+            HeaderInjectionError: A value could end a header. Nothing was sent.
+            ArgumentError: An argument is invalid. Nothing was sent.
+            ToolTimeoutError: No reply arrived in time. The server may have accepted the message.
+            ToolError: No reply arrived. The server may have accepted the message.
         """
         recipients = _addresses(sender, to)
         own = {stamp_header: ctx.stamp} if not (ends := ends_of(text)) else {stamp_header: ctx.stamp, ENDS_HEADER: ends}
@@ -138,14 +170,14 @@ class SmtpExecutor:
         return one_line(self._said(reply.decode("utf-8", "replace")))
 
     def _said(self, what: object) -> str:
-        """What a server said, without the words of one that quotes the line with the password."""
+        """Return the server's reply without quotes of the password line."""
         text = str(what)
         password = getattr(self._here, "password", "")
         quoted = password and (password in text or Sought([password]).stands_in(text))
         return _UNQUOTED if quoted else text
 
     def _hand_over(self, smtp: smtplib.SMTP, content: bytes, watch: _Watch) -> tuple[int, bytes]:
-        """The message itself. From here on its effect is open unless the server replies."""
+        """Send the message. From here on the effect is open until the server replies."""
         import smtplib
 
         try:
@@ -165,7 +197,7 @@ class SmtpExecutor:
 
     @contextmanager
     def _watched(self) -> Iterator[_Watch]:
-        """The limit of time for all of it. Raises as `_before_dispatch` where no thread can watch."""
+        """Limit the time of the whole session. Raises as `_before_dispatch` where the system starts no thread."""
         with self._before_dispatch():
             watch = _Watch(self._timeout_s * WHOLE_TIMES)
             watch.begin()
@@ -215,7 +247,7 @@ class SmtpExecutor:
 
     @contextmanager
     def _before_dispatch(self) -> Iterator[None]:
-        """What fails here fails before the message was handed over."""
+        """Failures here happen before the handover of the message."""
         import smtplib
 
         try:
@@ -231,7 +263,7 @@ class SmtpExecutor:
 
 
 class _Watch:
-    """Ends a session's connection when the time for all of it is over."""
+    """Close a session's connection when the session's time is over."""
 
     def __init__(self, seconds: float) -> None:
         self.is_late = False
@@ -240,19 +272,19 @@ class _Watch:
         self._timer.daemon = True
 
     def begin(self) -> None:
-        """Raises OSError where the system gives no thread."""
+        """Start the timer. Raises OSError where the system starts no thread."""
         try:
             self._timer.start()
         except RuntimeError as error:
             raise OSError("the system gives no more threads") from error
 
     def end(self) -> None:
-        """No connection is ended any more."""
+        """Stop the timer: no connection is closed any more."""
         self._timer.cancel()
         self._timer.join()
 
     def over(self, connection: socket) -> None:
-        """The connection that it ends: the one on the wire, or the one with TLS in its place."""
+        """Set the connection to close: the plain connection, or the TLS connection in its place."""
         self._socket = connection
         if self.is_late:
             self._end()
@@ -266,7 +298,7 @@ class _Watch:
 
 @cache
 def _bounded(kind: Any) -> Any:
-    """The library's own client, whose replies end: with their size, and with the session's time."""
+    """Return the library's client with bounded replies: in size, and by the session's time."""
     import smtplib
 
     class Bounded(kind):  # type: ignore[misc]
@@ -276,7 +308,7 @@ def _bounded(kind: Any) -> Any:
             super().__init__(**given)
 
         def reach(self, host: str, port: int) -> None:
-            """Connects; the name is what a certificate is held against."""
+            """Connect. The certificate is checked against the name."""
             self._host = host
             code, said = self.connect(host, port)
             if code != 220:
@@ -289,7 +321,7 @@ def _bounded(kind: Any) -> Any:
             return made
 
         def getreply(self) -> tuple[int, bytes]:
-            """One reply, each of whose lines ended. One that was cut short is none: its number may be another's."""
+            """Return one complete reply. A cut reply is none: the code may belong to another reply."""
             if self.file is None:
                 self.file = self.sock.makefile("rb")
             lines: list[bytes] = []
@@ -330,7 +362,7 @@ _Reply: TypeAlias = tuple[int, bytes]
 
 
 def _envelope(smtp: smtplib.SMTP, sender: str, recipients: list[str]) -> tuple[_Reply, dict[str, _Reply]]:
-    """The last reply, and those of the recipients that were refused; a refused sender refuses them all."""
+    """Return the last reply and the refused recipients. A refused sender refuses all recipients."""
     said = smtp.mail(sender)
     if said[0] != 250:
         return said, dict.fromkeys(recipients, said)
@@ -387,7 +419,7 @@ def _checked(text: str) -> str:
 
 
 def _addresses(sender: str, to: Sequence[str]) -> list[str]:
-    """The recipients, each once. Plain addresses only: a display name is one more place to smuggle from."""
+    """Return the recipients without duplicates. Display names are rejected: a display name can smuggle an address."""
     if isinstance(to, str) or not to:
         raise ArgumentError("`to` is a list of at least one address.")
     recipients = list(dict.fromkeys(to))

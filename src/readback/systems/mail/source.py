@@ -1,8 +1,8 @@
-"""A mailbox as a system of record: finds the messages that bear a stamp, over IMAP, and changes nothing.
+"""A mailbox as a system of record: searches for stamped messages over IMAP and changes nothing.
 
-Constructed by users (or from a contract file) and called inside reader functions. It must not send or mark anything:
-folders are examined, messages are peeked at, and each reading has a session of its own, so that none shows an old
-view. What a message in these folders proves is said by `proves`: that it was submitted, or that it was delivered.
+Users or contract files construct the source, and reader functions call the source. Folders are opened read-only,
+messages are fetched with PEEK, and each reading uses its own session, so no reading shows an old view. `proves` states
+the meaning of a message in these folders: submission or delivery.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ if TYPE_CHECKING:
 STAMP_HEADER: Final = "X-Readback-Stamp"
 TIMEOUT_DEFAULT_S: Final = 10.0
 WHOLE_TIMES: Final = 6
-"""How much longer than one step of it a whole session may take: whoever says something now and then keeps no reader."""
+"""A whole session may take this many times the limit of one step. A slow server cannot hold a reader longer."""
 CANDIDATES_MAX: Final = 50
-"""Messages of one folder that a search may bring; with more, the look was not a whole one."""
+"""Maximum messages found in one folder. A larger result makes the search incomplete."""
 HEADER_MAX_BYTES: Final = 65_536
 MESSAGE_MAX_BYTES: Final = 10_485_760
-"""A larger message is shown without the hash of its body; the size that the server says, or sends, counts."""
+"""Larger messages are shown without the hash of the body. The reported and the received size both count."""
 LINES_MAX_BYTES: Final = 1_048_576
-"""Of one command's answer, beside the messages in it."""
+"""Maximum bytes of one command's answer, besides its messages."""
 
 Security: TypeAlias = Literal["tls", "starttls", "none"]
 Proof: TypeAlias = Literal["submitted", "delivered"]
 _Client = TypeVar("_Client", bound="imaplib.IMAP4")
 Secret: TypeAlias = str | Callable[[], str]
-"""A password, or what fetches it when it is needed."""
+"""A password, or a function that fetches the password when needed."""
 
 _SENDERS_FOLDER: Final = re.compile(r"(?:^|[./])(?:sent\b.*|outbox|drafts)$", re.IGNORECASE)
 _TOKEN: Final = re.compile(r"[A-Za-z0-9-]{1,64}")
@@ -59,7 +59,7 @@ _SIZE: Final = re.compile(rb"\bRFC822\.SIZE (\d+)")
 
 @dataclass(slots=True)
 class _Looked:
-    """What one look brought. `unseen`: why it was not a look at everything; `instead`: why it was none."""
+    """The result of one search. `unseen`: why the search was incomplete. `instead`: why there was no search."""
 
     found: list[Reading] = field(default_factory=list)
     unseen: str = ""
@@ -67,16 +67,36 @@ class _Looked:
 
 
 _FORMS: Final = {"mailbox": "email", "from": "email"}
-"""Mail compares the domain of an address without regard to case (RFC 5321, 2.4), and leaves the rest to its host."""
+"""Domains of addresses ignore case (RFC 5321, 2.4). The local part belongs to the host."""
 
 
 class ImapSource:
-    """Some folders of one user's mailbox. Safe from any thread.
+    """Search some folders of one user's mailbox.
 
-    `proves` is "delivered" for the recipient's own folders and "submitted" for the sender's: a folder of sent mail
-    cannot prove delivery, and is refused with it. `security` is never lowered to what the server offers. `candidates`:
-    how many messages of one folder a search may bring. `overlapping`: the folders show the same messages, as labels do,
-    so that a message in two of them is one.
+    Safe from any thread.
+
+    Args:
+        name: Name in readings and messages.
+        host: Name of the server.
+        port: Port of the server.
+        user: Owner of the mailbox.
+        password: Password, or a function that fetches the password.
+        proves: "delivered" for folders of the recipient, "submitted" for folders of the sender. A folder of
+            sent mail cannot prove delivery, and is rejected together with "delivered".
+        folders: Folders to search.
+        security: "tls", "starttls" or "none". Never lowered to the server's offer.
+        timeout_s: Seconds for one step.
+        tls: TLS settings.
+        candidates: Maximum messages found in one folder.
+        overlapping: The folders show the same messages, as labels do. A message in two folders then counts
+            once.
+
+    Example:
+        >>> inbox = ImapSource(
+        ...     "inbox", "mail.example", 993, user="ada", password=lambda: "secret", proves="delivered"
+        ... )
+        >>> inbox.proves
+        'delivered'
     """
 
     def __init__(
@@ -121,26 +141,31 @@ class ImapSource:
         self._candidates = candidates
         self._overlapping = overlapping
         self._here = threading.local()
-        """The password that this thread's session sent: a server may quote it."""
+        """The password sent by this thread's session. A server may quote the password."""
 
     @property
     def proves(self) -> Proof:
-        """What a message in these folders proves."""
+        """The meaning of a message in these folders: "delivered" or "submitted"."""
         return self._proves
 
     @property
     def user(self) -> str:
-        """Whose mailbox it is."""
+        """The owner of the mailbox."""
         return self._user
 
     def by_stamp(self, ctx: Context, *, header: str = STAMP_HEADER) -> Reading:
-        """The message that bears the context's stamp in this header, exactly.
+        """Find the message with exactly the context's stamp in this header.
 
-        Its value: `folder`, `mailbox` (whose it is), `from`, `to`, `subject`, `stamp`, `message_id`, `size`,
-        `body_sha256` (of the decoded text, its lines ended as `SmtpExecutor` was given them;
-        of another sender's with line feeds, without those at its end), `parts` (how many: an attachment
-        is one, and so is the text once more as HTML), `copies` found, `proves`.
-        Absent only where every folder could be examined whole, and without `copies` where not: there may be others.
+        The value holds:
+
+        - `folder`, `mailbox` (the owner), `from`, `to`, `subject`, `stamp`, `message_id`, `size`.
+        - `body_sha256` of the decoded text. Lines end as in the text given to `SmtpExecutor`. Text of other senders has
+          line feeds, without trailing line feeds.
+        - `parts`: the number of parts. An attachment counts, and so does an HTML version of the text.
+        - `copies`: the number of copies. Missing after an incomplete search, because more copies may exist.
+        - `proves`.
+
+        The reading is absent only where every folder could be searched whole.
         """
         looked = self._look(ctx.stamp, header)
         if looked.instead is not None:
@@ -154,9 +179,9 @@ class ImapSource:
         return replace(first, value={**first.value, "copies": len(looked.found)})
 
     def find(self, ctx: Context, *, header: str = STAMP_HEADER) -> list[Reading]:
-        """Every message with the stamp, each as `by_stamp` shows it, without `copies`.
+        """Find every message with the stamp, in the form of `by_stamp` without `copies`.
 
-        Raises ReaderFailedError where not everything could be looked at.
+        Raises ReaderFailedError where the search was incomplete.
         """
         looked = self._look(ctx.stamp, header)
         why = looked.instead.detail if looked.instead is not None else looked.unseen
@@ -165,7 +190,7 @@ class ImapSource:
         return looked.found
 
     def ping(self) -> None:
-        """Raises ReaderFailedError where the mailbox cannot be opened."""
+        """Check the mailbox. Raises ReaderFailedError where the mailbox cannot be opened."""
         import imaplib
 
         try:
@@ -203,13 +228,13 @@ class ImapSource:
         return looked
 
     def _said(self, what: object) -> str:
-        """What a server said, without the words of one that quotes the line with the password."""
+        """Return the server's reply without quotes of the password line."""
         text = str(what)
         password = getattr(self._here, "password", "")
         return _UNQUOTED if password and (password in text or Sought([password]).stands_in(text)) else text
 
     def _together(self, before: list[Reading], here: list[Reading]) -> list[Reading]:
-        """What several folders show: all of it, or where they overlap what the fullest of them shows."""
+        """Join the messages of all folders. For overlapping folders, return the messages of the fullest folder."""
         if not self._overlapping:
             return before + here
         return here if len(here) > len(before) else before
@@ -254,7 +279,7 @@ class ImapSource:
                 looked.unseen = f"a message of {folder!r} has too long a header to be read whole"
 
     def _fetched(self, imap: imaplib.IMAP4, uid: bytes, what: str) -> tuple[int, bytes | None]:
-        """Size and literal of one message; None where it is not shown. Servers tell of others in between."""
+        """Return size and content of one message, or None. Servers may report other messages in between."""
         status, parts = imap.uid("FETCH", uid.decode("ascii"), what)
         if status != "OK":
             return 0, None
@@ -343,7 +368,7 @@ class ImapSource:
 
 
 class _Watch:
-    """Ends a session's connection when the time for all of it is over."""
+    """Close a session's connection when the session's time is over."""
 
     def __init__(self, seconds: float) -> None:
         self._socket: socket | None = None
@@ -352,7 +377,7 @@ class _Watch:
         self._timer.daemon = True
 
     def __enter__(self) -> _Watch:
-        """Raises OSError where nobody could watch."""
+        """Start the timer. Raises OSError where the system starts no thread."""
         try:
             self._timer.start()
         except RuntimeError as error:
@@ -376,7 +401,7 @@ class _Watch:
 
 
 def _watched(kind: type[_Client], watch: _Watch) -> type[_Client]:
-    """The library's own client, whose connection is watched from before its greeting on."""
+    """Return the library's client with a watched connection, from before the greeting."""
 
     class Watched(kind):  # type: ignore[misc, valid-type]
         def _create_socket(self, timeout: float | None) -> Any:
@@ -389,7 +414,7 @@ def _watched(kind: type[_Client], watch: _Watch) -> type[_Client]:
             return super()._new_tag()
 
         def read(self, size: int) -> bytes:
-            """A literal, whose size the server says: nothing of a larger one is read."""
+            """Read a literal of the announced size. A larger literal is not read at all."""
             self._read_bytes = getattr(self, "_read_bytes", 0) + size
             if self._read_bytes > MESSAGE_MAX_BYTES + HEADER_MAX_BYTES:
                 raise self.abort(f"the answer holds over {MESSAGE_MAX_BYTES} bytes")
@@ -406,11 +431,11 @@ def _watched(kind: type[_Client], watch: _Watch) -> type[_Client]:
 
 
 class _LoginError(Exception):
-    """These credentials are not let in: what the mailbox holds is hidden from us."""
+    """The login was rejected: the content of the mailbox is hidden."""
 
 
 def _quoted(text: str) -> str:
-    """An IMAP quoted string, which cannot end before its end."""
+    """Return an IMAP quoted string. The text cannot end the string early."""
     if not _QUOTABLE.fullmatch(text):
         raise UsageError(f"{text!r} cannot be asked over IMAP; folders are named in modified UTF-7.")
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
@@ -436,8 +461,9 @@ def _addresses_in(message: EmailMessage, header: str) -> Iterator[str]:
 
 
 def _body_hash(message: EmailMessage) -> str | None:
-    """Of the text as it was sent: decoded, its lines ended as the sender's header says; else with line feeds, without
-    those at its end.
+    """Hash the decoded text, with line endings from the sender's header.
+
+    Without the header, lines end with line feeds, and trailing line feeds are dropped.
     """
     body = message.get_body(("plain", "html"))
     if body is None:

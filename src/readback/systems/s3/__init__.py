@@ -1,1 +1,1 @@
-"""Buckets over S3: uploading an object, and reading one."""
+"""S3 buckets: uploads and reads of objects."""

@@ -1,7 +1,7 @@
-"""Acts on a bucket over S3: uploads one object, with the stamp in its metadata and its SHA-256 in the request.
+"""Act on an S3 bucket: upload one object, with the stamp in the metadata and the SHA-256 in the request.
 
-Constructed by users and called inside actions. It must not verify, and nothing is sent twice: boto3's own repeats are
-off. It keeps a client of its own and shares nothing with the S3 source. Needs the extra `s3`.
+Users construct the executor and call it inside actions. The executor does not verify and sends nothing twice: boto3's
+retries are off. Nothing is shared with the S3 source. Needs the extra `s3`.
 """
 
 from __future__ import annotations
@@ -25,21 +25,37 @@ from readback.errors import ArgumentError, NotDispatchedError, ToolError, ToolTi
 STAMP_METADATA: Final = "readback-stamp"
 TIMEOUT_DEFAULT_S: Final = 60.0
 PART_MIN_BYTES: Final = 5_242_880
-"""S3 takes no smaller part, save the last."""
+"""S3's minimum size of a part, except the last part."""
 PART_DEFAULT_BYTES: Final = 16_777_216
 PARTS_MAX: Final = 10_000
 KEY_MAX_BYTES: Final = 1_024
 
 Secret: TypeAlias = str | Callable[[], str]
-"""A secret key, or what fetches it when it is needed."""
+"""A secret key, or a function that fetches the key when needed."""
 
 
 class S3Executor:
-    """One bucket. Safe from any thread; `close` it, or use it in a `with` block.
+    """Upload objects to one bucket.
 
-    `endpoint`: where it is not Amazon's. Without keys, boto3 looks for credentials in its usual places. An object of
-    more than `part_bytes` is uploaded in parts, and is visible once all are there. `sole`: an action makes one upload
-    here and does nothing else, so that what fails before the last request proves that nothing became visible.
+    Safe from any thread. Call `close`, or use the executor in a `with` block. An object of more than `part_bytes` is
+    uploaded in parts, and becomes visible with the last request.
+
+    Args:
+        name: Name in evidence and messages.
+        bucket: The bucket.
+        endpoint: Address of a service other than Amazon's.
+        region: Region of the bucket.
+        access_key: Access key. Default: boto3's usual places for credentials.
+        secret_key: Secret key, or a function that fetches the key.
+        timeout_s: Seconds for one request.
+        part_bytes: Size of one part.
+        sole: The action makes one upload here and does nothing else. A failure before the last request then
+            proves that nothing became visible.
+
+    Example:
+        >>> def publish(ctx, key, file, sha256):
+        ...     with S3Executor("releases", "releases", region="eu-central-1", sole=True) as releases:
+        ...         return releases.put(ctx, key, file, sha256=sha256, only_new=True)
     """
 
     def __init__(
@@ -76,7 +92,7 @@ class S3Executor:
         self.close()
 
     def close(self) -> None:
-        """Closes the connections. May be called twice."""
+        """Close the connections. A second call does nothing."""
         with self._lock:
             made, self._made = self._made, None
         if made is not None:
@@ -93,10 +109,23 @@ class S3Executor:
         content_type: str = "application/octet-stream",
         metadata: Mapping[str, str] | None = None,
     ) -> dict[str, Json]:
-        """Uploads a local file under a key. Answers what the store said: `etag`, `version_id`, `size`, `parts`.
+        """Upload a local file under a key.
 
-        `sha256` (hexadecimal) is what was asked for; a file with other bytes is not uploaded. `only_new`: refused where
-        the key is taken. Raises ToolTimeoutError or ToolError where the object may be there, or was refused.
+        Args:
+            ctx: Context of the action.
+            key: Key of the object.
+            file: Path of the file.
+            sha256: Expected SHA-256 of the file, in hexadecimal. A file with other bytes is not uploaded.
+            only_new: Reject the upload where the key exists.
+            content_type: Media type of the object.
+            metadata: More metadata.
+
+        Returns:
+            The store's answer: `etag`, `version_id`, `size`, `parts`.
+
+        Raises:
+            ToolTimeoutError: No answer arrived in time. The object may exist.
+            ToolError: The store refused the object, or the object may exist.
         """
         try:
             size = len(key.encode())
@@ -135,7 +164,7 @@ class S3Executor:
         sha256: str,
         only_new: bool,
     ) -> dict[str, Json]:
-        """Nothing is visible before the last request, which is the only one whose effect is open."""
+        """Upload in parts. Nothing is visible before the last request, the only request with an open effect."""
         with self._hidden():
             upload = client.create_multipart_upload(**where, **marks, ChecksumAlgorithm="SHA256")["UploadId"]
         where = {**where, "UploadId": upload}
@@ -170,7 +199,9 @@ class S3Executor:
         return parts, digest.hexdigest(), size
 
     def _drop(self, client: Any, where: dict[str, str]) -> None:
-        """Parts that nobody completes cost money and show nothing; the store's own rules clear what stays."""
+        """Delete unfinished parts. Unfinished parts cost money and are invisible; the store's own rules clear
+        leftovers.
+        """
         from botocore.exceptions import BotoCoreError, ClientError
 
         with suppress(BotoCoreError, ClientError):
@@ -185,7 +216,7 @@ class S3Executor:
 
     @contextmanager
     def _hidden(self) -> Iterator[None]:
-        """What fails here leaves nothing that anybody could see."""
+        """A failure here leaves nothing visible."""
         from botocore.exceptions import BotoCoreError, ClientError
 
         try:
@@ -198,7 +229,7 @@ class S3Executor:
 
     @contextmanager
     def _open(self) -> Iterator[None]:
-        """The one request that makes the object visible."""
+        """The request that makes the object visible."""
         from botocore import exceptions as fault
 
         try:
@@ -229,7 +260,7 @@ class S3Executor:
 def _client(
     endpoint: str | None, region: str | None, access_key: str | None, secret_key: Secret | None, *, timeout_s: float
 ) -> Any:
-    """One request is one request: no repeats, no proxies from the environment, no checksums beside ours."""
+    """One request is one request: no retries, no proxies from the environment, no checksums besides ours."""
     import boto3.session
     from botocore.config import Config
 
@@ -253,7 +284,9 @@ def _client(
 
 @contextmanager
 def _plain(file: str | Path) -> Iterator[BinaryIO]:
-    """Opened without waiting. Raises OSError for what is no plain file: a pipe is waited for, a device has no end."""
+    """Open a file without waiting. Raises OSError for anything but a plain file: a pipe blocks, and a device has no
+    end.
+    """
     with open(file, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as source:
         if not stat.S_ISREG(os.fstat(source.fileno()).st_mode):
             raise OSError(f"{str(file)!r} is no plain file")
@@ -261,14 +294,14 @@ def _plain(file: str | Path) -> Iterator[BinaryIO]:
 
 
 def _unreached() -> tuple[type[Exception], ...]:
-    """What is raised where no connection stood."""
+    """Errors raised without a connection."""
     from botocore import exceptions as fault
 
     return fault.EndpointConnectionError, fault.ConnectTimeoutError, fault.ProxyConnectionError
 
 
 def _unsent() -> tuple[type[Exception], ...]:
-    """What is raised while a request is being made up and signed."""
+    """Errors raised while a request is composed and signed."""
     from botocore import exceptions as fault
 
     return (
@@ -280,7 +313,7 @@ def _unsent() -> tuple[type[Exception], ...]:
 
 
 def _checked(data: bytes) -> dict[str, str]:
-    """With its digest: the store refuses what arrives otherwise."""
+    """Add the digest: the store refuses other bytes."""
     return {"ChecksumAlgorithm": "SHA256", "ChecksumSHA256": b64encode(hashed(data).digest()).decode("ascii")}
 
 
@@ -289,7 +322,7 @@ def _new(only_new: bool) -> dict[str, str]:
 
 
 def _answer(said: Mapping[str, Any], size: int, parts: int) -> dict[str, Json]:
-    """What the store said; `etag` is no digest of the object, whatever it looks like."""
+    """Return the store's answer. `etag` is no digest of the object, even where it looks like a digest."""
     return {
         "etag": str(said.get("ETag", "")).strip('"'),
         "version_id": said.get("VersionId"),

@@ -1,7 +1,7 @@
-"""A bucket as a system of record: what an object is, by its head or by its bytes, over S3; it changes nothing.
+"""An S3 bucket as a system of record: reads objects by head or by bytes and changes nothing.
 
-Constructed by users and called inside reader functions. It must not act, and shares nothing with what does. An ETag is
-never taken for a digest: of an object in parts, or of an encrypted one, it is none. Needs the extra `s3`.
+Users construct the source and call it inside reader functions. Nothing is shared with the executor. An ETag never
+counts as a digest: for an object in parts or an encrypted object, the ETag is none. Needs the extra `s3`.
 """
 
 from __future__ import annotations
@@ -26,21 +26,35 @@ from readback.errors import ReaderFailedError, ReaderTypeError, UsageError
 STAMP_METADATA: Final = "readback-stamp"
 TIMEOUT_DEFAULT_S: Final = 10.0
 CANDIDATES_MAX: Final = 50
-"""Versions under one prefix that a search looks at; with more, it was not a whole one."""
+"""Maximum versions under one prefix in a search. More versions make the search incomplete."""
 CHUNK_BYTES: Final = 1_048_576
 
 Secret: TypeAlias = str | Callable[[], str]
-"""A secret key, or what fetches it when it is needed."""
+"""A secret key, or a function that fetches the key when needed."""
 
 _HIDDEN: Final = frozenset({401, 403})
 _LATER: Final = frozenset({0, 408, 409, 425, 429})
 
 
 class S3Source:
-    """Objects of one bucket. Safe from any thread; `close` it, or use it in a `with` block.
+    """Read the objects of one bucket.
 
-    `endpoint`: where it is not Amazon's. Without keys, boto3 looks for credentials in its usual places. `consistency`
-    marks every reading with less than its reader declared, for a bucket that is replicated into.
+    Safe from any thread. Call `close`, or use the source in a `with` block.
+
+    Args:
+        name: Name in readings and messages.
+        bucket: The bucket.
+        endpoint: Address of a service other than Amazon's.
+        region: Region of the bucket.
+        access_key: Access key. Default: boto3's usual places for credentials.
+        secret_key: Secret key, or a function that fetches the key.
+        timeout_s: Seconds for one request.
+        consistency: A weaker consistency than the reader declares, for a replicated bucket.
+
+    Example:
+        >>> def release(ctx, key):
+        ...     with S3Source("releases", "releases", region="eu-central-1") as releases:
+        ...         return releases.head(ctx, key)
     """
 
     def __init__(
@@ -75,19 +89,19 @@ class S3Source:
         self.close()
 
     def close(self) -> None:
-        """Closes the connections. May be called twice."""
+        """Close the connections. A second call does nothing."""
         with self._lock:
             made, self._made = self._made, None
         if made is not None:
             made.close()
 
     def head(self, ctx: Context, key: str, *, read_bytes: bool = False) -> Reading:
-        """The object under a key, as the store describes it; `read_bytes`: as its bytes are.
+        """Read the object under a key by the store's description, or with `read_bytes` by the bytes.
 
-        Its value: `bucket`, `key`, `size`, `sha256` (hexadecimal, of the whole object; null where the store has none),
-        `checksum` (how that is known: whole, read or none), `etag`, `version_id`, `content_type`, `metadata`, `stamp`.
-        Where the store has no digest of the whole, as of an object in parts, its bytes are read and hashed. Absent only
-        where the same credentials are shown the bucket.
+        The value holds `bucket`, `key`, `size`, `sha256` (hexadecimal, of the whole object, or null), `checksum` (the
+        origin of the digest: whole, read or none), `etag`, `version_id`, `content_type`, `metadata` and `stamp`. Where
+        the store has no digest of the whole object, for example of an object in parts, the source reads and hashes the
+        bytes. The reading is absent only where the same credentials can see the bucket.
         """
         found = self._seen(key, None, read_bytes=read_bytes)
         if found.presence is not Presence.ABSENT:
@@ -101,11 +115,12 @@ class S3Source:
         return found
 
     def versions(self, ctx: Context, key: str) -> Reading:
-        """Every version that the bucket keeps of a key, the newest first: what a deletion leaves, and what it does not.
+        """Read every version of a key in the bucket, the newest first, including deleted versions.
 
-        Its value: `bucket`, `key`, `versions` (each with `version_id`, `latest`, `size`, `etag`), `markers` (ids of the
-        delete markers), `deleted` (the newest of all is such a marker, so that a plain look shows nothing). Absent
-        where no version and no marker is left. More than `CANDIDATES_MAX` are not told as all.
+        The value holds `bucket`, `key`, `versions` (each with `version_id`, `latest`, `size`, `etag`), `markers` (ids
+        of the delete markers) and `deleted` (the newest entry is a delete marker, so a plain read finds nothing). The
+        reading is absent where no version and no marker exists. A list of more than `CANDIDATES_MAX` is never shown as
+        complete.
         """
         try:
             listed = self._asked("list_object_versions", Prefix=key, MaxKeys=CANDIDATES_MAX + 1)
@@ -129,13 +144,14 @@ class S3Source:
         return Reading.of(value, complete=whole, consistency=level)
 
     def find(self, ctx: Context, prefix: str, *, own_of_many: bool = False) -> list[Reading]:
-        """Every version of every object under a prefix that bears the context's stamp, each as `head` shows it.
+        """Find every version with the context's stamp under a prefix, in the form of `head`.
 
-        `own_of_many`: the prefix is a key, and among too many objects under it that one's versions suffice, if all of
-        them can be seen; else an object whose key is the prefix, such as a folder's mark, says nothing of the others.
-        Raises ReaderFailedError where not everything could be looked at, a listed version was replaced or removed
-        before its look, a cache answered, or nothing was found with less than a strong `consistency`: it may be on its
-        way.
+        With `own_of_many`, the prefix is a key. Among too many objects under the prefix, the versions of that key
+        suffice, if all can be seen. Without `own_of_many`, an object named like the prefix, such as a folder marker,
+        proves nothing about the others.
+
+        Raises ReaderFailedError where the search was incomplete, a listed version changed before its read, a cache
+        answered, or nothing was found at a `consistency` below strong, because the object may still arrive.
         """
         try:
             listed = self._asked("list_object_versions", Prefix=prefix, MaxKeys=CANDIDATES_MAX + 1)
@@ -162,7 +178,7 @@ class S3Source:
         return ours
 
     def ping(self) -> None:
-        """Raises ReaderFailedError where the bucket is not shown."""
+        """Check the bucket. Raises ReaderFailedError where the bucket is not visible."""
         try:
             self._asked("head_bucket")
         except _NoAnswerError as error:
@@ -175,7 +191,7 @@ class S3Source:
     # --- looking -----------------------------------------------------------------------------------------------
 
     def _seen(self, key: str, version: str | None, *, read_bytes: bool = False, stamp: str = "") -> Reading:
-        """One look at one version, the newest where none is named. `stamp`: what bears another is not read whole."""
+        """Read one version, by default the newest. An object with another stamp than `stamp` is not read whole."""
         named = {"Key": key} | ({} if version is None else {"VersionId": version})
         try:
             said = self._asked("head_object", **named, ChecksumMode="ENABLED")
@@ -207,7 +223,7 @@ class S3Source:
             raise ReaderTypeError(f"An object of {self.name!r} has no JSON form: {error.message}") from error
 
     def _hashed(self, named: Mapping[str, str], said: Mapping[str, Any]) -> str:
-        """The digest of the bytes of the very object that the head was of."""
+        """Return the digest of the bytes of the same object as the head."""
         version = said.get("VersionId")
         same = {"VersionId": version} if version not in (None, "null") else {"IfMatch": said["ETag"]}
         digest, size = sha256(), 0
@@ -255,7 +271,7 @@ class S3Source:
 
 
 def _version_of(listed: Mapping[str, Any]) -> str | None:
-    """How a listed version is asked for: one from before versioning, while it is the newest, by no name."""
+    """Return the version id to request. The newest version from before versioning is requested without an id."""
     return None if listed["VersionId"] == "null" and listed.get("IsLatest") else str(listed["VersionId"])
 
 
@@ -269,8 +285,10 @@ def _listed(each: Mapping[str, Any]) -> Json:
 
 
 def _is_listed(listed: Mapping[str, Any], seen: Reading) -> bool:
-    """Whether the look saw the version that the list names. A newer version or a deletion in between hides it from a
-    look by no name; the object is then still there, and a search that leaves it out finds too little.
+    """Return whether the read saw the listed version.
+
+    A newer version or a deletion hides the version from a read without id. The object still exists, and a search
+    without the object would find too little.
     """
     if seen.presence is Presence.ABSENT:
         return False
@@ -282,7 +300,9 @@ def _is_listed(listed: Mapping[str, Any], seen: Reading) -> bool:
 
 
 class _NoAnswerError(Exception):
-    """Why nothing was shown, as the end of a sentence; `status` 0: no answer at all; `kept`: a cache gave it."""
+    """Why nothing was shown, as the end of a sentence. `status` 0: no answer at all. `kept`: the answer came from a
+    cache.
+    """
 
     def __init__(self, status: int, said: str, *, kept: bool = False) -> None:
         super().__init__(said)
@@ -292,7 +312,7 @@ class _NoAnswerError(Exception):
 
 @contextmanager
 def _answering(faults: tuple[type[Exception], type[Exception]]) -> Iterator[None]:
-    """Turns what boto3 raises into what it means here."""
+    """Convert boto3's errors."""
     refused, broken = faults
     try:
         yield
@@ -305,13 +325,15 @@ def _answering(faults: tuple[type[Exception], type[Exception]]) -> Iterator[None
 
 
 def _was_kept(said: Mapping[str, Any]) -> bool:
-    """A cache on the way answered, and says so by the age of what it kept."""
+    """Whether a cache answered, by the reported age."""
     headers = said.get("ResponseMetadata", {}).get("HTTPHeaders", {})
     return str(headers.get("age", "0")).strip() != "0"
 
 
 def _digest_of(said: Mapping[str, Any]) -> tuple[str | None, str]:
-    """The digest of the whole object, where the store has one; that of an object in parts is over their digests."""
+    """Return the store's digest of the whole object, or None. The digest of an object in parts covers the parts'
+    digests.
+    """
     text = said.get("ChecksumSHA256")
     kind = said.get("ChecksumType")
     in_parts = "-" in str(said.get("ETag", "")) and kind != "FULL_OBJECT"  # not every store says of what it is
