@@ -1,1 +1,1 @@
-"""What becomes of a tool's call: contracts in force, the gate, and what a client is told."""
+"""Policy for tool calls: active contracts, the gate, and results for clients."""

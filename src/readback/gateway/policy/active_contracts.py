@@ -1,7 +1,7 @@
-"""The contracts in force: which tools of which servers they govern, and how a call becomes a proposal.
+"""The active contracts: the governed tools of each server, and the proposal made from a call.
 
-Loaded as a whole from contract files against the tools as the servers list them. A set of contracts is never changed;
-`reload` makes another one, and actions in flight keep theirs.
+The gateway loads all contract files together, against the servers' current tools. A set of contracts is immutable.
+`reload` makes a new set, and actions in flight keep theirs.
 """
 
 from __future__ import annotations
@@ -32,28 +32,28 @@ ARGUMENTS_GIVEN_MAX: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class Governed:
-    """One set of contracts."""
+    """One immutable set of contracts."""
 
     actions: Mapping[ToolKey, FileAction]
     files: ContractFiles
     hashes: Mapping[str, str]
-    """The SHA-256 of each file, by its path."""
+    """The SHA-256 of each file, by path."""
 
     def action(self, key: ToolKey) -> FileAction | None:
-        """The contract of a tool; None where none governs it."""
+        """Return the contract of a tool, or None."""
         return self.actions.get(key)
 
     def __iter__(self) -> Iterator[FileAction]:
-        """Every contract, also those that only reverse others."""
+        """Iterate over every contract, including pure compensations."""
         return iter(self.files.values())
 
 
 NOTHING: Final = Governed({}, ContractFiles(Loaded({}, ())), {})
-"""No contract at all."""
+"""The empty set."""
 
 
 def propose(action: FileAction, arguments: object) -> Proposal:
-    """The call as a proposal. Raises ArgumentError with all problems, OversizeError; nothing was sent then."""
+    """Make a proposal from the call, before anything is sent. Raises ArgumentError with all problems, OversizeError."""
     if not isinstance(arguments, Mapping) or len(arguments) > ARGUMENTS_GIVEN_MAX:
         raise ArgumentError(f"The arguments are an object of at most {ARGUMENTS_GIVEN_MAX} names.")
     given: Any = arguments
@@ -61,8 +61,9 @@ def propose(action: FileAction, arguments: object) -> Proposal:
 
 
 class Loader:
-    """Loads contract files for one gateway. `reach`: makes a server that contracts only read from; whoever made it ends
-    all of `reached`.
+    """Loads contract files for one gateway.
+
+    `reach` makes a server for reads by contracts only. The creator of the loader ends all servers in `reached`.
     """
 
     def __init__(
@@ -79,14 +80,14 @@ class Loader:
         self._paths, self._servers, self._catalogue = paths, servers, catalogue
         self._pins, self._reach, self._know, self._say = pins, reach, know, say
         self._behind: dict[str, Upstream] = {}
-        """The servers that the contracts in force read from, by name."""
+        """The servers read by the active contracts, by name."""
         self.reached: set[Upstream] = set()
-        """Those, and others that actions in flight may still read from."""
+        """All servers still read by active contracts or actions in flight."""
 
     async def load(self) -> Governed:
-        """Every contract of the files, against the tools as the servers list them now; these are agreed to by it.
+        """Load every contract of the files against the servers' current tools, and accept these tool definitions.
 
-        Raises ContractFileError with every fault of every file; NoSuchToolError; SettingsError; UpstreamLostError.
+        Raises ContractFileError with every fault of every file, NoSuchToolError, SettingsError, UpstreamLostError.
         """
         await self._servers.list_front()
         behind: dict[str, Upstream] = {}
@@ -112,7 +113,7 @@ class Loader:
         before, self._behind = self._behind, behind
         for server in before.values():
             if server not in behind.values():
-                server.own.rest()  # an action in flight may still read from it
+                server.own.rest()  # actions in flight may still read from the server
         return Governed(actions, files, {home.file: home.sha256 for home in loaded.homes})
 
     def _read(self, behind: Mapping[str, Upstream], listed: Mapping[str, Mapping[str, object]]) -> Loaded:
@@ -122,7 +123,7 @@ class Loader:
         return loaded_files(self._paths, tools=own, others=others, fittings=fittings, pins=self._pins)
 
     def _named(self, loaded: Loaded) -> dict[str, Upstream]:
-        """The servers that the files name beside those in front: as they are, where they are reached as before."""
+        """Return the additional servers named by the files. A server with an unchanged target is reused."""
         found: dict[str, Upstream] = {}
         for name, terms in servers_named(loaded).items():
             if name in self._servers.keys:
@@ -133,7 +134,7 @@ class Loader:
         return found
 
     async def _let_go(self, made: Mapping[str, Upstream], kept: Mapping[str, Upstream]) -> None:
-        """Ends servers that were made for contracts that are not taken over."""
+        """End servers made for a rejected set of contracts."""
         gone = [each for each in made.values() if each not in kept.values()]
         self.reached.difference_update(gone)
         await asyncio.gather(*(each.aclose() for each in gone))
@@ -155,7 +156,7 @@ class Loader:
 
 
 def own_tools(servers: Servers, catalogue: Catalogue) -> dict[str, Mapping[str, Json]]:
-    """The tools of all servers in front by name; one that several have is left out, as nobody can say whose it is."""
+    """Return the tools of all front servers by name. A name used by several servers is ambiguous and left out."""
     found: dict[str, Mapping[str, Json]] = {}
     doubled: set[str] = set()
     for key in servers.keys:
@@ -166,7 +167,10 @@ def own_tools(servers: Servers, catalogue: Catalogue) -> dict[str, Mapping[str, 
 
 
 def servers_named(loaded: Loaded) -> dict[str, ServerTerms]:
-    """The servers that the files name beside their own. Raises SettingsError where two files mean two by one name."""
+    """Return the additional servers named by the files.
+
+    Raises SettingsError for one name with two different servers.
+    """
     found: dict[str, ServerTerms] = {}
     for home in loaded.homes:
         for name, terms in home.servers.items():
@@ -176,7 +180,7 @@ def servers_named(loaded: Loaded) -> dict[str, ServerTerms]:
 
 
 def _governed_key(action: FileAction, servers: Servers, catalogue: Catalogue) -> ToolKey | None:
-    """The tool whose calls the contract governs; None for one that is only called by other contracts."""
+    """Return the tool governed by the contract, or None for a contract called only by other contracts."""
     spec = action.written.execute
     if spec is None or spec.kind != "tool" or "arguments" in spec.asked:
         return None

@@ -1,7 +1,7 @@
-"""The gateway's own tools: what a model asks when a call is pending, and why something ended as it did.
+"""The gateway's own tools: the model asks here about pending calls and about reasons.
 
-Called by the gate. They answer from the ledger, in the words of `domain.reporting`; values of the system of record that
-a contract does not tell are not in them.
+Called by the gate. The answers come from the ledger, in the words of `domain.reporting`. They contain only values
+released by the contract.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ _DESCRIPTIONS: Final[Mapping[str, str]] = {
 
 
 class OwnTools:
-    """Those of one gateway. `hold_s`: how long one call of readback_wait lasts at most."""
+    """The own tools of one gateway. `hold_s`: longest duration of one readback_wait call, in seconds."""
 
     def __init__(self, ledger: GatewayClient, hold_s: float) -> None:
         self._ledger, self._hold_s = ledger, hold_s
 
     def listed(self) -> list[dict[str, Json]]:
-        """Their definitions."""
+        """Return the tool definitions."""
         seconds: dict[str, Json] = {
             "type": "number",
             "minimum": 0,
@@ -78,7 +78,7 @@ class OwnTools:
         ]
 
     async def call(self, call: Call) -> dict[str, Json]:
-        """The answer; what cannot be answered is an error with its code."""
+        """Return the answer. A question without an answer returns an error result with the error's code."""
         try:
             action_id = _action_id(call.arguments)
             match call.name:
@@ -150,7 +150,7 @@ _OPEN: Final[Mapping[Why, str]] = {
 
 
 def explained(outcome: Outcome) -> list[str]:
-    """Why it stands as it does, in sentences: from tables and recorded values, nothing inferred."""
+    """Explain the outcome in sentences, from tables and recorded values. Nothing is inferred."""
     found = [one_line(each, SENTENCE_MAX_CHARACTERS) for each in _sentences(outcome)]
     if len(found) > SENTENCES_MAX:
         found = [*found[:SENTENCES_MAX], f"And {len(found) - SENTENCES_MAX} more."]
@@ -187,7 +187,7 @@ def _sentences(outcome: Outcome) -> Iterator[str]:
 
 
 def _answered(outcome: Outcome) -> Iterator[str]:
-    """The tool's part. Its words are not repeated: they are evidence, and may say anything."""
+    """Describe how the tool answered, without the tool's own words: they are evidence and may say anything."""
     if outcome.attempts == 0:
         yield "Nothing was called."
         return

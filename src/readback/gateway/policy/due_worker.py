@@ -1,7 +1,6 @@
-"""Goes on with whatever is due, for as long as the gateway runs: readings, late windows, reversals, and what a gateway
-before this one left behind.
+"""Resume due actions while the gateway runs: reads, late-effect checks, compensations, and work of earlier gateways.
 
-Started and ended by `gateway`. It only delivers "go on with action X"; a lease keeps two of them apart.
+Started and stopped by `gateway`. The worker only resumes actions; leases keep two workers apart.
 """
 
 from __future__ import annotations
@@ -19,35 +18,35 @@ from readback.gateway.policy.ledger_client import GatewayClient
 
 US: Final = 1_000_000
 AT_ONCE_MAX: Final = 16
-"""Actions that are gone on with at the same time."""
+"""Most actions resumed at the same time."""
 ORPHANS_MAX: Final = 100
-"""Actions that are looked at, when the gateway begins, for those that no contract here can go on with."""
+"""How many due actions are searched at start for actions without a contract here."""
 ORPHANED_US: Final = 60 * US
-"""Whoever has their contracts would have taken them up by then."""
+"""Age of an overdue action after which no other worker seems to have its contract."""
 NAMED_MAX: Final = 5
 REFUSED_FIRST_US: Final = 5 * US
 REFUSED_MAX_US: Final = 600 * US
-"""An action that cannot be gone on with is tried again ever more seldom."""
+"""Longest pause before a failed action is tried again. The pause doubles each time."""
 REFUSED_KEPT_MAX: Final = 4_096
 
 
 class DueActionWorker:
-    """One gateway's, on its event loop."""
+    """Resumes due actions of one gateway, on its event loop."""
 
     def __init__(self, ledger: GatewayClient, say: Callable[[str], None]) -> None:
         self._ledger, self._say = ledger, say
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._refused: dict[str, tuple[int, int]] = {}
-        """Until when an action is left alone, and for how long the next time."""
+        """For each failed action: the time of the next try, and the last pause."""
         self._stirred = asyncio.Event()
         self._poll = slices(ledger.runtime)[1]
 
     def stir(self) -> None:
-        """Something may have become due."""
+        """Notify the worker of a possibly due action."""
         self._stirred.set()
 
     async def stay(self) -> None:
-        """Until it is cancelled; then calls in hand are cancelled too, which is recorded."""
+        """Run until cancelled. Calls in flight are then cancelled and recorded."""
         self._name_orphans()
         try:
             while True:
@@ -63,7 +62,7 @@ class DueActionWorker:
         try:
             orphans = self._ledger.orphans(ORPHANED_US, ORPHANS_MAX)
         except StoreError:
-            return  # what is due cannot be looked up either, which is said
+            return  # the query for due actions fails too, and reports the fault
         if orphans:
             names = ", ".join(sorted({repr(each.contract) for each in orphans})[:NAMED_MAX])
             self._say(
@@ -75,7 +74,7 @@ class DueActionWorker:
         free = AT_ONCE_MAX - len(self._tasks)
         now_us = self._ledger.runtime.now_us()
         left_alone = {*self._tasks, *(each for each, (until_us, _) in self._refused.items() if until_us > now_us)}
-        try:  # behind as many as are left alone there may be others
+        try:  # others may follow behind the deferred ones
             found = self._ledger.each_due(AT_ONCE_MAX + len(left_alone)) if free else iter(())
             due = [*islice((each for each in found if each not in left_alone), free)]
         except StoreError as error:
@@ -94,7 +93,7 @@ class DueActionWorker:
             self._refuse(action_id, str(error))
             return
         if self._ledger.version(action_id) == before:
-            self._refuse(action_id, "")  # it waits for somebody else, and would be due again at once
+            self._refuse(action_id, "")  # no progress: the action would be due again at once
         else:
             self._refused.pop(action_id, None)
 
@@ -106,7 +105,7 @@ class DueActionWorker:
         self._stirred.set()
 
     def _refuse(self, action_id: str, why: str) -> None:
-        """Left for later, and named when it is met for the first time."""
+        """Defer the action, and report its first failure."""
         known = self._refused.pop(action_id, None)
         pause_us = REFUSED_FIRST_US if known is None else min(2 * known[1], REFUSED_MAX_US)
         self._refused[action_id] = (self._ledger.runtime.now_us() + pause_us, pause_us)
@@ -116,11 +115,11 @@ class DueActionWorker:
             self._say(f"Action {action_id} cannot be gone on with now: {why}")
 
     async def _pause(self) -> None:
-        """Until something ends, something is stirred, or something becomes due."""
+        """Wait until an action ends, a notification arrives, or an action becomes due."""
         runtime = self._ledger.runtime
         next_us = self._ledger.next_due_us()
         ahead = None if next_us is None else max(next_us - runtime.now_us(), 0) / US
-        # What is due and was not taken up is refused or in hand: looking again at once would only spin.
+        # A due action not taken up is deferred or in flight: another look at once would only spin.
         seconds = self._poll if not ahead else min(ahead, self._poll)
         waits: set[asyncio.Future[None] | asyncio.Task[None]] = {asyncio.ensure_future(self._hear())}
         if seconds != float("inf"):

@@ -1,7 +1,7 @@
-"""The gate: what becomes of a `tools/call`. Keeps `ToolGate`.
+"""The gate decides on each `tools/call`. Implements `ToolGate`.
 
-Called by the wire with raw calls, and answers with raw results. A governed call is an action like any other; the client
-is told its outcome, or after the hold that it is pending. A client that goes away takes nothing with it.
+The wire passes raw calls and receives raw results. A governed call is an ordinary action. The client receives its
+outcome, or, after the hold time, the answer "pending". A disconnected client cancels nothing.
 """
 
 from __future__ import annotations
@@ -39,25 +39,27 @@ from readback.gateway.policy.ungoverned import Policy, Recording
 from readback.gateway.wire.verbatim import check_exact
 from readback.ports.runtime import WallClock
 
-# Operations of a tool across the contracts that come and go while the gateway runs.
+# Operations of a tool while contracts are loaded and replaced.
 
 
 @dataclass(slots=True)
 class Operations:
-    """Of one gateway. `names`: which contracts each tool has had since it began; what was begun under them, the ledger
-    knows.
+    """Operations of one gateway across reloads of contracts.
+
+    `names`: the contracts of each tool since the gateway's start. The ledger knows the operations begun under them.
     """
 
     ledger: GatewayClient
     names: Mapping[ToolKey, Sequence[str]]
     _under_way: dict[tuple[ToolKey, str], list[str]] = field(default_factory=dict)
-    """Under which contracts operations are called now: what is not on record yet, the ledger does not know."""
+    """The contracts of operations in flight. The ledger does not yet know these operations."""
 
     def enter(self, key: ToolKey, proposal: Proposal, operation: str | None) -> Callable[[], None]:
-        """To be called when the call has ended. Raises PayloadConflictError where the tool's operation was begun under
-        another contract, or under none, or is under way so.
+        """Register the operation of a call, and return a function for the call's end.
 
-        `operation`: the client's own name for it; a call without a contract has no other.
+        Raises PayloadConflictError if the tool's operation began, or is in flight, under another contract or under
+        none.
+        `operation`: the client's name for the operation; a call without a contract has no other name.
         """
         named, contract = operation or proposal.operation, proposal.definition.name
         if not named:
@@ -66,9 +68,9 @@ class Operations:
             self._check_begun(key, contract, named)
             if operation and contract != UNGOVERNED:
                 self._refuse(operation, UNGOVERNED, f"tool/{key[0] or '-'}/{key[1] or '-'}")
-            self._check_under_way(key, contract, named)  # last: what is on record has an id to be told
+            self._check_under_way(key, contract, named)  # last: a recorded operation can be named by its action id
         except ReadbackError:
-            proposal.mark_run()  # it never will be
+            proposal.mark_run()  # this proposal must never run
             raise
         return self._entered((key, named), contract)
 
@@ -84,11 +86,11 @@ class Operations:
         return leave
 
     def had(self, key: ToolKey) -> bool:
-        """Whether the tool has had a contract."""
+        """Return whether the tool ever had a contract."""
         return key in self.names
 
     def check_others(self, key: ToolKey, contract: str, operation: str) -> None:
-        """The same for contracts of the files alone. `contract`: whose operation it may be."""
+        """Check contracts of the files only. `contract`: the contract allowed to own the operation."""
         self._check_begun(key, contract, operation)
         self._check_under_way(key, contract, operation)
 
@@ -117,7 +119,7 @@ class Operations:
 
 
 def _nothing() -> None:
-    """Of no operation that has a name."""
+    """Leave a call without an operation name."""
 
 
 def _under(contract: str) -> str:
@@ -125,15 +127,16 @@ def _under(contract: str) -> str:
 
 
 HOLD_S: Final = 45.0
-"""How long a client is kept waiting before it is told that its call is pending."""
+"""How long a client waits before the answer "pending", in seconds."""
 AGAIN: Final = "Call again when it runs again."
 IN_FLIGHT_MAX: Final = 4_096
-"""Governed calls that have not been settled or parked, and recorded calls without a contract that are not on record
-yet; one more of either is refused."""
+"""Most governed calls neither settled nor pending, and most unrecorded calls without a contract. Further calls of
+either kind are rejected.
+"""
 NAMING: Final = frozenset({"$schema", "$id", "$defs", "definitions", "title", "description", "type", "properties"})
-"""What of an output schema refuses no outcome."""
+"""Schema keywords unable to reject an outcome."""
 WIDENED: Final = NAMING | {"required", "additionalProperties"}
-"""The same once `properties` and `required` name it."""
+"""Keywords harmless after `properties` and `required` name the outcome."""
 _UNVERIFIED: Final = Policy.UNVERIFIED
 VERIFIED_NOTE: Final = (
     "Results are verified: the state that the call was meant to produce is read back before it counts. "
@@ -142,7 +145,7 @@ VERIFIED_NOTE: Final = (
 
 
 class Gate:
-    """One gateway's, on its event loop. `stir`: told when an action was left for later."""
+    """The gate of one gateway, on its event loop. `stir`: called when an action remains to be resumed."""
 
     def __init__(
         self,
@@ -160,11 +163,11 @@ class Gate:
         self._ledger, self._servers, self._catalogue, self._contracts = ledger, servers, catalogue, contracts
         self._policy, self._hold_s, self._in_flight_max = policy, hold_s, in_flight_max
         self._by_the_loop = isinstance(ledger.runtime, WallClock)
-        """Whether the event loop's own timers go by the ledger's time: they need no task."""
+        """Whether the event loop's timers follow the ledger's clock. Such timers need no task."""
         self._say, self._stir = say, stir
         self._flying: set[asyncio.Task[Outcome]] = set()
         self._holds: set[asyncio.Future[None]] = set()
-        """One for each caller that is kept waiting: done when it is to be answered with what is known."""
+        """One future for each waiting caller. A done future asks for an answer with the current knowledge."""
         self._looking: dict[str, asyncio.Lock] = {}
         self._closing = self._ending = False
         self._own = OwnTools(ledger, hold_s)
@@ -176,7 +179,7 @@ class Gate:
     # --- what clients are shown ---
 
     async def listed(self, server: str, tools: Sequence[Mapping[str, Json]]) -> list[dict[str, Json]]:
-        """A page of a server's tools as the client is shown them; they are remembered as last seen."""
+        """Return a page of a server's tools as shown to the client, and record the page."""
         self._catalogue.glimpse(server, tools)
         contracts = await self._contracts.look()
         shown: list[dict[str, Json]] = []
@@ -189,40 +192,42 @@ class Gate:
         return shown
 
     def own_tools(self) -> list[dict[str, Json]]:
-        """readback_status, readback_wait and readback_explain."""
+        """Return readback_status, readback_wait and readback_explain."""
         return self._own.listed()
 
     @property
     def listeners(self) -> set[Callable[[], None]]:
-        """Told when other tools are governed than before."""
+        """Called when the set of governed tools changes."""
         return self._contracts.listeners
 
     @property
     def contracts(self) -> Governed:
-        """The contracts in force."""
+        """The active contracts."""
         return self._contracts.current
 
     def tools_changed(self, server: str) -> None:
-        """The server says so: it is asked for its tools before the next governed call."""
+        """Note a server's change notification: its tools are listed again before the next governed call."""
         self._catalogue.forget(server)
 
     # --- calls ---
 
     def of_task(self, result: Mapping[str, Json]) -> dict[str, Json]:
-        """What a call came to that was answered with a task, without an outcome that its tool made up."""
+        """Return the result of a call answered with a task, without any outcome forged by the tool."""
         return results.unforged(result)
 
     async def own_call(self, call: Call) -> dict[str, Json]:
-        """An answer about an action."""
+        """Answer a question about an action."""
         await self._recording.on_record()
         return await self._own.call(call)
 
     async def call(self, call: Call, server: Toolserver) -> dict[str, Json]:
-        """The result to hand to the client.
+        """Return the result for the client.
 
-        A server's protocol error goes on as it is where no contract governs the tool: ToolRefusedError; and a lost
-        server's UpstreamLostError or NotDispatchedError, where the call was not recorded. GovernedTaskError where a
-        client wants a task in the result's place, and could not read a result.
+        Raises:
+            ToolRefusedError: A server's protocol error, forwarded for a tool without a contract.
+            UpstreamLostError: The server was lost during an unrecorded call.
+            NotDispatchedError: The server was lost before an unrecorded call.
+            GovernedTaskError: The client asked for a task instead of a result.
         """
         contracts = await self._contracts.look()
         key = (call.server, call.name)
@@ -235,7 +240,7 @@ class Gate:
             if self._policy is _UNVERIFIED:
                 return await self._recorded(InFlightCall(call, server))
             return await self._unrecorded(call, server)
-        if call.params.get("task") is not None:  # whoever asks so takes no verdict for an answer
+        if call.params.get("task") is not None:  # a client asking for a task cannot read a verdict
             raise GovernedTaskError(f"The tool {call.tool!r:.200} is governed, and runs as no task; nothing was sent.")
         try:
             operation = _operation(call)
@@ -251,12 +256,12 @@ class Gate:
                 leave = self._operations.enter(key, proposal, operation)
         except ReadbackError as error:
             return results.refused(error)
-        if proposal is None or leave is None:  # others are in force by now, and the tool would be held against those
+        if proposal is None or leave is None:  # a reload happened meanwhile: start again with the new contracts
             return await self.call(call, server)
         return await self._governed(InFlightCall(call, server, agreed), proposal, operation, leave)
 
     def _like(self, contracts: Governed, key: ToolKey) -> str:
-        """The governed tool that a server which is not strict about names may take an unlisted one for."""
+        """Return the governed tool possibly meant by an unlisted name, on a server with lenient name matching."""
         if self._catalogue.tool(key) is not None:
             return ""
         wanted = _folded(key[1])
@@ -266,13 +271,13 @@ class Gate:
         return server.unlisted or self._catalogue.is_due(server.key, self._ledger.runtime.now_us())
 
     async def _look_at_tools(self, server: Toolserver) -> None:
-        """Asks a server for its tools that nobody asked for a while. One that cannot say is called as it was known.
+        """List a server's tools again if the last list is old. An unavailable server is called by its last list.
 
-        Raises ToolChangedError where it has said that they are others now.
+        Raises ToolChangedError if the server announced a change and cannot list its tools.
         """
         async with self._looking.setdefault(server.key, asyncio.Lock()):
             if not self._is_due(server):
-                return  # somebody else has asked meanwhile
+                return  # another call listed the tools meanwhile
             announced = self._catalogue.announced(server.key)
             try:
                 tools = await self._servers.list_tools(server)
@@ -310,7 +315,9 @@ class Gate:
         return results.governed(outcome, raw)
 
     async def _fly(self, flight: InFlightCall, proposal: Proposal, operation: str | None) -> Outcome:
-        """To its end, or until the hold is over and nothing is being called: then `tending` goes on with it."""
+        """Drive the action to its end, or until the hold ends and no call is in flight. The due worker then resumes the
+        action.
+        """
         IN_HAND.set(flight)
         waited = await flight.enter()
         try:
@@ -321,14 +328,14 @@ class Gate:
             flight.leave()
 
     async def _hold_to_tool(self, flight: InFlightCall, proposal: Proposal) -> None:
-        """A tool may have become another one while a call of it waited. Raises ToolChangedError."""
+        """Check the tool again after a wait. Raises ToolChangedError."""
         flight.admitted = False
         try:
             if self._is_due(flight.server):
                 await self._look_at_tools(flight.server)
             self._catalogue.check(flight.key, flight.agreed)
         except BaseException:
-            proposal.mark_run()  # it never will be
+            proposal.mark_run()  # this proposal must never run
             raise
         flight.admitted = True
 
@@ -341,7 +348,7 @@ class Gate:
             self._stir()
 
     async def _held(self, task: asyncio.Task[Outcome]) -> None:
-        """Until the call has ended, or the hold is over. Who is cancelled here cancels nothing."""
+        """Wait until the call ends or the hold is over. Cancelling this wait does not cancel the call."""
         runtime = self._ledger.runtime
         over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._holds.add(over)
@@ -361,7 +368,7 @@ class Gate:
             self._holds.discard(over)
 
     async def _failed(self, flight: InFlightCall, error: ReadbackError) -> dict[str, Json]:
-        """What ended in an error was not sent, unless the record says otherwise: then that is told."""
+        """Return the result of a failed call: not sent, unless the ledger records an attempt."""
         if isinstance(error, UnknownOutcomeError) or not flight.ticket.action_id:
             return results.refused(error)
         try:
@@ -371,19 +378,22 @@ class Gate:
         return results.governed(outcome, None) if outcome.attempted else results.refused(error)
 
     async def _pending(self, flight: InFlightCall, proposal: Proposal, task: asyncio.Task[Outcome]) -> dict[str, Json]:
+        # The process ends during the call: the effect is unknown, and the next gateway settles the action.
         if self._ending and flight.ticket.action_id:
             return results.unfinished(flight.ticket.action_id, proposal.definition.name)
-        if self._ending:  # nothing has begun
+        if self._ending:  # the process ends, and no action exists yet: nothing was sent
             task.cancel()
             proposal.mark_run()
             return results.refused(GatewayBusyError("The gateway is ending.", remedy=AGAIN))
+        # The hold ended while the call still waited for room at its server: nothing was sent.
         if self._hold_s and not flight.admitted:
             task.cancel()
-            proposal.mark_run()  # it never will be
+            proposal.mark_run()  # this proposal must never run
             said = f"The server of {flight.call.tool!r:.200} had no room for this call within {self._hold_s:g} s."
             return results.refused(GatewayBusyError(said))
         if not flight.ticket.action_id:
-            await asyncio.wait({task}, timeout=0)  # a hold of nothing: it has not even begun
+            await asyncio.wait({task}, timeout=0)  # a hold of zero seconds: let the task start
+        # Still no action, so no id to ask about: wait for the end.
         if not flight.ticket.action_id:
             return results.governed(await asyncio.shield(task), None)
         try:
@@ -427,7 +437,7 @@ class Gate:
             return results.in_meta(results.refused(error))
 
     def _check_ungoverned(self, flight: InFlightCall) -> None:
-        """Contracts may have been loaded while a call waited. Raises ToolDeniedError."""
+        """Raise ToolDeniedError if a contract for the tool was loaded while the call waited."""
         if self._contracts.current.action(flight.key) is not None:
             said = f"A contract governs the tool {flight.call.tool!r:.200} since its call began to wait for room."
             raise ToolDeniedError(said, remedy="Call it again.")
@@ -435,7 +445,7 @@ class Gate:
     # --- the end ---
 
     def answer_held(self) -> None:
-        """The process ends soon. Waiting callers are answered with what is known. Nothing new is taken."""
+        """Answer waiting callers with the current knowledge, and reject new calls. The process ends soon."""
         self._closing = self._ending = True
         for over in tuple(self._holds):
             if not over.done():
@@ -443,7 +453,10 @@ class Gate:
         self._recording.answer_held()
 
     async def close(self, grace_s: float) -> int:
-        """Takes nothing new, gives what is in flight a while, and leaves the rest to be resumed: how many those are."""
+        """Reject new calls, and wait for calls in flight up to `grace_s` seconds.
+
+        Return how many remain to be resumed.
+        """
         self._closing = True
         flying = self._flying | self._recording.under_way
         if flying:
@@ -460,7 +473,7 @@ class Gate:
 
 
 async def _ended(task: asyncio.Task[Outcome], hold_s: float, over: asyncio.Future[None]) -> None:
-    """As `asyncio.wait` of the task or of `over`, with a timeout: in fewer steps."""
+    """Wait for the task or `over`, with a time limit. Fewer steps than `asyncio.wait`."""
 
     def go_on(_: object = None) -> None:
         if not over.done():
@@ -476,12 +489,12 @@ async def _ended(task: asyncio.Task[Outcome], hold_s: float, over: asyncio.Futur
 
 
 def _folded(name: str) -> str:
-    """A name without what such servers overlook: case, width, and whatever is no letter or digit."""
+    """Fold a name like a lenient server: ignore case, width, and all but letters and digits."""
     return "".join(each for each in unicodedata.normalize("NFKC", name).casefold() if each.isalnum())
 
 
 def _operation(call: Call) -> str | None:
-    """The operation that the client names. Raises ArgumentError for what is none."""
+    """Return the operation named by the client, or None. Raises ArgumentError for an invalid name."""
     named = call.meta.get(OPERATION_KEY)
     if named is None:
         return None
@@ -490,8 +503,10 @@ def _operation(call: Call) -> str | None:
 
 
 def _governed_tool(tool: Mapping[str, Json]) -> dict[str, Json]:
-    """A governed tool as it is shown: it says that its results are verified, and its results hold the outcome too. It
-    is no task, of which a client would be told the server's own end, and not what is read back.
+    """Return a governed tool as shown to clients.
+
+    The description announces verified results, and the output schema includes the outcome. Task support is switched
+    off: a task would report the server's own end instead of the verified state.
     """
     described = str(tool.get("description") or "").rstrip()
     shown: dict[str, Json] = {**tool, "description": f"{described}\n\n{VERIFIED_NOTE}".lstrip()}
@@ -505,11 +520,10 @@ def _governed_tool(tool: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def _widened(schema: Mapping[str, Json]) -> dict[str, Json]:
-    """What a result's structured content is: the tool's own as far as it came, and always the outcome.
+    """Return the schema of a governed result: the tool's own properties, and always the outcome.
 
-    A verified call whose own answer never came has the outcome alone, so that nothing else can be required. Of a schema
-    that says more than names and types of what is in an object, only those are kept: a client that takes the outcome
-    for a fault of the result never learns that the action is done.
+    A verified call may lack the tool's own answer, so only the outcome can be required. A strict schema is reduced to
+    names and types. Otherwise a client could reject the result and never learn that the action is done.
     """
     properties = schema.get("properties")
     known: dict[str, Json] = {**(properties if isinstance(properties, dict) else {}), OUTCOME_KEY: {"type": "object"}}

@@ -1,6 +1,6 @@
-"""The gateway's client of the ledger: an `AsyncReadback` that says which action a call is before it has ended.
+"""The gateway's ledger client: an `AsyncReadback` with the action's id known before the call ends.
 
-Used by the gate, which answers a caller whose patience is over, and by `tending`, which goes on with what is due.
+Used by the gate to answer after the hold time, and by the due worker to resume actions.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ Ticket = coordinator.ActionHandle
 
 
 class GatewayClient(AsyncReadback):
-    """One tenant's ledger, for as long as the gateway runs."""
+    """The ledger of one tenant, open while the gateway runs."""
 
     def attended(
         self, proposal: Proposal, ticket: Ticket, *, operation: str | None, wait: float, ahead: bool = False
     ) -> Coroutine[Any, Any, Outcome]:
-        """As `run`; the ticket bears the action's id as soon as there is one. `ahead`: its call may be made so. A
-        proposal that is refused is nobody's to run again.
+        """Run the proposal like `run`. The handle receives the action's id at once.
+
+        `ahead`: the call may be sent early. A rejected proposal cannot be run again.
         """
         s = self._session
         until_us = s.give_up_us(wait)
@@ -46,31 +47,34 @@ class GatewayClient(AsyncReadback):
         return self._session.runtime
 
     def know(self, plan: CompiledContract) -> None:
-        """Loads a contract, so that its actions can be gone on with; earlier versions stay for theirs."""
+        """Register a contract, so that its actions can be resumed.
+
+        Earlier versions stay registered for their actions.
+        """
         self._session.know(plan)
 
     def each_due(self, limit: int) -> Iterator[str]:
-        """Actions that somebody has to look at now, and whose contract is known here."""
+        """Yield due actions with a known contract."""
         self._session.courier.sweep()
         return self._session.each_due(limit)
 
     def orphans(self, due_for_us: int, limit: int) -> list[Projection]:
-        """Of the first so many that have been due for so long, those that nobody can go on with here."""
+        """Return actions without a known contract among the oldest overdue actions."""
         s = self._session
         found = map(s.store.projection, s.store.due(s.runtime.now_us() - due_for_us, limit, s.scope.tenant))
         return [each.projection for each in found if each is not None and not s.knows(each.projection)]
 
     def next_due_us(self) -> int | None:
-        """When the next one is due."""
+        """Return the next due time."""
         return self._session.store.next_due_us(self._session.scope.tenant)
 
     def version(self, action_id: str) -> int:
-        """How far the action's record has come; 0 for none."""
+        """Return the version of the action's record; 0 for no record."""
         stored = self._session.store.projection(action_id)
         return 0 if stored is None else stored.version
 
     def begun(self, contract: str, operation: str) -> Projection | None:
-        """The action that holds the key of an operation of a contract: the operation may not be run again under it."""
+        """Return the action with the key of this operation, if any. The contract's operation cannot run again."""
         s = self._session
         record = key_of(s.store, s.scope.tenant, contract, operation)
         if record is None or may_replace(aged(KeyStatus(record.status), record.expires_us, s.runtime.now_us())):
@@ -79,9 +83,9 @@ class GatewayClient(AsyncReadback):
         return None if stored is None else stored.projection
 
     async def advance(self, action_id: str) -> None:
-        """Goes on with what is due until it would have to wait."""
+        """Resume the action until the next wait."""
         await self._drive(self._session.advance(action_id, self._session.scope.tenant))
 
     def give_back(self) -> None:
-        """Ends the leases held here, so that whoever comes next need not wait for them."""
+        """Release all leases of this process, so that the next worker need not wait."""
         self._session.store.release(self._session.runtime.owner())

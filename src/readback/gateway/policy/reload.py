@@ -1,8 +1,8 @@
-"""Contract files looked at again while the gateway runs: taken over as a whole, or not at all.
+"""Reload contract files while the gateway runs: a valid set replaces the active set as a whole.
 
-Asked by the gate before each call, and told by SIGHUP. Files with faults leave the contracts in force as they are; what
-is wrong with them is said once on stderr. Where a server could not be asked, they are loaded again after a while. An
-action in flight keeps the contract that it began with.
+The gate checks before each call, and SIGHUP asks for a reload. Faulty files leave the active contracts unchanged;
+stderr names the faults once. If a server is unavailable, the gateway loads again later. An action in flight keeps its
+contract.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from readback.gateway.policy.catalogue import ToolKey
 from readback.ports.runtime import Runtime
 
 LOOK_US: Final = 1_000_000
-"""Files are looked at so often at most."""
+"""Shortest interval between checks of the files."""
 WAITS_S: Final = 5.0
-"""So long the call that looked waits for changed files to be loaded: a server that hangs is none of most calls'."""
+"""How long the checking call waits for a reload. A hanging server concerns few calls."""
 SETTLE_S: Final = 0.1
 SETTLES_MAX: Final = 20
-"""A file that changed is looked at again after a moment, and so on until it stands still."""
+"""How often a changed file is checked again for further writes."""
 RETRY_US: Final = 10_000_000
-"""So long after a server could not be asked for its tools, files that changed are loaded again."""
+"""Delay before files are loaded again after a server was unavailable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A file as it was looked at last. `sha256`: "" where it could not be read."""
+    """A file at the last check. `sha256`: "" for an unreadable file."""
 
     stood: tuple[int, int, int]
-    """When it was written, when anything of it was changed, and its size: the first can be set to what it was."""
+    """mtime, ctime and size. The mtime alone can be set back."""
     sha256: str
 
 
 class Reloading:
-    """The contracts in force, and the files that they come from."""
+    """The active contracts, and their files."""
 
     def __init__(
         self,
@@ -60,15 +60,15 @@ class Reloading:
         self._asked = self._told = False
         self._loading: asyncio.Task[None] | None = None
         self._owed_us: int | None = None
-        """When the files are loaded again, as a server could not be asked for its tools the last time."""
+        """When to load again after a server was unavailable."""
         self.current: Governed = NOTHING
         self.names: dict[ToolKey, list[str]] = {}
-        """The contracts that each tool has had since the gateway began, by name."""
+        """Names of all contracts of each tool since the gateway's start."""
         self.listeners: set[Callable[[], None]] = set()
-        """Told when other tools are governed than before: clients are shown them otherwise."""
+        """Called when the set of governed tools changes, since clients then see other definitions."""
 
     async def begin(self) -> Governed:
-        """The first load. Raises what is wrong with the files."""
+        """Load the files for the first time. Raises the faults of the files."""
         self._looked_us = self._runtime.now_us()
         self._look()
         self._take_over(await self._load())
@@ -82,12 +82,14 @@ class Reloading:
                 names.append(action.name)
 
     def ask(self) -> None:
-        """At the next call the files are loaded again as they stand, whether they have changed or not."""
+        """Ask for a reload at the next call, even of unchanged files."""
         self._asked = self._told = True
 
     async def look(self) -> Governed:
-        """The contracts in force; where a file has changed, and all are sound, the new ones. A server that is slow to
-        list its tools is waited for a while, and the contracts are taken over when it has.
+        """Return the active contracts, after a reload of changed and valid files.
+
+        The call waits a limited time for a slow server. The new set becomes active after the server has listed its
+        tools.
         """
         now_us = self._runtime.now_us()
         if self._loading is not None or (not self._asked and 0 <= now_us - self._looked_us < LOOK_US):
@@ -107,7 +109,7 @@ class Reloading:
         try:
             await asyncio.wait({loading, timer}, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
-            loading.cancel()  # by a client that left: the next call loads what this one did not
+            loading.cancel()  # its client left: the next call reloads
             raise
         finally:
             timer.cancel()
@@ -120,7 +122,7 @@ class Reloading:
             self._say(f"Contracts are left as they were: {type(error).__name__}: {error}")
 
     async def close(self) -> None:
-        """Loads nothing any more."""
+        """Cancel a reload in progress."""
         if self._loading is not None:
             self._loading.cancel()
             await asyncio.wait({self._loading})
@@ -128,14 +130,14 @@ class Reloading:
     async def _again(self, changed: Sequence[str]) -> None:
         named = ", ".join(changed) or "all contract files"
         owed, self._owed_us = self._owed_us, None
-        if not self._told:  # else whoever told us has written them
+        if not self._told:  # after SIGHUP the files are already written
             await self._settled()
         self._told = False
         before = self.current.actions.keys()
         try:
             with holding(self._runtime):
                 self._take_over(await self._load())
-        except UpstreamLostError as error:  # no fault of the files
+        except UpstreamLostError as error:  # the files have no fault
             self._owed_us = self._runtime.now_us() + RETRY_US
             if changed or owed is None:
                 self._say(f"Contracts are left as they were, and are loaded when that is mended: {error.message}")
@@ -149,14 +151,14 @@ class Reloading:
                 told()
 
     async def _settled(self) -> None:
-        """Until nobody is writing: half of a file may be sound, and govern less than the whole."""
+        """Wait until no process writes. Half a file may be valid and govern fewer tools."""
         for _ in range(SETTLES_MAX):
             await self._runtime.sleep_async(SETTLE_S)
             if not self._look(whole=True):
                 return
 
     def _look(self, *, whole: bool = False) -> list[str]:
-        """The files whose bytes are others than at the last look. `whole`: they are read, whatever their times say."""
+        """Return the files with changed bytes since the last check. `whole`: read every file, regardless of times."""
         changed = []
         for path in self._paths:
             before = self._seen.get(path)

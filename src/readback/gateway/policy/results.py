@@ -1,7 +1,7 @@
-"""What a client is told of a governed call: the outcome as a raw `tools/call` result.
+"""Build the raw `tools/call` result of a governed call.
 
-Called by the gate with what is reconciled. The tool's own content goes along only where the action is verified and
-stands; else it is evidence, and stays in the ledger. Every word about the action is from `domain.reporting`.
+Called by the gate with a reconciled outcome. The tool's own content is included only for a verified, standing action.
+Otherwise the content is evidence and stays in the ledger. All words about the action come from `domain.reporting`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from readback.gateway.wire.verbatim import appended, has_fault, opened
 
 
 def content_of(outcome: Outcome) -> dict[str, Json] | None:
-    """The recorded `tools/call` result; None where it is not there, or not whole."""
+    """Return the recorded `tools/call` result, or None if absent or incomplete."""
     seen = outcome.observation
     body = None if seen is None else seen.body
     if not isinstance(body, dict) or not isinstance(body.get("content"), list) or _is_cut(body):
@@ -50,10 +50,10 @@ Result = dict[str, Json]
 _NOT_CHECKED, _HAPPENED = Verdict.NOT_CHECKED, ClaimKind.HAPPENED
 
 SAID_MAX_CHARACTERS: Final = 1_000
-"""Of a tool's own words about its failure."""
+"""Longest quote of a tool's error text."""
 PROBLEMS_MAX: Final = 20
 UNGOVERNED: Final = "ungoverned-tool"
-"""The contract of whatever has none."""
+"""Contract name of calls without a contract."""
 ASK: Final = "Ask: call readback_wait with this action's id for its end, or readback_status for what is known now."
 ENDED: Final = (
     f"Reason: {GatewayEndedError.code}. The gateway was told to end while this call was under way."
@@ -65,7 +65,7 @@ DISOWNED_BLOCK: Final[Json] = {"type": "text", "text": DISOWNED}
 UNVERIFIED: Final = "[readback] Not verified: no contract governs this tool, and nothing of its answer was read back."
 UNVERIFIED_BLOCK: Final[Json] = {"type": "text", "text": UNVERIFIED}
 NO_END: Final = ("resultType", "requestState", "inputRequests", "task")
-"""What says of a result that it is not the end: a verdict is."""
+"""Keys of a result marking a call as unfinished. A verdict is final."""
 TOO_LARGE: Final = (
     f"The tool's own answer is over {RESULT_MAX_BYTES} bytes and is not handed on; the verdict stands without it."
 )
@@ -79,7 +79,7 @@ NOT_EXACT: Final = (
 
 
 def outcome_object(outcome: Outcome, wording: Wording | None = None) -> Result:
-    """What stands under OUTCOME_KEY. Nothing was checked of what no contract governs, whatever the ledger calls it."""
+    """Return the value of OUTCOME_KEY. A call without a contract is always NOT_CHECKED."""
     words = wording or outcome.wording()
     verdict = _NOT_CHECKED if outcome.contract == UNGOVERNED else outcome.verdict
     return {
@@ -98,10 +98,10 @@ def outcome_object(outcome: Outcome, wording: Wording | None = None) -> Result:
 
 
 def _claim_of(outcome: Outcome) -> str | None:
-    """The id of the first of its claims, where it stands."""
+    """Return the id of the first standing claim, or None."""
     if not outcome.standing:
         return None
-    if outcome.claimed_us > 0:  # then it has both
+    if outcome.claimed_us > 0:  # then both claims exist
         return claim_id(outcome.id, _HAPPENED)
     return next((claim.id for claim in outcome.claims), None)
 
@@ -127,7 +127,7 @@ def _nothing_done(message: str, code: str, *, state: State | None, pending: bool
 
 
 def governed(outcome: Outcome, raw: Mapping[str, Json] | None) -> Result:
-    """The result of a governed call. `raw`: what the tool answered, where that is at hand."""
+    """Return the result of a governed call. `raw`: the tool's answer, if available."""
     wording = outcome.wording()
     text, told = wording.model, outcome_object(outcome, wording)
     if told["pending"]:
@@ -146,14 +146,14 @@ def governed(outcome: Outcome, raw: Mapping[str, Json] | None) -> Result:
 
 
 def marked(outcome: Outcome, raw: Mapping[str, Json]) -> Result:
-    """What a tool without a contract answered, as it is, and that nothing of it was checked."""
+    """Return the unchanged answer of a tool without a contract, marked as unverified."""
     plain = _shown_unverified(raw)
     plain["_meta"] = {**_meta_of(plain), OUTCOME_KEY: outcome_object(outcome)}
     return plain
 
 
 def _meta_of(raw: Mapping[str, Json]) -> dict[str, Json]:
-    """What can be written again of a result's `_meta`."""
+    """Return the serialisable part of a result's `_meta`."""
     meta = raw.get("_meta")
     return meta if isinstance(meta, dict) and not has_fault({"_meta": meta}) else {}
 
@@ -171,7 +171,7 @@ _UNCHECKED: Final[Result] = {
 
 
 def unchecked(action_id: str, raw: Mapping[str, Json]) -> Result:
-    """The same before the answer is on record: what the record says of the action then, and said before the answer."""
+    """Return the marked answer before its record is durable, with the outcome of the future record."""
     plain = _shown_unverified(raw)
     told: Json = {**_UNCHECKED, "action": action_id or None}
     plain["_meta"] = {**_meta_of(plain), OUTCOME_KEY: told}
@@ -179,8 +179,9 @@ def unchecked(action_id: str, raw: Mapping[str, Json]) -> Result:
 
 
 def _shown_unverified(raw: Mapping[str, Json]) -> Result:
-    """The answer with the mark among its content: clients hand content to the model, and `_meta` to nobody. The mark
-    stands last, since programs read the first block as the tool's own; a schema says nothing of content.
+    """Add the mark to the answer's content. Clients show content to the model, and hide `_meta`.
+
+    The mark stands last, since programs read the first block as the tool's own. A schema does not cover content.
     """
     plain = unforged(raw)
     content = plain.get("content")
@@ -190,7 +191,7 @@ def _shown_unverified(raw: Mapping[str, Json]) -> Result:
 
 
 def unforged(raw: Mapping[str, Json]) -> Result:
-    """What a tool without a contract answered, as it is but for an outcome that it made up: it has none to tell."""
+    """Return the answer of a tool without a contract, with any forged outcome removed."""
     plain = _without_outcome(raw)
     if _imitates(plain):
         content = plain["content"]
@@ -200,36 +201,38 @@ def unforged(raw: Mapping[str, Json]) -> Result:
 
 
 def unanswered(outcome: Outcome) -> Result:
-    """Of a tool without a contract that gave no answer: what is known, and that it is an error."""
+    """Return the error result of a tool without a contract and without an answer."""
     wording = outcome.wording()
     return in_meta(_made(wording.model, outcome_object(outcome, wording), failed=True))
 
 
 def in_meta(result: Result) -> Result:
-    """What a tool without a contract is answered with in its stead. Clients hold `structuredContent`, also of an error,
-    against the schema that its server gave it: one that does not take the result never learns what became of the call.
+    """Move the outcome of a call without a contract to `_meta` only.
+
+    Clients validate `structuredContent`, even of an error, against the server's schema. A client rejecting the result
+    never learns the call's fate.
     """
     return {key: value for key, value in result.items() if key != "structuredContent"}
 
 
 def reported(outcome: Outcome, more: str = "") -> Result:
-    """An answer about an action, which is no result of it."""
+    """Return an answer about an action, as opposed to the action's own result."""
     wording = outcome.wording()
     text = wording.model + tool_line(outcome) if outcome.settled else f"{wording.model}\n{ASK}"
     return _made(f"{text}\n{more}" if more else text, outcome_object(outcome, wording), failed=False)
 
 
 def begun(action_id: str, contract: str) -> Result:
-    """The hold is over before anything of the action is on record. It goes on: by the time that this is read it may
-    have been sent, so that it is told as if it had been.
-    """
+    """Return the result for a hold ended before the first record. The call continues, so the text treats it as sent."""
     report = ReportInput(State.EXECUTING, Verdict.NOT_CHECKED, action_id, contract, "", "", observed=False)
     told = _nothing_done(user_text(report), "", state=State.EXECUTING, pending=True, action=action_id)
     return _made(f"{model_text(report)}\n{ASK}", told, failed=True)
 
 
 def unfinished(action_id: str, contract: str) -> Result:
-    """The gateway ends while the call is under way: what the call did is unknown until the next gateway settles it."""
+    """Return the result for a call in flight at the gateway's end. Its effect is unknown until the next gateway settles
+    it.
+    """
     report = ReportInput(State.UNKNOWN, Verdict.UNDETERMINED, action_id, contract, "", "", why=Why.UNREACHABLE)
     told = _nothing_done(user_text(report), GatewayEndedError.code, state=State.UNKNOWN, pending=True, action=action_id)
     told["verdict"], told["why"] = Verdict.UNDETERMINED.value, Why.UNREACHABLE.value
@@ -237,7 +240,7 @@ def unfinished(action_id: str, contract: str) -> Result:
 
 
 def refused(error: ReadbackError) -> Result:
-    """What was not begun, or could not be answered, and why. What may have had an effect never comes to this."""
+    """Return the result of a call not begun, with the reason. Never used for a call with a possible effect."""
     if isinstance(error, UnknownOutcomeError):
         return lost(error)
     lines = [
@@ -254,7 +257,7 @@ def refused(error: ReadbackError) -> Result:
 
 
 def unanswerable(error: ReadbackError) -> Result:
-    """A question about an action that cannot be answered, such as one about an id that nobody knows."""
+    """Return the error for a question without an answer, such as one with an unknown action id."""
     text = f"[question] Not answered: {error.code}. {one_line(error.message, SAID_MAX_CHARACTERS)}"
     if error.remedy:
         text += f"\nNext: {one_line(error.remedy, SAID_MAX_CHARACTERS)}"
@@ -263,7 +266,7 @@ def unanswerable(error: ReadbackError) -> Result:
 
 
 def lost(error: UnknownOutcomeError) -> Result:
-    """The worst case: the effect may have landed, and its record has not."""
+    """Return the result of the worst case: a possible effect without a record."""
     outcome = error.outcome
     if isinstance(outcome, Outcome):
         return governed(outcome, None)
@@ -286,7 +289,7 @@ def _made(text: str, told: Result, *, failed: bool) -> Result:
 
 
 def _with_content(text: str, told: Result, raw: Mapping[str, Json]) -> Result:
-    """The tool's own result, whatever is in it, with the verdict first."""
+    """Return the tool's own result, with the verdict first."""
     plain = _without_outcome(raw)
     if _imitates(plain):
         text = f"{text}\n{ITS_OWN}"
@@ -301,7 +304,7 @@ def _with_content(text: str, told: Result, raw: Mapping[str, Json]) -> Result:
 
 
 def _readable(content: Json) -> list[Json]:
-    """Blocks that no client stumbles over: one that does not take the result does not learn that the action is done."""
+    """Return the well-formed blocks. A client rejecting the result would not learn that the action is done."""
     blocks = content if isinstance(content, list) else []
     return [
         each
@@ -315,7 +318,7 @@ _OUTCOME_LINE: Final = re.compile(r"\[\s*action\s+outcome\s*\]", re.IGNORECASE)
 
 
 def _without_outcome(raw: Mapping[str, Json]) -> Result:
-    """A copy of a result without the key under which only Readback tells, wherever a client looks for it."""
+    """Copy a result without Readback's reserved key, in every place read by clients."""
     plain = {**raw}
     for place in ("_meta", "structuredContent"):
         if place in plain:
@@ -325,7 +328,7 @@ def _without_outcome(raw: Mapping[str, Json]) -> Result:
         content = opened(content, _OURS)
         blocks = [_block(each) for each in content]
         same = all(one is other for one, other in zip(blocks, content, strict=True))
-        plain["content"] = content if same else blocks  # with its own text, where nothing of it changed
+        plain["content"] = content if same else blocks  # unchanged: keep the original text
     return plain
 
 
@@ -344,7 +347,7 @@ def _less(value: Json) -> Json:
 
 
 def _imitates(raw: Mapping[str, Json]) -> bool:
-    """Whether a text of it reads like one of ours."""
+    """Return whether a text of the result imitates Readback's outcome line."""
     content = raw.get("content")
     for block in content if isinstance(content, list) else ():
         if isinstance(block, dict) and (_is_ours(block) or _is_ours(block.get("resource"))):
@@ -358,8 +361,9 @@ def _is_ours(part: Json) -> bool:
 
 
 def _told_as_error(raw: Mapping[str, Json]) -> bool:
-    """Whether the tool's content tells of a failure, be it marked as one or not: it is not handed on as the result of
-    what is verified.
+    """Return whether the tool's content reports a failure, with or without the error flag.
+
+    Such content is not shown as the result of a verified action.
     """
     if raw.get("isError") is True:
         return True
@@ -375,13 +379,13 @@ def _texts(raw: Mapping[str, Json]) -> list[str]:
 
 
 def _said(raw: Mapping[str, Json]) -> str:
-    """A tool's words about a failure beside a state that is as intended, as its words."""
+    """Quote a tool's failure report beside a verified state."""
     said = one_line(" ".join(_texts(raw)), SAID_MAX_CHARACTERS)
     return _quoted(said)
 
 
 def tool_line(outcome: Outcome) -> str:
-    """What the tool said of a call that is not verified, as a line of its own; "" where there is nothing to tell."""
+    """Quote the tool's words about an unverified call on a separate line, or return ""."""
     return _quoted(outcome.tool_words)
 
 
@@ -406,8 +410,8 @@ def _is_large(raw: Mapping[str, Json]) -> bool:
 
 
 def size_of(value: object) -> int:
-    """How many bytes a JSON value takes on the wire, about."""
+    """Return the approximate size of a JSON value on the wire, in bytes."""
     try:
         return len(orjson.dumps(value))
-    except TypeError:  # an integer, or half a character, that only the slow one writes
+    except TypeError:  # only the slow writer takes a huge integer or an unpaired surrogate
         return len(json_text(value))

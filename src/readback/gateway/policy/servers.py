@@ -1,7 +1,7 @@
-"""The servers that tools are called on, and the call that is in hand: what contract files name as `tool`.
+"""The servers of the called tools, and the call in flight.
 
-Made by the gateway, asked by the hands of contracts. A call that a client waits for goes over that client's own
-connection, with its own parameters; whatever is gone on with later goes over the gateway's.
+The gateway creates the servers, and the handlers of contracts use them. A call with a waiting client uses the client's
+own connection and parameters. A resumed action uses the gateway's connection.
 """
 
 from __future__ import annotations
@@ -35,32 +35,34 @@ Answered = TypeVar("Answered")
 
 @dataclass(slots=True)
 class InFlightCall:
-    """One call of a client on its way. `raw`: what the tool answered, whole, for whoever still waits."""
+    """One client call in flight. `raw`: the tool's complete answer, for a waiting client."""
 
     call: Call
     server: Toolserver
     agreed: str = ""
-    """What the tool was when the contract was loaded that governs this call."""
+    """The tool's fingerprint accepted by the governing contract."""
     ticket: Ticket = field(default_factory=Ticket)
     raw: dict[str, Json] | None = None
     raised: Exception | None = None
     answered: asyncio.Future[None] | None = None
-    """Done when the tool has answered, for whoever does not wait for the record of that."""
+    """Done when the tool has answered. A caller may skip the wait for the record."""
     sent: asyncio.Task[dict[str, Json]] | None = None
-    """The call, where it was made ahead."""
+    """The early call, if sent."""
     made_ahead: EarlyDispatch | None = None
     admitted: bool = False
-    """Whether it has begun, or may; until then it waits for its server to have room."""
+    """Whether the call may start. Before, the call waits for room at the server."""
     in_room: bool = False
 
     @property
     def key(self) -> ToolKey:
-        """The tool that the client calls."""
+        """The called tool."""
         return self.call.server, self.call.name
 
     async def send(self, arguments: Mapping[str, Json], runtime: Runtime, *, to_end: bool = False) -> dict[str, Json]:
-        """The client's own request, with these arguments. `to_end`: its end is waited for, whatever the client wants:
-        a server that answered at once, and acted later, would be read back too early.
+        """Send the client's request with these arguments.
+
+        `to_end`: wait for the call's end even if the client accepts a task. A server answering early and acting later
+        would be read back too early.
         """
         params = self._params(arguments)
         if to_end:
@@ -74,12 +76,12 @@ class InFlightCall:
             finally:
                 self.leave()
         if self.made_ahead is not None and self.made_ahead.recorded:
-            self.land()  # at once: whoever drives it has its record to write first
+            self.land()  # at once: the driving task still has to write the record
         return self.raw
 
     async def enter(self) -> bool:
-        """Waits for room at the server. Nothing is on record before, and no time of the contract's runs. Whether there
-        was none at first.
+        """Wait for room at the server, and return whether a wait was needed. No record exists and no time limit runs
+        yet.
         """
         room, waited = self.server.room, False
         if room is not None:
@@ -90,13 +92,13 @@ class InFlightCall:
         return waited
 
     def leave(self) -> None:
-        """Makes room: the tool has answered, or will not be called."""
+        """Free the room: the tool has answered, or will not be called."""
         if self.in_room and self.server.room is not None:
             self.in_room = False
             self.server.room.release()
 
     def ahead(self, runtime: Runtime) -> EarlyDispatch:
-        """The client's own request, to be made while its attempt is being written."""
+        """Return the client's request as an early call, sent while its attempt is committed."""
 
         def make() -> None:
             self.sent = asyncio.create_task(self.send(self.call.arguments, runtime))
@@ -110,19 +112,21 @@ class InFlightCall:
         return self.made_ahead
 
     def end(self) -> None:
-        """Nobody drives it any more. What was made ahead is let go: it knows this flight, as this flight knows it, and
-        a circle stays in memory until Python looks for garbage, which takes longer than a call.
+        """Drop the early call after the work ends. The mutual reference would stay in memory until the garbage
+        collector runs.
         """
         self.leave()
         self.sent = self.made_ahead = None
 
     def land(self, _: object = None) -> None:
-        """The tool has answered, or never will."""
+        """Note that the tool has answered or never will."""
         if self.answered is not None and not self.answered.done():
             self.answered.set_result(None)
 
     def _params(self, arguments: Mapping[str, Json]) -> dict[str, Json]:
-        own: Any = arguments if arguments is self.call.arguments else dict(arguments)  # the former may have its text
+        own: Any = (
+            arguments if arguments is self.call.arguments else dict(arguments)
+        )  # the client's own object may carry its original text
         params: dict[str, Json] = {**self.call.params, "name": self.call.name, "arguments": own}
         if OPERATION_KEY in self.call.meta:
             params["_meta"] = {key: value for key, value in self.call.meta.items() if key != OPERATION_KEY}
@@ -130,7 +134,7 @@ class InFlightCall:
 
 
 def _to_its_end(params: Mapping[str, Json]) -> dict[str, Json]:
-    """A call without its client's leave to answer it with a task, in the words of either era."""
+    """Remove the client's permission to answer with a task, in both protocol forms."""
     ended = {key: value for key, value in params.items() if key != "task"}
     meta = params.get("_meta")
     able = meta.get(CLIENT_CAPABILITIES_META_KEY) if isinstance(meta, dict) else None
@@ -142,17 +146,17 @@ def _to_its_end(params: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def _retrieved(task: asyncio.Task[dict[str, Json]]) -> None:
-    """So that Python does not report an error of a call that nobody waits for any more."""
+    """Retrieve the error of an abandoned call, so that Python does not report the error as unhandled."""
     if not task.cancelled():
         task.exception()
 
 
 IN_HAND: ContextVar[InFlightCall | None] = ContextVar("readback_in_hand", default=None)
-"""The call that this task drives. Nothing where an action is gone on with that nobody waits for."""
+"""The call driven by this task; None for a resumed action without a waiting client."""
 
 
 class Servers:
-    """The servers behind one gateway whose tools clients are shown, by their keys."""
+    """The front servers of one gateway, by key. Clients see their tools."""
 
     def __init__(self, catalogue: Catalogue, runtime: Runtime) -> None:
         self.runtime = runtime
@@ -160,20 +164,20 @@ class Servers:
         self._front: dict[str, Toolserver] = {}
 
     def front(self, server: Toolserver) -> None:
-        """One whose tools clients are shown."""
+        """Add a front server."""
         self._front[server.key] = server
 
     def server(self, key: str, behind: Mapping[str, Toolserver]) -> Toolserver | None:
-        """The one of this key: in front, else among those that contracts only read from."""
+        """Return the server of this key: a front server, else one of `behind`."""
         return self._front.get(key) or behind.get(key)
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Those whose tools clients are shown."""
+        """The keys of the front servers."""
         return tuple(self._front)
 
     def key_of(self, server: str, tool: str) -> ToolKey:
-        """Which tool is meant. `server`: "" for whichever has one of this name. Raises NoSuchToolError."""
+        """Return the key of the named tool. `server`: "" for the only server with the tool. Raises NoSuchToolError."""
         if server:
             return server, tool
         having = [key for key in self._front if tool in self._catalogue.tools(key)]
@@ -184,12 +188,12 @@ class Servers:
         return (having[0] if having else next(iter(self._front), ""), tool)
 
     async def list_tools(self, server: Toolserver) -> list[Mapping[str, Json]]:
-        """All tools of a server, as it lists them now. Raises UpstreamLostError."""
+        """Return the server's current tools. Raises UpstreamLostError."""
         with holding(self.runtime):
             return [*await server.tools()]
 
     async def list_front(self) -> None:
-        """Lists the tools of every server in front anew, all at once. Raises UpstreamLostError."""
+        """List the tools of every front server at once. Raises UpstreamLostError."""
         await _all(self._list_front(server) for server in self._front.values())
 
     async def _list_front(self, server: Toolserver) -> None:
@@ -197,7 +201,7 @@ class Servers:
         self._catalogue.see(server.key, await self.list_tools(server), self.runtime.now_us(), announced)
 
     async def list_behind(self, behind: Mapping[str, Toolserver]) -> dict[str, dict[str, Mapping[str, Json]]]:
-        """The tools of servers that contracts only read from, by server and name. Raises UpstreamLostError."""
+        """Return the tools of read-only servers, by server and name. Raises UpstreamLostError."""
         listed = await _all(self.list_tools(server) for server in behind.values())
         return {
             name: {str(tool.get("name", "")): tool for tool in tools}
@@ -206,7 +210,7 @@ class Servers:
 
 
 async def _all(asked: Iterable[Awaitable[Answered]]) -> list[Answered]:
-    """Every answer, once all are there or have failed. Raises the first failure: nothing is left under way."""
+    """Return every answer. Raises the first failure after all have ended, so that nothing stays in flight."""
     found = await asyncio.gather(*asked, return_exceptions=True)
     for each in found:
         if isinstance(each, BaseException):
@@ -215,7 +219,7 @@ async def _all(asked: Iterable[Awaitable[Answered]]) -> list[Answered]:
 
 
 def cleared(server: Toolserver, answer: dict[str, Json]) -> dict[str, Json]:
-    """An answer without what its server was given by reference."""
+    """Remove the server's secrets from an answer."""
     if not server.secrets:
         return answer
     plain = server.secrets.without(answer)
@@ -225,15 +229,16 @@ def cleared(server: Toolserver, answer: dict[str, Json]) -> dict[str, Json]:
 
 @dataclass(frozen=True, slots=True)
 class CalledTool:
-    """Keeps `ToolFitting`: one tool of the server that has it when the contracts are loaded. Whose it is is not asked
-    again: another server that lists such a tool later is not the one that the contract was checked with.
+    """Implements `ToolFitting`: one tool, bound to its server at the load of the contracts.
+
+    A tool of the same name on another server, listed later, was not part of the contract check.
     """
 
     runtime: Runtime
     key: ToolKey
     server: Toolserver | None
     missing: str
-    """Why there is none to call."""
+    """Why no tool can be called; "" if one can."""
     timeout_us: int
 
     async def call(self, ctx: Context, arguments: Mapping[str, Json]) -> dict[str, Json]:
@@ -244,15 +249,16 @@ class CalledTool:
             answer = await flight.send(arguments, self.runtime, to_end=True)
             if self.server.secrets:
                 answer = flight.raw = cleared(self.server, answer)
-            return short_copied(answer) or answer  # it came over a wire, and is told as it came
+            return short_copied(answer) or answer  # from a wire: keep the original text
         with holding(self.runtime):  # over the gateway's own connection
             params: dict[str, Json] = {"name": self.key[1], "arguments": dict(arguments)}
             return cleared(self.server, await self.server.call(params, timeout_s=self.timeout_us / 1_000_000))
 
 
 class GatewayFittings:
-    """Keeps `Fittings`: the built-in systems, and the tools of the gateway's servers. `behind`: those that contracts
-    only read from, by their names among the files' `servers`.
+    """Implements the system factory: built-in systems, and tools of the gateway's servers.
+
+    `behind`: servers only read by contracts, by name in the files' `servers`.
     """
 
     def __init__(self, servers: Servers, behind: Mapping[str, Toolserver]) -> None:

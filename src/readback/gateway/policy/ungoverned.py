@@ -1,7 +1,7 @@
-"""Tools that no contract governs: passed on, passed on and recorded as not checked, or denied.
+"""Tools without a contract: forwarded, forwarded and recorded as unverified, or denied.
 
-Called by the gate. Recorded calls are actions like others, of one contract that says that nothing can be read back.
-What they asked and were answered is kept where it is small; of more its size and its SHA-256.
+Called by the gate. A recorded call is an action of one contract without verification. Small arguments and answers are
+stored in full, larger ones as size and SHA-256.
 """
 
 from __future__ import annotations
@@ -28,11 +28,13 @@ from readback.gateway.policy.results import UNGOVERNED, content_of
 from readback.gateway.policy.servers import IN_HAND, InFlightCall, Servers, cleared
 from readback.gateway.wire.verbatim import is_faithful, slowly
 
-# Calls that no contract governs, on record as not checked: what their servers answer goes on before it is recorded.
+# Calls without a contract, recorded as unverified. The server's answer is forwarded before it is recorded.
 
 
 class Recording:
-    """One gateway's, on its event loop. `check` raises where a call that waited for room may not be made any more."""
+    """Records calls of one gateway, on its event loop. `check` raises if a call must not be sent after waiting for
+    room.
+    """
 
     def __init__(
         self, ledger: GatewayClient, hold_s: float, say: Callable[[str], None], check: Callable[[InFlightCall], None]
@@ -41,16 +43,18 @@ class Recording:
         self.under_way: set[asyncio.Task[Outcome]] = set()
         self._told: set[asyncio.Task[Outcome]] = set()
         self._waiting: set[asyncio.Future[None]] = set()
-        """One for each caller that is kept waiting."""
+        """One future for each waiting caller."""
         self._ending = False
         self._sound = True
-        """Whether the last that was to be recorded was: while it is not, nothing is sent that could not be."""
+        """Whether the last record was written. After a failure no call is sent before its record."""
 
     async def call(
         self, flight: InFlightCall, proposal: Proposal, operation: str | None, leave: Callable[[], None]
     ) -> dict[str, Json]:
-        """The result for the client. Its own cancellation goes on to the server. `leave`: told when nothing of it is
-        under way. Raises what `GatewayClient.run` does, and ToolRefusedError.
+        """Return the result for the client. A cancellation by the client reaches the server.
+
+        `leave`: called when no part of the call is in flight. Raises the errors of `GatewayClient.run`, and
+        ToolRefusedError.
         """
         answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         flight.answered = answered
@@ -79,14 +83,14 @@ class Recording:
         return results.unanswered(outcome) if raw is None else results.marked(outcome, raw)
 
     def answer_held(self) -> None:
-        """The process ends soon: callers that are kept waiting are answered with what is known."""
+        """Answer waiting callers with the current knowledge. The process ends soon."""
         self._ending = True
         for answered in tuple(self._waiting):
             if not answered.done():
                 answered.set_result(None)
 
     async def on_record(self) -> None:
-        """Until everything is on record that a client was told of."""
+        """Wait until every answer sent to a client is recorded."""
         if self._told:
             await asyncio.wait(set(self._told))
 
@@ -97,10 +101,10 @@ class Recording:
                 self._check(flight)
         except BaseException:
             flight.leave()
-            proposal.mark_run()  # it never will be
+            proposal.mark_run()  # this proposal must never run
             raise
         ahead: EarlyDispatch | None = None
-        if operation is None and self._sound:  # by now: it may have waited long
+        if operation is None and self._sound:  # checked only now: the call may have waited long
             ahead = flight.ahead(self._ledger.runtime)
             EARLY_DISPATCH.set(ahead)
         try:
@@ -109,7 +113,7 @@ class Recording:
             )
         except Exception as error:
             if isinstance(error, StoreError):
-                self._sound = False  # before there is room for the next
+                self._sound = False  # before the next call may start
             if ahead is None or not ahead.made or ahead.recorded:
                 raise
             self._sound = False
@@ -117,7 +121,7 @@ class Recording:
             if isinstance(error, UnknownOutcomeError):
                 raise
             raise ahead.lost(str(error)) from error
-        else:  # of what ended otherwise nothing may have been recorded
+        else:  # any other end may have recorded nothing
             self._sound = True
             return outcome
         finally:
@@ -132,19 +136,19 @@ class Recording:
 
 
 KEPT_MAX_BYTES: Final = 65_536
-"""Of what a call without a contract asked, and of what it was answered."""
+"""Largest arguments or answer stored in full, in bytes."""
 TIMEOUT: Final = "10m"
 SHARES_S: Final = 0.01
-"""So long the record of an answer waits for another commit to go along with: its client has been answered."""
+"""How long the record of an answer waits to share a commit, in seconds. The client already has the answer."""
 TURNS: Final = 6
-"""Of the event loop, which an answer takes to its client over HTTP; its record is made up behind it, not before."""
+"""Event loop turns needed by an answer over HTTP. The record is built after these turns."""
 NAME_PLAIN_MAX: Final = 256
-"""Of a tool's name in ASCII, whose call needs no second look."""
+"""Longest ASCII tool name accepted without further checks."""
 WHY: Final = "no contract governs this tool"
 
 
 class Policy(StrEnum):
-    """What becomes of a call that no contract governs."""
+    """The policy for calls without a contract."""
 
     PASS = "pass"
     UNVERIFIED = "unverified"
@@ -152,7 +156,7 @@ class Policy(StrEnum):
 
 
 def contract_for_all(servers: Servers) -> ActionDefinition[[str, str, Any]]:
-    """The contract of whatever has none."""
+    """Return the contract of calls without a contract."""
 
     async def call(ctx: Context, server: str, tool: str, arguments: Any) -> object:
         flight = IN_HAND.get()
@@ -180,7 +184,7 @@ def contract_for_all(servers: Servers) -> ActionDefinition[[str, str, Any]]:
 
 
 def _behind(loop: asyncio.AbstractEventLoop, turns: int) -> asyncio.Future[None]:
-    """Done when everything has gone first that is ready in so many turns; a task is not woken for each of them."""
+    """Return a future done after this many event loop turns, without waking a task each turn."""
     over: asyncio.Future[None] = loop.create_future()
     _turn(loop, over, turns - 1)
     return over
@@ -194,19 +198,19 @@ def _turn(loop: asyncio.AbstractEventLoop, over: asyncio.Future[None], left: int
 
 
 def proposed(contract: ActionDefinition[[str, str, Any]], call: Call) -> Proposal:
-    """A call as an action of that contract."""
+    """Return a call as a proposal of the contract."""
     server, name = call.server or "-", call.name or "-"
     whole: dict[str, Json] = {"server": server, "tool": name, "arguments": dict(call.arguments)}
-    given = short_copy(whole) if is_faithful(call.arguments) else None  # they came over a wire
+    given = short_copy(whole) if is_faithful(call.arguments) else None  # arguments from a wire
     if given is not None and len(name) <= NAME_PLAIN_MAX and name.isascii() and server.isascii():
-        return Proposal(contract, given, given)  # nothing is left to be refused: these are two texts and an object
+        return Proposal(contract, given, given)  # two texts and an object need no validation
     return contract(server, name, kept(call.arguments))
 
 
 def kept(value: Mapping[str, Json]) -> dict[str, Json]:
-    """A value as the ledger keeps it: whole, or its size and hash."""
+    """Return the stored form of a value: in full, or size and hash."""
     faithful = is_faithful(value)
-    small = short_copied(value) if faithful else None  # it came over a wire
+    small = short_copied(value) if faithful else None  # a value from a wire
     if small is not None:
         return small
     try:

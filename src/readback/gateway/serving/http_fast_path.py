@@ -116,7 +116,7 @@ class _Pings:
 
     def _ping(self) -> None:
         self._timer = self._loop.call_later(PING_S, self._ping)
-        if self._under_way is None or self._under_way.done():  # else its client does not read
+        if self._under_way is None or self._under_way.done():  # otherwise the client does not read
             self._under_way = asyncio.ensure_future(self._session.ping())
 
     def stop(self) -> None:
@@ -151,13 +151,13 @@ class HttpLane:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         head = self._may_be_ours(scope)
-        if head is None:
+        if head is None:  # another method or path, a large body, or no tool call by its headers
             await self._app(scope, receive, send)
             return
         first = await receive()
         body = b"" if first.get("more_body") else first.get("body", b"")
         found = self._call_in(head, body) if body else None
-        if found is None:
+        if found is None:  # the SDK has to check the request; pass on the part already received
             await self._app(scope, _again(first, receive), send)
         else:
             await self._answer(*found, receive, send)
@@ -205,7 +205,7 @@ class HttpLane:
             nonlocal left
             if not over and not gone.cancelled():
                 left = True
-                gone.exception()  # whatever it was, nobody is heard any more
+                gone.exception()  # retrieve any error: the client is gone
                 answering.cancel()
 
         gone = asyncio.ensure_future(_gone(receive))
@@ -219,6 +219,7 @@ class HttpLane:
                 pings.stop()
             await session.end(*told)
         except asyncio.CancelledError:
+            # Cancelled by the client's disconnect: end quietly. Any other cancellation continues.
             if not left or answering.uncancel():
                 raise
         finally:
@@ -230,7 +231,7 @@ async def _message(request_id: int | str, answer: Awaitable[dict[str, Any]]) -> 
     message: dict[str, Any] = {"jsonrpc": "2.0", "id": request_id}
     try:
         message["result"] = await answer
-    except Exception as error:  # tidy: boundary -- told to the client as the SDK tells it, and logged there
+    except Exception as error:  # tidy: boundary -- converted like in the SDK, and logged there
         told = modern_error_data(error)
         message["error"] = told.model_dump(exclude_none=True)
         return message, ERROR_CODE_HTTP_STATUS.get(told.code, 200)

@@ -36,7 +36,7 @@ class Admitted:
 
     def covers(self, meta: object) -> bool:
         """Whether a call says the same of itself, word for word."""
-        if meta == self.envelope:  # and nothing else, as most do
+        if meta == self.envelope:  # most calls send only the envelope
             return True
         given = meta if isinstance(meta, dict) else {}
         return envelope_of(given) == self.envelope
@@ -84,16 +84,17 @@ class LaneCall:
         context: Any = self
         try:
             result = await self._admitted.relay.answer(context, self._put_off)
-            if self.told:
+            if self.told:  # the request has its interim answer; the result answers the client's next request
                 return result
             message["result"] = result
         except asyncio.CancelledError:
-            if self.told:
+            if self.told:  # the suspended request was abandoned
                 raise
-            if self.cancelled:
+            if self.cancelled:  # by the client: the protocol forbids an answer
                 return None
+            # Ended with the gateway: the client must not wait forever.
             message["error"] = {"code": CONNECTION_CLOSED, "message": "Connection closed"}
-        except Exception as error:  # told to the client as the SDK tells it, and logged there
+        except Exception as error:  # converted like in the SDK, and logged there
             if self.told:
                 raise
             message["error"] = modern_error_data(error).model_dump(exclude_none=True)
@@ -133,6 +134,7 @@ class CallLane:
 
     def take(self, line: bytes) -> bool:
         """Whether the line is a call that goes this way, or the cancellation of one; else the SDK has to read it."""
+        # A quick test of the bytes first: most other lines need no parsing here.
         if self.admitted is None or (b'"tools/call"' not in line and b'"notifications/cancelled"' not in line):
             return False
         message = plain_json(line)
@@ -140,14 +142,15 @@ class CallLane:
         if message is None or not isinstance(params, dict):
             return False
         method, request_id = message.get("method"), message.get("id")
-        if method == CANCELLED and "id" not in message:
+        if method == CANCELLED and "id" not in message:  # of a call on this path; else the SDK handles it
             return self._cancel(params)
-        if not isinstance(request_id, int | str) or isinstance(request_id, bool):
+        if not isinstance(request_id, int | str) or isinstance(request_id, bool):  # the SDK rejects such an id
             return False
+        # Another envelope: the SDK must check the request first.
         if method != CALL or not self.admitted.covers(params.get("_meta")):
             return False
         key = coerce_request_id(request_id)
-        if key in self._running:
+        if key in self._running:  # a duplicate id: the SDK decides
             return False
         self._running[key] = LaneCall(self, self.admitted, key, request_id, params)
         return True

@@ -1,1 +1,1 @@
-"""One client's session: its requests, lists, names and notifications."""
+"""One client's session: requests, lists, names and notifications."""

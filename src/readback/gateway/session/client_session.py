@@ -1,6 +1,6 @@
-"""One client's session: hands its requests to the servers, and what the servers ask and tell to it.
+"""One client's session: forwards requests to the servers, and the servers' requests and notifications to the client.
 
-Decides nothing about tools: their calls and lists go through the gate. Whatever is not known here goes on unchanged.
+The session decides nothing about tools: calls and lists go through the gate. Unknown methods are forwarded unchanged.
 """
 
 from __future__ import annotations
@@ -33,27 +33,29 @@ from readback.gateway.wire.client_roots import permitted_in
 from readback.gateway.wire.jsonl import is_json
 from readback.gateway.wire.text_marks import unmarked
 
-# Requests of the stateless era that wait until their client comes again with the answers to what a server asked.
+# Suspended requests of stateless clients. Each waits for the client's answers to a server's questions.
 
 WAITS_S: Final = 600.0
 WAITING_MAX: Final = 1000
-"""More than so many do not wait: the oldest is given up."""
+"""Most suspended requests. Beyond, the oldest is abandoned."""
 PREFIX: Final = "readback:"
 
 
 class Waiting:
-    """By the state that the client brings back."""
+    """Suspended requests, by the state returned to the client."""
 
     def __init__(self) -> None:
         self._by_state: dict[str, tuple[Exchange, asyncio.TimerHandle]] = {}
 
     @property
     def exchanges(self) -> list[Exchange]:
-        """All that wait, the newest last."""
+        """All suspended requests, newest last."""
         return [exchange for exchange, _ in self._by_state.values()]
 
     def suspended(self, exchange: Exchange) -> dict[str, Any]:
-        """The answer for now: what the server asks. The state is a secret, so that nobody else can answer."""
+        """Return the interim answer with the server's questions. The state is a secret, so that no other client can
+        answer.
+        """
         while len(self._by_state) >= WAITING_MAX:
             self._give_up(next(iter(self._by_state)))
         state = PREFIX + secrets.token_urlsafe(24)
@@ -62,21 +64,21 @@ class Waiting:
         return {"resultType": "input_required", "inputRequests": exchange.questions(), "requestState": state}
 
     def claimed(self, state: object) -> Exchange | None:
-        """The request that its client goes on with. None where it is a new one, or a server's state.
+        """Return the suspended request of this state, or None for a new request or a server's own state.
 
-        Raises MCPError for a state of ours that is over: nothing is begun anew by it.
+        Raises MCPError for an expired state of ours; nothing is started again.
         """
         if not isinstance(state, str) or not state.startswith(PREFIX):
             return None
         found = self._by_state.pop(state, None)
         if found is None:
-            raise MCPError(code=INVALID_PARAMS, message="The request does not wait any more; look what became of it.")
+            raise MCPError(code=INVALID_PARAMS, message="The request no longer waits for input. Check its outcome.")
         exchange, timer = found
         timer.cancel()
         return exchange
 
     def close(self) -> None:
-        """Nobody comes again."""
+        """Abandon all suspended requests."""
         for state in tuple(self._by_state):
             self._give_up(state)
 
@@ -93,11 +95,11 @@ log = logging.getLogger(__name__)
 PutOff = Callable[[dict[str, Any]], None]
 TOOLS_CHANGED: Final = "notifications/tools/list_changed"
 FORWARDED: Final = frozenset({"notifications/roots/list_changed"})
-"""What a client tells that every server wants to know."""
+"""Client notifications forwarded to every server."""
 
 
 class ClientSession:
-    """A client's session; the `Peer` of its servers. `private`: no other client speaks through the same connections."""
+    """A client's session; the `Peer` of its servers. `private`: no other client uses the same connections."""
 
     def __init__(
         self, gate: ToolGate, attachments: Sequence[Attachment], *, modern: bool, private: bool = True
@@ -117,11 +119,11 @@ class ClientSession:
         self._introduced = False
         self._tokens = itertools.count(1)
         self._reports: dict[str, OnProgress] = {}
-        """Who is told how far the client is with what a server asked of it, by the token that the client was given."""
+        """Progress callbacks for servers' requests to the client, by the client's progress token."""
         self._telling: set[asyncio.Task[None]] = set()
         gate.listeners.add(self._tools_changed)
         self._told: tuple[ServerInfo | None, Mapping[str, Any]] = (None, {})
-        """Who answers, and by which greeting."""
+        """The last server greeting, and the info made from it."""
         self._routes: dict[str, Callable[[Exchange, dict[str, Any]], Awaitable[dict[str, Any]]]] = {
             "initialize": self._initialize,
             "server/discover": self._discover,
@@ -150,29 +152,33 @@ class ClientSession:
     # --- from the client --------------------------------------------------------------------------------
 
     async def answer(self, context: Context, put_off: PutOff | None = None) -> dict[str, Any]:
-        """The raw result of a client's request. Raises MCPError.
+        """Return the raw result of a client's request. Raises MCPError.
 
-        `put_off`: for whoever asks in a task that may go on when the request has been answered. It is given the answer
-        for now where a server asks first, and the result then is of that task, for the client's next request.
+        `put_off`: for a caller whose task may continue after the answer. If a server asks first, `put_off` receives the
+        interim answer, and the task's result answers the client's next request.
         """
+        # The way to the client: the latest request of the handshake era, the first of the stateless era.
         if self._context is None or not self._modern:
             self._context = context
+        # No question can come first: answer directly.
         if not self._modern or context.method not in handshake.INPUT_METHODS:
             return await self._shaped(Exchange(context, modern=self._modern))
         state = context.params.get("requestState") if context.params else None
         waiting = None if state is None else self._waiting.claimed(state)
-        if waiting is not None:
+        if waiting is not None:  # the client returns with answers to a suspended request
             return await self._interruptible(context, waiting)
         exchange = Exchange(context, modern=True)
         if exchange.may_be_asked:
+            # Over HTTP the request's task ends with its response: the work gets a task of its own.
             if put_off is None:
                 return await self._interruptible(context, exchange)
+            # Over pipes the request's task may continue after the interim answer.
             exchange.put_off = lambda asked: put_off(self._asked_first(asked))
             exchange.task = asyncio.current_task()
         return await self._shaped(exchange)
 
     async def hear(self, context: Context) -> None:
-        """Takes a client's notification."""
+        """Handle a client's notification."""
         if context.method == "notifications/initialized":
             for attachment in self._attachments:
                 await attachment.introduced()
@@ -191,7 +197,7 @@ class ClientSession:
                     await attachment.notify(context.method, context.params)
 
     def cancelled(self, params: Mapping[str, Any]) -> None:
-        """Takes what a client says when it cancels a request, for the server that is at work on it. Ends nothing."""
+        """Note the client's cancellation text for the server working on the request. Ends nothing by itself."""
         wanted = as_request_id(params.get("requestId"))
         if wanted is None or not self._private or not is_json(params):
             return
@@ -203,14 +209,12 @@ class ClientSession:
                     exchange.cancelled = params
 
     async def _interruptible(self, context: Context, exchange: Exchange) -> dict[str, Any]:
-        """A request that may be answered with what a server asks first. `exchange`: a new one, or what its client goes
-        on with.
-        """
+        """Answer a request with its result or with a server's questions. `exchange`: a new or a resumed request."""
         if exchange.task is not None:
             try:
                 exchange.resume(context, (context.params or {}).get("inputResponses"))
             except MCPError:
-                exchange.abandon()  # its state is used up: nobody could answer any more
+                exchange.abandon()  # the state is used up, so no client could answer
                 raise
         else:
             exchange.task = asyncio.create_task(self._shaped(exchange))
@@ -222,7 +226,7 @@ class ClientSession:
             self._exchanges.pop(id(exchange), None)
 
     def _asked_first(self, exchange: Exchange) -> dict[str, Any]:
-        """The answer for now: what a server asks. From here on it waits until its client comes again."""
+        """Suspend the request until the client returns, and return the interim answer with the server's questions."""
         self._exchanges.pop(id(exchange), None)
         asked = self._waiting.suspended(exchange)
         return handshake.stateless(exchange.context.method, asked, self._info())
@@ -247,12 +251,12 @@ class ClientSession:
         return handshake.handshake(result) if any(each.modern for each in self._attachments) else result
 
     def _introduce(self, exchange: Exchange) -> None:
-        """The first request says who the client is."""
+        """Introduce the client to the servers, from its first request."""
         self._introduced = True
         hello = ClientInfo()
         if self._modern:
             hello = ClientInfo.of_envelope(exchange.meta)
-            if not self._private:  # speaks for everybody: what one client can answer is refused for another when asked
+            if not self._private:  # shared by all clients: a question is refused if its client cannot answer
                 hello = ClientInfo(
                     True, hello.version, ClientInfo().info, {"sampling": {}, "elicitation": {"form": {}, "url": {}}}
                 )
@@ -267,7 +271,7 @@ class ClientSession:
         return [(key, greeting) for key, greeting in found if greeting is not None] or [("", ServerInfo(False, "", {}))]
 
     def _info(self) -> Mapping[str, Any]:
-        """Who answers."""
+        """Return the server info of the answer."""
         attachments, (of, info) = self._attachments, self._told
         greeting = attachments[0].greeting if len(attachments) == 1 else None
         if greeting is None:
@@ -278,7 +282,7 @@ class ClientSession:
         return info
 
     async def _reached(self) -> list[tuple[str, ServerInfo]]:
-        """What all servers say that can be reached. Raises NotDispatchedError where none can."""
+        """Return the greetings of all reachable servers. Raises NotDispatchedError if none is reachable."""
         opened = await asyncio.gather(*(each.connection() for each in self._attachments), return_exceptions=True)
         faults = [each for each in opened if isinstance(each, BaseException)]
         for fault in faults:
@@ -298,7 +302,7 @@ class ClientSession:
         return handshake.discovered(await self._reached(), bool(self._gate.own_tools()))
 
     async def _removed(self, exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
-        """What the stateless era has no more, whatever the servers behind speak."""
+        """Reject a method removed from the stateless protocol, for any kind of server."""
         raise MCPError(code=METHOD_NOT_FOUND, message="Method not found", data=exchange.context.method)
 
     async def _ping(self, exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
@@ -335,7 +339,7 @@ class ClientSession:
         return result
 
     def header_schema(self, tool: str) -> Mapping[str, Any] | None:
-        """The input schema of a tool, by the name that clients use, where its calls repeat arguments in headers."""
+        """Return the input schema of a tool, by its client-side name, if calls repeat arguments in headers."""
         found = self._names.owner(tool)
         return None if found is None else self._attachments[found[0]].header_schema(found[1])
 
@@ -351,7 +355,7 @@ class ClientSession:
         found = await self._first(self._lists.at_work(params.get("taskId")), exchange, params)
         if exchange.context.method == "tasks/result":
             return self._gate.of_task(found)
-        inside = found.get("result")  # of `tasks/get`, in the stateless era
+        inside = found.get("result")  # `tasks/get` of the stateless era
         return {**found, "result": self._gate.of_task(inside)} if isinstance(inside, Mapping) else found
 
     async def _subscription(self, exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
@@ -365,7 +369,7 @@ class ClientSession:
 
     async def _completion(self, exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
         ref = params.get("ref")
-        if not self._names.several:  # whatever kind of thing it is about
+        if not self._names.several:  # a single server completes prompts and resources alike
             return await self._forward(self._attachments[0], exchange, params)
         ref = ref if isinstance(ref, dict) else {}
         if ref.get("type") == "ref/resource":
@@ -374,7 +378,7 @@ class ClientSession:
         return await self._forward(self._attachments[index], exchange, {**params, "ref": {**ref, **name}})
 
     def _of_prompt(self, shown: object) -> tuple[int, dict[str, str]]:
-        """Whose it is, and what its server is to be told instead, where that is by another name. Raises MCPError."""
+        """Return the prompt's server, and the changed parameters if the server uses another name. Raises MCPError."""
         found = self._names.owner(str(shown))
         if found is None:
             raise MCPError(code=INVALID_PARAMS, message=f"Unknown prompt: {shown}")
@@ -394,7 +398,9 @@ class ClientSession:
         return {}
 
     async def _wants_logs(self, attachment: Attachment, exchange: Exchange) -> None:
-        """A client of the stateless era says with each request what it wants to be told; older servers, once."""
+        """Set the log level on an older server. Stateless clients send the level with each request, older servers
+        expect it once.
+        """
         level = exchange.meta.get(LOG_LEVEL_META_KEY)
         if level is None or level == self._level:
             return
@@ -410,7 +416,7 @@ class ClientSession:
         return await self._listening.stream(exchange, params, self._lists.owners)
 
     async def _other(self, exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
-        """A method that is not known here goes on where it is clear to whom."""
+        """Forward an unknown method if the gateway has a single server."""
         if self._names.several:
             raise MCPError(
                 code=METHOD_NOT_FOUND,
@@ -420,7 +426,7 @@ class ClientSession:
         return await self._forward(self._attachments[0], exchange, params)
 
     async def _first(self, owners: Sequence[Attachment], exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
-        """The first answer that is none of the errors; the first error where all are."""
+        """Return the first successful answer, or raise the first error if all fail."""
         errors: list[Exception] = []
         for attachment in owners:
             try:
@@ -431,7 +437,7 @@ class ClientSession:
 
     async def _forward(self, attachment: Attachment, exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
         had = exchange.context.params is not None
-        drive = not self._modern  # a client of the stateless era answers such a server itself
+        drive = not self._modern  # stateless clients answer a server's questions themselves
         return await attachment.request(
             exchange.context.method, params if had else None, exchange=exchange, drive=drive
         )
@@ -441,10 +447,10 @@ class ClientSession:
     async def asked(
         self, method: str, params: Mapping[str, Any] | None, on_progress: OnProgress | None
     ) -> dict[str, Any]:
-        """A server's request, answered by the client; see `Peer`."""
+        """Forward a server's request to the client; see `Peer`."""
         if on_progress is None or self._modern:
             return await self._asked(method, params)
-        token = f"rb-{next(self._tokens)}"  # two servers may have the same one
+        token = f"rb-{next(self._tokens)}"  # two servers may use the same token
         self._reports[token] = on_progress
         meta = {**(params or {}).get("_meta", {}), "progressToken": token}
         try:
@@ -454,10 +460,12 @@ class ClientSession:
 
     async def _asked(self, method: str, params: Mapping[str, Any] | None) -> dict[str, Any]:
         exchange = self._asked_within()
+        # A stateless client is asked only through an interim answer to an open request.
         if self._modern:
             if exchange is None:
                 raise MCPError(code=METHOD_NOT_FOUND, message=f"No request of the client's is open to ask {method}.")
             return await exchange.ask(method, params)
+        # A handshake client is asked on the request's stream, else on the session's own stream.
         try:
             if exchange is not None:
                 return await exchange.ask(method, params)
@@ -468,7 +476,7 @@ class ClientSession:
         return await ask(self._context, method, params, within=False)
 
     def _asked_within(self) -> Exchange | None:
-        """The request in whose course a server most likely asks: the last that may take long."""
+        """Return the request most likely behind a server's question: the latest one able to take long."""
         if not self._private:
             return self._only(handshake.INPUT_METHODS)
         found = [each for each in self._exchanges.values() if each.context.method in handshake.INPUT_METHODS]
@@ -476,8 +484,10 @@ class ClientSession:
         return found[-1] if found else None
 
     def _only(self, methods: Container[str] | None = None) -> Exchange | None:
-        """Where clients share connections: the one request (of these methods) that servers are at work on, if whoever
-        sent it still waits. What they ask and tell of another's, also of one who has gone, is never for this one.
+        """Return the single request (of these methods) in work at shared servers, if its client still waits.
+
+        With shared connections, a server's question about another client's request must never reach this client. The
+        same holds for a request of a disconnected client.
         """
         every = [noted for each in self._attachments for noted in each.under_way]
         found = [exchange for method, exchange in every if methods is None or method in methods]
@@ -485,28 +495,30 @@ class ClientSession:
         return next((each for each in here if found == [each]), None)
 
     async def told(self, method: str, params: Mapping[str, Any] | None) -> None:
-        """A server's notification; see `Peer`."""
+        """Forward a server's notification; see `Peer`."""
         if method == TOOLS_CHANGED:
-            for attachment in self._attachments:  # whose it was is not told
+            for attachment in self._attachments:  # the notification does not name the server
                 self._gate.tools_changed(attachment.key)
         if self._listening.take(method, params):
-            if self._modern or method == ACKNOWLEDGED:  # which a stateless server says to us
+            # Delivered by open streams, or the acknowledgement of our own stream.
+            if self._modern or method == ACKNOWLEDGED:
                 return
         elif self._modern and method == "notifications/message":
+            # Logs reach only a request with a matching log level, and with shared connections only a sole request.
             level = (params or {}).get("level")
             hearing = self._exchanges.values() if self._private else [each for each in (self._only(),) if each]
             takers = [each for each in hearing if handshake.opted_in(each.meta, level)]
             if takers:
                 await takers[-1].tell(method, params)
             return
-        elif exchange := self._asked_within():
+        elif exchange := self._asked_within():  # most likely about this request
             await exchange.tell(method, params)
             return
         if self._context is not None and self._private:
             await tell(self._context, method, params, within=False)
 
     def _tools_changed(self) -> None:
-        """The gate shows other tools, or shows them otherwise, and no server says so."""
+        """Notify the client of tools changed by the gate, without a server's notification."""
         task = asyncio.create_task(self._changed(TOOLS_CHANGED, {}))
         self._telling.add(task)
         task.add_done_callback(self._telling.discard)
@@ -518,7 +530,7 @@ class ClientSession:
                 await tell(self._context, method, params, within=False)
 
     def close(self) -> None:
-        """The client has gone. What it began goes on where it is."""
+        """End the session of a disconnected client. Started calls continue."""
         self._gate.listeners.discard(self._tools_changed)
         for task in self._telling:
             task.cancel()
@@ -527,9 +539,9 @@ class ClientSession:
 
 
 def protocol_error(error: ReadbackError) -> MCPError:
-    """What a client is told: a server's own error as it was, and ours with its code."""
+    """Return the client's error: a server's own error unchanged, or our error with its code."""
     code, message = error.details.get("code"), error.details.get("message")
     if isinstance(code, int) and isinstance(message, str) and error.code == "gateway.tool-refused":
         return MCPError(code=code, message=message, data=error.details.get("data"))
-    ours = METHOD_NOT_FOUND if isinstance(error, GovernedTaskError) else INTERNAL_ERROR  # as the protocol has it
+    ours = METHOD_NOT_FOUND if isinstance(error, GovernedTaskError) else INTERNAL_ERROR  # required by the protocol
     return MCPError(code=ours, message=str(error), data={"code": error.code})

@@ -1,7 +1,7 @@
-"""What servers tell of changes, to whom it was promised: lists that changed, resources that were updated.
+"""Deliver servers' change notifications to subscribed clients: changed lists and updated resources.
 
-A client of the handshake era is told without asking, and subscribes to resources one by one. One of the stateless era
-holds a stream open (`subscriptions/listen`), which is answered here for whatever servers stand behind.
+A handshake-era client receives list changes without asking, and subscribes to single resources. A stateless client
+holds a stream open (`subscriptions/listen`). The session answers the stream for all servers, old and new.
 """
 
 from __future__ import annotations
@@ -41,14 +41,16 @@ Event = tuple[str, dict[str, Any]]
 
 
 class _Stream:
-    """A client's open stream. `queue`: what it is still to be told; None ends it."""
+    """A client's open stream. `queue`: pending notifications; None ends the stream."""
 
     def __init__(self, kinds: frozenset[str], uris: frozenset[str]) -> None:
         self.kinds, self.uris = kinds, uris
         self.queue: asyncio.Queue[Event | None] = asyncio.Queue(BACKLOG_MAX)
 
     def wants(self, method: str, uri: str, private: bool) -> bool:
-        """A resource's parts count as well. `private`: no other client has asked for any."""
+        """Return whether the stream wants this change. A resource includes its parts. `private`: no other client
+        subscribed.
+        """
         if method in KIND:
             return KIND[method] in self.kinds
         return bool(self.uris) and (private or any(_within(uri, each) for each in self.uris))
@@ -59,7 +61,7 @@ class _Stream:
 
 
 class Listening:
-    """The changes that one client's session is told of."""
+    """Change notifications of one client's session."""
 
     def __init__(self, attachments: Sequence[Attachment], *, private: bool = True) -> None:
         self._attachments = attachments
@@ -70,7 +72,10 @@ class Listening:
         self._acknowledged: dict[str, asyncio.Event] = {}
 
     def take(self, method: str, params: Mapping[str, Any] | None) -> bool:
-        """Whether it tells of a change, or of a stream to a server; open streams of the client get it."""
+        """Return whether the notification is about a change or a stream.
+
+        Open streams of the client receive the change.
+        """
         meta = (params or {}).get("_meta")
         number = meta.get(SUBSCRIPTION_ID_META_KEY) if isinstance(meta, Mapping) else None
         if method == ACKNOWLEDGED:
@@ -86,7 +91,7 @@ class Listening:
         return True
 
     async def stream(self, exchange: Exchange, params: Mapping[str, Any], owners: Owners) -> dict[str, Any]:
-        """Answers `subscriptions/listen`: tells of changes until the client ends it. Raises MCPError."""
+        """Answer `subscriptions/listen`: send changes until the client ends the stream. Raises MCPError."""
         wanted = params.get("notifications")
         if not isinstance(wanted, Mapping):
             raise MCPError(code=INVALID_PARAMS, message="subscriptions/listen says in `notifications` what it wants.")
@@ -117,7 +122,7 @@ class Listening:
     async def _promised(
         self, honoured: Mapping[str, Any], uris: Sequence[str], owners: Owners
     ) -> list[asyncio.Task[None]]:
-        """Asks the servers for what the client is promised: stateless ones by a stream, older ones by URI."""
+        """Subscribe at the servers: by a stream at stateless servers, by URI at older ones."""
         modern = [each for each in self._attachments if each.modern]
         tasks, faults = [], []
         for attachment in modern:
@@ -139,7 +144,7 @@ class Listening:
         return tasks
 
     def _follow(self, attachment: Attachment, wanted: Mapping[str, Any]) -> tuple[asyncio.Task[None], asyncio.Event]:
-        """Holds a stream to a server open."""
+        """Hold a stream to a server open."""
         number = f"listen-{next(_numbers)}"
         acknowledged = self._acknowledged[number] = asyncio.Event()
 
@@ -157,7 +162,7 @@ class Listening:
         return task, acknowledged
 
     def follow(self, attachment: Attachment, uri: str | None = None, *, wanted: bool = True) -> None:
-        """For a client of the handshake era: what a stateless server tells of lists, and of a resource (not)."""
+        """Follow a stateless server for a handshake-era client: its lists, and one resource if wanted."""
         uris = self._uris.setdefault(attachment, set())
         if uri is not None:
             (uris.add if wanted else uris.discard)(uri)
@@ -170,7 +175,7 @@ class Listening:
         )
 
     def close(self) -> None:
-        """Ends all streams."""
+        """End all streams."""
         for stream in self._streams:
             with suppress(asyncio.QueueFull):
                 stream.queue.put_nowait(None)
@@ -184,5 +189,5 @@ def _seen(task: asyncio.Task[None]) -> None:
 
 
 def _within(uri: str, of: str) -> bool:
-    """Whether it is that resource or a part of it: `a/b`, `a?b` and `a#b` are parts of `a`, and `ab` is another."""
+    """Return whether the URI is the resource or a part: `a/b`, `a?b` and `a#b` are parts of `a`, `ab` is not."""
     return uri == of or (uri.startswith(of) and (of.endswith("/") or uri[len(of)] in "/?#"))

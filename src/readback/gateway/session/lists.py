@@ -1,4 +1,4 @@
-"""Lists of several servers as one, page by page, and which server a resource or a task belongs to."""
+"""Merge lists of several servers page by page, and find the server of a resource or task."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KEY_MAX_CHARS: Final = 32
 
 
 class Names:
-    """The names of one gateway's servers. Raises UsageError where they are no good."""
+    """The names of one gateway's servers. Raises UsageError for invalid names."""
 
     def __init__(self, keys: Sequence[str]) -> None:
         self._keys = tuple(keys)
@@ -40,18 +40,18 @@ class Names:
                 )
 
     def shown(self, index: int, name: str) -> str:
-        """The name that clients use."""
+        """Return the name used by clients."""
         return f"{self._keys[index]}{SEPARATOR}{name}" if self.several else name
 
     def owner(self, shown: str) -> tuple[int, str] | None:
-        """Whose it is, and by what name of its own. None where it is nobody's."""
+        """Return the owning server and its own name for the tool, or None."""
         if not self.several:
             return 0, shown
         key, separator, name = shown.partition(SEPARATOR)
         return (self._keys.index(key), name) if separator and key in self._keys else None
 
     def renamed(self, index: int, items: object) -> list[dict[str, Any]]:
-        """A server's tools or prompts by the names that clients use."""
+        """Return a server's tools or prompts under the names used by clients."""
         found = [dict(item) for item in items if isinstance(item, Mapping)] if isinstance(items, list) else []
         for item in found:
             if isinstance(item.get("name"), str):
@@ -59,7 +59,7 @@ class Names:
         return found
 
     def pages(self, cursor: object) -> Mapping[int, str | None] | None:
-        """Which servers are to be asked, each with its own cursor. None for a cursor that is none of ours."""
+        """Return the servers to ask, each with its own cursor. None for a foreign cursor."""
         if cursor is None:
             return dict.fromkeys(range(len(self._keys)))
         if not self.several:
@@ -72,7 +72,7 @@ class Names:
         return pages if pages and all(0 <= index < len(self._keys) for index in pages) else None
 
     def cursor(self, left: Mapping[int, str]) -> str | None:
-        """The cursor for what is left. None where nothing is."""
+        """Return the cursor for the remaining pages, or None."""
         if not left:
             return None
         if not self.several:
@@ -84,7 +84,7 @@ log = logging.getLogger(__name__)
 
 OWNERS_MAX: Final = 100_000
 LEFT_OUT_S: Final = 20.0
-"""Of several servers one that takes longer for its page is left out of it, before clients give the whole list up."""
+"""Longest wait for one of several servers' pages, in seconds. Clients would give up on the whole list."""
 
 Page = tuple[int, dict[str, Any]]
 
@@ -97,24 +97,24 @@ class Lists:
         self._names = names
         self._owners: dict[str, int] = {}
         self._began: dict[str, int] = {}
-        """By the ids of tasks: whose they are."""
+        """The server of each task, by task id."""
 
     async def prompts(self, exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
-        """`prompts/list`, by the names that clients use."""
+        """Answer `prompts/list`, under the names used by clients."""
         result, pages = await self.pages("prompts/list", exchange, params)
         found = [item for index, page in pages for item in self._names.renamed(index, page.get("prompts"))]
         return {**result, "prompts": found}
 
     async def resources(self, exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
-        """`resources/list`; remembers whose they are."""
+        """Answer `resources/list`, and note the server of each resource."""
         return await self._items("resources/list", "resources", "uri", exchange, params)
 
     async def templates(self, exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
-        """`resources/templates/list`; remembers whose they are."""
+        """Answer `resources/templates/list`, and note the server of each template."""
         return await self._items("resources/templates/list", "resourceTemplates", "uriTemplate", exchange, params)
 
     async def tasks(self, exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
-        """`tasks/list`."""
+        """Answer `tasks/list`."""
         result, pages = await self.pages("tasks/list", exchange, params)
         found: list[Any] = []
         for _, page in pages:
@@ -123,7 +123,7 @@ class Lists:
         return {**result, "tasks": found}
 
     def began(self, index: int, result: Mapping[str, Any]) -> None:
-        """Remembers whose a task is, where a call was answered with one."""
+        """Note the server of a task from a call's answer."""
         task = result.get("task")
         task_id = task.get("taskId") if isinstance(task, Mapping) else None
         if self._names.several and isinstance(task_id, str):
@@ -132,7 +132,7 @@ class Lists:
             self._began[task_id] = index
 
     def at_work(self, task_id: object) -> list[Attachment]:
-        """The servers that may have a task: the one that began it, else all that have tasks, else all."""
+        """Return the servers possibly running a task: the starting server, else all with tasks, else all."""
         index = self._began.get(str(task_id))
         if index is not None:
             return [self._attachments[index]]
@@ -153,14 +153,14 @@ class Lists:
         return {**result, field: found}
 
     async def owners(self, uri: str) -> list[Attachment]:
-        """The servers that may have a resource: the one that listed it, else all in their order."""
+        """Return the servers possibly owning a resource: the listing server, else all in order."""
         index = self._owners.get(uri)
         return list(self._attachments) if index is None else [self._attachments[index]]
 
     async def pages(self, method: str, exchange: Exchange, params: dict[str, Any]) -> tuple[dict[str, Any], list[Page]]:
-        """The next page of each server, and what of the result is the same for all. Raises MCPError.
+        """Return the next page of each server, and the common fields of the result. Raises MCPError.
 
-        Of several servers one that cannot answer is left out; of one its error is the answer.
+        With several servers, a failing server is left out. With a single server, its error is the answer.
         """
         wanted = self._names.pages(params.get("cursor"))
         if wanted is None:
