@@ -26,6 +26,7 @@ MODULES = (
     "readback.client.client",
     "readback.client.in_use",
     "readback.client.proposal",
+    "readback.client.step",
     "readback.client.authoring.verified",
 )
 

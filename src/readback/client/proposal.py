@@ -1,6 +1,6 @@
-"""A proposal: an action with its bound and validated arguments, before anything has happened.
+"""A proposal: an action with bound and validated arguments, before anything has happened.
 
-Made by calling a decorated function, taken by `Readback.run`. It is inert: it holds values, and does nothing.
+Made by calling a decorated function, for `Readback.run`. A proposal is inert: it holds values, and does nothing.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 
 class UnusedProposalWarning(RuntimeWarning):
-    """A proposal was dropped without being run: the action it names has not happened."""
+    """A proposal was dropped without a run: the named action has not happened."""
 
 
 class Definition(Protocol):
-    """What is proposed: an action by its name and its plan."""
+    """A proposed action: the name and the plan."""
 
     @property
     def name(self) -> str:
@@ -37,16 +37,29 @@ class Definition(Protocol):
 
     @property
     def plan(self) -> CompiledContract:
-        """The compiled contract with its hands."""
+        """The compiled contract with its handlers."""
         ...
 
 
 class Proposal:
-    """One call of an action, not made yet. `arguments`: as the tool gets them; `requested`: the same as JSON.
+    """One call of an action, not made yet. `bool(proposal)` raises HonestyError, since nothing has been done.
 
-    `step` names the plan's step that it serves, `intended` the goal where it differs from the request. What it was
-    made with is what is run: these three are copies, and changing one changes nothing else.
-    A proposal is run once. `bool(proposal)` raises HonestyError, since nothing has been done.
+    A proposal runs once, with the values of its creation: `arguments`, `requested` and `intended` are copies.
+
+    Attributes:
+        arguments: The arguments for the tool.
+        requested: The arguments as JSON.
+        step: The plan's step.
+        intended: The goal, where different from the request.
+
+    Example:
+        >>> from readback import verified
+        >>> def ship_order(order_id: str) -> None: ...
+        >>> ship = verified(ship_order, read=lambda order_id: None, expect={"status": "shipped"})
+        >>> proposal = ship("o-17")
+        >>> dict(proposal.requested), proposal.used
+        ({'order_id': 'o-17'}, False)
+        >>> proposal.mark_run()
     """
 
     __slots__ = (
@@ -72,34 +85,34 @@ class Proposal:
         self.step = step
         self._intended = intended
         self.operation = operation
-        """What its contract calls this intent, where whoever runs it does not say."""
+        """The contract's name for this intent, where the caller gives none."""
         self._file = "" if proposed_in is None else proposed_in.f_code.co_filename
         self._line = 0 if proposed_in is None else proposed_in.f_lineno
 
     @property
     def arguments(self) -> dict[str, object]:
-        """The arguments as the tool gets them."""
+        """The arguments for the tool."""
         return copy_arguments(self._arguments)
 
     @property
     def requested(self) -> dict[str, Json]:
-        """The same as JSON."""
+        """The arguments as JSON."""
         return own_json(self._requested)
 
     @property
     def intended(self) -> dict[str, Json] | None:
-        """The goal, where it differs from the request."""
+        """The goal, where different from the request."""
         return None if self._intended is None else own_json(self._intended)
 
     @property
     def used(self) -> bool:
-        """It was run, or another proposal was made from it."""
+        """Whether the proposal was run, or replaced by another proposal."""
         return self._used
 
     def planned(self, *, step: str = "", intended: Mapping[str, object] | None = None) -> Proposal:
-        """The same proposal with the plan's step and the goal that it comes from. This one is used up by it.
+        """Return the same proposal with the plan's step and goal. This proposal counts as used afterwards.
 
-        Raises ArgumentError or OversizeError for a goal that has no JSON form.
+        Raises ArgumentError or OversizeError for a goal without a JSON form.
         """
         goal = self._intended if intended is None else _goal(intended)
         self.mark_run()
@@ -111,7 +124,7 @@ class Proposal:
         return planned
 
     def under(self, definition: Definition) -> Proposal:
-        """The same proposal of another definition, whose contract is narrower. It does not mark this one as run."""
+        """Return the same proposal under another, narrower contract. This proposal is not marked as run."""
         return Proposal(
             definition,
             self._arguments,
@@ -123,13 +136,13 @@ class Proposal:
 
     @property
     def references(self) -> Mapping[str, Reference]:
-        """Arguments that stand for values of earlier steps: such a proposal can be run as a step only."""
+        """Arguments that stand for values of earlier steps: such a proposal can run only as a step."""
         if len(self._arguments) == len(self._requested):
             return {}
         return {name: value for name, value in self._arguments.items() if isinstance(value, Reference)}
 
     def as_step(self, name: str, *, after: Sequence[str] = (), pivot: bool = False) -> SagaStep:
-        """This proposal as a step of a saga: `name` in it, `after` the steps that have to be verified before it begins.
+        """Return this proposal as a step of a saga: `name` names the step, `after` its predecessors.
 
         `pivot`: the point of no return. Raises ProposalError.
         """
@@ -159,13 +172,13 @@ class Proposal:
     async def run_async(
         self, *, operation: str | None = None, wait: float | None = None, run: str | None = None
     ) -> Outcome:
-        """Run it in the AsyncReadback in use; see `readback.use`. Raises UsageError as `run` does."""
+        """Run the proposal in the AsyncReadback in use; see `readback.use`. Raises UsageError as `run` does."""
         client: Any = _client_in_use(is_async=True)
         outcome: Outcome = await client.run(self, operation=operation, wait=wait, run=run)
         return outcome
 
     def mark_run(self) -> None:
-        """Called by what runs it. Raises ProposalError the second time."""
+        """Mark the proposal as run; called by the running client. Raises ProposalError the second time."""
         if self._used:
             raise ProposalError("This proposal was run already.", remedy="Propose the action again.")
         self._used = True
@@ -179,8 +192,10 @@ class Proposal:
         upon: tuple[str, ...] = (),
         ahead: bool = False,
     ) -> Request:
-        """What the engine takes; a goal and a step that are given here come before its own. It does not mark the
-        proposal as run. Raises ProposalError for one that refers to other steps.
+        """Return the engine's request; the given goal and step precede the proposal's own. The proposal is not marked
+        as run.
+
+        Raises ProposalError for a proposal with references to other steps.
         """
         if len(self._arguments) != len(self._requested):
             raise ProposalError(
@@ -203,7 +218,7 @@ class Proposal:
         raise HonestyError("A proposal is neither true nor false: nothing has happened yet.")
 
     def __repr__(self) -> str:
-        """The action and the names of its arguments; no values, which may be secret or long."""
+        """Show the action and the arguments' names without values, which may be secret or long."""
         state = "run" if self._used else "not run"
         return f"<Proposal {self.definition.name}({', '.join(self._requested)}), {state}>"
 

@@ -1,7 +1,7 @@
-"""What a tool or a reader raises, kept for the caller and logged: `Outcome.exception`, and the logger "readback".
+"""Exceptions of tools and readers, passed to the caller and logged: `Outcome.exception`, and the logger "readback".
 
-Used by the decorators, which watch the functions of an action, and by the clients, which hand the exception to the
-outcome of the same call. Nothing here is recorded: the ledger holds the observation, and never an exception.
+The decorators watch the functions of an action. The clients attach the exception to the outcome of the same call.
+Nothing here is recorded: the ledger holds the observation, and never an exception.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _CAUGHT: ContextVar[dict[str, Exception] | None] = ContextVar("readback_caught",
 
 
 class catching:  # noqa: N801 - used as a block, like a function
-    """Collects what tools raise while a client drives one action."""
+    """Collect the exceptions of tools while a client drives one action."""
 
     __slots__ = ("_caught", "_token")
 
@@ -38,18 +38,18 @@ class catching:  # noqa: N801 - used as a block, like a function
 
 
 def with_exception(outcome: Outcome, caught: Mapping[str, Exception]) -> Outcome:
-    """The outcome with the exception of its own tool, where that raised during this call."""
+    """Return the outcome with the exception of its own tool, if the tool raised during this call."""
     error = caught.get(outcome.id) if caught else None
     return outcome if error is None else replace(outcome, exception=error)
 
 
 def watched_tool(look: Look, name: str, asks: bool) -> Look:
-    """The same call of a tool. What it raises is kept for the caller, and logged."""
+    """Return the same call of a tool; an exception is kept for the caller and logged."""
     return _watched(look, name, asks, tool=True)
 
 
 def watched_reader(reader: Reader) -> Reader:
-    """The same reader. What it raises is logged."""
+    """Return the same reader; an exception is logged."""
     if reader.glance is not None:
         return reader
     return replace(reader, look=_watched(reader.look, reader.name, reader.is_async, tool=False))

@@ -1,7 +1,7 @@
-"""Which recovery table a session decides by: the default one, or an operator's, checked before anything is opened.
+"""The recovery table of a session: the default, or the operator's own, checked before anything is opened.
 
-Called by Session and the command line. The default table is not checked here: tests hold it, and `readback doctor`
-does on the spot.
+Called by Session and the command line. The default table is not checked here: tests and `readback doctor` check the
+default.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from readback.domain.recovery.table import DEFAULT_TABLE, RecoveryTable
 from readback.errors import UsageError
 
 TableLike = str | PathLike[str] | RecoveryTable
-"""A recovery table, or the path of the YAML file that holds it."""
+"""A recovery table, or the path of a table's YAML file."""
 
 
 def path_of(given: TableLike | None) -> str | None:
-    """The path, where it is one; the settings know what is pinned of it."""
+    """Return the path, if given; the settings hold the pins."""
     if given is None or isinstance(given, RecoveryTable):
         return None
     try:
@@ -28,7 +28,7 @@ def path_of(given: TableLike | None) -> str | None:
 
 
 def table_in_force(given: TableLike | None, settings: Settings) -> RecoveryTable:
-    """A table that was given, or the settings' one. Raises SettingsError for one with gaps or below the floor."""
+    """Return the given table, or the settings' table. Raises SettingsError for a table with gaps or below the floor."""
     if isinstance(given, RecoveryTable):
         if given is not DEFAULT_TABLE:
             given.check()

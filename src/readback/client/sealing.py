@@ -1,6 +1,6 @@
-"""What settings and `Readback.open(seal=...)` say of sealing, made into a sealer; and the fourth level of trust.
+"""The sealer made from settings and `Readback.open(seal=...)`; and the fourth level of trust.
 
-Called by the session. Without a key of the log nothing is sealed; whose checkpoints count is then told by `log_keys`.
+Called by the session. Without a key of the log nothing is sealed, and `log_keys` names the accepted checkpoints' keys.
 """
 
 from __future__ import annotations
@@ -34,12 +34,13 @@ if TYPE_CHECKING:  # most ledgers that are opened for a moment are not sealed by
     from readback.ports.signer import LogSigner
 
 SealLike: TypeAlias = bool | Mapping[str, object] | None
-"""False: never; True: a key has to be there; None: as settings say; a mapping: as their `[seal]`, with `key_file`."""
+"""False: never; True: a key is required; None: by the settings; a mapping: as the settings' `[seal]`, with `key_file`.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """By whom, how often and where a log is sealed, and whose checkpoints count."""
+    """The signer, schedule and anchors of a log's seals, and the keys of accepted checkpoints."""
 
     authority: Authority | None = None
     signer: LogSigner | None = None
@@ -49,14 +50,14 @@ class Terms:
     log_keys: tuple[str, ...] = ()
 
     def renewed(self, signer: LogSigner) -> tuple[LogSigner, Authority] | None:
-        """What is in force where the key file holds another key by now; None where it is that one still."""
+        """Return the new signer and authority after a change of the key file; None for an unchanged key."""
         found = log_key(Path(self.key_file))
         if found.raw_key == signer.raw_key and found.name == signer.name:
             return None
         return found, _authority(found, self.key_file, self.log_keys)
 
     def sealer(self, store: LedgerStore, runtime: Runtime) -> Sealer | None:
-        """What seals this ledger; None where nothing is to."""
+        """Return the sealer of this ledger; None where sealing is off."""
         if self.signer is None or self.authority is None or self.cadence.off:
             return None
         from readback.background.anchoring import Anchoring
@@ -76,7 +77,7 @@ NOT_SEALED: Final = Terms()
 
 
 def terms_of(settings: Settings, given: SealLike = None) -> Terms:
-    """What is in force. Raises SettingsError for a key that cannot be opened or is missing, and for what is no URL."""
+    """Return the terms in force. Raises SettingsError for a missing or unusable key, and for a malformed URL."""
     cadence, key_file = settings.seal, settings.signing_key_file
     if isinstance(given, Mapping):
         named = dict(given)
@@ -117,7 +118,7 @@ def _authority(signer: LogSigner, key_file: str, log_keys: Sequence[str]) -> Aut
 
 
 def confirmed(outcome: Outcome, store: LedgerStore, authority: Authority | None) -> Outcome:
-    """The outcome with level 4 where that is shown; else as it is. Sagas are left alone: their steps have levels."""
+    """Return the outcome with level 4 if proven; otherwise unchanged. Sagas are unchanged: their steps have levels."""
     if authority is None or outcome.level is not Level.RECONCILED or not outcome.verified:
         return outcome
     from readback.audit.sealing.confirm import is_confirmed

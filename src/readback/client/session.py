@@ -1,6 +1,6 @@
-"""What both clients hold: the store, the engine, for whom they act, and the plans that they know.
+"""The state shared by both clients: the store, the engine, the tenant and principal, and the known plans.
 
-No I/O of its own beyond opening and closing; the clients drive the work that is made here.
+A session does no I/O beyond opening and closing; the clients drive the work created here.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Subscriptions:
-    """Subscribers with their sinks. `tenant`: whose they are; "" for the operator's. `at_all`: False where the ledger
-    is only looked at, so that nobody is told anything.
+    """Subscribers with their sinks. `tenant`: the owner; "" for the operator's. `at_all`: False for a read-only session
+    without deliveries.
     """
 
     sinks: tuple[tuple[Subscriber, Sink], ...] = ()
@@ -82,7 +82,9 @@ class Subscriptions:
     at_all: bool = False
 
     def courier(self, store: LedgerStore, runtime: Runtime, sealer: Sealer | None) -> OutboxDispatcher:
-        """Who tells them. Raises StoreError where the position of a new one cannot be kept."""
+        """Return the dispatcher for these subscribers. Raises StoreError where a new subscriber's position cannot be
+        stored.
+        """
         if not self.at_all:
             return OutboxDispatcher(runtime, sealer=sealer)
         operator = file_beside(store)
@@ -93,13 +95,13 @@ class Subscriptions:
 
 
 NO_SUBSCRIBERS: Final = Subscriptions()
-"""Nobody is told anything: where a ledger is only looked at."""
+"""No deliveries: for a read-only session."""
 
 
 def subscriptions_for(
     settings: Settings, subscribers: Iterable[Subscriber] | None, tenant: str, runtime: Runtime
 ) -> Subscriptions:
-    """A program's subscribers, in place of the settings', or those. Raises SettingsError."""
+    """Return a program's own subscribers, or else the settings'. Raises SettingsError."""
     own = subscribers is not None
     asked = listed(subscribers, tenant) if subscribers is not None else settings.subscribers
     sinks = tuple((each, sink_of(each, runtime)) for each in asked)
@@ -110,17 +112,17 @@ def subscriptions_for(
 US: Final = 1_000_000
 DUE_PAGE: Final = 256
 Due: TypeAlias = Callable[[LedgerStore, int, int], list[str]]
-"""Asks a store what is due at a time, and for how many at most."""
+"""Queries a store for due actions at a time, up to a limit."""
 VERSIONS_MAX: Final = 4_096
 STEP_MAX_BYTES: Final = 16 * 1024
-"""Of the words for a plan's step: an entry, in which they stand, has 64 KiB."""
+"""The size limit of a plan's step: the entry around the step has at most 64 KiB."""
 FROM_ENVIRONMENT: Final = ("tenant", "principal")
 WAIT_SECONDS_MAX: Final = 100 * 365 * 24 * 3600
 
 
 @dataclass(slots=True)
 class Session:
-    """An opened ledger in the name of one tenant and principal."""
+    """An open ledger in the name of one tenant and principal."""
 
     store: LedgerStore
     runtime: Runtime
@@ -128,16 +130,16 @@ class Session:
     engine: Engine = field(default_factory=Engine)
     plans: dict[str, CompiledContract] = field(default_factory=dict)
     versions: dict[str, CompiledContract] = field(default_factory=dict)
-    """Plans by their hash: an action keeps the contract that it began with, also where a newer one was loaded."""
+    """Plans by hash: an action keeps its starting contract, also after a newer one was loaded."""
     closed: bool = False
     telling: Subscriptions = NO_SUBSCRIBERS
-    """Who is told what the ledger says."""
+    """The subscribers of this ledger's messages."""
     sealing: Terms = NOT_SEALED
-    """By whom and how often the log is sealed, and whose checkpoints count."""
+    """The terms of sealing: signer, schedule, and accepted keys."""
     courier: OutboxDispatcher = field(init=False)
     sealer: Sealer | None = field(init=False)
     sequencer: Sequencer | None = field(init=False)
-    """Has places in the log given, where the store gives them later."""
+    """Assigns places in the log, where the store assigns places after the commit."""
 
     def __post_init__(self) -> None:
         self.runtime = in_ledger_time(self.store, self.runtime)
@@ -224,7 +226,7 @@ class Session:
         return session
 
     def know(self, plan: CompiledContract) -> None:
-        """Remembers a plan by name, so that an action of it can be gone on with."""
+        """Remember a plan by name, so that the session can continue its actions."""
         name = plan.contract.name
         if self.plans.get(name) is not plan:
             self._keep(plan)
@@ -233,14 +235,16 @@ class Session:
             self.know(plan.compensation)
 
     def _keep(self, plan: CompiledContract) -> None:
-        """Its version, as the newest; of too many the oldest is let go, and its actions go to review."""
+        """Store this version as the newest. Beyond the limit the oldest version is dropped, and its actions go to
+        review.
+        """
         self.versions.pop(plan.contract.hash, None)
         self.versions[plan.contract.hash] = plan
         while len(self.versions) > VERSIONS_MAX:
             del self.versions[next(iter(self.versions))]
 
     def plan_of(self, name: str) -> CompiledContract | None:
-        """The plan of a contract that was declared or run here, by its name, or a version of it by its hash."""
+        """Return the plan of a declared or executed contract, by name, or a version by hash."""
         return self.plans.get(name) or self.versions.get(name)
 
     def request(
@@ -253,7 +257,7 @@ class Session:
         *,
         ahead: bool = False,
     ) -> Request:
-        """The proposal as the engine takes it. Each can be run once."""
+        """Return the proposal as the engine's request. A proposal can be run once."""
         self.check_open()
         if not isinstance(proposal, Proposal):
             raise ProposalError(
@@ -272,16 +276,16 @@ class Session:
         return request
 
     def scope_of(self, run: str | None) -> CallerContext:
-        """For whom one call acts: as this client does, in the run that the call names. Raises UsageError."""
+        """Return the caller context of one call: this client's, with the run named by the call. Raises UsageError."""
         if run is None:
             return self.scope
         check_id("run", run, UsageError, may_be_empty=True)
         return replace(self.scope, run=run)
 
     def find_operation(self, operation: str, action: Definition | str | None) -> str | None:
-        """The id of the action that was run under this operation; None where there is none.
+        """Return the action's id for an operation; None where there is none.
 
-        `action`: the action, or the name of its contract; None for every contract that is known here.
+        `action`: the action, or the name of its contract; None for every contract known here.
         """
         self.check_open()
         check_id("operation", operation, UsageError)
@@ -308,7 +312,7 @@ class Session:
         return next(iter(known.values()), None)
 
     def saga_request(self, steps: Iterable[SagaStep], name: str, operation: str | None) -> SagaRequest:
-        """The steps as a saga that can be begun. Each proposal can be run once."""
+        """Return the steps as a saga request. A proposal can be run once."""
         from readback.client.step import SagaStep
         from readback.engine.saga.begin import SagaRequest
 
@@ -327,12 +331,12 @@ class Session:
     # --- whichever of the two it is ---
 
     def is_saga(self, action_id: str) -> bool:
-        """Whether this id is a saga's."""
+        """Return whether this id is a saga's."""
         stored = self.store.projection(action_id)
         return stored is not None and stored.projection.kind == KIND
 
     def knows(self, projection: Projection) -> bool:
-        """Whether everything that it takes to go on with this action or saga is loaded here."""
+        """Return whether every contract of this action or saga is loaded here."""
         if projection.kind != KIND:
             return projection.contract in self.plans
         from readback.engine.saga import attend as saga_attend
@@ -341,15 +345,15 @@ class Session:
         return found is not None and saga_attend.missing(found, self.plan_of) is None
 
     def known(self, left_us: int) -> ContractFilter:
-        """What is loaded here. `left_us`: what was due by then is covered in whatever version it began with."""
+        """Return the loaded contracts. `left_us`: actions due by then match in any version, in microseconds."""
         return ContractFilter(frozenset(self.plans), frozenset(self.versions), left_us)
 
     def advance(
         self, action_id: str, tenant: str, stored: StoredProjection | None = None
     ) -> Generator[Effect, EffectResult, None]:
-        """Goes on with what is due, until it would have to wait. What is not due (any more) is left alone.
+        """Process a due action until the next wait. An action that is not due stays as it is.
 
-        `stored`: its projection, where the caller has just looked at it.
+        `stored`: the projection, if the caller has just read one.
         """
         stored = stored or self.store.projection(action_id)
         if stored is not None and not self._is_due(stored.projection):
@@ -366,7 +370,7 @@ class Session:
         return projection.due_us is not None and projection.due_us <= self.runtime.now_us()
 
     def stay(self, action_id: str) -> Generator[Effect, EffectResult, Outcome]:
-        """Until it is settled."""
+        """Process an action until settled."""
         if self.is_saga(action_id):
             from readback.engine.saga import attend as saga_attend
 
@@ -376,7 +380,7 @@ class Session:
     def look(
         self, action_id: str, *, replayed: bool = False, tenant: str | None = None
     ) -> Generator[Effect, EffectResult, Outcome]:
-        """Its outcome, as the ledger tells it now. `tenant`: where it is not this session's; "" for any."""
+        """Return the current outcome from the ledger. `tenant`: another tenant than this session's; "" for any."""
         whose = self.scope.tenant if tenant is None else tenant
         outcome: Outcome
         if self.is_saga(action_id):
@@ -389,7 +393,7 @@ class Session:
         return confirmed(outcome, self.store, authority)
 
     def stop(self, action_id: str) -> Generator[Effect, EffectResult, None]:
-        """Asks for it to be stopped."""
+        """Request the stop of an action."""
         if self.is_saga(action_id):
             from readback.engine.saga import attend as saga_attend
 
@@ -401,7 +405,7 @@ class Session:
             raise UsageError("This Readback is closed.", remedy="Open another one with Readback.open(...).")
 
     def give_up_us(self, wait: float | None) -> int | None:
-        """Until when a caller is willing to wait: `wait` in seconds, None for as long as it takes."""
+        """Return the end of a caller's wait: `wait` in seconds from now, None without an end."""
         given: object = wait
         if given is None or given == inf:
             return None
@@ -410,7 +414,7 @@ class Session:
         return self.runtime.now_us() + int(given * US)
 
     def action_id(self, id_or_stamp: str) -> str:
-        """The id of an action of this tenant, by its id or its stamp."""
+        """Return the id of an action of this tenant, by id or stamp."""
         self.check_open()
         validation.named("an action", id_or_stamp)
         stored = self.store.projection(id_or_stamp)
@@ -422,7 +426,7 @@ class Session:
         return found
 
     def signal(self, id_or_stamp: str) -> bool:
-        """Wakes the next reading of an action; it decides nothing. False if nothing waits."""
+        """Make the next reading of an action due; a signal decides nothing. False if nothing waits."""
         action_id, now_us = self.action_id(id_or_stamp), self.runtime.now_us()
         limits = self.engine.limits
         rate = limits.of(self.scope.tenant).polls_per_minute if limits is not None else 0
@@ -434,9 +438,9 @@ class Session:
     def due(
         self, limit: int = DUE_PAGE, whose: Callable[[LedgerStore, int, int], list[str]] | None = None
     ) -> list[str]:
-        """Actions of this tenant that somebody has to look at now, those of dead processes included.
+        """Return due actions of this tenant, including those of dead processes.
 
-        `whose` asks the store in its place, for other tenants.
+        `whose`: queries the store for other tenants instead.
         """
         self.check_open()
         now_us = self.runtime.now_us()
@@ -448,7 +452,10 @@ class Session:
         return self.store.due(now_us, limit, self.scope.tenant)
 
     def each_due(self, limit: int = DUE_PAGE) -> Iterator[str]:
-        """Up to `limit` of them whose contract is known here, each once; the others are left to those who know them."""
+        """Yield up to `limit` due actions of contracts known here, each once.
+
+        Other actions are left to other workers.
+        """
         seen: set[str] = set()
         left = most = validation.count("limit", limit)
 
@@ -464,7 +471,7 @@ class Session:
                     yield action_id
 
     def fold(self, action_id: str) -> Action:
-        """The action as its events tell it."""
+        """Return the action's state from its events."""
         action = fold(self.store.events(self.action_id(action_id)))
         if action is None:
             raise NotFoundError(f"There is no action {action_id!r}.")
@@ -473,7 +480,7 @@ class Session:
     def page(
         self, state: str = "", contract: str = "", run: str = "", before_id: str = "", limit: int = 50
     ) -> list[StoredProjection]:
-        """Actions of this tenant, newest first."""
+        """Return actions of this tenant, newest first."""
         self.check_open()
         wanted = ActionFilter(
             self.scope.tenant,
@@ -486,7 +493,7 @@ class Session:
         return self.store.page(wanted)
 
     def raise_alarm(self, error: UnknownOutcomeError) -> None:
-        """The worst case: an effect may have landed and its record has not. Said wherever it can be said."""
+        """Report the worst case in every available place: an effect may have landed without a record."""
         outcome = error.outcome
         record: dict[str, Json] = outcome.as_json() if isinstance(outcome, Outcome) else {"error": str(error)}
         where = fallback(self.store, record)
@@ -508,7 +515,7 @@ class Session:
 
 
 def scopes_of(scopes: Iterable[str]) -> tuple[str, ...]:
-    """The names of permission scopes, each once. Raises UsageError."""
+    """Return the names of permission scopes, each once. Raises UsageError."""
     if isinstance(scopes, str):
         raise UsageError("scopes is a list of names, and not one text.", remedy=f"Pass scopes=[{scopes!r}].")
     found = tuple(dict.fromkeys(scopes))
@@ -525,7 +532,7 @@ def _as_object(value: Mapping[str, object]) -> dict[str, Json]:
 
 
 def check_step(step: object) -> None:
-    """Raises ProposalError for what cannot stand as a plan's step in an entry: these are any words, and bounded."""
+    """Raises ProposalError for an invalid step of a plan: a step is any bounded text."""
     if not isinstance(step, str):
         raise ProposalError(f"The step is text, and not {type(step).__name__}.")
     try:
@@ -538,7 +545,7 @@ def check_step(step: object) -> None:
 
 
 def _of_contract(operation: str) -> str:
-    """An operation that a contract's template made. Raises ProposalError: what is wrong with it is in the arguments."""
+    """Check an operation made by a contract's template. Raises ProposalError: the fault is in the arguments."""
     try:
         check_id("operation", operation, ProposalError)
     except ProposalError as error:
@@ -550,7 +557,7 @@ def _of_contract(operation: str) -> str:
 
 
 def check_id(name: str, value: object, fault: type[InputError], *, may_be_empty: bool = False) -> None:
-    """Raises `fault` for what is no id: no text, too long, or with characters that deceive."""
+    """Raises `fault` for an invalid id: no text, too long, or with deceptive characters."""
     if (
         type(value) is str
         and 0 < len(value) <= ID_MAX_BYTES

@@ -1,6 +1,6 @@
-"""A step of a saga: a proposal with its name, what it waits for, and whether it is the pivot. Inert, like a proposal.
+"""A step of a saga: a proposal with a name, predecessors, and the pivot's mark. A step is inert, like a proposal.
 
-Made by `Proposal.as_step`, taken by `Readback.saga`. `from_step` stands for a value that an earlier step will have.
+Made by `Proposal.as_step` for `Readback.saga`. `from_step` stands for a later value of an earlier step.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ from readback.errors import HonestyError, ProposalError
 
 
 class Planned(Protocol):
-    """What is proposed: anything with a plan."""
+    """An action with a plan."""
 
     @property
     def plan(self) -> CompiledContract:
-        """The compiled contract with its hands."""
+        """The compiled contract with its handlers."""
         ...
 
 
 class Proposed(Protocol):
-    """A proposal, as far as a step needs it."""
+    """The parts of a proposal needed by a step."""
 
     @property
     def definition(self) -> Planned:
-        """Its action."""
+        """The proposed action."""
         ...
 
     @property
     def requested(self) -> Mapping[str, Json]:
-        """Its arguments, less those that are references."""
+        """The arguments without references."""
         ...
 
     @property
     def intended(self) -> Mapping[str, Json] | None:
-        """Its goal, where that differs."""
+        """The goal, where different from the request."""
         ...
 
     @property
@@ -49,14 +49,23 @@ class Proposed(Protocol):
         ...
 
     def mark_run(self) -> None:
-        """It is used up."""
+        """Mark the proposal as run."""
         ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SagaStep:
-    """One step of a saga. `after`: steps that have to be verified before it begins. `pivot`: the point of no return:
-    before it everything can be reversed, after it everything is completed.
+    """One step of a saga, made by `Proposal.as_step`. `after`: steps to verify before this step begins. `pivot`: the
+    point of no return. Before the pivot everything can be reversed, after the pivot everything is completed.
+
+    Example:
+        >>> from readback import Readback, verified
+        >>> lamp = {"on": False}
+        >>> def switch_on() -> None: lamp["on"] = True
+        >>> switch = verified(switch_on, read=lambda: lamp, strong=True, expect={"on": True})
+        >>> with Readback.open("memory:") as rb:
+        ...     rb.saga([switch().as_step("on", pivot=True)]).verified
+        True
     """
 
     proposal: Proposed
@@ -68,7 +77,7 @@ class SagaStep:
         raise HonestyError("A step is neither true nor false: nothing has happened yet.")
 
     def defined(self) -> StepRequest:
-        """The step as the engine takes it. Its proposal is used up."""
+        """Return the step as the engine's definition. The proposal counts as run."""
         made = self.proposal
         made.mark_run()
         return StepRequest(
@@ -77,17 +86,29 @@ class SagaStep:
 
 
 def names_of(after: object) -> tuple[str, ...]:
-    """The names under `after`, each once. Raises ProposalError for anything else: a text is not a list of letters."""
+    """Return the names under `after`, each once.
+
+    Raises ProposalError for anything else: a text is no list of letters.
+    """
     if isinstance(after, str) or not isinstance(after, Sequence) or not all(isinstance(n, str) for n in after):
         raise ProposalError("`after` takes names of steps.", remedy='Pass a tuple, such as after=("hotel",).')
     return tuple(dict.fromkeys(after))
 
 
 def from_step(step: str, path: str) -> Any:
-    """A value of an earlier step of the saga, to be passed as an argument: bound and validated when the step begins.
+    """Stand for a value of an earlier step of the saga, as an argument, validated when the step begins.
 
-    `path` leads into that step's reconciled authoritative state ("price"), or with "requested." into what was asked of
-    it. What is not there then, or does not fit, keeps the step from being begun, and the saga turns back.
+    A missing or unfit value keeps the step from starting, and the saga turns back.
+
+    Args:
+        step: The earlier step's name.
+        path: The path into the earlier step's reconciled authoritative state ("price"), or with "requested." into the
+            earlier step's request.
+
+    Example:
+        >>> from readback import from_step
+        >>> from_step("quote", "price")
+        from_step('quote', 'price')
     """
     given: tuple[object, ...] = (step, path)
     for value in given:

@@ -1,6 +1,6 @@
-"""Who holds the key of an operation, also where it was begun by a release that made keys of composed letters.
+"""The holder of an operation's key, including keys of an earlier release with composed letters.
 
-Used by the gateway and by delegations, which ask before they propose; the engine asks for itself.
+Used by the gateway and by delegations before proposing; the engine has its own check.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from readback.ports.storage.store import KeyRecord, LedgerStore
 
 
 def key_of(store: LedgerStore, tenant: str, contract: str, operation: str) -> KeyRecord | None:
-    """The record of the operation's key; None where it was never begun. Raises StoreError."""
+    """Return the record of the operation's key; None for a new operation. Raises StoreError."""
     record = store.key(tenant, key_hash(tenant, contract, operation))
     former = former_operation(operation)
     if record is not None or not former:

@@ -1,7 +1,7 @@
-"""What a program hands over beside its proposals, held to its kind as it opens a client or names an action.
+"""Type checks of a program's parameters for opening a client or naming an action.
 
-Called by sessions and by what looks claims up. A wrong kind is told as such, with what belongs there, before anything
-is opened or asked of a store; a type checker says the same earlier.
+Called by sessions and by claim look-ups. A wrong type is reported with the expected one, before anything is opened or
+queried. A type checker reports the same earlier.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from readback.errors import SettingsError, UsageError
 T = TypeVar("T")
 STATES: Final = frozenset(each.value for each in State)
 COUNT_MAX: Final = 2**53
-"""More than there is of anything, and no more than a database counts to."""
+"""Above every real count, and within a database's integers."""
 
 
 def address(url: object) -> str | None:
-    """The ledger's address, where one is given. Raises UsageError."""
+    """Return the ledger's address, if given. Raises UsageError."""
     if url is None or isinstance(url, str):
         return url
     remedy = "Write sqlite:///file.db, sqlite:////absolute/file.db, or postgresql://user@host/database."
@@ -32,52 +32,52 @@ def address(url: object) -> str | None:
 
 
 def named(what: str, name: object) -> str:
-    """An id that somebody names. Raises UsageError."""
+    """Return a given id. Raises UsageError."""
     return _text(f"The id of {what}", name, "Pass the id alone, such as outcome.id or claim.id.")
 
 
 def sought(what: str, value: object) -> str:
-    """What is looked for by its text; "" for anything. Raises UsageError."""
+    """Return a search text; "" for anything. Raises UsageError."""
     return "" if value is None else _text(f"The {what}", value, f"Pass {what} as text.")
 
 
 def spending(budget: object) -> dict[str, Json]:
-    """What `require` sees as `scope.budget`. Raises UsageError, UnsupportedValueError."""
+    """Return the value of `scope.budget` in `require`. Raises UsageError, UnsupportedValueError."""
     if not isinstance(budget, Mapping | None):
         raise UsageError(f"The budget is a mapping, and not {type(budget).__name__}.", remedy="Pass names and values.")
     return {str(key): json_value(value) for key, value in (budget or {}).items()}
 
 
 def plans_of(actions: Iterable[Definition]) -> list[CompiledContract]:
-    """The plans of actions that are declared beforehand. Raises UsageError, ContractError."""
+    """Return the plans of actions declared in advance. Raises UsageError, ContractError."""
     remedy = "Pass actions=[...] of decorated functions, or contract_files(...).values()."
     return [each.plan for each in _all(actions, "actions", _has_plan, UsageError, remedy)]
 
 
 def people(approvers: Iterable[Approver]) -> tuple[Approver, ...]:
-    """Those who may approve. Raises SettingsError."""
+    """Return the approvers. Raises SettingsError."""
     return _all(approvers, "approvers", _may_approve, SettingsError, "Pass approvers=[Approver(...)].")
 
 
 def at_most(limits: object) -> TenantLimits | None:
-    """What a program's own tenant may take. Raises SettingsError."""
+    """Return the limits of a program's own tenant. Raises SettingsError."""
     if limits is None or isinstance(limits, TenantLimits):
         return limits
     raise SettingsError(f"limits is no {type(limits).__name__}.", remedy="Pass limits=TenantLimits(...).")
 
 
 def several(name: str, given: Iterable[T], kind: type | tuple[type, ...], remedy: str) -> tuple[T, ...]:
-    """A list of things of one kind: one thing alone, or a text that is taken apart, is none. Raises SettingsError."""
+    """Return a list of items of one type; a single item or a text is no list. Raises SettingsError."""
     return _all(given, name, lambda each: isinstance(each, kind), SettingsError, remedy)
 
 
 def listed(steps: object) -> list[Any]:
-    """A saga's steps; whoever is given them looks at each."""
+    """Return a saga's steps; the caller checks each step."""
     return list(steps) if isinstance(steps, Iterable) else [steps]
 
 
 def opened(session: T) -> T:
-    """What a client is made of. Raises UsageError where somebody makes one of an address."""
+    """Return a client's session. Raises UsageError for a client constructed from an address."""
     if hasattr(session, "store"):
         return session
     raise UsageError(
@@ -86,7 +86,7 @@ def opened(session: T) -> T:
 
 
 def state_named(value: object) -> str:
-    """A state that there is, or none. Raises UsageError: no action is ever in another one."""
+    """Return an existing state, or none. Raises UsageError for an unknown state."""
     state = sought("state", value)
     if state and state not in STATES:
         raise UsageError(f"There is no state {state!r}.", remedy=f"There are: {', '.join(sorted(STATES))}.")
@@ -94,7 +94,7 @@ def state_named(value: object) -> str:
 
 
 def count(name: str, number: object) -> int:
-    """How many at most. Raises UsageError."""
+    """Return a maximum count. Raises UsageError."""
     if isinstance(number, int) and not isinstance(number, bool):
         return min(number, COUNT_MAX)
     raise UsageError(f"{name}={number!r} is no number.", remedy=f"Pass {name} as a whole number.")
