@@ -1,5 +1,5 @@
-"""Final reports of agents, held against the ledger: what a report cites, what it declares, and whether that stands.
+"""Checks of agents' final reports against the ledger: the cited results, the declared results, and their standing.
 
-`citation` is the form and its hash, `lookalikes` what deceives the eye, `layout` what a text declares by its structure,
-`report` the check. Pure: the clients bring the evidence. No word of a report is guessed at.
+`citation` is the form and its hash, `confusables` the deceptive letters, `layout` the declarations by a text's
+structure, `report` the check. Pure: the clients bring the evidence. The wording of a report is not interpreted.
 """

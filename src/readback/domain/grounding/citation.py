@@ -1,11 +1,11 @@
-"""A citation: `[readback:ACTION:PLACE:SHA256]`, which names one place in the evidence that an action's claim stands on.
+"""A citation: `[readback:ACTION:PLACE:SHA256]`, names one place in the evidence of an action's claim.
 
     PLACE   /status     a field of the authoritative state: a JSON pointer (RFC 6901), percent-encoded
             0-120       bytes of the evidence as it is kept, from the first to before the last
     SHA256  over the canonical JSON of ["readback/citation/1", TENANT, ACTION, PLACE, SHA-256 of the cited bytes]
 
-The cited bytes of a field are its value's RFC 8785 form. Tenant, action and place are bound, so that no citation can be
-moved to another place that happens to hold the same. A citation has one spelling. Written by `outcome.cite`.
+The cited bytes of a field are its value's RFC 8785 form. The hash binds tenant, action and place, so that a citation
+cannot move to another place with the same content. A citation has one spelling. `outcome.cite` writes citations.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _INDEX: Final = re.compile(r"0|[1-9][0-9]{0,8}")
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """One citation as it stands in a text. `place`: a field or a span, as it is written."""
+    """One citation in a text. `place`: a field or a span, as written."""
 
     action_id: str
     place: str
@@ -41,7 +41,7 @@ class Citation:
 
 
 def read_citation(found: re.Match[str]) -> Citation | None:
-    """What a match of CITATION says; None where it is spelled otherwise than it would be written."""
+    """Parse a match of CITATION; None for any non-canonical spelling."""
     action_id, pointer = _decoded(found[1]), _decoded(found[2])
     if action_id is None or pointer is None:
         return None
@@ -50,7 +50,7 @@ def read_citation(found: re.Match[str]) -> Citation | None:
 
 
 def cite(tenant: str, action_id: str, evidence: bytes, place: str = "") -> Citation:
-    """Cites a place of the evidence: a JSON pointer, a span, or (with none) the whole. Raises CitationError."""
+    """Cite a place of the evidence: a JSON pointer, a span, or (without a place) the whole. Raises CitationError."""
     named = place
     if not place:
         place = f"0-{len(evidence)}"
@@ -68,13 +68,13 @@ def cite(tenant: str, action_id: str, evidence: bytes, place: str = "") -> Citat
 
 
 def digest(tenant: str, action_id: str, place: str, cited: bytes) -> str:
-    """The hash of a citation: over the cited bytes, and over where they stand."""
+    """The hash of a citation: over the cited bytes and their place."""
     bound: list[Json] = [_FORM, tenant, action_id, place, sha256_hex(cited)]
     return sha256_hex(payload_bytes(bound))
 
 
 class Evidence:
-    """The bytes of one action's evidence, and what stands at its places. Parsed once."""
+    """The bytes of one action's evidence, with access by place. Parsed once."""
 
     __slots__ = ("_document", "_parsed", "data")
 
@@ -84,7 +84,7 @@ class Evidence:
         self._parsed = False
 
     def at(self, place: str) -> bytes | None:
-        """The cited bytes: of a span as they are kept, of a field the RFC 8785 form. None where nothing is there."""
+        """The cited bytes: stored bytes for a span, the RFC 8785 form for a field. None for a missing place."""
         if not place.startswith("/"):
             if not _is_span(place):
                 return None
@@ -124,7 +124,7 @@ def _encoded(text: str, kept: bytes = b"") -> str:
 
 
 def _decoded(text: str) -> str | None:
-    """None where it is no UTF-8, or holds a percent sign that begins no escape."""
+    """The decoded text; None for invalid UTF-8, or for a percent sign outside an escape."""
     raw = _ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)
     if "%" in _ESCAPE.sub("", text):
         return None

@@ -1,7 +1,7 @@
-"""What a reader takes a text for: letters that look alike are one letter, and what cannot be seen is not there.
+"""A text as a human sees it: similar letters become the same letter, and invisible characters disappear.
 
-Used to find what is *declared* and what only looks like a citation; never to read one. Folding can only make the check
-stricter. The table holds the letters of our own two words; it is no list of all that can deceive.
+Used to find declarations and imitations of citations, never to parse a citation. Folding only makes the check stricter.
+The table covers the letters of our two keywords, not every deceptive character.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _LOOKALIKES: Final = MappingProxyType(
         "]": "\u27e7\u3011\u3015\u2773",
     }
 )
-"""Cyrillic, Greek, Armenian and other signs, by the letter that a reader takes each for."""
+"""Cyrillic, Greek, Armenian and other characters, by the similar Latin letter."""
 _LOOKS: Final = {look: letter for letter, looks in _LOOKALIKES.items() for look in looks}
 _UNSEEN: Final = frozenset({"Cf", "Mn", "Me", "Cc"})
 _BLANK_LETTERS: Final = frozenset("\u115f\u1160\u3164\uffa0\u2800")
 
 
 def folded(text: str) -> str:
-    """The text as it looks, in lower case. Line breaks stay where they are."""
+    """The visible text in lower case. Line breaks stay in place."""
     return text.lower() if text.isascii() and text.isprintable() else "".join(map(_fold, text))
 
 

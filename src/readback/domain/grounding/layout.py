@@ -1,13 +1,13 @@
-"""What a report declares, by its structure: which blocks of it say that something is done.
+"""Declarations in a report, by structure: the blocks declared as done.
 
     a section       a heading whose first word is Done, or a line that says Done and nothing else; all below it, up to
                     the next heading of its level, is declared, each item, paragraph, row and heading for itself
     a mark          an item or a heading that is ticked: `- [x]`, or a check mark in front
     a label         a line that begins `Done:`
 
-Under `## Open` (or `## Not done`) nothing is declared. What ends a section, or begins what is open, has to be seen as a
-heading or a paragraph of its own on the page (`outline`): what stands in code, quotes, items, comments and HTML can
-begin a section of what is done, and can end none. No other word is looked at.
+Blocks under `## Open` (or `## Not done`) are not declared. The end of a section, and the start of an open section, must
+be visible on the page as a heading or a paragraph (`outline`). Text in code, quotes, items, comments and HTML can begin
+a section of done results, and cannot end a section. No other word counts.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _TAGS: Final = (
     r"|ul)"
 )
 _ELEMENT: Final = re.compile(rf"{_TAGS}\b", re.IGNORECASE)
-"""A line that begins with one of these tags is read as one for itself."""
+"""A line beginning with one of these tags is a separate block."""
 _NOTHING_SAID: Final = re.compile(r"(?:</?(?:br|dl|hr|ol|table|tbody|thead|tr|ul)[ \t]*/?>[ \t]*)+", re.IGNORECASE)
-"""What only holds items and rows. One that may fold away what stands in it, such as a heading, says something."""
+"""Tags that only contain items and rows. A tag with folding content, such as a heading, counts as text."""
 _MARKS_CODE: Final = re.compile(r"[`~]{3,}[ \t]*[^\s`~]{0,32}")
-"""The line that begins or ends a code fence, with the language at most; more words are said there."""
+"""The start or end of a code fence, with at most the language. More words count as text."""
 _RULE: Final = re.compile(r"[-=*_ \t]{3,}")
 _TABLE_RULE: Final = frozenset("|-")
 _TICK: Final = re.compile(r"(?:\[\s{0,4}[x\u0445✓✔✅]\s{0,4}\]|[✅✔✓☑🗹🗸☒])\ufe0f?")
@@ -55,7 +55,7 @@ _HIDES: Final = re.compile(_HIDING, re.IGNORECASE)
 _FOLDS: Final = re.compile(r"<details\b", re.IGNORECASE)
 _UNFOLDS: Final = re.compile(r"</details\b", re.IGNORECASE)
 _PICTURE: Final = re.compile(r"!\[[^\[\]]{0,1024}\](?:\[[^\[\]]{0,1024}\]|\([^()]{0,1024}\))?|\]\([^()]{0,1024}\)")
-"""A picture, whose words nobody sees who sees the picture; and where a link leads to."""
+"""A picture, with a text invisible beside the picture, and a link's destination."""
 _WORDS: Final = re.compile(r"[^\W_]")
 _UNSEEN: Final = re.compile(
     r"<!--.*?(?:-->|\Z)"
@@ -64,15 +64,15 @@ _UNSEEN: Final = re.compile(
     r"""|</?[a-z](?:[^<>"']|"[^"]{0,512}"|'[^']{0,512}')*>""",
     re.DOTALL | re.IGNORECASE,
 )
-"""A comment; what follows a tag that can hide it, to the end of its paragraph; and what stands in a tag."""
+"""A comment; the text after a hiding tag, to the end of the paragraph; and the inside of a tag."""
 _LABEL_LEVEL: Final = 7
 
 
 @dataclass(slots=True)
 class Block:
-    """One thing said: a paragraph, an item, a row or a heading. `declared`: as done; `open`: under an open section.
+    """One statement: a paragraph, an item, a row or a heading. `declared`: as done; `open`: under an open section.
 
-    `pieces` are where it stands in the text.
+    `pieces`: the places in the text.
     """
 
     line: int
@@ -86,24 +86,24 @@ class Block:
 class _Section:
     level: int
     done: bool
-    """Else it is one of what is open."""
+    """A section of done results, else a section of open results."""
     block: Block
     before: int
-    """How many blocks there were when it began."""
+    """Number of blocks before the section."""
 
 
 def comments_in(text: str) -> list[tuple[int, int]]:
-    """Where HTML comments stand, which no reader of the page sees."""
+    """The places of HTML comments, invisible on the page."""
     return [found.span() for found in _COMMENT.finditer(text)]
 
 
 def unseen_in(text: str) -> list[tuple[int, int]]:
-    """Where a citation is none that a reader of the page sees: in comments, in tags and behind tags that hide."""
+    """The places without visible citations: comments, tags, and text after hiding tags."""
     return [found.span() for found in _UNSEEN.finditer(text)]
 
 
 def blocks_of(text: str) -> list[Block]:
-    """Every block of the text in order; a section of what is done in which nothing stands is one that is declared."""
+    """Every block of the text in order. An empty section of done results counts as a declared block."""
     return _Reader(text).read()
 
 
@@ -115,11 +115,11 @@ class _Reader:
         self.sections: list[_Section] = []
         self.current: Block | None = None
         self.tabled = False
-        """Below a table's rule: each line is a row, whatever it begins with."""
+        """Below a table's rule every line is a row, whether marked or not."""
         self.headed: Block | None = None
-        """A table's first row, until it is seen whether rows follow that it names the columns of."""
+        """A table's first row. Following rows make the first row a header."""
         self.lasts_to = 0
-        """Where what is open ends that a label began which is a part of its paragraph; 0 where there is none."""
+        """The end of an open section begun by a label inside a paragraph; 0 without one."""
         self.outline = outline_of(text)
         self.shaded = _shaded(text, self.outline)
 
@@ -150,7 +150,7 @@ class _Reader:
         return sorted(self.blocks, key=lambda each: each.line)
 
     def _line(self, number: int, raw: str, place: tuple[int, int], *, hidden: bool) -> bool:
-        """Takes a line; whether it is a row of a table that says something."""
+        """Read a line. Returns whether the line is a table row with text."""
         quote = _QUOTE.match(raw)
         bare = (raw[quote.end() :] if quote else raw).strip()
         if not bare.strip("`~") or (place[0] in self.outline.fences and _MARKS_CODE.fullmatch(bare)):
@@ -164,7 +164,7 @@ class _Reader:
         return self.tabled
 
     def _heading(self, number: int, bare: str, place: tuple[int, int]) -> bool:
-        """What is marked as a heading, and is none on the page: in code, in HTML, behind a letter that is not seen."""
+        """An apparent heading that is none on the page: in code, in HTML, or behind an invisible letter."""
         marked = _ITEM.match(bare)
         found = _HEADING.fullmatch(bare[marked.end() :] if marked else bare)
         if found is None:
@@ -191,7 +191,7 @@ class _Reader:
         self._add(block)
 
     def _ruled(self, number: int, bare: str) -> bool:
-        """A table's rule, a rule across the page."""
+        """A table's rule, or a rule across the page."""
         if _TABLE_RULE <= set(bare) <= _TABLE_RULE | set(": \t"):
             above = self.current
             if above is not None and above.line == number - 1 and "|" in self.text[slice(*above.pieces[0])]:
@@ -204,7 +204,7 @@ class _Reader:
         return True
 
     def _label(self, number: int, bare: str, place: tuple[int, int], *, shade: bool) -> bool:
-        """A line that is nothing but a label."""
+        """A line with only a label."""
         done = _letters(bare) == "done"
         plain = _plain(bare)
         opens = plain in _OPEN and plain != bare and not shade
@@ -245,7 +245,7 @@ class _Reader:
         self.sections.append(_Section(level, done, block, len(self.blocks)))
 
     def _end(self, level: int, *, seen: bool = True) -> None:
-        """What is closed by a heading of this level; where it may not be `seen`, that is only what is open."""
+        """Close the sections ended by a heading of this level. An unseen heading closes only open sections."""
         sections, self.sections = self.sections, []
         for section in sections:
             if section.level >= level and (seen or not section.done):
@@ -260,8 +260,10 @@ class _Reader:
 
 
 def _shaded(text: str, outline: Outline) -> Iterator[bool]:
-    """For each line, whether a reader may not see it: it begins in a comment, or one begins in it; or a tag that hides
-    stands before it, or one without an end, or one that folds away and is not ended by HTML that is read as such.
+    """Yield for each line whether a human may not see the line.
+
+    A comment covers the line's start, or begins inside the line; or an earlier tag hides the line. A hiding tag, an
+    unterminated tag, or a folding tag without an end in parsed HTML hides all later text.
     """
     comments, at, place, folds = comments_in(text), 0, 0, 0
     hiding = _HIDES.search(text)
@@ -277,34 +279,34 @@ def _shaded(text: str, outline: Outline) -> Iterator[bool]:
 
 
 def _begins(bare: str) -> bool:
-    """Whether a line is read as one for itself: a row, a tag that begins one, or a picture or an arrow for a bullet."""
+    """Whether a line is a separate block: a row, a block tag, or a line with a picture or an arrow as bullet."""
     first = bare[0]
     return first == "|" or first in _ARROWS or unicodedata.category(first) == "So" or _ELEMENT.match(bare) is not None
 
 
 def _declares(text: str) -> bool:
-    """Whether a line says by a tick or a label that it is done."""
+    """Whether a tick or a label declares a line as done."""
     rest = _looks(text).strip(" \t*_~`|\\-+")
     return _TICK.match(rest) is not None or _LABEL.match(rest) is not None
 
 
 def _shows(title: str) -> bool:
-    """Whether a reader sees words at a heading, without which it parts nothing."""
+    """Whether a heading shows words. A heading without words separates nothing."""
     if title[:1] == "|" or _HIDES.search(title) or "<!--" in title:
         return False
     return bool(_WORDS.search(_looks(_PICTURE.sub(" ", title))))
 
 
 def _letters(text: str) -> str:
-    """Its words as they look, and nothing else of it."""
+    """The visible words alone."""
     return _NO_LETTERS.sub(" ", _looks(text)).strip()
 
 
 def _looks(text: str) -> str:
-    """What a reader of the page takes it for, in lower case: without tags, with what stands for signs."""
+    """The visible text in lower case: without tags, with entities decoded."""
     return folded(unescape(_TAG.sub(" ", text)))
 
 
 def _plain(text: str) -> str:
-    """What is written, less its emphasis and a colon; to the letter, since it takes something from the check."""
+    """The exact text without emphasis and a final colon. Not folded, since a match here removes text from the check."""
     return text.strip(" \t*_").rstrip(":").strip(" \t*_")

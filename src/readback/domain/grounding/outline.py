@@ -1,7 +1,8 @@
-"""Where a reader of the page sees headings and paragraphs, as CommonMark has it.
+"""Visible headings and paragraphs of a page, by CommonMark.
 
-Asked by `layout`, which lets nothing else end what is declared as done, nor begin what is open: whether a line is a
-heading, or stands in a list, a quote, a code fence or HTML, is told by a parser that renderers agree with.
+Called by `layout`: only a visible heading or paragraph ends a declared section or begins an open section. A CommonMark
+parser decides, in agreement with renderers, whether a line is a heading, or is inside a list, a quote, a code fence or
+HTML.
 """
 
 from __future__ import annotations
@@ -22,17 +23,19 @@ _ENDS: Final = re.compile(r"\r\n|\r|\n")
 _TAGS: Final = re.compile(
     r"""<!--.*?-->|(<!--).*|</?[a-z](?:[^<>"']|"[^"]{0,512}"|'[^']{0,512}')*>""", re.DOTALL | re.IGNORECASE
 )
-"""What is whole; and a comment that does not end, with all behind it, so that its end is looked for once."""
+"""Complete tags and comments; and an unterminated comment with all text after, so that its end is searched once."""
 _BEGUN: Final = re.compile(r"<[a-z/!?]", re.IGNORECASE)
 _LOOKS_A_LINE: Final = 16
-"""How often the parser asks of a line whether a quote begins there: twice in most texts, 14 times in the deepest quotes
-and lists. Where quotes without blank lines follow each other it asks of all that is left, at each of them."""
+"""Allowed checks of a line for the start of a quote. Most texts need 2, the deepest quotes and lists 14.
+
+Consecutive quotes without blank lines make the parser check all remaining lines, for each quote.
+"""
 _LOOKS_MIN: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """One heading. `level`: 1 to 6; `on_page`: in no list and no quote; `title_end`: less its underline."""
+    """One heading. `level`: 1 to 6; `on_page`: outside lists and quotes; `title_end`: end without the underline."""
 
     level: int
     title: str
@@ -43,22 +46,23 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """By the place in the text where the line begins."""
+    """The outline, by the position of a line's start."""
 
     headings: Mapping[int, Heading]
     paragraphs: Mapping[int, int]
-    """The first lines of those that stand in no list and no quote, and where each ends."""
+    """First lines of paragraphs outside lists and quotes, with the end of each."""
     fences: frozenset[int]
-    """The lines that may begin or end a code fence."""
+    """Lines at the start or end of a code fence."""
     html: frozenset[int]
-    """The lines of HTML, as far as it is handed on as it is."""
+    """Lines of HTML passed through unchanged."""
     unended: int
-    """Where HTML begins in which a tag has no end: it takes what follows into itself."""
+    """Start of HTML with an unterminated tag. The tag swallows the following text."""
 
 
 def outline_of(text: str) -> Outline:
-    """The outline of a text; whatever is nested too deeply for the parser is not in it. Raises OversizeError for a text
-    that would take the parser far longer than others of its size.
+    """Return the outline of a text, without parts nested too deeply for the parser.
+
+    Raises OversizeError for a text that takes the parser far longer than other texts of the same size.
     """
     from markdown_it import MarkdownIt
     from markdown_it.token import Token

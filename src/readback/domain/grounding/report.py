@@ -1,12 +1,12 @@
-"""A final report held against what stands: every citation, and everything that is declared as done.
+"""Check of a final report: every citation, and every block declared as done.
 
-Called by the clients, which bring for each cited action what the ledger says of it. In order:
+Called by the clients with the ledger's evidence for each cited action. In order:
 
-1. Read the text: its citations, what only looks like one, and its blocks.
+1. Read the text: its citations, the imitations of citations, and its blocks.
 2. For each citation: the action, its claim, its evidence, the place in it, the hash.
-3. For each block that is declared as done: at least one citation of its own, that a reader can see.
+3. For each block declared as done: at least one visible citation of its own.
 
-It judges where statements come from and whether that stands; not whether the words beside a citation fit it.
+The check covers the source of a statement and its standing, not the words beside a citation.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from readback.errors import HonestyError, OversizeError
 REPORT_MAX_BYTES: Final = 524_288
 CITATIONS_MAX: Final = 4_000
 CITED_ACTIONS_MAX: Final = 1_000
-"""So many different actions one report may cite."""
+"""Largest number of different actions cited by one report."""
 FAULTS_LISTED_MAX: Final = 1_000
-"""So many faults of one report are listed; of the others there is a number."""
+"""Largest number of listed faults. The report counts the others."""
 SHOWN_MAX_CHARACTERS: Final = 160
 
 
 class Fault(StrEnum):
-    """What is wrong with a report at one place. Stable codes; see FAULTS."""
+    """A fault at one place of a report. Stable codes; see FAULTS."""
 
     MALFORMED = "malformed"
     UNKNOWN = "unknown"
@@ -80,7 +80,7 @@ FAULTS: Final = MappingProxyType(
     }
 )
 OPEN_FAULTS: Final = frozenset({Fault.PENDING, Fault.UNDETERMINED, Fault.OUTDATED, Fault.ERASED, Fault.MISSING})
-"""Faults that say nothing against what is cited: it cannot be told, or not yet."""
+"""Faults without evidence against the cited result: undecided, or not yet decided."""
 
 _NEAR: Final = re.compile(
     r"\[\s{0,8}readback\s{0,8}:[^\s\[\]]{0,2048}"
@@ -88,22 +88,22 @@ _NEAR: Final = re.compile(
     r"|:(?:/[^\s:\[\]]{0,1024}|[0-9]{1,9}-[0-9]{1,9}):[0-9a-f]{60,68}(?![0-9a-f])"
 )
 _AFTER: Final = frozenset(":(")
-"""What makes a link, or a link's definition, of a text in brackets: its text is not what a reader sees."""
+"""Text after brackets that makes a link or a link's definition. A link's text is not a visible citation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What the ledger says of one cited action: its evidence, or why there is none to rely on."""
+    """The ledger's answer for one cited action: its evidence, or why no evidence is reliable."""
 
     evidence: bytes = b""
     fault: Fault | None = None
     later: Ground | None = None
-    """Of the last action on the same target since then that may have changed the target; None where there is none."""
+    """The last later action on the same target with a possible change; None without one."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportFault:
-    """One fault, and the line where it stands. `cited`: the citation, or the beginning of what is not cited."""
+    """One fault, with its line. `cited`: the citation, or the beginning of the uncited block."""
 
     fault: Fault
     line: int
@@ -121,20 +121,20 @@ class ReportFault:
 
 @dataclass(frozen=True, slots=True)
 class ReportCheck:
-    """What came of checking a report. It has no truth value: ask for `passed`."""
+    """The result of checking a report. It has no truth value: read `passed`."""
 
     run: str
     citations: int
     actions: int
     declared: int
-    """Blocks that are declared as done."""
+    """Number of blocks declared as done."""
     faults: tuple[ReportFault, ...] = ()
     faults_total: int = 0
     exit_code: int = EXIT_VERIFIED
 
     @property
     def passed(self) -> bool:
-        """Every citation resolves, and everything that is declared as done has one."""
+        """Every citation resolves, and every block declared as done has a citation."""
         return self.faults_total == 0
 
     def as_json(self) -> dict[str, Json]:
@@ -155,7 +155,7 @@ class ReportCheck:
 
 @dataclass(frozen=True, slots=True)
 class ReadReport:
-    """A report as it was read. Citations stand with their place in the text."""
+    """A parsed report, with citations by place in the text."""
 
     text: str
     citations: tuple[tuple[int, Citation], ...]
@@ -170,7 +170,7 @@ class ReadReport:
         return tuple(self._of)
 
     def cited(self, action_id: str) -> tuple[Citation, ...]:
-        """What is cited of one action, each citation once."""
+        """The citations of one action, each once."""
         return self._of.get(action_id, ())
 
     def line(self, at: int) -> int:
@@ -181,7 +181,7 @@ class ReadReport:
 
 
 def read_report(text: str) -> ReadReport:
-    """Reads a report. Raises OversizeError for one that is too large, or cites too much."""
+    """Read a report. Raises OversizeError for a report with too much text or too many citations."""
     if len(text) > REPORT_MAX_BYTES or len(text.encode(errors="surrogatepass")) > REPORT_MAX_BYTES:
         raise OversizeError(f"The report is over {REPORT_MAX_BYTES} bytes.", remedy="Report in several parts.")
     citations: list[tuple[int, Citation]] = []
@@ -212,7 +212,7 @@ def read_report(text: str) -> ReadReport:
 
 
 def resolve(report: ReadReport, action_id: str, ground: Ground, tenant: str) -> dict[Citation, Fault | None]:
-    """What is wrong with each citation of one action; None for what resolves. The evidence is not kept."""
+    """Return the fault of each citation of one action, or None. The evidence is not kept."""
     evidence = Evidence(ground.evidence)
     later = None if ground.later is None or ground.later.fault else Evidence(ground.later.evidence)
     found: dict[Citation, Fault | None] = {}
@@ -227,9 +227,9 @@ def resolve(report: ReadReport, action_id: str, ground: Ground, tenant: str) -> 
 def judge(
     report: ReadReport, resolved: Mapping[Citation, Fault | None], *, run: str = "", every: bool = False
 ) -> ReportCheck:
-    """The check. A citation that nobody resolved is one of an unknown action.
+    """Check a report. An unresolved citation counts as a citation of an unknown action.
 
-    `every`: whatever does not stand under `## Open` needs a citation, and not only what is declared as done.
+    `every`: every block outside `## Open` needs a citation, not only declared blocks.
     """
     faults = [ReportFault(Fault.MALFORMED, report.line(at), report.shown(at)) for at in report.malformed]
     for at, cited in report.citations:
@@ -261,14 +261,16 @@ def _fault_of(cited: Citation, evidence: Evidence, tenant: str) -> Fault | None:
 
 
 def _since(cited: bytes | None, shown: bytes | None) -> Fault | None:
-    """What is wrong with a field's value since a later action. A span, and the whole, tell of that time alone."""
+    """The fault of a field's value after a later action. A span, or the whole, refers only to the time of the
+    reading.
+    """
     if shown is None:
         return Fault.OUTDATED
     return None if shown == cited else Fault.SUPERSEDED
 
 
 def _exit_code(faults: Iterable[Fault]) -> int:
-    """What is plainly wrong outweighs what cannot be told."""
+    """A definite fault outweighs an undecided fault."""
     found = set(faults)
     if not found:
         return EXIT_VERIFIED
@@ -276,7 +278,7 @@ def _exit_code(faults: Iterable[Fault]) -> int:
 
 
 def _near(text: str, covered: list[tuple[int, int]]) -> list[int]:
-    """Where something looks like a citation and is none."""
+    """The places of imitated citations."""
     parts: list[str] = []
     places: list[int] = []
     at = size = 0
@@ -313,7 +315,7 @@ def _pieces(text: str, start: int, end: int) -> list[tuple[int, str]]:
 
 
 def _visible(report: ReadReport) -> list[int]:
-    """Where citations stand that a reader sees as such: not in a comment or a tag, and no link's text."""
+    """The places of visible citations: outside comments and tags, and not a link's text."""
     comments = unseen_in(report.text)
     begins = [start for start, _ in comments]
     seen: list[int] = []

@@ -1,1 +1,1 @@
-"""The ledger as a whole: pointers, replays, subscribers, messages and the seal schedule."""
+"""Records of the whole ledger: pointers, replays, subscribers, messages and the seal schedule."""

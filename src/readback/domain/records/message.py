@@ -1,10 +1,10 @@
-"""Messages: what is told to the outside of what the ledger says, and under which names.
+"""Messages about ledger events for external subscribers, and their names.
 
-Made by lifecycle.outbox out of ledger entries, carried by the sdk's courier, taken by sinks. A message holds ids,
-names, codes and words of ours alone; never a value from a system of record, and never a text that somebody typed. Its
-form on the wire is a CloudEvents 1.0 envelope in structured JSON.
+Made from ledger entries, carried by the dispatcher to the sinks. A message holds ids, names, codes and our own texts.
+It never holds a value from a system of record, or a text typed by a person. On the wire a message is a CloudEvents 1.0
+envelope in structured JSON.
 
-Source: "The Verification Ledger Pattern" (event propagation, both names of each event); the names beyond it are ours.
+Source: "The Verification Ledger Pattern" (event propagation, both names of each event); the additional names are ours.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ PREFIX: Final = "readback"
 DATA_FORMAT: Final = 1
 SOURCE: Final = "urn:readback:log:"
 LOG_CHARACTERS: Final = 32
-"""So much of the first entry's leaf hash names a log: two logs with one name are one log."""
+"""Characters of the first entry's leaf hash in a log's name. Logs with the same name are the same log."""
 ENTRY_CHARACTERS: Final = 16
-"""So much of an entry's own leaf hash tells it from the one that stood in its place before a loss."""
+"""Characters of an entry's own leaf hash, to distinguish an entry from a lost entry with the same number."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _TIME_MAX_US: Final = 253_402_300_799_999_999
-"""The end of the year 9999, the last that RFC 3339 can write."""
+"""The end of the year 9999, the last year in RFC 3339."""
 
 
 class EventName(StrEnum):
-    """What a message is about, in the dotted form. The other form has an underscore for each dot."""
+    """The subject of a message, in dotted form. The other form has an underscore for each dot."""
 
     ACTION_RECONCILED = "action.reconciled"
     ACTION_FAILED = "action.failed"
@@ -60,7 +60,7 @@ class EventName(StrEnum):
 
     @property
     def underscored(self) -> str:
-        """The same name for whoever cannot take dots."""
+        """The same name without dots."""
         return self.value.replace(".", "_")
 
 
@@ -89,27 +89,27 @@ TEXTS: Final = MappingProxyType(
         _N.FREEZE_LIFTED: "The freeze was lifted.",
     }
 )
-"""One sentence a name, which is all the prose that a message holds."""
+"""A sentence for each name. A message holds no other prose."""
 
 URGENT: Final = frozenset({_N.VERIFICATION_FAILED, _N.CLAIM_RETRACTED, _N.INCIDENT_OPENED})
-"""What the operator is told as soon as a subscriber did not take it, and not only when it is given up."""
+"""Events with an immediate notice to the operator after a failed delivery, not only after the last attempt."""
 
 
 class Naming(StrEnum):
-    """Under which of its names a subscriber gets an event."""
+    """The form of the event name for a subscriber."""
 
     DOTTED = "dotted"
     UNDERSCORE = "underscore"
     BOTH = "both"
-    """Twice, one after the other."""
+    """Two messages, one after the other."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One thing that is told. `id` is the same each time it is told, and unique: whoever hears it twice can tell.
+    """One message. `id` is unique and equal in every delivery, so that a receiver can detect a duplicate.
 
-    `seq` is the ledger entry that it follows from, and `number` its place among that entry's messages, from 0;
-    `subject` is the action, `at_us` when it happened, `data` what is told of it.
+    `seq` is the ledger entry behind the message, and `number` the message's position in that entry, from 0. `subject`
+    is the action, `at_us` the time of the event, `data` the content.
     """
 
     log: str
@@ -122,34 +122,34 @@ class Message:
     data: Mapping[str, Json]
     underscored: bool = False
     undelivered_to: str = ""
-    """The subscriber that did not take it, where a fallback is told in its place."""
+    """The unreachable subscriber, in a message to its fallback."""
     entry: str = ""
-    """The beginning of the entry's leaf hash: after a restore another entry may stand where a lost one stood."""
+    """The beginning of the entry's leaf hash. After a restore another entry may have a lost entry's number."""
 
     @property
     def id(self) -> str:
-        """Unique by itself, and so with its source. The second name of one event is another event."""
+        """Unique alone, and so together with the source. The second name of an event is a separate event."""
         place = f"{self.log}-{self.seq}-{self.entry}" if self.entry else f"{self.log}-{self.seq}"
         return f"{place}-{self.number}" + ("u" if self.underscored else "")
 
     @property
     def source(self) -> str:
-        """The log that it comes from."""
+        """The log of the event."""
         return SOURCE + self.log
 
     @property
     def type(self) -> str:
-        """Its name with our prefix, in the form that the subscriber asked for."""
+        """The name with our prefix, in the subscriber's form."""
         return f"{PREFIX}_{self.name.underscored}" if self.underscored else f"{PREFIX}.{self.name.value}"
 
     @property
     def time(self) -> str:
-        """When it happened, as RFC 3339 writes it."""
+        """The time of the event in RFC 3339 form."""
         at = _EPOCH + timedelta(microseconds=min(max(self.at_us, 0), _TIME_MAX_US))
         return f"{at:%Y-%m-%dT%H:%M:%S}.{at.microsecond:06d}Z"
 
     def named(self, naming: Naming) -> tuple[Message, ...]:
-        """The same under the name, or the names, that are asked for."""
+        """The message under the requested name, or under both names."""
         match naming:
             case Naming.DOTTED:
                 return (self,)

@@ -1,10 +1,9 @@
-"""Pointers from a record to what it stands on: evidence by its digest, or an entry of the ledger by its leaf hash.
+"""Pointers from a record to its basis: evidence by its digest, or a ledger entry by its leaf hash.
 
-    evidence:sha256:<64 hex digits>                     bytes that were kept as evidence
+    evidence:sha256:<64 hex digits>                     stored evidence
     entry:<action id>:<version>:sha256:<64 hex digits>  one entry of an action
 
-Written by lifecycle.record, resolved by `readback ledger evidence`. A pointer names its content: whatever is found
-under it has to have that hash.
+Resolved by `readback ledger evidence`. A pointer names its content: the resolved bytes must have the named hash.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _ENTRY: Final = re.compile("entry:(.{1,256}):([1-9][0-9]{0,8}):sha256:([0-9a-f]{
 
 @dataclass(frozen=True, slots=True)
 class EvidencePointer:
-    """Bytes by their SHA-256, within the tenant of the record that bears the pointer."""
+    """Bytes by their SHA-256, within the tenant of the record."""
 
     digest: str
 
@@ -42,7 +41,7 @@ class EntryPointer:
 
 
 def parse_pointer(text: str) -> EvidencePointer | EntryPointer:
-    """Raises UsageError for what is no pointer."""
+    """Parse a pointer. Raises UsageError for any other text."""
     if found := _EVIDENCE.fullmatch(text):
         return EvidencePointer(found[1])
     if found := _ENTRY.fullmatch(text):

@@ -1,6 +1,6 @@
-"""What came of replaying a bundle: judgement by judgement the same, different, or not evaluated, and why.
+"""Results of replaying a bundle: each judgement is the same, different, or not evaluated for a stated reason.
 
-Made by lifecycle.replay, told by `readback replay`, counted by release gates. Values only.
+Reported by `readback replay`, counted by release gates. Values only.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from readback.canon.frozen import dataclass
 
 
 class Comparison(StrEnum):
-    """How a judgement made again stands to the recorded one."""
+    """A repeated judgement compared with the recorded judgement."""
 
     SAME = "same"
     DIFFERS = "differs"
     NOT_EVALUATED = "not_evaluated"
-    """Something that it stood on is not there: redacted, erased, never kept, or a callable that is not loaded."""
+    """Part of its basis is missing: redacted, erased, never stored, or a callable not loaded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +31,10 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class JudgedAgain:
-    """One entry that a decision was recorded in, decided again. `version`: its number in the action.
+    """One entry with a recorded decision, decided again. `version`: its number in the action.
 
-    `missing`: what it stood on and is not there. `given`: what was taken as it was recorded, since its content was
-    never kept: of whom a withheld reading was, and what was read inside an open transaction.
+    `missing`: the missing basis. `given`: inputs taken as recorded, since their content was never stored: the author of
+    a withheld reading, and readings inside an open transaction.
     """
 
     version: int
@@ -67,7 +67,9 @@ class JudgedAgain:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What came of a whole bundle. `state`: where its entries leave the action. `notes`: what was not as recorded."""
+    """The result for a whole bundle. `state`: the action's state after its entries. `notes`: deviations from the
+    record.
+    """
 
     bundle_id: str
     action_id: str
@@ -81,7 +83,7 @@ class Replayed:
 
     @property
     def comparison(self) -> Comparison:
-        """A difference that was found outweighs what could not be evaluated."""
+        """A difference outweighs a missing evaluation."""
         found = {each.comparison for each in self.judgements}
         for worst in (Comparison.DIFFERS, Comparison.NOT_EVALUATED):
             if worst in found:

@@ -1,4 +1,4 @@
-"""How often the log's head is signed: every so many entries, or so many seconds after the first that is not covered.
+"""Schedule of signed checkpoints: after a number of entries, or seconds after the first entry not covered.
 
 Read from the settings' `[seal]` table and from `Readback.open(seal=...)`, by the same rules.
 """
@@ -21,10 +21,10 @@ _KEYS: Final = ("anchors", "entries", "off", "secret", "seconds")
 
 @dataclass(frozen=True, slots=True)
 class SealSchedule:
-    """When a checkpoint is signed, and where it is kept beside the ledger.
+    """When to sign a checkpoint, and where to store copies outside the ledger.
 
-    `anchors`: URLs of the places that each checkpoint is handed to; `secret`: where the bearer token for those reached
-    over HTTP is (`env:NAME`, `file:PATH`). `off`: nothing is signed by itself.
+    `anchors`: URLs of places for each checkpoint. `secret`: the location of the bearer token for anchors over HTTP
+    (`env:NAME`, `file:PATH`). `off`: no automatic signing.
     """
 
     entries: int = ENTRIES_DEFAULT
@@ -38,7 +38,7 @@ SEAL_DEFAULT: Final = SealSchedule()
 
 
 def cadence_of(given: Mapping[str, object], where: str) -> SealSchedule:
-    """The cadence of a table. Raises SettingsError, which names the place where it was given."""
+    """Return the schedule of a table. Raises SettingsError, with the table's location."""
     odd = sorted(set(given) - set(_KEYS))
     if odd:
         raise SettingsError(f"{where} has the unknown key {odd[0]!r}.", remedy=f"Its keys are: {', '.join(_KEYS)}.")

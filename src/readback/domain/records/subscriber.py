@@ -1,11 +1,10 @@
-"""Subscribers: who is told what, where, under which names, and how long it is tried.
+"""Subscribers: the receiver, events, event names, and delivery limits.
 
-Made by programs (`Readback.open(subscribers=...)`) and by config out of a settings file; read by bootstrap, which makes
-the sink, and by the sdk's delivery. It opens nothing.
+From programs (`Readback.open(subscribers=...)`) or from a settings file. The client makes the sinks and delivers the
+messages. This module opens nothing.
 
-[subscribers.pager]
-command = ["/usr/local/bin/page", "--team", "payments"]
-events = ["incident.opened", "claim.retracted"]
+[subscribers.pager] command = ["/usr/local/bin/page", "--team", "payments"] events = ["incident.opened",
+"claim.retracted"]
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ TIMEOUT_MAX_S: Final = 300.0
 GIVE_UP_MAX_S: Final = 400 * 24 * 3600.0
 NAME: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 OPERATOR: Final = "operator"
-"""The subscriber that stands in where nobody else is told of incidents: a file beside the ledger."""
+"""The stand-in where no subscriber receives incidents: a file beside the ledger."""
 FALLBACK: Final = "fallback"
 _RESERVED: Final = frozenset({OPERATOR, FALLBACK})
 _WAYS: Final = ("webhook", "command", "file", "tell")
@@ -36,16 +35,27 @@ _BY_NAME: Final = {form: name for name in EventName for form in (name.value, nam
 
 @dataclass(frozen=True, slots=True)
 class Subscriber:
-    """Somebody who is told. Exactly one of `webhook`, `command`, `file` and `tell` says where.
+    """A receiver of messages. Exactly one of `webhook`, `command`, `file` and `tell` names the destination.
 
-    `webhook`: an https URL (http only on this machine), with `secret`: where the secret is that messages are signed
-    with, `env:NAME` or `file:PATH`. `command`: a program and its arguments, which gets a message on its standard input.
-    `file`: a file of JSON lines. `tell`: a callable of this program, which gets the `Message`; it may be async.
+    After the last attempt the message goes to the fallback, and is stored as a dead letter.
 
-    `events`: names of what is told, in either form; none for all. `tenants`: whose; none for everybody's that may be
-    told here. `naming`: dotted, underscore, or both. `from_start`: where it is new, it is told what the ledger holds
-    already, and else what comes from now on. A message that was refused `attempts` times over `give_up_s` seconds is
-    given up: the fallback is told, and a dead letter kept. `timeout_s` bounds one delivery. Raises SettingsError.
+    Args:
+        name: Unique name of up to 64 lower-case letters, digits, '.', '_' and '-'.
+        webhook: An https URL (http only on this machine).
+        secret: The location of the webhook's signing secret, `env:NAME` or `file:PATH`.
+        command: A program and its arguments. The message arrives on standard input.
+        file: A file of JSON lines.
+        tell: A sync or async callable of this program, called with the `Message`.
+        events: Event names, in either form; empty means all.
+        tenants: Tenants; empty means every tenant visible here.
+        naming: "dotted", "underscore", or "both".
+        from_start: Whether a new subscriber receives the events already in the ledger.
+        attempts: Failed deliveries before giving up, together with `give_up_s`.
+        give_up_s: Seconds of failed deliveries before giving up.
+        timeout_s: Seconds for one delivery.
+
+    Raises:
+        SettingsError: A value is invalid.
     """
 
     name: str
@@ -105,22 +115,23 @@ class Subscriber:
 
     @property
     def names(self) -> frozenset[EventName]:
-        """What it is told of."""
+        """The subscribed event names."""
         return frozenset(_BY_NAME[each] for each in self.events) or frozenset(EventName)
 
     def hears(self, message: Message) -> bool:
-        """Whether it is told this."""
+        """Whether this subscriber receives the message."""
         return message.name in self.names and (not self.tenants or message.tenant in self.tenants)
 
 
 STAND_IN: Final = Subscriber(OPERATOR, file=FALLBACK, events=(EventName.INCIDENT_OPENED.value,))
-"""What the file beside the ledger is told."""
+"""The subscription of the file beside the ledger."""
 
 
 def listed(subscribers: Iterable[Subscriber], tenant: str) -> tuple[Subscriber, ...]:
-    """What a program hands in, held to its own tenant. Raises SettingsError.
+    """Return a program's subscribers, limited to its own tenant. Raises SettingsError.
 
-    A program sees one tenant of a ledger; its subscribers are told of no other, and their positions are its tenant's.
+    A program sees one tenant of a ledger. Its subscribers receive no other tenant's events, and the delivery positions
+    belong to the tenant.
     """
     given: object = subscribers
     found = tuple(subscribers) if isinstance(given, Iterable) else ()
@@ -136,7 +147,7 @@ def listed(subscribers: Iterable[Subscriber], tenant: str) -> tuple[Subscriber, 
 
 
 def checked(subscribers: tuple[Subscriber, ...]) -> tuple[Subscriber, ...]:
-    """The same, where their names are their own and there are not too many. Raises SettingsError."""
+    """Return the subscribers if their names are unique and their number is within the limit. Raises SettingsError."""
     names = [each.name for each in subscribers]
     twice = next((name for name in names if names.count(name) > 1 or name in _RESERVED), None)
     if twice is not None:
@@ -147,7 +158,7 @@ def checked(subscribers: tuple[Subscriber, ...]) -> tuple[Subscriber, ...]:
 
 
 def subscribers_of(table: object, where: str) -> tuple[Subscriber, ...]:
-    """The subscribers in a settings table. Raises SettingsError for anything that is not right; it names `where`."""
+    """Return the subscribers of a settings table. Raises SettingsError, with `where`, for any invalid value."""
     if not isinstance(table, Mapping):
         said = f"The settings file {where} cannot be used: 'subscribers' is no table of subscribers."
         raise SettingsError(said, remedy="Write each as a table of its own: [subscribers.NAME].")
@@ -155,7 +166,7 @@ def subscribers_of(table: object, where: str) -> tuple[Subscriber, ...]:
 
 
 def subscriber_of(name: str, entry: object, where: str) -> Subscriber:
-    """One of them; also the fallback, which is a table of its own. Raises SettingsError."""
+    """Return one subscriber, or the fallback from its own table. Raises SettingsError."""
     if not isinstance(entry, Mapping):
         said = f"The settings file {where} cannot be used: subscriber {name!r:.80} is no table."
         raise SettingsError(said, remedy="Write it as a table of its own: [subscribers.NAME].")
