@@ -1,1 +1,1 @@
-"""The nouns: pure values and tables. Every room above uses them; they do no I/O and know no clock."""
+"""Domain: pure values and tables for all other packages, without I/O or a clock."""

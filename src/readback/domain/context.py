@@ -1,7 +1,7 @@
-"""What an action, a reader or a search is told about the attempt it works for.
+"""Context of an attempt, for actions, readers and searches.
 
-Made by the engine, handed to user code by the drivers. It carries ids and the two marks of an attempt; it gives
-no access to the ledger.
+Made by the engine, passed to user code by the drivers. A context holds ids and the attempt's two marks. It gives no
+access to the ledger.
 """
 
 from __future__ import annotations
@@ -12,15 +12,22 @@ from readback.canon.frozen import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The first parameter of every decorated function.
+    """The context of an attempt, for a parameter annotated with `Context`.
 
-    `idempotency_key` stops a second execution where the tool honours it; `stamp` travels inside the artefact and is
-    found there by another path. Both are the same for every attempt of one action. `strong` asks a reader to bypass
-    caches and replicas. `observed` is what the tool answered (a hint, such as a provider's id; never truth), null
-    before there is an answer. `before` is what the reading before execution showed, null before it is taken, where
-    there is none and where there was no such object: with it a reader of a source that takes no stamp can tell what is
-    newer than the attempt, after a restart too. It is a copy: what is done to it changes no judgement.
-    `reverses`: in a compensation, the stamp of the action whose effect is to be reversed.
+    Attributes:
+        idempotency_key: Prevents a second execution in a tool that honours keys. Equal for all attempts of an action.
+        stamp: The mark inside the artefact, found there by another path. Equal for all attempts of an action.
+        strong: Asks a reader to bypass caches and replicas.
+        observed: The tool's answer, or None before an answer. A hint, such as a provider's id; never truth.
+        before: The value read before execution. None before the reading, without one, or for an absent object. Lets a
+            reader of a source without stamps recognise newer objects, also after a restart. A copy: a change affects no
+            judgement.
+        reverses: In a compensation, the stamp of the action to reverse.
+
+    Example:
+        >>> from readback import Context
+        >>> Context("a", "acme", "agent", "op", "order/1", "key", "rb-a").target
+        'order/1'
     """
 
     action_id: str
@@ -40,9 +47,9 @@ class Context:
 
     @property
     def subject_stamp(self) -> str:
-        """The stamp that the artefact bears: in a compensation that of the action to be reversed, else its own.
+        """The stamp on the artefact: in a compensation the stamp of the action to reverse, else the own stamp.
 
-        A reader or a search that an action shares with its compensation looks for this stamp.
+        A reader or search shared with a compensation looks for this stamp.
 
         Example:
             >>> from readback import Context

@@ -1,7 +1,7 @@
 """The twelve discrepancy classes.
 
-Reconciliation names one of them; the finding table and people's texts are keyed by it. The
-classes say what was found, never what to do: that is the recovery table's business.
+Reconciliation names a class; the finding table and the texts for people use the class as key. A class describes the
+difference. The recovery table decides the reaction.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from readback.canon.frozen import dataclass
 
 
 class Discrepancy(StrEnum):
-    """How the authoritative state differs from what was intended."""
+    """How the authoritative state differs from the intent."""
 
     NO_OP_SUCCESS = "no_op_success"
     NO_OP_FAILURE = "no_op_failure"
@@ -36,13 +36,13 @@ class Discrepancy(StrEnum):
 
     @property
     def severity(self) -> int:
-        """0 (harmless) to 11 (a security incident); of several, the highest is named."""
+        """0 (harmless) to 11 (a security incident); of several, the highest counts."""
         return DISCREPANCIES[self].severity
 
 
 @dataclass(frozen=True, slots=True)
 class DiscrepancyRow:
-    """What a class means. `may_still_succeed`: whether success can yet be reached without a new action."""
+    """Meaning of a class. `may_still_succeed`: whether success is still possible without a new action."""
 
     discrepancy: Discrepancy
     definition: str
@@ -143,5 +143,5 @@ DISCREPANCIES: Final = MappingProxyType({row.discrepancy: row for row in _ROWS})
 
 
 def most_severe(found: frozenset[Discrepancy] | set[Discrepancy]) -> Discrepancy | None:
-    """The one to name of several, or None of none."""
+    """The most severe class of several, or None."""
     return max(found, key=lambda one: DISCREPANCIES[one].severity, default=None)

@@ -1,9 +1,9 @@
-"""Ledger events: small canonical envelopes that bind everything larger by its hash.
+"""Ledger events: small canonical envelopes that bind larger payloads by hash.
 
-Written by the engine, folded by `domain.fold`, recomputed by lifecycle.audit. An envelope holds no floats,
-no integers beyond 2^53-1 and ASCII keys only, so that its canonical form is cheap and exact; payloads are
-bytes, kept as evidence under their SHA-256. Each envelope names the leaf hash of the one before it in its
-action, and is itself hashed as an RFC 6962 leaf, which a Merkle log can take as it is.
+The engine writes events, the fold reads them, and audit recomputes. An envelope holds no floats, no integers beyond
+2^53-1 and ASCII keys only, so that its canonical form is cheap and exact. Payloads are bytes, stored as evidence under
+their SHA-256. Each envelope names the leaf hash of the action's previous envelope, and is hashed as an RFC 6962 leaf
+for a Merkle log.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ ENVELOPE_FORMAT = 1
 ENVELOPE_FIELDS = frozenset(
     {"action", "at", "data", "format", "kind", "path", "prev", "refs", "tenant", "version"},
 )
-"""All of them, always: an entry with another field was not written by this format, whatever its hash says."""
+"""All fields are always present. An entry with another field is from another format, despite a valid hash."""
 
 
 _TEXT = frozenset({str})
 
 
 class EventKind(StrEnum):
-    """What happened. Each kind is one fact; `path` says which states it walked through."""
+    """Kinds of events. Each kind is a single fact; `path` lists the passed states."""
 
     PROPOSED = "proposed"
     ADMITTED = "admitted"
@@ -68,14 +68,14 @@ _KINDS = {kind.value: kind for kind in EventKind}
 _STATES = {state.value: state for state in State}
 _VALUES = itemgetter(*sorted(ENVELOPE_FIELDS))
 _TYPES = (str, int, dict, int, str, list, str, dict, str, int)
-"""Of the values, in that order."""
+"""Types of the values, in the same order."""
 _FIELD_COUNT = len(ENVELOPE_FIELDS)
 _OF_FIELD = dict(zip(sorted(ENVELOPE_FIELDS), _TYPES, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One fact of one action. `data` fits the envelope profile; `refs` name evidence by digest."""
+    """A fact of an action. `data` fits the envelope profile; `refs` name evidence by digest."""
 
     kind: EventKind
     at_us: int
@@ -85,7 +85,7 @@ class Event:
 
 
 def seal(event: Event, action_id: str, tenant: str, version: int, previous: str) -> tuple[bytes, bytes]:
-    """The canonical envelope of an event in its place, and its leaf hash.
+    """Return the canonical envelope of an event in its place, and its leaf hash.
 
     `version`: its number in the action, from 1. `previous`: leaf hash (hex) of the event before, "" for the first.
     """
@@ -110,7 +110,7 @@ def seal(event: Event, action_id: str, tenant: str, version: int, previous: str)
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """An envelope read back: its event, and the place that it claims."""
+    """A parsed envelope: its event and its claimed place."""
 
     event: Event
     action_id: str
@@ -120,7 +120,7 @@ class Opened:
 
 
 def open_envelope(envelope: bytes) -> Opened:
-    """The event inside an envelope. Raises StoreCorruptError where it is not one of ours."""
+    """Parse the event inside an envelope. Raises StoreCorruptError for any invalid envelope."""
     try:
         raw = parse_json(envelope)
     except CanonError as error:
@@ -129,7 +129,7 @@ def open_envelope(envelope: bytes) -> Opened:
 
 
 def opened_of(raw: Json) -> Opened:
-    """The same, of an envelope that was parsed. Raises StoreCorruptError."""
+    """Return the event of an already parsed envelope. Raises StoreCorruptError."""
     if type(raw) is dict and len(raw) == _FIELD_COUNT:
         try:
             # Types are compared at once: an audit opens every entry, and each has ten fields.
@@ -148,7 +148,7 @@ def opened_of(raw: Json) -> Opened:
 
 @dataclass(slots=True)
 class _Envelope:
-    """An envelope as it is read with many others: its fields in the order in which they are written."""
+    """An envelope for bulk reading: its fields in the order of writing."""
 
     action: str
     at: Whole
@@ -168,7 +168,7 @@ _WORD = attrgetter("_value_")
 
 
 def opened_together(envelopes: Sequence[bytes]) -> list[Opened] | None:
-    """Many at once, each in canonical form; None where one is not, is none of ours, or may not be."""
+    """Parse many canonical envelopes at once. None where any envelope is non-canonical or invalid."""
     read = _READER.read(envelopes)
     if not read:
         return read  # type: ignore[return-value]  # none at all
@@ -177,7 +177,7 @@ def opened_together(envelopes: Sequence[bytes]) -> list[Opened] | None:
 
 
 def _fault_of(raw: Json) -> StoreCorruptError:
-    """What is wrong with an envelope: field by field, the first that is."""
+    """The first fault of an envelope, field by field."""
     if not isinstance(raw, dict) or raw.get("format") != ENVELOPE_FORMAT:
         return StoreCorruptError("A ledger entry has a format that this version does not know.")
     if raw.keys() != ENVELOPE_FIELDS:

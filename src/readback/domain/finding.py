@@ -1,7 +1,7 @@
 """Findings: the keys of the recovery table.
 
-A discrepancy class says what is wrong with the state; a finding adds what the evidence allows to
-be concluded. `FINDING_OF` maps the classes whose finding does not depend on further evidence.
+A discrepancy class describes the state. A finding adds the conclusion permitted by the evidence. `FINDING_OF` maps the
+classes with a finding independent of further evidence.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from readback.domain.discrepancy import Discrepancy
 
 
 class Finding(StrEnum):
-    """What reconciliation concluded, in the recovery table's terms."""
+    """The conclusion of reconciliation, in the recovery table's terms."""
 
     VERIFIED = "verified"
     NO_OP_ALLOWED = "no_op_allowed"
@@ -22,7 +22,7 @@ class Finding(StrEnum):
     """The tool claimed success and the authoritative state denies it."""
     VERIFICATION_TIMEOUT = "verification_timeout"
     PENDING_TIMEOUT = "pending_timeout"
-    """The execution itself timed out, and what became of it is open."""
+    """The execution itself timed out, and its result is open."""
     PARTIAL_SUCCESS = "partial_success"
     STALE_STATE = "stale_state"
     DUPLICATE_SIDE_EFFECT = "duplicate_side_effect"
@@ -40,17 +40,17 @@ class Finding(StrEnum):
     UNKNOWN = "unknown"
     VERIFIER_ERROR = "verifier_error"
     FAILED_BEFORE_EFFECT = "failed_before_effect"
-    """The failure provably precedes dispatch: there is nothing to verify."""
+    """The failure provably precedes dispatch, so verification is unnecessary."""
     REFUTED_DEAD = "refuted_dead"
-    """A strong, complete reading shows no effect, and nothing of the attempt may still land."""
+    """A strong, complete reading shows no effect, and none can follow."""
     HIDDEN_SIDE_EFFECT = "hidden_side_effect"
-    """Something outside the paths that the action may change has changed with it."""
+    """A change outside the paths allowed by the contract."""
     DRIFT = "drift"
-    """It was verified, and a later reading shows that it no longer holds."""
+    """A later reading contradicts the verified success."""
 
     @property
     def severity(self) -> int:
-        """0 (verified) upwards; of several findings the most severe is decided on."""
+        """0 (verified) upwards; of several findings the most severe counts."""
         return _SEVERITY[self]
 
 
@@ -105,5 +105,5 @@ FINDING_OF: Final = MappingProxyType(
 
 
 def most_severe(findings: frozenset[Finding] | set[Finding]) -> Finding | None:
-    """The one to decide on, or None of none."""
+    """The most severe finding of several, or None."""
     return max(findings, key=lambda one: one.severity, default=None)

@@ -1,8 +1,8 @@
-"""Idempotency: one logical operation is executed once, whatever happens around it.
+"""Idempotency: a logical operation is executed once, despite crashes and concurrent processes.
 
-The key names the operation, the request hash names its payload, the record says what became of it.
-Pure: the store keeps the records, the engine asks `on_key` what a second proposal may do. The key
-prevents *twice*; it proves nothing about whose effect is seen (that is the stamp's work).
+The key names the operation, the request hash names its payload, and the record holds the result. Pure: the store keeps
+the records, and the engine asks `on_key` about a second proposal. The key prevents a *second* execution. Authorship of
+a visible effect is proven by the stamp, not by the key.
 """
 
 from __future__ import annotations
@@ -22,34 +22,34 @@ _KEY_DOMAIN: Final = "readback/key"
 _REQUEST_DOMAIN: Final = "readback/request"
 _ASKED_DOMAIN: Final = "readback/asked"
 KEY_TEXT_HEX_DIGITS: Final = 40
-"""160 bits of the hash: enough against collision, short enough for every provider's key field."""
+"""160 bits of the hash: safe against collisions, and short enough for every provider's key field."""
 
 
 KEY_KEPT_US: Final = 30 * 24 * 3600 * 1_000_000
-"""How long a settled record answers repeated operations, where the contract does not say (`key_kept`)."""
+"""How long, in microseconds, a settled record answers repeated operations, unless the contract says (`key_kept`)."""
 
 
 class KeyStatus(StrEnum):
-    """What became of the operation under a key (the ledger schema's `idempotency.status`)."""
+    """Status of the operation under a key (the ledger schema's `idempotency.status`)."""
 
     PENDING = "PENDING"
     """Open: in flight, unknown, or waiting for a person. Blocks every second execution."""
     COMPLETED = "COMPLETED"
     """Reconciled as success: a verdict, never a mere return."""
     FAILED_RETRYABLE = "FAILED_RETRYABLE"
-    """The key is released (see domain.key_release): the same operation may be run again."""
+    """The key is released (see domain.key_release): the operation may run again."""
     FAILED_FINAL = "FAILED_FINAL"
     COMPENSATED = "COMPENSATED"
     EXPIRED = "EXPIRED"
 
     @classmethod
     def _missing_(cls, value: object) -> None:
-        """A status of no such name decides nothing: the record cannot be believed."""
+        """Reject an unknown status: a corrupt record must decide nothing."""
         raise StoreCorruptError(f"An idempotency record has the status {value!r}, which there is not.")
 
 
 class KeyDecision(StrEnum):
-    """What a proposal may do with its key."""
+    """Permission of a proposal, by its key."""
 
     EXECUTE = "execute"
     JOIN = "join"
@@ -61,7 +61,7 @@ class KeyDecision(StrEnum):
 
 
 class Resolution(StrEnum):
-    """What a person attested where nothing could be verified. Never a verification."""
+    """A person's attestation where verification was impossible. Never a verification."""
 
     NONE = ""
     ATTESTED_DONE = "attested_done"
@@ -69,10 +69,10 @@ class Resolution(StrEnum):
 
 
 def key_hash(tenant: str, contract: str, operation: str | Mapping[str, Json]) -> str:
-    """The idempotency key's SHA-256 (hex): of tenant, contract name and operation, and nothing else.
+    """Return the idempotency key's SHA-256 (hex): of tenant, contract name and operation.
 
-    `operation` is the caller's id, or the declared key fields by name. A canonical JSON array keeps
-    the parts apart, so that no two different triples share their bytes.
+    `operation` is the caller's id, or the declared key fields by name. A canonical JSON array separates the parts, so
+    that different triples have different bytes.
     """
     named: Json = operation if isinstance(operation, str) else {**operation}
     parts: list[Json] = [tenant, contract, named]
@@ -80,31 +80,33 @@ def key_hash(tenant: str, contract: str, operation: str | Mapping[str, Json]) ->
 
 
 def former_operation(operation: str) -> str:
-    """The id under which this operation was begun by releases that composed its letters (NFC); "" where it is the same.
+    """Return the operation's id in releases with NFC-composed ids; "" where the id is the same.
 
-    A caller's id is what the caller wrote, to the byte. What was begun before is found all the same.
+    A caller's id is now kept byte by byte. Older records are still found.
     """
     composed = operation if operation.isascii() else normalize("NFC", operation)
     return "" if composed == operation else composed
 
 
 def key_text(hashed: str) -> str:
-    """What is handed to the tool as its idempotency key."""
+    """The idempotency key passed to the tool."""
     return "rb-" + hashed[:KEY_TEXT_HEX_DIGITS]
 
 
 def request_hash(kind: Kind, target: str, arguments: Mapping[str, Json]) -> str:
-    """The payload's SHA-256 (hex): kind, target and bound, validated arguments. "7" and 7 differ.
+    """Return the payload's SHA-256 (hex): kind, target and bound, validated arguments. "7" and 7 differ.
 
-    It binds every number exactly: what neither a double nor 64 bits keep is hashed in a second form (`hashed_bytes`).
+    Every number is bound exactly. A number beyond a double and 64 bits is hashed in a second form (`hashed_bytes`).
     """
     parts: list[Json] = [kind._value_, target, {**arguments}]
     return sha256_hex(hashed_bytes(_REQUEST_DOMAIN, parts))
 
 
 def asked_hash(contract: str, arguments: Mapping[str, Json]) -> str:
-    """What stands in for the request hash (SHA-256, hex) while nobody has held the request against its contract: of the
-    contract's name and the arguments as they were given.
+    """Return the hash (SHA-256, hex) of a request before its contract check: of the contract's name and the raw
+    arguments.
+
+    Stands in for the request hash until then.
     """
     parts: list[Json] = [contract, {**arguments}]
     return sha256_hex(hashed_bytes(_ASKED_DOMAIN, parts))
@@ -139,11 +141,10 @@ _NOT_DONE: Final = Resolution.ATTESTED_NOT_DONE
 
 
 def key_status(state: State, *, may_repeat: bool = False, resolution: Resolution = Resolution.NONE) -> KeyStatus:
-    """The record's status for a state.
+    """Return the record's status for a state.
 
-    `may_repeat`: the key is released (see domain.key_release); it counts only for FAILED and
-    ROLLED_BACK. An attestation that it was not done frees the key of an open state; one that it was
-    done keeps it, without calling it completed.
+    `may_repeat`: the key is released (see domain.key_release); counts only for FAILED and ROLLED_BACK. The attestation
+    "not done" frees the key of an open state. The attestation "done" keeps the key, without the status COMPLETED.
     """
     if state in _RETRYABLE and may_repeat and resolution is not Resolution.ATTESTED_DONE:
         return KeyStatus.FAILED_RETRYABLE
@@ -154,7 +155,7 @@ def key_status(state: State, *, may_repeat: bool = False, resolution: Resolution
 
 
 def expires_us(status: KeyStatus, at_us: int, kept_us: int) -> int:
-    """Until when the record of a state that was reached at that time answers; 0 for an open one, which has no end."""
+    """Expiry time of the record, by the time of its state; 0 for an open record, without any expiry."""
     return 0 if status is _OPEN else at_us + kept_us
 
 
@@ -164,17 +165,17 @@ def may_replace(status: KeyStatus) -> bool:
 
 
 def aged(status: KeyStatus, expires_us: int, now_us: int) -> KeyStatus:
-    """The record's status now. An open record never expires: time does not settle what is unknown."""
+    """The record's status now. An open record never expires: time does not settle an unknown result."""
     if status is not KeyStatus.PENDING and 0 < expires_us <= now_us:
         return KeyStatus.EXPIRED
     return status
 
 
 def on_key(status: KeyStatus | None, *, same_request: bool, in_flight: bool = False) -> KeyDecision:
-    """What a proposal may do, given the record under its key (None: there is none).
+    """Decide on a proposal by the record under its key (None: no record).
 
-    `in_flight`: the record's action still runs towards an outcome. Apart from a retryable failure
-    and an expired record nothing executes a second time, an unknown outcome least of all.
+    `in_flight`: the record's action is still running. Only a retryable failure or an expired record permits a second
+    execution. An unknown outcome never does.
     """
     if status is None or status is KeyStatus.EXPIRED:
         return KeyDecision.EXECUTE

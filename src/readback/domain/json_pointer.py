@@ -1,7 +1,6 @@
-"""JSON pointers (RFC 6901): one value out of a document.
+"""JSON pointers (RFC 6901): a single value out of a document.
 
-Called by the sources whose systems answer in JSON. Not to be confused with `pointer`, by which a record names what it
-stands on.
+Called by sources with JSON answers. Unrelated to `records.pointer`, the pointers from records to their basis.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from readback.errors import ReaderTypeError
 
 
 def pointed(document: Json, pointer: str, nothing: str) -> Json:
-    """What a JSON pointer points at. Raises ReaderTypeError, saying `nothing` where nothing is there."""
+    """Return the value at a JSON pointer. Raises ReaderTypeError with the text `nothing` for a missing value."""
     found = document
     steps = pointer.split("/")
     if steps[0]:

@@ -1,6 +1,6 @@
-"""The kinds of operation. A kind decides what a proof is.
+"""The kinds of operation. A kind decides the form of proof.
 
-Used by contracts, the engine and reconciliation. Holds no behaviour beyond these questions.
+Used by contracts, the engine and reconciliation.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """What an operation does to the state it is aimed at (the record's `operation_kind`)."""
+    """The effect of an operation on its target (the record's `operation_kind`)."""
 
     READ = "read"
     SET = "set"
@@ -20,13 +20,13 @@ class Kind(StrEnum):
     SEND = "send"
 
     mutates: bool
-    """Whether the operation is meant to change anything."""
+    """Whether the operation is meant to change the target."""
     needs_ours: bool
-    """Whether it is verified only where the state is shown to be our doing."""
+    """Whether verification requires proof of our authorship."""
     compares_before: bool
-    """Whether what was there before decides between an effect and a no-op."""
+    """Whether the earlier state decides between an effect and a no-op."""
     counts_effects: bool
-    """Whether a second effect of the same operation is a duplicate worth looking for."""
+    """Whether a second effect of the same operation is a duplicate to search for."""
 
     def __init__(self, word: str) -> None:
         # Answered once: every action asks, and a property is a call.

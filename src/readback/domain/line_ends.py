@@ -1,7 +1,7 @@
-"""How the lines of a text ended before it became a mail, which has one end for all and ends the last one itself.
+"""Line ends of a text sent as mail. Mail has a single line end for all lines, and adds a final line end.
 
-Written by what sends, into a header of the message, and read by what looks: the ends are put back onto the text that
-was read, and nothing else is. A message that was altered on its way gives another text than the one that was sent.
+The sender writes the original line ends into a header. The reader restores the line ends of the received text, and
+changes nothing else. A message altered on its way still gives another text than the original.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ HEADER: Final = "X-Readback-Line-Ends"
 HEADER_MAX_CHARACTERS: Final = 800
 RUNS_MAX: Final = 200
 LINES_MAX: Final = 1_048_576
-"""More than a text of the greatest size has."""
+"""More lines than in a text of the greatest size."""
 _ENDS: Final = {"lf": "\n", "crlf": "\r\n", "cr": "\r"}
 _NAMES: Final = {end: name for name, end in _ENDS.items()}
 _END: Final = re.compile("\r\n|\r|\n")
@@ -21,12 +21,14 @@ _RUN: Final = re.compile(r"(crlf|lf|cr)(?:\*([1-9][0-9]{0,6}))?")
 
 
 def as_mail(text: str) -> str:
-    """The text as mail carries it: with line feeds, without those at its end."""
+    """The text in mail form: with line feeds, without final line feeds."""
     return text.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n")
 
 
 def ends_of(text: str) -> str:
-    """How its lines end, as a header says it; "" where mail says it already, or where it cannot be said in a header."""
+    """Return the header value for the text's line ends; "" where mail preserves the text, or where no header can hold
+    them.
+    """
     if as_mail(text) == text:
         return ""
     runs: list[tuple[str, int]] = []
@@ -43,7 +45,7 @@ def ends_of(text: str) -> str:
 
 
 def with_ends(lines: str, said: str) -> str:
-    """The text whose lines ended so; as it was read where nothing is said, or what is said does not fit it."""
+    """Return the text with the header's line ends; unchanged without a header, or with an unfitting header."""
     runs = [_RUN.fullmatch(each) for each in said.split(" ")] if 0 < len(said) <= HEADER_MAX_CHARACTERS else []
     if not runs or len(runs) > RUNS_MAX:
         return lines

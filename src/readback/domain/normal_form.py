@@ -1,12 +1,11 @@
-"""Normal forms: when two spellings are one name.
+"""Normal forms: whether two spellings are the same name.
 
-Asked by the lifecycle when a reading is held against a target, when a subject is frozen or looked for among what is
-frozen, and when a key is made of an operation's fields. Pure: what a file system or a database says of its own names
-comes with a reading (`Reading.forms`).
+Used for the target of a reading, for frozen subjects, and for a key made of an operation's fields. Pure: a file
+system's or database's own rules arrive with a reading (`Reading.forms`).
 
-Three answers are kept apart. Names that are equal in the *narrow* form (declared by the contract, or stated by the
-system itself) are one. Names that differ in the *widest* form are two. Between the two nothing is known, and a
-difference of spelling is no guilt.
+Three answers exist. Names equal in the *narrow* form (declared by the contract, or stated by the system) are the same.
+Names different in the *widest* form are different. Between the two the answer is open, and a difference of spelling is
+no fault.
 """
 
 from __future__ import annotations
@@ -22,24 +21,24 @@ from unicodedata import normalize
 from readback.canon import Json
 
 WIDEST_MAX_BYTES: Final = 2_048
-"""A frozen target stands in an index; one whose widest form is longer stands there by its hash."""
+"""Size limit of a widest form in the index of frozen targets. A longer form is indexed by its hash."""
 
 
 class NormalForm(StrEnum):
-    """The word after `as` in `identity`: by which rule the system of record compares such a name."""
+    """The word after `as` in `identity`: the system of record's rule for comparing such names."""
 
     EXACT = "exact"
     """Character by character."""
     NFC = "nfc"
-    """Texts that Unicode calls canonically equivalent are one."""
+    """Texts with canonical equivalence in Unicode are equal."""
     CASEFOLD = "casefold"
-    """Upper and lower case are one, and so are canonically equivalent texts."""
+    """Upper and lower case are equal, and so are canonically equivalent texts."""
     UUID = "uuid"
-    """A UUID in any of its spellings: capitals, without hyphens, in braces, with `urn:uuid:`."""
+    """A UUID in any spelling: capitals, without hyphens, in braces, with `urn:uuid:`."""
     EMAIL = "email"
-    """An address: the domain without regard to case, the local part as it is written."""
+    """An address: the domain without regard to case, the local part as written."""
     PATH = "path"
-    """A path: `./`, doubled slashes and a slash at the end say nothing. `..` stays: where it leads, links decide."""
+    """A path: `./`, doubled slashes and a final slash are ignored. `..` stays, since links decide its meaning."""
 
 
 _UUID: Final = re.compile(r"\{?[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}\}?", re.IGNORECASE)
@@ -61,7 +60,7 @@ def _email(text: str) -> str:
 
 
 def _domain(domain: str) -> str:
-    """In the letters of the DNS, which compares without regard to case."""
+    """The domain in DNS letters. DNS compares without regard to case."""
     if domain.isascii():
         return domain.lower()
     try:
@@ -100,17 +99,18 @@ _RULES: Final[Mapping[NormalForm, Callable[[str], str]]] = MappingProxyType(
 
 
 def normal(forms: Iterable[NormalForm], text: str) -> str:
-    """`text` in these forms: two names that are equal in them are one to a system that compares so."""
+    """Return `text` in these forms. Names equal in the forms are the same name to such a system."""
     for form in forms:
         text = _RULES[form](text)
     return text
 
 
 def widest(text: str) -> str:
-    """`text` without everything that any system is known to overlook: case, Unicode form, blanks around it, percent
-    signs of a URL, the way that slashes and dots are written, the spelling of a UUID.
+    """Return `text` without every difference ignored by any known system.
 
-    For what must not be evaded. It makes one of names that some system keeps apart, so nothing is verified by it.
+    Ignored: case, Unicode form, surrounding blanks, URL percent signs, the spelling of slashes and dots, and the
+    spelling of UUIDs. For checks that must not be evaded. Never for verification, since some systems distinguish such
+    names.
     """
     if text.isascii() and not _TELLING.search(text):
         plain = text.lower()
@@ -123,14 +123,14 @@ def widest(text: str) -> str:
 
 
 _TELLING: Final = re.compile(r"[%\\{]|//|/\.|^\./|/$|^\s|\s$|[:@]\s|\s[:@]|urn:uuid:|[0-9A-Fa-f]{8}-?[0-9A-Fa-f]{4}")
-"""What an ASCII text may hold that has another way to be written, case aside."""
+"""Patterns with another spelling in an ASCII text, case aside."""
 
 
 _ESCAPES: Final = re.compile("(?:%[0-9A-Fa-f]{2})+")
 
 
 def _decoded(text: str) -> str:
-    """Without the percent signs of a URL; what is no text behind them stays as it is."""
+    """Decode a URL's percent signs. Undecodable bytes stay unchanged."""
     try:
         return _ESCAPES.sub(lambda found: bytes.fromhex(found[0].replace("%", "")).decode(), text)
     except UnicodeDecodeError:
@@ -138,7 +138,7 @@ def _decoded(text: str) -> str:
 
 
 def _one_way(text: str) -> str:
-    """Slashes and dots written in one way; `..` taken away with what stands before it, but for the first part."""
+    """Unify slashes and dots. `..` is removed together with the part before, except for the first part."""
     parts: list[str] = []
     for part in text.replace("\\", "/").split("/"):
         if part == ".." and len(parts) > 1:
@@ -149,10 +149,10 @@ def _one_way(text: str) -> str:
 
 
 def alike(forms: Collection[NormalForm], wanted: str, found: str, *, prefixed: bool) -> bool | None:
-    """Whether both are one name: True by the narrow form, False by the widest, None where neither can say.
+    """Whether both are the same name: True by the narrow form, False by the widest, None where neither decides.
 
-    `prefixed`: what stands in `wanted` before its first "/" or ":" is the contract's own word, which the system may
-    leave away.
+    `prefixed`: the part of `wanted` before its first "/" or ":" is the contract's own word, possibly omitted by the
+    system.
     """
     if found == wanted:
         return True
@@ -168,7 +168,7 @@ def alike(forms: Collection[NormalForm], wanted: str, found: str, *, prefixed: b
 
 
 def in_normal_form(template: str, form: NormalForm, arguments: Mapping[str, Json]) -> dict[str, Json]:
-    """The arguments of which a target is made, in its normal form; the others as they are."""
+    """Return the arguments, with every argument in the target in normal form."""
     if form is NormalForm.EXACT:
         return dict(arguments)
     named = frozenset(_ARGUMENT.findall(template))
@@ -179,5 +179,5 @@ def in_normal_form(template: str, form: NormalForm, arguments: Mapping[str, Json
 
 
 def form_of(word: object) -> NormalForm | None:
-    """The form of this name; None where there is none."""
+    """The form with this name, or None."""
     return next((form for form in NormalForm if form.value == word), None)

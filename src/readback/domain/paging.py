@@ -1,7 +1,7 @@
-"""Whether a list that a service shows has another page, by the usual signs in its answer. Pure.
+"""Detection of further pages in a service's list, by the usual signs in the answer. Pure.
 
-Called by searches before they count what is listed: what stands on another page would be taken for absent. A sign that
-means something else in some service only leaves its search undetermined.
+Called by searches before counting: an object on another page would count as absent. A sign with another meaning in some
+service only makes the search undetermined.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from readback.canon import Json
 _CURSORS: Final = frozenset(
     {"nextcursor", "nextpagetoken", "nextpage", "nexttoken", "nextlink", "@odata.nextlink", "next"}
 )
-"""Names, without their underscores and in lower case, of what leads to the next page where it is not empty."""
+"""Names of references to the next page, lower-case without underscores. A non-empty value means a next page."""
 _FLAGS: Final = frozenset({"hasmore", "hasnext", "hasnextpage", "truncated", "istruncated"})
-"""Names of what says that there is more."""
+"""Names of flags for further results."""
 _HOLDERS: Final = frozenset({"pagination", "paging", "pageinfo", "meta", "metadata", "links", "_links", "page"})
-"""Names under which such signs stand one level below."""
+"""Names of objects with such signs one level below."""
 
 
 def has_another_page(document: Json) -> bool:
-    """The answer names a next page, or says that there is more. A bare list has no place to say so."""
+    """The answer names a next page, or reports further results. A bare list has no room for such signs."""
     if not isinstance(document, dict):
         return False
     if _says_more(document):

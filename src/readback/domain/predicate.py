@@ -1,7 +1,6 @@
-"""Postconditions and the three values that a judgement of one can have.
+"""Postconditions and the three truth values of a judgement.
 
-Who uses it: contracts (which postconditions), lifecycle.verify (their evaluations), reconciliation. It must
-not evaluate anything itself: that is the predicate engine's, behind a port.
+Used by contracts, verification and reconciliation. The predicate engine evaluates, behind a port.
 
 Source: the action verification specification, "Postcondition predicates".
 """
@@ -23,7 +22,7 @@ _STEP: Final = re.compile(r"""(?P<name>[^.\[\]'"]+)|\[(?P<index>[0-9]+)\]|\[(?P<
 
 
 class Truth(StrEnum):
-    """What is known of a predicate. There is no fourth value, and no default."""
+    """Truth of a predicate. Three values, and no default."""
 
     HOLDS = "holds"
     VIOLATED = "violated"
@@ -37,9 +36,7 @@ _HOLDS: Final = Truth.HOLDS
 
 @dataclass(frozen=True, slots=True)
 class Postcondition:
-    """A named statement that must be true afterwards: an expression, or a versioned Python callable, never
-    both.
-    """
+    """A named condition on the state afterwards: an expression, or a versioned Python callable, never both."""
 
     name: str
     expression: str = ""
@@ -47,7 +44,7 @@ class Postcondition:
     check_name: str = ""
     check_version: str = ""
     group: str | None = None
-    """The effect group it belongs to: groups that differ make an outcome partial."""
+    """Its effect group. Different results in different groups make an outcome partial."""
 
     def __post_init__(self) -> None:
         if bool(self.expression) == (self.check is not None):
@@ -57,31 +54,31 @@ class Postcondition:
 
     @property
     def source(self) -> str:
-        """What a person reads, and what the contract's hash covers."""
+        """The text for people, covered by the contract's hash."""
         return self.expression or f"{self.check_name}@{self.check_version}"
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """One postcondition judged once."""
+    """A single judgement of a postcondition."""
 
     name: str
     truth: Truth
     source: str
     reason: str = ""
     values: tuple[tuple[str, Json], ...] = ()
-    """The paths the expression mentions with the values they had: for display, never for deciding."""
+    """The paths in the expression with their values: for display, never for deciding."""
     error: str | None = None
-    """Stable code of what kept it from being decided; None where it was decided."""
+    """Stable code of the obstacle to a decision; None for a decided predicate."""
     verifier_fault: bool = False
-    """The predicate itself is broken (a callable raised or lied about its type), as against the data."""
+    """The predicate itself is broken, not the data: a callable raised, or returned a wrong type."""
     group: str | None = None
 
 
 def conjoin(truths: Iterable[Truth]) -> Truth:
-    """All of them together: one violated is violated; else one undetermined is undetermined; else all hold.
+    """Combine truths: any violated is violated; else any undetermined is undetermined; else all hold.
 
-    An empty set raises InvariantError: nothing checked is never a success.
+    An empty set raises InvariantError: an unchecked action is never a success.
     """
     seen = set(truths)
     if not seen:
@@ -96,7 +93,7 @@ def conjoin(truths: Iterable[Truth]) -> Truth:
 class Path:
     """A path under a root, in steps: the root's name, then names of fields and places in lists. Immutable.
 
-    `text`: as it is shown; `column`: where it begins in its expression, from 1. Two of the same steps and text are
+    `text`: the displayed form; `column`: its start in the expression, from 1. Paths with equal steps and text are
     equal.
     """
 
@@ -110,16 +107,18 @@ class Path:
 
     @classmethod
     def named(cls, text: str) -> Path:
-        """Of `lines[0].total`, as `tell`, `redact` and the steps of workflows name values: those are no expressions."""
+        """Return the path of `lines[0].total`, the form used by `tell`, `redact` and workflow steps (no
+        expressions).
+        """
         return _named(text)
 
     @property
     def dotted(self) -> str:
-        """All steps with dots between them, as `redact` names them, however the expression was written."""
+        """All steps joined by dots, the form used by `redact`, for every spelling of the expression."""
         return ".".join(map(str, self.steps))
 
     def within(self, above: Path) -> bool:
-        """Whether it leads to what stands at another path, or to a part of that."""
+        """Whether this path equals another path, or leads to a part of the other path's value."""
         return self.steps[: len(above.steps)] == above.steps
 
     @property
@@ -146,7 +145,7 @@ def _named(text: str) -> Path:
 
 
 def look(path: Path, variables: Mapping[str, Json]) -> Json:
-    """The value at a path, or null where the path leads nowhere. Never for deciding."""
+    """The value at a path, or null for a missing value. Never for deciding."""
     here: Any = variables
     try:
         for step in path.steps:
@@ -159,7 +158,7 @@ def look(path: Path, variables: Mapping[str, Json]) -> Json:
 
 
 def along(path: Path, variables: Mapping[str, Json]) -> Iterator[Json]:
-    """What stands at each step of a path, as far as it leads."""
+    """The value at each step of a path, as far as values exist."""
     here: Any = variables
     for step in path.steps:
         try:
@@ -170,7 +169,7 @@ def along(path: Path, variables: Mapping[str, Json]) -> Iterator[Json]:
 
 
 def shown_values(paths: Iterable[Path], variables: Mapping[str, Json]) -> tuple[tuple[str, Json], ...]:
-    """What a person sees beside an expression. A long text is cut, a large container is named by its size."""
+    """The values displayed beside an expression. A long text is cut, a large container is replaced by its size."""
     return tuple([(path.text, _brief(look(path, variables))) for path in paths])
 
 

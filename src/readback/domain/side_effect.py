@@ -1,8 +1,7 @@
-"""The six side-effect classes and how deep each must be verified.
+"""The six side-effect classes and the verification depth of each.
 
-The action verification specification's verification-depth table as data, plus the limits that we
-set where it leaves them open. Contracts are checked against it when they are loaded; the engine
-takes its defaults from it. It decides nothing about a single action.
+The action verification specification's verification-depth table as data, plus our own limits for cases left open there.
+Loading checks contracts against the table, and the engine takes its defaults from the table.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ _MINUTE_US: Final = 60 * _SECOND_US
 
 
 class _Ranked(StrEnum):
-    """Words with an order, which is that of their definition."""
+    """Words ordered by definition."""
 
     rank: int
-    """From 0 for the first. Kept by each, since every action asks some of them, and a property is a call."""
+    """From 0 for the first. Stored as an attribute, since every action reads ranks and a property is a call."""
 
     def __init__(self, _word: str) -> None:
         self.rank = len(type(self).__members__)
@@ -42,12 +41,12 @@ class SideEffect(_Ranked):
 
     @property
     def ledger_name(self) -> str:
-        """The spelling of the ledger schema."""
+        """The spelling in the ledger schema."""
         return self.value.upper()
 
 
 class Consistency(_Ranked):
-    """How fresh a reading is guaranteed to be: rank 0 (cached) to 3 (strong)."""
+    """Guaranteed freshness of a reading: rank 0 (cached) to 3 (strong)."""
 
     CACHED = "cached"
     REPLICA = "replica"
@@ -56,7 +55,7 @@ class Consistency(_Ranked):
 
 
 class Independence(_Ranked):
-    """How far the path of a reading is from the action's: rank 0 (the call itself, which verifies nothing) to 3."""
+    """Distance of a reading's path from the action's: rank 0 (the call itself, verifies nothing) to 3."""
 
     SAME_CALL = "same_call"
     SAME_CLIENT = "same_client"
@@ -65,7 +64,7 @@ class Independence(_Ranked):
 
 
 class ReviewTrigger(StrEnum):
-    """What calls for a person, by class (the table's last column)."""
+    """Reasons for a review, by class (the table's last column)."""
 
     SENSITIVE_BOUNDARY = "sensitive_boundary"
     TENANT_MISMATCH = "tenant_mismatch"
@@ -86,17 +85,17 @@ class ReviewTrigger(StrEnum):
 
 
 class UnverifiedClaim(StrEnum):
-    """What may be made of an action that no system of record can confirm."""
+    """Reporting of an action that no system of record can confirm."""
 
     REPORT_UNVERIFIED = "report_unverified"
-    """It may be told as done without verification, in those words."""
+    """May be reported as done without verification, in exactly such words."""
     HOLD_FOR_REVIEW = "hold_for_review"
-    """It is held for a person; nothing may be told but that."""
+    """Held for a person, with no other report."""
 
 
 @dataclass(frozen=True, slots=True)
 class Depth:
-    """One row of the verification-depth table. Texts are for people; the rest is enforced."""
+    """A row of the verification-depth table. Texts are for people; the other fields are enforced."""
 
     side_effect: SideEffect
     required_check: str
@@ -105,26 +104,26 @@ class Depth:
     latency_tolerance: str
     review_trigger: str
     checks: tuple[str, ...]
-    """Named checks that a contract's reading, identity and postconditions must cover."""
+    """Named checks required of a contract's reading, identity and postconditions."""
     minimum_consistency: Consistency
     minimum_independence: Independence
     quorum_min: int
-    """How many readings that really ran must agree."""
+    """Required number of agreeing, completed readings."""
     needs_before: bool
     """Whether set and delete need a reading taken before execution."""
     needs_after_evidence: bool
-    """Whether a confirmation must show that it is later than the action."""
+    """Whether a confirmation must prove that it is later than the action."""
     operation_required: bool
-    """Whether the caller must name the operation (else it is drawn fresh for each proposal)."""
+    """Whether the caller must name the operation. Otherwise each proposal gets a fresh operation."""
     find_at_close: bool
-    """Whether effects are counted once more when the window closes."""
+    """Whether effects are counted again when the window closes."""
     identity_required: tuple[str, ...]
     """Identity names that a contract maps onto the reading or declares as not offered."""
     identity_essential: tuple[str, ...]
-    """Identity names that may not be declared as not offered: without them the class is too high."""
+    """Identity names never declared as not offered. Without such a name the class is too high."""
     review_on: frozenset[ReviewTrigger]
     repeated_mismatch_limit: int
-    """How many consecutive mismatches of one contract open a review."""
+    """Number of consecutive mismatches of a contract before a review."""
     unverifiable_allowed: UnverifiedClaim
     default_within_us: int
     default_polls_us: tuple[int, ...]

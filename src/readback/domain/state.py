@@ -1,8 +1,8 @@
-"""The nineteen states of an action, how they follow each other, and what each amounts to.
+"""The nineteen states of an action, the transitions, and the meaning of each state.
 
-The action verification specification's state machine as data ("Allowed Transitions"), with our own
-additions marked. The engine asks `check` before every transition; the command line, the record and
-the texts take their values from `status`. It never decides which transition is due.
+The action verification specification's state machine as data ("Allowed Transitions"), with our own additions marked.
+The engine calls `check` before every transition. The command line, the record and the texts use `status`. Other modules
+decide when a transition is due.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from readback.errors import InvariantError
 
 
 class State(StrEnum):
-    """Where an action stands. Each implies other words, other permissions and other duties."""
+    """State of an action. Each state has its own words, permissions and duties."""
 
     PROPOSED = "proposed"
     VALIDATED = "validated"
@@ -41,14 +41,14 @@ class State(StrEnum):
 
 
 class IllegalTransitionError(InvariantError):
-    """A transition that the table does not have was about to be written. Nothing was."""
+    """A transition outside the table was attempted. No entry was written."""
 
     code = "internal.illegal-transition"
 
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """One permitted step. `ours`: not printed in the specification, added by us."""
+    """One permitted step. `ours`: not in the specification, added by us."""
 
     to: State
     ours: bool
@@ -140,7 +140,7 @@ TRANSITIONS: Final = MappingProxyType(
         _S.ABANDONED: (),
     }
 )
-"""Every state, with every step that may follow it."""
+"""Every state, with its permitted next states."""
 
 LEFT_OUT: Final = MappingProxyType(
     {
@@ -158,24 +158,24 @@ LEFT_OUT: Final = MappingProxyType(
         (_S.VERIFICATION_TIMEOUT, _S.FORWARD_RECOVERY): "Only a saga goes forward, from PARTIALLY_COMMITTED.",
     }
 )
-"""The steps that the specification prints and no action or saga takes, each with the reason. They are refused."""
+"""Steps of the specification never taken by an action or saga, each with the reason. Refused."""
 
 TERMINAL: Final = frozenset(
     {_S.RECONCILED_SUCCESS, _S.FAILED, _S.COMPENSATED, _S.ROLLED_BACK, _S.REVIEW_REQUIRED, _S.ABANDONED}
 )
-"""The specification's terminal states: nothing leaves them by itself (a policy or a person may)."""
+"""The specification's terminal states. Only a policy or a person moves an action out of them."""
 
 
 _NEXT: Final = MappingProxyType({state: frozenset(step.to for step in steps) for state, steps in TRANSITIONS.items()})
 
 
 def can(before: State, after: State) -> bool:
-    """Whether the table has this step."""
+    """Whether the table permits this step."""
     return after in _NEXT[before]
 
 
 def check(before: State, after: State) -> None:
-    """Raise IllegalTransitionError unless the table has this step."""
+    """Raise IllegalTransitionError unless the table permits this step."""
     if not can(before, after):
         raise IllegalTransitionError(
             f"No transition leads from {before.value} to {after.value}.",
@@ -221,7 +221,7 @@ class ReconciliationStatus(StrEnum):
 
 
 class ReportKey(StrEnum):
-    """Which of the permitted statements a state allows; the words are in `reporting`."""
+    """The key of the permitted statement for a state; the words are in `reporting`."""
 
     NOT_EXECUTED = "not_executed"
     ATTEMPTED = "attempted"
@@ -238,7 +238,7 @@ class ReportKey(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StatusRow:
-    """What a state amounts to for the record, the shell and the reader of a message."""
+    """Meaning of a state for the record, the shell and the reader of a message."""
 
     execution: ExecutionStatus
     verification: VerificationStatus
@@ -272,7 +272,7 @@ STATUS: Final = MappingProxyType(
         _S.ABANDONED: StatusRow(_E.UNKNOWN, _V.UNVERIFIABLE, _R.UNKNOWN, 1, _K.UNKNOWN),
     }
 )
-"""Each state after an attempt was made (and for those that no attempt precedes)."""
+"""Each state after an attempt (and states without an attempt)."""
 
 NOT_ATTEMPTED: Final = MappingProxyType(
     {
@@ -281,11 +281,11 @@ NOT_ATTEMPTED: Final = MappingProxyType(
         _S.ABANDONED: StatusRow(_E.NOT_EXECUTED, _V.NOT_REQUIRED, _R.NOT_STARTED, 1, _K.NOT_EXECUTED),
     }
 )
-"""The states that can also be reached without anything having been dispatched."""
+"""States also reachable without a dispatch."""
 
 
 def status(state: State, *, attempted: bool = True) -> StatusRow:
-    """What a state amounts to. `attempted`: false only where provably nothing was dispatched."""
+    """Return the meaning of a state. `attempted`: False only where provably nothing was dispatched."""
     if not attempted and state in NOT_ATTEMPTED:
         return NOT_ATTEMPTED[state]
     return STATUS[state]
@@ -309,11 +309,11 @@ def exit_code(
     compensation_asked: bool = False,
     attested: bool = False,
 ) -> int:
-    """The command line's exit code for one action.
+    """Return the command line's exit code for one action.
 
-    `held`: it waits for an approval or a lifted freeze. `verifier_error`: it is undetermined because
-    verification itself broke. `compensation_asked`: the caller asked for the reversal. `attested`: a person has decided
-    what is to be made of it; it waits for nobody any more, and is still not verified.
+    `held`: waiting for an approval or a lifted freeze. `verifier_error`: undetermined because verification itself
+    broke. `compensation_asked`: the caller requested the reversal. `attested`: a person has decided; the action waits
+    for no person, and is still not verified.
     """
     if state is State.COMPENSATED and compensation_asked:
         return EXIT_VERIFIED
@@ -326,9 +326,9 @@ def exit_code(
 
 
 def worst_exit(codes: Iterable[int]) -> int:
-    """Of several actions the one that counts: the first of 6, 5, 4, 3, 1, 0 that is there.
+    """Return the exit code of several actions: the first present of 6, 5, 4, 3, 1, 0.
 
-    2 (bad usage) is answered before any action runs, so it wins over all; no codes are 0.
+    2 (bad usage) occurs before any action runs, so 2 overrides all; no codes give 0.
     """
     seen = set(codes)
     if EXIT_USAGE in seen:

@@ -1,6 +1,6 @@
-"""What a judgement can say: verdict, why it is open, whose doing, and how far it may be trusted.
+"""The words of a judgement: verdict, open reason, attribution, and trust level.
 
-Used by reconciliation, reporting and the record. Words only; one word a concept.
+Used by reconciliation, reporting and the record. One word for each concept.
 
 Source: the action verification specification, "Observation Trust Ladder"; the verdict rules of ARCHITECTURE.
 """
@@ -20,7 +20,7 @@ class Verdict(StrEnum):
 
 
 class Why(StrEnum):
-    """Why a verdict is undetermined; NONE where it is not."""
+    """Why a verdict is undetermined; NONE for any other verdict."""
 
     NONE = ""
     PROPAGATING = "propagating"
@@ -34,11 +34,11 @@ class Why(StrEnum):
     CONFLICTING = "conflicting"
     UNATTRIBUTED = "unattributed"
     SETTLING = "settling"
-    """Everything holds, and the time for which it has to hold (or in which a duplicate may appear) runs on."""
+    """Everything holds. The stability period, or the window for duplicates, is still running."""
 
 
 class Attribution(StrEnum):
-    """Whose doing the state is."""
+    """The author of the state."""
 
     OURS = "ours"
     OTHER_ACTOR = "other_actor"

@@ -1,1 +1,1 @@
-"""What is done about each finding: the rows, the table that they make, and the floor that no table may fall below."""
+"""Recovery: the rows, the decision table, and the floor below every table."""

@@ -1,7 +1,4 @@
-"""What may be done about a finding, and what each of these actions entails.
-
-The words of the recovery table; chosen by its rows, carried out by the lifecycle.
-"""
+"""Recovery actions and their consequences. The table's rows choose, and the engine executes."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from readback.domain.state import State
 
 
 class RecoveryAction(StrEnum):
-    """What is done about a finding."""
+    """The reaction to a finding."""
 
     ACCEPT = "accept"
     RECORD_NO_OP = "record_no_op"
@@ -39,19 +36,19 @@ class RecoveryAction(StrEnum):
     FAIL_CLOSED = "fail_closed"
     RETRY_SAME_KEY = "retry_same_key"
     DISPATCH_AGAIN = "dispatch_again"
-    """The byte-identical request goes out again under a key that the tool honours; the key stays taken."""
+    """Send the byte-identical request again under a key honoured by the tool. The key stays taken."""
     FAIL = "fail"
     KEEP_UNKNOWN = "keep_unknown"
 
     @property
     def target_state(self) -> State:
-        """Where it leads, as far as that does not depend on how it goes."""
+        """The next state, as far as known before execution."""
         return EFFECTS[self].target_state
 
 
 @dataclass(frozen=True, slots=True)
 class ActionEffect:
-    """What an action entails wherever it is chosen."""
+    """Consequences of an action, for every finding."""
 
     target_state: State
     opens_review: bool = False
@@ -89,4 +86,4 @@ EFFECTS: Final = MappingProxyType(
         _A.KEEP_UNKNOWN: ActionEffect(_S.UNKNOWN),
     }
 )
-"""Every action's consequences (a table of ours: the specification names the actions only)."""
+"""Every action's consequences (a table of ours: the specification only names the actions)."""

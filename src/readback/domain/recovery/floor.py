@@ -1,10 +1,9 @@
-"""The floor below all recovery tables: which action may be chosen for which finding, and where.
+"""The floor below all recovery tables: the permitted actions for each finding.
 
-Held against every table by `recovery.check`. What is not allowed here cannot be chosen by any table, an operator's
-included: nothing is repeated blindly, no success comes of what is not verified, no failure is claimed of what is
-unknown, nothing is reversed that no reading shows, and nothing goes without the review, freeze or incident that the
-action verification specification demands for it. A table may always be stricter: a person may be asked about anything
-that has been executed.
+`recovery.rule` checks every table, an operator's included. No table may repeat blindly, report an unverified success,
+or report an unknown result as failed. No table may reverse without a reading of the effect, or omit a review, freeze or
+incident demanded by the action verification specification. A table may be stricter, for example ask a person about any
+executed action.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ Actions = frozenset[RecoveryAction]
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """These actions may be chosen where any one of the conditions is met."""
+    """Actions permitted where any of the conditions is met."""
 
     actions: Actions
     when: tuple[Condition, ...]
@@ -51,7 +50,7 @@ class Allowed:
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """What may be done about a finding; `why`: the rule behind it, for whoever broke it."""
+    """The permitted actions for a finding. `why`: the rule, for the author of a rejected row."""
 
     why: str
     allowed: tuple[Allowed, ...]
@@ -262,7 +261,7 @@ FLOOR: Final[Mapping[Finding, Floor]] = MappingProxyType(
         ),
     }
 )
-"""What may be done about each finding (a table of ours, after the specification's rows and side-effect classes)."""
+"""The permitted actions for each finding (a table of ours, after the specification's rows and side-effect classes)."""
 
 SUCCESS_ONLY_FROM: Final[Mapping[RecoveryAction, Finding]] = MappingProxyType(
     {
@@ -284,4 +283,4 @@ DEMANDED: Final[Mapping[RecoveryAction, Condition]] = MappingProxyType(
         _A.FORCE_STRONG_READ: STALE,
     }
 )
-"""What a row's own conditions must at least demand before it may choose the action, whatever stands above it."""
+"""Minimum conditions in a row itself for choosing the action, regardless of the rows above."""

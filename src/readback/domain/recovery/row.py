@@ -1,6 +1,6 @@
-"""The form of the recovery table's rows: situations, conditions over them, and what a row is.
+"""Recovery rows: situations, conditions over situations, and the row type.
 
-`recovery.rule` makes tables of rows; `recovery.check` holds them against the floor. It decides nothing.
+`recovery.rule` builds tables of rows and checks each table against the floor.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from readback.domain.state import State
 
 
 class Reversal(StrEnum):
-    """How the effect could be taken back."""
+    """Ways to reverse the effect."""
 
     NONE = "none"
     ROLLBACK_OPEN = "rollback_open"
-    """A local transaction is still ours to abort."""
+    """A local transaction is open and can be rolled back."""
     COMPENSABLE = "compensable"
-    """Another action reverses it."""
+    """Another action reverses the effect."""
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """The conditions that rows ask for; all of them closed and small, so that a table can be proven total."""
+    """The inputs of the rows. All fields are small closed sets, so that a table can be proven total."""
 
     side_effect: SideEffect
     within_window: bool
-    """Verification may still come out otherwise by itself: the window is open and no verdict is final."""
+    """A later reading may change the result: the window is open and no verdict is final."""
     maybe_stale: bool
     """The deciding reading was weaker than strong."""
     reversible: Reversal
@@ -44,11 +44,11 @@ class Situation:
     executed: bool
     """An attempt may have reached the tool."""
     key_record: bool
-    """What became of the attempt can be looked up under its key, durably."""
+    """The result of the attempt can be looked up under its key, durably."""
     key_honoured: bool
-    """The contract declares that the tool executes one key once."""
+    """The contract declares that the tool executes a key once."""
     dead: bool
-    """Nothing of the attempt may still land."""
+    """The attempt can have no later effect."""
     equivalent_duplicate: bool
     """The duplicate leaves an equivalent state, and the contract allows that."""
     repeated: bool
@@ -56,21 +56,21 @@ class Situation:
     late_open: bool
     """An effect may still land late."""
     searched: bool = False
-    """A search or look-up covered the places where the effect could be instead."""
+    """A search or look-up covered all other places of the effect."""
     in_progress: bool = False
-    """The answer was accepted or pending, or the state is one that the contract calls intermediate."""
+    """The answer was accepted or pending, or the contract calls the state intermediate."""
     resend_due: bool = False
-    """The request was lost, nothing of it is seen, the tool honours the key, and the backoff is over."""
+    """The request was lost, no effect is visible, the tool honours the key, and the backoff is over."""
 
 
 ConditionValue = bool | SideEffect | Reversal
 Condition = Mapping[str, tuple[ConditionValue, ...]]
-"""Field of the situation -> its allowed values; fields that are not named may be anything."""
+"""Field of the situation -> its allowed values; unnamed fields may have any value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row. It applies where any one of its conditions is met (`({},)`: always).
+    """A row. Applies where any of its conditions is met (`({},)`: always).
 
     `label` is the specification's discrepancy type, or our own for `ours`.
     """
@@ -85,26 +85,26 @@ class Row:
 
     @property
     def target_state(self) -> State:
-        """Where the action leads."""
+        """The state after the action."""
         return EFFECTS[self.action].target_state
 
     @property
     def opens_review(self) -> bool:
-        """Whether a person has to look at it."""
+        """Whether the action needs a review."""
         return EFFECTS[self.action].opens_review
 
     @property
     def opens_incident(self) -> bool:
-        """Whether somebody is to be alarmed."""
+        """Whether the action opens an incident."""
         return EFFECTS[self.action].opens_incident
 
     @property
     def freezes(self) -> bool:
-        """Whether further actions on the same target are held."""
+        """Whether the action freezes the target against further actions."""
         return EFFECTS[self.action].freezes
 
     def matches(self, situation: Situation) -> bool:
-        """Whether one of its conditions is met."""
+        """Whether any condition of the row is met."""
         for condition in self.when:
             for name, allowed in condition.items():
                 if getattr(situation, name) not in allowed:
@@ -155,7 +155,9 @@ Line = tuple[Any, ...]
 
 
 def rows(finding: Finding, label: str, *lines: Line) -> tuple[Row, ...]:
-    """Lines are (id, action, rationale, conditions...); a number is a row of the specification, a name ours."""
+    """Build rows from lines (id, action, rationale, conditions...). A number is a row of the specification, a name
+    ours.
+    """
     return tuple(
         row
         for line in lines
@@ -166,7 +168,7 @@ def rows(finding: Finding, label: str, *lines: Line) -> tuple[Row, ...]:
 
 
 def own_rows(finding: Finding, *lines: Line) -> tuple[Row, ...]:
-    """The same, of ours alone: they stand under the finding's name."""
+    """Build our own rows, labelled by the finding's name."""
     label = finding.value.replace("_", " ").capitalize()
     return tuple(_row(f"RB-{line[0]}", finding, label, line, ours=True) for line in lines)
 
@@ -182,17 +184,17 @@ RESEND: Final[Condition] = {
     "effect_shown": NO,
     "side_effect": BELOW_CRITICAL,
 }
-"""The same request may be sent again under its honoured key. It frees nothing."""
+"""The same request may be sent again under its honoured key. The key stays taken."""
 
 
 def resend(name: str) -> Line:
-    """Comes before the other rows of its finding: the deadline is the bound."""
+    """The first row of its finding. The deadline bounds the resends."""
     why = "The request was lost, nothing of it is seen, and the tool executes one key once."
     return (f"{name}-resend", RecoveryAction.DISPATCH_AGAIN, why, RESEND)
 
 
 def look_again(name: str) -> tuple[Line, Line]:
-    """Re-verify comes before anything else: again within the window, then strongly."""
+    """Verify again before any other action: within the window, then by a strong reading."""
     return (
         (f"{name}-in-window", RecoveryAction.RETRY_VERIFICATION, "The next reading may say otherwise.", IN_WINDOW),
         (f"{name}-stale", RecoveryAction.FORCE_STRONG_READ, "Only a strong reading settles it.", STALE),

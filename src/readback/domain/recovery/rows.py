@@ -1,7 +1,7 @@
-"""Rows for the findings that the action verification specification's recovery table has.
+"""Rows for the findings in the action verification specification's recovery table.
 
-A line that begins with a number is the specification's row of that number, in its order; a line that
-begins with a name is ours and says what the specification's conditions leave open. First match wins.
+A line beginning with a number is the specification's row of the same number, in its order. A line beginning with a name
+is ours and covers a case left open by the specification's conditions. First match wins.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Rows for the findings that the action verification specification's recovery table does not have.
+"""Rows for the findings outside the action verification specification's recovery table.
 
-They are ours: no-ops, wrong values, missing targets, propagation, required compensation, unknown
-states, broken verifiers, and what is settled. First match wins.
+They are ours: no-ops, wrong values, missing targets, propagation, required compensation, unknown states, broken
+verifiers, and settled results. First match wins.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The recovery table: an ordered set of rows, its version, and what every table must satisfy.
+"""The recovery table: an ordered set of rows, its version, and the checks of every table.
 
-`recovery` holds the default one. A table is data: an operator may bring another, and `RecoveryTable.check` refuses one
-that has gaps or goes below the floor. No model's opinion enters here.
+`recovery.table` holds the default table. A table is data: an operator may supply another. `RecoveryTable.check` rejects
+a table with gaps or below the floor. No model's opinion is an input.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from readback.errors import InvariantError, SettingsError
 
 _NAMES: Final = tuple(DOMAINS)
 SIZE: Final = prod(len(values) for values in DOMAINS.values())
-"""How many situations there are."""
+"""Number of situations."""
 ALL: Final = (1 << SIZE) - 1
-"""The set of all of them."""
+"""The set of all situations."""
 
 
 @lru_cache(maxsize=128)
 def having(name: str, value: ConditionValue) -> int:
-    """The situations in which this field has this value."""
+    """The situations with this value of the field."""
     place = _NAMES.index(name)
     block = prod(len(DOMAINS[later]) for later in _NAMES[place + 1 :])
     period = block * len(DOMAINS[name])
@@ -40,7 +40,7 @@ def having(name: str, value: ConditionValue) -> int:
 
 
 def matching(condition: Condition) -> int:
-    """The situations that meet a condition."""
+    """The situations matching a condition."""
     found = ALL
     for name, allowed in condition.items():
         found &= _union(having(name, value) for value in allowed)
@@ -48,14 +48,14 @@ def matching(condition: Condition) -> int:
 
 
 def meeting(when: Iterable[Condition]) -> int:
-    """The situations that meet any of the conditions."""
+    """The situations matching any of the conditions."""
     return _union(matching(condition) for condition in when)
 
 
 def described(subset: int) -> str:
-    """The simplest description of a part of a set that is not empty: as few fields as tell it apart.
+    """Describe part of a non-empty set by as few fields as possible.
 
-    Starts at one member and lets every field go that may have any value without leaving the set.
+    Starts with one member. A field is dropped if every value of the field stays inside the set.
     """
     held = dict(_member(subset))
     for name in _NAMES:
@@ -66,7 +66,7 @@ def described(subset: int) -> str:
 
 
 def _member(subset: int) -> Mapping[str, ConditionValue]:
-    """One situation of the set."""
+    """A situation from the set."""
     return dict(_digits((subset & -subset).bit_length() - 1))
 
 
@@ -94,7 +94,7 @@ def _union(sets: Iterable[int]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that is wrong; `row` is the id of the row to correct, "" where a row is missing; `key`: its part."""
+    """One fault. `row`: the id of the row to correct, "" for a missing row; `key`: the faulty part."""
 
     row: str
     said: str
@@ -102,7 +102,7 @@ class Fault:
 
 
 def faults(rows: tuple[Row, ...]) -> Iterator[Fault]:
-    """Every fault, in the order of the rows; gaps last. Nothing is said of coverage while rows are malformed."""
+    """Yield every fault, in the order of the rows; gaps last. Malformed rows suppress the coverage check."""
     malformed = tuple(_malformed(rows))
     yield from malformed
     if malformed:
@@ -115,7 +115,7 @@ def faults(rows: tuple[Row, ...]) -> Iterator[Fault]:
 
 
 def below_demand(row: Row) -> Iterator[Fault]:
-    """What is wrong with one row by itself, whatever stands above it."""
+    """Yield the faults of a row alone, regardless of the rows above."""
     only = SUCCESS_ONLY_FROM.get(row.action)
     if only is not None and row.finding is not only:
         yield Fault(row.id, f"{row.id} makes a success of {row.finding.value}.")
@@ -140,7 +140,7 @@ def _malformed(rows: tuple[Row, ...]) -> Iterator[Fault]:
 
 
 def _of_finding(finding: Finding, rows: tuple[Row, ...], known: set[str]) -> Iterator[Fault]:
-    """Walks the rows in their order; `left`: the situations that no row above has decided."""
+    """Check the rows of a finding in order. `left`: the situations undecided so far."""
     left, dead = ALL, []
     for row in rows:
         decides = meeting(row.when) & left
@@ -184,7 +184,7 @@ __all__ = [
 
 
 class RecoveryTable:
-    """An ordered set of rows: within a finding the first that matches decides."""
+    """An ordered set of rows. The first matching row of a finding decides."""
 
     __slots__ = ("_by_finding", "content", "rows", "version")
 
@@ -192,11 +192,11 @@ class RecoveryTable:
         self.rows = rows
         self._by_finding = {finding: tuple(row for row in rows if row.finding is finding) for finding in Finding}
         self.content: list[Json] = [_row_json(row) for row in rows]
-        """What decides, as data; `version` is its hash."""
+        """The deciding content, as data; `version` is its hash."""
         self.version = version_of(self.content)
 
     def decide(self, finding: Finding, situation: Situation) -> Row:
-        """The row for a finding in a situation. A checked table always has one."""
+        """Return the row for a finding in a situation. A checked table always has a matching row."""
         for row in self._by_finding[finding]:
             if row.matches(situation):
                 return row
@@ -207,7 +207,7 @@ class RecoveryTable:
         return next((row for row in self.rows if row.id == row_id), None)
 
     def faults(self) -> tuple[Fault, ...]:
-        """All that is wrong with it, over every situation that there can be; nothing, where it may be decided by."""
+        """Every fault of the table, over all situations. A table without faults may decide."""
         return tuple(faults(self.rows))
 
     def check(self) -> None:
@@ -227,9 +227,9 @@ def version_of(content: list[Json]) -> str:
 
 
 def table_of(content: list[Json]) -> RecoveryTable:
-    """The table that has this content; labels and reasons, which decide nothing, are not in it.
+    """Build the table with this content. Labels and rationales do not decide, and are not included.
 
-    Raises ValueError, TypeError or KeyError where it names what there is not: a table of another release.
+    Raises ValueError, TypeError or KeyError for an unknown name: the table is from another release.
     """
     return RecoveryTable(tuple(_row_of(row) for row in content))
 
@@ -261,7 +261,7 @@ def _value_of(name: str, raw: Json) -> ConditionValue:
 
 
 def situations_of(rows: tuple[Row, ...]) -> Iterator[Situation]:
-    """Every situation that these rows can tell apart: the fields they name in all combinations."""
+    """Yield every situation distinguished by these rows: the named fields in all combinations."""
     named = sorted({name for row in rows for condition in row.when for name in condition})
     rest = {name: values[0] for name, values in DOMAINS.items()}
     for values in product(*(DOMAINS[name] for name in named)):

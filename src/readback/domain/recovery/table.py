@@ -1,9 +1,8 @@
-"""The recovery decision table: what is done about each finding in each situation.
+"""The recovery decision table: the reaction to each finding in each situation.
 
-Rows REC-01 to REC-21 are the action verification specification's ("Recovery decision table"), in the
-order printed there; rows RB-* are ours, for the findings it has no row for and for the cases its
-conditions leave open. The most severe finding is decided on; within a finding the first row that
-matches wins. The engine calls `decide`; nothing else chooses a recovery.
+Rows REC-01 to REC-21 are the action verification specification's ("Recovery decision table"), in the printed order.
+Rows RB-* are ours: for findings without a row there, and for cases left open by its conditions. The most severe finding
+counts; within a finding the first matching row wins. The engine calls `decide`; nothing else chooses a recovery.
 """
 
 from __future__ import annotations
@@ -41,11 +40,11 @@ __all__ = [
 
 _F = Finding
 DEFAULT_TABLE: Final = RecoveryTable((*PRINTED_ROWS, *OWN_ROWS))
-"""The table that is used unless an operator brings another."""
+"""The table used unless an operator supplies another."""
 
 
 def decide(finding: Finding, situation: Situation, table: RecoveryTable = DEFAULT_TABLE) -> Row:
-    """The row that says what is done. Deterministic: the same arguments always give the same row."""
+    """Return the deciding row. Deterministic: the same arguments always give the same row."""
     return table.decide(finding, situation)
 
 
@@ -69,9 +68,9 @@ _TRIGGER_OF: Final[Mapping[Finding, ReviewTrigger]] = MappingProxyType(
 
 
 def review_trigger(finding: Finding, situation: Situation) -> ReviewTrigger | None:
-    """Which of the class's review triggers a finding pulls, beside what the row itself opens.
+    """Return the class's review trigger for a finding, beside the row's own review.
 
-    None while verification is still open: a mismatch within the window is not one yet.
+    None while verification is open: a mismatch within the window does not count yet.
     """
     if situation.within_window or (situation.maybe_stale and finding is not Finding.VERIFIED):
         return None
