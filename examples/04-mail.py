@@ -18,7 +18,7 @@ from contextlib import closing
 from importlib.util import find_spec
 
 from readback import Context, Readback, Reading, action
-from readback.demo.systems.launch import Systems
+from readback.demo.systems import Systems
 from readback.systems import ImapSource, SmtpExecutor
 
 if find_spec("aiosmtpd") is None or find_spec("pymap") is None:

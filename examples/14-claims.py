@@ -17,7 +17,6 @@ from __future__ import annotations
 import tempfile
 
 from readback import Context, Readback, Reading, action
-from readback.domain.action.claim import ADVICE
 
 bookings: dict[str, dict[str, object]] = {}
 lies = False
@@ -63,7 +62,7 @@ def main() -> None:
         lost = rb.run(book(what="train"), operation="book the train")
         [claim] = lost.claims
         assert claim.said is not None
-        why = f"{claim.status} as {claim.said.reason}, {claim.said.confidence}: {ADVICE[claim.said.advice]}"
+        why = f"{claim.status} as {claim.said.reason}, {claim.said.confidence}: {claim.said.advice_text}"
         print(f"contested: {claim.kind}, {why}")
         lies = False
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 import tempfile
 
 from readback import Context, Outcome, Readback, Reading, action
-from readback.domain.action.claim import REASONS, ClaimKind
 from readback.testing.runtime_virtual import VirtualRuntime
 
 time = VirtualRuntime(seed=1)
@@ -64,7 +63,7 @@ def until(rb: Readback, day: int, action_id: str) -> Outcome:
 
 
 def holds(rb: Readback, told: Outcome) -> str:
-    claim = rb.claim(f"{told.id}:{ClaimKind.HOLDS}")
+    claim = rb.claim(f"{told.id}:holds")
     return f"the claim that it holds: {claim.status}"
 
 
@@ -81,9 +80,9 @@ def main() -> None:
         write("mode", "open", "human:bob")
         told = until(rb, 6, told.id)
         print(f"day  6: standing {told.standing}, {told.discrepancy}, in review for {told.review}")
-        said = rb.claim(f"{told.id}:{ClaimKind.HOLDS}").said
+        said = rb.claim(f"{told.id}:holds").said
         assert said is not None
-        print(f"        {holds(rb, told)}, since {REASONS[said.reason].words}")
+        print(f"        {holds(rb, told)}, since {said.reason_text}")
         down = True
         told = until(rb, 8, told.id)
         print(f"day  8: the system of record is down: still {rb.claim(told.id).status}, nothing new is said")

@@ -19,7 +19,7 @@ import tempfile
 from importlib.util import find_spec
 
 from readback import Outcome, Readback
-from readback.demo.systems.launch import Systems
+from readback.demo.systems import Systems
 from readback.recipes import CANDIDATES, timings_of, verified_mail
 from readback.systems import ImapSource, SmtpExecutor
 from readback.testing.runtime_virtual import VirtualRuntime

@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from readback import Readback
-from readback.demo.systems.postgres import PostgresPair
+from readback.demo.systems import PostgresPair
 from readback.recipes import Table, verified_row
 from readback.systems import SqlExecutor, SqlSource
 from readback.testing.runtime_virtual import VirtualRuntime

@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from readback import Outcome, Readback
-from readback.demo.systems.s3 import S3Server
+from readback.demo.systems import S3Server
 from readback.recipes import measured, verified_upload
 from readback.systems import S3Executor, S3Source
 from readback.testing.runtime_virtual import VirtualRuntime

@@ -19,8 +19,7 @@ import tempfile
 from contextlib import closing
 from pathlib import Path
 
-from readback import Readback
-from readback.client.files import contract_files
+from readback import Readback, contract_files
 
 PROGRAM = """\
 import sqlite3, sys

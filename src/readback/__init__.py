@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from readback.client.authoring.contract_keys import Policy, Timing
     from readback.client.authoring.verified import arg, verified
     from readback.client.client import Readback
+    from readback.client.files import contract_files
     from readback.client.in_use import use
     from readback.client.proposal import Proposal, UnusedProposalWarning
     from readback.client.step import SagaStep, from_step
@@ -110,6 +111,7 @@ _HOMES = {
     "delegation": "readback.delegations.api",
     "delegation_hook": "readback.delegations.api",
     "from_step": "readback.client.step",
+    "contract_files": "readback.client.files",
     "invariant_check": "readback.contracts.functions.verifiers",
     "postcondition": "readback.contracts.functions.conditions",
     "read_after_write": "readback.contracts.functions.verifiers",
@@ -163,6 +165,7 @@ __all__ = [
     "__version__",
     "action",
     "arg",
+    "contract_files",
     "delegation",
     "delegation_hook",
     "from_step",

@@ -1,4 +1,4 @@
-"""Every error that Readback raises, by consequence and by the side at fault.
+"""Public: every error that Readback raises, by consequence and by the side at fault.
 
     ReadbackError
     ├── CanonError (2)                  a value without an exact canonical form; see canon.fault

@@ -1,4 +1,4 @@
-"""The gateway for programs: tools of MCP servers, verified. Needs the extra `mcp`.
+"""Public: the gateway for programs: tools of MCP servers, verified. Needs the extra `mcp`.
 
 `Gateway` stands in front of servers that others wrote; `verify_server` governs the tools of a server of one's own.
 """

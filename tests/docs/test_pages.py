@@ -12,7 +12,7 @@ import click
 import pytest
 
 import readback
-from readback.cli.cli import COMMANDS, main
+from readback.cli import COMMANDS, group
 from scripts import coverage_table, reference
 from tests.docs.pages import PAGES, ROOT, anchors, blocks, links, prose, text_of
 
@@ -119,7 +119,7 @@ def test_every_command_that_is_shown_exists_with_its_options(page: str) -> None:
 
 
 def test_a_wrong_command_line_would_be_seen() -> None:
-    assert isinstance(main, click.Group)
+    assert isinstance(group, click.Group)
     assert _complaint(["show", "ID", "--tenant", "acme"]) == ""
     assert _complaint(["ledger", "verify", "--head", "1:ab"]) == ""
     assert _complaint(["shew", "ID"]) == "no command shew"

@@ -1,4 +1,4 @@
-"""Recipes: verified actions of the usual shapes, ready to be given systems and run.
+"""Public: recipes: verified actions of the usual shapes, ready to be given systems and run.
 
 `from readback.recipes import verified_mail`. Each is an action like one that a decorator makes, of the built-in
 executors and sources; it adds nothing to the engine. Stamp, act, look by another path, record, and withdraw what was

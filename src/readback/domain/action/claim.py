@@ -145,6 +145,16 @@ class ClaimEvent:
     more: int = 0
     """Number of dependents beyond the named ones."""
 
+    @property
+    def reason_text(self) -> str:
+        """The reason in words."""
+        return REASONS[self.reason].words
+
+    @property
+    def advice_text(self) -> str:
+        """The advice for plans on the claim, as a sentence."""
+        return ADVICE[self.advice]
+
 
 @dataclass(frozen=True, slots=True)
 class Change:
