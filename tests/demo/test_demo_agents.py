@@ -15,7 +15,8 @@ from readback.demo.naive import naive
 from readback.demo.naive.naive import Claim, Told
 from readback.demo.naive.overheard import Heard
 from readback.demo.naive.wrappers import blindly_retried, in_prose, politely
-from readback.demo.table import BRIEF_ROWS_MAX, Points, short, show_points
+from readback.demo.points import BRIEF_ROWS_MAX, Points, show_points
+from readback.demo.table import short
 from readback.demo.tally import Row, Totals
 from readback.demo.trip.tally import TripTotals
 from readback.demo.worker import ACTIONS

@@ -27,9 +27,10 @@ from readback.demo.delegated.table import show_attempts
 from readback.demo.delegated.tally import attempts_as_json, count_attempts, reckon_attempts
 from readback.demo.desk import AGENT, TENANT, Addresses, desk
 from readback.demo.naive.overheard import all_heard
+from readback.demo.points import Points, show_points
 from readback.demo.progress import Progress
 from readback.demo.systems.launch import Systems
-from readback.demo.table import Points, show, show_points
+from readback.demo.table import show
 from readback.demo.tally import as_json as told_as_json
 from readback.demo.tally import count, reckon
 from readback.demo.trip.chapter import Booked, book_trips
