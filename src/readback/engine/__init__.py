@@ -1,1 +1,1 @@
-"""The verbs: what is done to an action, stage by stage, and the engine that alone knows their order. No I/O here."""
+"""The verbs: the stages of an action, and the engine with their order. No I/O here."""

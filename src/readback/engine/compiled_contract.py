@@ -1,7 +1,7 @@
-"""A contract made ready to run: its data, its compiled predicates, and its hands.
+"""A contract ready to run: data, compiled predicates, and handlers.
 
-Built by contracts when a contract is loaded (every check that needs no data is done by then), carried through every
-stage, read by the drivers for the hands. Immutable, and shared between threads.
+Built when a contract is loaded, after every check without data. Every stage carries the compiled contract, and the
+drivers use its handlers. Immutable, and shared between threads.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ Variables = Mapping[str, Json]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A postcondition with what evaluates it: a compiled predicate, or a Python callable.
+    """A postcondition with its evaluator: a compiled predicate, or a Python callable.
 
-    A callable is called with the roots that it names as parameters, and answers True, False or None (undetermined).
+    A callable takes the roots named by its parameters, and returns True, False or None (undetermined).
     """
 
     postcondition: Postcondition
@@ -36,10 +36,10 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class IdentityCheck:
-    """One identity key: an expression that gives the value found, or (`boolean`) that compares by itself.
+    """One identity key: an expression for the found value, or (`boolean`) an expression comparing by itself.
 
-    `form`: the rule that the contract names for it; None where it names none, and what the source says of its field
-    `field` (a dotted path below `authoritative`, "" where the expression is no plain path) counts.
+    `form`: the contract's comparison rule. With None, the source's rule for `field` applies (a dotted path below
+    `authoritative`; "" if the expression is no plain path).
     """
 
     key: str
@@ -51,7 +51,7 @@ class IdentityCheck:
 
 @dataclass(frozen=True, slots=True)
 class CompiledContract:
-    """Everything that a run of one contract needs. `revive` turns recorded JSON arguments back into Python ones."""
+    """All parts needed to run one contract. `revive` turns recorded JSON arguments back into Python values."""
 
     contract: Contract
     predicates: PredicateEngine
@@ -66,25 +66,25 @@ class CompiledContract:
     compensation: CompiledContract | None = None
     intermediate: tuple[Check, ...] = ()
     approval_when: Check | None = None
-    """The condition under which a person has to approve it; None where the contract has none."""
+    """The condition for a required approval; None if the contract has none."""
     bind: Callable[[Mapping[str, Json]], tuple[Mapping[str, object], Mapping[str, Json]]] | None = None
-    """Arguments by name and as JSON, checked and in both notations; None for a plan that nothing is proposed by. Raises
+    """Check arguments given by name or as JSON, and return both notations. None for a plan without proposals. Raises
     InputError.
     """
     reversing: Callable[[Variables], tuple[Mapping[str, object], Mapping[str, Json]]] | None = None
-    """What the compensation is given, in both notations, where that is not what the action was. Raises InputError."""
+    """The arguments of the compensation in both notations, if they differ from the action's. Raises InputError."""
     places: Callable[[Mapping[str, Json], bool], tuple[str, ...]] | None = None
-    """Where its files lie, as subjects of freezes, by the request and by whether they are to be frozen; None where its
-    target is no file.
+    """The locations of the target's files as subjects of freezes, by the request and by whether to freeze them. None
+    for a target without files.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A proposal, bound and validated: what was asked, in both notations, and what for.
+    """A bound and validated proposal: arguments in both notations, and the intent.
 
-    `arguments`: Python values for the tool; `requested`: the same as JSON; `intended`: the goal, where it was given
-    apart from the request. `planned` names the plan's step, `task_state` and `boundary` their versions.
+    `arguments`: Python values for the tool. `requested`: the same as JSON. `intended`: the goal, if separate from the
+    request. `planned` names the plan's step; `task_state` and `boundary` are versions.
     """
 
     plan: CompiledContract
@@ -95,25 +95,25 @@ class Request:
     step: str = ""
     replaces: str = ""
     reverses: str = ""
-    """The stamp of the action that this one compensates."""
+    """The stamp of the action to compensate."""
     saga: str = ""
-    """The saga that it belongs to, and in which of its regions ("before", "pivot", "after"; "" for a reversal)."""
+    """The saga of the action, and its region in the saga ("before", "pivot", "after"; "" for a reversal)."""
     region: str = ""
     action_id: str = ""
-    """The id that was announced for it; "" to draw a fresh one."""
+    """The announced id; "" to draw a fresh id."""
     ordered: bool = False
-    """A person ordered it in review: it is executed also where its target is frozen."""
+    """A reviewer ordered the action: a frozen target does not bar execution."""
     outside: bool = False
-    """Whoever asked makes the attempt, once it is durable, and reports how it ended: no tool is called from here."""
+    """The caller makes the durable attempt and reports the result; the engine calls no tool."""
     upon: tuple[str, ...] = ()
-    """Ids of the claims that it is planned upon: where one does not stand, nothing is executed."""
+    """Ids of claims behind the action. If a claim is invalid, nothing is executed."""
     ahead: bool = False
-    """Its call may be made while its attempt becomes durable: it is told as unknown whatever comes of it."""
+    """The call may run while its attempt becomes durable: the outcome is unknown in any case."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallerContext:
-    """For whom and under what an action runs: what `Readback.open` was given."""
+    """The caller's tenant, principal and context, as passed to `Readback.open`."""
 
     tenant: str
     principal: str
@@ -125,6 +125,6 @@ class CallerContext:
     budget: Mapping[str, Json] | None = None
     break_glass: str = ""
     parent_span: str = ""
-    """The span of the trace under which the action was proposed."""
+    """The trace span of the proposal."""
     scopes: tuple[str, ...] = ()
-    """The permission scopes that the client holds."""
+    """The client's permission scopes."""

@@ -1,7 +1,7 @@
-"""Attend: stay with an action until it is settled, whoever works on it. Begin one, join one, or look at one.
+"""Coordinate work on an action until it is settled: start, join, wait, or look.
 
-Called by the clients and workers through their drivers. It decides nothing about an action; it only sees to it that
-there is somebody who goes on with it, and reports what the ledger says.
+Called by the clients and workers through their drivers. The coordinator decides nothing about an action. It ensures
+progress, by this process or another, and reports the ledger's state.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ from readback.engine.stages.watch import put_off
 from readback.errors import NotFoundError
 
 LOOK_AGAIN_US = 500_000
-"""How often an action that another process works on is looked at."""
+"""How often to look at an action leased by another process."""
 
 OutcomeWork = Generator[Effect, EffectResult, Outcome]
 
 
 @dataclass(slots=True)
 class ActionHandle:
-    """Which action a caller waits for: known as soon as there is one. `replayed`: an earlier run's."""
+    """The id of the caller's action, known as soon as the action exists. `replayed`: the action of an earlier run."""
 
     action_id: str = ""
     replayed: bool = False
 
     def hear(self, answer: EffectResult) -> None:
-        """The first fresh id is the action's own; later ones are of its reversal."""
+        """Take the first fresh id: later ids belong to the reversal."""
         if not self.action_id and isinstance(answer, Begun) and answer.action_id:
             self.action_id = answer.action_id
 
 
 def begin(engine: Engine, request: Request, scope: CallerContext, plans: PlanOf, ticket: ActionHandle) -> OutcomeWork:
-    """Runs a proposal, or joins the action that its operation already has, and stays until it is settled."""
+    """Run a proposal, or join the operation's existing action, and wait until settled."""
     ended = yield from engine.run(request, scope, ticket.hear)
     if isinstance(ended, Completed):
         ticket.action_id = ended.run.action.id
@@ -66,8 +66,8 @@ def begin(engine: Engine, request: Request, scope: CallerContext, plans: PlanOf,
 def _ask_again(
     engine: Engine, action: Action, request: Request, scope: CallerContext, plans: PlanOf, ticket: ActionHandle
 ) -> OutcomeWork:
-    """The operation waits for an approval, and is run again: where it is approved now, or the glass is broken, it goes
-    on with the arguments that were given here; else the answer is that it waits.
+    """The operation waits for an approval and is run again. With an approval or an emergency override, continue with
+    the new arguments; otherwise return the waiting outcome.
     """
     while waits(action) and may_go_on(action, scope):
         ended = yield from go_on(engine, action.id, scope.tenant, plans, request, scope.break_glass)
@@ -82,12 +82,12 @@ def _ask_again(
 
 
 def may_go_on(action: Action, scope: CallerContext) -> bool:
-    """Whether what waits for an approval goes on when it is asked for again: it is approved, or the glass is broken."""
+    """Whether a repeated run continues a waiting action: with an approval, or with an emergency override."""
     return bool(scope.break_glass) or (action.approval is not None and action.approval.complete)
 
 
 def let_go(action_id: str, tenant: str) -> Generator[Effect, EffectResult, Action]:
-    """What waits for an approval, a moment later: an approver has it in hand now, and leaves it as it is."""
+    """Look at a waiting action again after a moment: an approver may hold the lease now, without a decision yet."""
     action = yield from find(action_id, tenant)
     if not waits(action):
         return action
@@ -98,9 +98,9 @@ def let_go(action_id: str, tenant: str) -> Generator[Effect, EffectResult, Actio
 
 
 def stay(engine: Engine, action_id: str, tenant: str, plans: PlanOf, *, replayed: bool = False) -> OutcomeWork:
-    """Until it is settled: goes on with it when it is due and nobody else does, else waits for whoever does.
+    """Wait until the action is settled. Continue a due action without a lease holder; otherwise wait for the holder.
 
-    An action that is being reversed waits for its reversal, which is an action of its own: that one is gone on with.
+    During a reversal the coordinator continues the reversing action, an action of its own.
     """
     looked = False
     while True:
@@ -123,14 +123,14 @@ def stay(engine: Engine, action_id: str, tenant: str, plans: PlanOf, *, replayed
             if isinstance(ended, Completed):
                 looked = True
                 continue
-        if settled(action):  # unknown, and it is not yet time for another look
+        if settled(action):  # unknown, and the next reading is not due
             return (yield from outcome_now(action, replayed=replayed))
         due = due if due is not None else begun.now_us
         yield Wait(doing.id, max(due, begun.now_us + LOOK_AGAIN_US))
 
 
 def _may_go_on(action: Action, plans: PlanOf) -> bool:
-    """Whether its contract is here. What was only submitted is left to whoever knows the version that it names."""
+    """Whether the contract is loaded. A merely submitted action waits for a worker with the named version."""
     plan = plan_for(action, plans)
     if plan is None or action.state is not State.PROPOSED or not action.contract_hash:
         return plan is not None
@@ -145,7 +145,9 @@ def go_on(
     given: Request | None = None,
     break_glass: str = "",
 ) -> Generator[Effect, EffectResult, RunResult]:
-    """Takes the lease and proceeds, once. Elsewhere where somebody else has it. `given`: see resume.revive."""
+    """Acquire the lease and proceed, once. Returns Superseded if another worker holds the lease. `given`: see
+    resume.revive.
+    """
     action = yield from find(action_id, tenant)
     begun = yield Begin()
     assert isinstance(begun, Begun)
@@ -156,7 +158,7 @@ def go_on(
     if leased.fence is None:
         return Superseded(action_id)
     if leased.version != action.version:
-        action = yield from find(action_id, tenant)  # moved on in between; now it is ours, and nobody moves it any more
+        action = yield from find(action_id, tenant)  # moved on before our lease
     if plan is not None and unadmitted(action):
         admitted = yield from admit(action, plan, begun.owner, leased.fence, engine.table.version, leased.now_us)
         if isinstance(admitted, Superseded):
@@ -170,18 +172,18 @@ def go_on(
 
 
 def look(action_id: str, tenant: str, *, replayed: bool = False) -> OutcomeWork:
-    """The outcome as the ledger tells it now."""
+    """The current outcome by the ledger."""
     action = yield from find(action_id, tenant)
     return (yield from outcome_now(action, replayed=replayed))
 
 
 def nothing() -> Generator[Effect, EffectResult, None]:
-    """No work: somebody has done it."""
+    """No work: already done."""
     yield from ()
 
 
 def find(action_id: str, tenant: str) -> Generator[Effect, EffectResult, Action]:
-    """The action of this tenant. Another tenant's does not exist here."""
+    """The action of this tenant. Other tenants' actions do not exist here."""
     folded = yield LoadAction(action_id)
     assert isinstance(folded, Folded)
     if folded.action is None or (tenant and folded.action.tenant != tenant):
@@ -190,15 +192,15 @@ def find(action_id: str, tenant: str) -> Generator[Effect, EffectResult, Action]
 
 
 def settled(action: Action) -> bool:
-    """Nothing is going to happen soon: ended, or kept as unknown."""
+    """No change is expected soon: the action has ended or is unknown."""
     return action.state in TERMINAL or action.state is State.UNKNOWN
 
 
 def advance(engine: Engine, action_id: str, tenant: str, plans: PlanOf) -> Generator[Effect, EffectResult, None]:
-    """Goes on with a due action until it would have to wait: what a worker does with it.
+    """Continue a due action until its next wait: a worker's unit of work.
 
-    An action whose contract is another one now goes to review; one whose contract is not here is left as it is, and
-    the caller is told by NotFoundError. What is not due is left alone.
+    An action with a changed contract goes to review. An action with a missing contract stays unchanged, with
+    NotFoundError for the caller. An action without a due time stays unchanged.
     """
     action = yield from find(action_id, tenant)
     begun = yield Begin()
@@ -219,7 +221,7 @@ def advance(engine: Engine, action_id: str, tenant: str, plans: PlanOf) -> Gener
 
 
 def cancel(engine: Engine, action_id: str, tenant: str, plans: PlanOf) -> Generator[Effect, EffectResult, None]:
-    """Records that the caller wants it stopped, and looks at it once, now. What has ended stays as it ended."""
+    """Record the caller's cancellation, and read once, now. An ended action keeps its end."""
     while True:
         action = yield from find(action_id, tenant)
         if action.state in TERMINAL and not (action.state is State.REVIEW_REQUIRED and action.attempts == 0):
@@ -231,7 +233,7 @@ def cancel(engine: Engine, action_id: str, tenant: str, plans: PlanOf) -> Genera
         if leased.fence is None or leased.version != action.version:
             yield Wait(action_id, begun.now_us + LOOK_AGAIN_US)
             continue
-        if action.state is State.PROPOSED:  # nothing was executed, and nobody has to know its contract for that
+        if action.state is State.PROPOSED:  # not executed: the contract is not needed
             entries = Recorder(action, action.version)
             entries.add(EventKind.CANCELLED, leased.now_us, (State.FAILED,), {"by": action.principal})
             yield Commit(entries.append(leased.fence))

@@ -1,7 +1,7 @@
-"""What the engine wants done, and what it is told happened.
+"""Effects: the engine's requests to a driver, and the driver's answers.
 
-The engine yields a step; a driver does it and sends the answer back. Every answer carries the time, so that the engine
-itself never asks for it. This module is the whole of the engine's view of the world.
+The engine yields an effect; a driver performs the effect and sends the result back. Every result carries the time, so
+the engine never reads a clock. This module is the engine's whole view of the world.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from readback.ports.storage.store import Append, AppendResult, Freeze, KeyRecord
 
 
 class Ending(StrEnum):
-    """How a call into the outside world ended."""
+    """How an outside call ended."""
 
     RETURNED = "returned"
     RAISED = "raised"
     TIMED_OUT = "timed_out"
     CANCELLED = "cancelled"
     NOT_MADE = "not_made"
-    """Provably not called: the time until which it may be called had passed."""
+    """Provably not called: the latest time for the call had passed."""
 
 
 class ReadKind(StrEnum):
-    """Which hand takes a look."""
+    """The handler for a reading."""
 
     READER = "reader"
     FIND = "find"
@@ -40,21 +40,21 @@ class ReadKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """Make this durable. Answer: Committed."""
+    """Make the append durable. Answer: Committed."""
 
     append: Append
 
 
 @dataclass(frozen=True, slots=True)
 class AllowEarlyDispatch:
-    """Nothing speaks against an action whose call may be made ahead of its attempt, which comes next: who can makes it
-    now. Answer: Woken.
+    """Nothing bars an action with an allowed early call. A capable driver may call the tool now, before the attempt,
+    the next commit, is durable. Answer: Woken.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Dispatch:
-    """Call the tool, for an attempt that is durable; never after `not_after_us`. Answer: Called."""
+    """Call the tool for a durable attempt; never after `not_after_us`. Answer: Called."""
 
     plan: CompiledContract
     context: Context
@@ -65,7 +65,7 @@ class Dispatch:
 
 @dataclass(frozen=True, slots=True)
 class CallReader:
-    """Take a look with one hand. Answer: Called."""
+    """Take a reading with one handler. Answer: Called."""
 
     plan: CompiledContract
     look: ReadKind
@@ -90,7 +90,7 @@ class Settle:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Nothing to do before this time: everything is durable, and the lease is given back. Answer: Woken."""
+    """Wait until this time. Everything is durable, and the lease is released. Answer: Woken."""
 
     action_id: str
     until_us: int
@@ -98,7 +98,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """Take (or renew) the lease. Answer: Leased. `version`: only if the action is still there (0: wherever it is)."""
+    """Acquire or renew the lease. Answer: Leased. `version`: only if the action still has this version (0: any)."""
 
     action_id: str
     until_us: int
@@ -107,7 +107,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Bring evidence of an action. Answer: Loaded."""
+    """Load evidence of an action. Answer: Loaded."""
 
     tenant: str
     action_id: str
@@ -116,7 +116,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class LoadKey:
-    """Bring the idempotency record. Answer: KeyFound."""
+    """Load the idempotency record. Answer: KeyFound."""
 
     tenant: str
     key_hash: str
@@ -124,7 +124,7 @@ class LoadKey:
 
 @dataclass(frozen=True, slots=True)
 class LoadPreconditions:
-    """Bring all that a new action meets: its key's record, the tenant's counters, a freeze. Answer: Opened."""
+    """Load the ledger's preconditions of a new action: key record, tenant counters, freeze. Answer: Opened."""
 
     tenant: str
     key_hash: str
@@ -133,14 +133,14 @@ class LoadPreconditions:
 
 @dataclass(frozen=True, slots=True)
 class LoadCounts:
-    """Bring the tenant's counters above zero. Answer: Counted."""
+    """Load the tenant's counters above zero. Answer: Counted."""
 
     tenant: str
 
 
 @dataclass(frozen=True, slots=True)
 class LoadFreeze:
-    """Bring the oldest freeze of one of these subjects, or of those `by` this action alone. Answer: FreezeFound."""
+    """Load the oldest freeze of these subjects, or of the freezes `by` this action alone. Answer: FreezeFound."""
 
     tenant: str
     subjects: tuple[str, ...]
@@ -149,7 +149,7 @@ class LoadFreeze:
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """What time is it; and, where `fresh`, what is the next action's id? Answer: Begun."""
+    """Get the time, and with `fresh` the next action's id. Answer: Begun."""
 
     fresh: bool = False
 
@@ -163,14 +163,14 @@ class LoadAction:
 
 @dataclass(frozen=True, slots=True)
 class LoadActions:
-    """Fold several actions' events. Answer: Family."""
+    """Fold several actions' events. Answer: ActionsById."""
 
     action_ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class LoadDependants:
-    """Bring the actions that were planned upon a claim, so many at most. Answer: DependantsFound."""
+    """Load the actions depending on a claim, up to a limit. Answer: DependantsFound."""
 
     tenant: str
     claim: str
@@ -186,16 +186,16 @@ class LoadSaga:
 
 @dataclass(frozen=True, slots=True)
 class MakeDue:
-    """Bring the due time of something that waits forward to now: it decides nothing. Answer: Woken."""
+    """Move the due time of a waiting action forward to now, without a decision. Answer: Woken."""
 
     action_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class RunAll:
-    """Do these works, none of which waits: at the same time where the driver can. Answer: Gathered.
+    """Run these generators, none of them waiting, in parallel if the driver can. Answer: AllResults.
 
-    A driver that does them one after the other stops at the first that raises; what it has not begun is announced.
+    A sequential driver stops at the first error. Generators not started by then are already announced in the ledger.
     """
 
     works: tuple[Generator[Effect, EffectResult, Any], ...]
@@ -203,7 +203,7 @@ class RunAll:
 
 @dataclass(frozen=True, slots=True)
 class ReserveReadSlot:
-    """Reserve a look for a tenant whose looks are limited, from that moment on. Answer: Paced."""
+    """Reserve a rate-limited reading for a tenant, from this moment on. Answer: ReadSlot."""
 
     tenant: str
     wanted_us: int
@@ -212,7 +212,7 @@ class ReserveReadSlot:
 
 @dataclass(frozen=True, slots=True)
 class ProveEnded:
-    """Has the process that made an attempt of this action provably ended? Answer: Proved."""
+    """Has the process behind an attempt of this action provably ended? Answer: Proved."""
 
     action_id: str
     owner: str
@@ -220,7 +220,7 @@ class ProveEnded:
 
 @dataclass(frozen=True, slots=True)
 class MeasureEvidence:
-    """How much evidence does a tenant have? Answer: Weighed."""
+    """Measure a tenant's evidence. Answer: EvidenceSize."""
 
     tenant: str
 
@@ -274,7 +274,7 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """How a call ended: `value` where it returned, `error` where it raised. Times of our clock around it."""
+    """How a call ended: `value` after a return, `error` after a raise, with the times around the call by our clock."""
 
     ending: Ending
     value: object
@@ -290,7 +290,9 @@ class Woken:
 
 @dataclass(frozen=True, slots=True)
 class Leased:
-    """`fence` None: somebody else works on it. `version`: the action's, which may have moved on meanwhile."""
+    """`fence` None: another worker holds the lease. `version`: the action's current version, possibly newer than
+    expected.
+    """
 
     fence: int | None
     version: int
@@ -331,7 +333,7 @@ class Folded:
 
 @dataclass(frozen=True, slots=True)
 class ActionsById:
-    """The actions that there are, by id."""
+    """The existing actions, by id."""
 
     actions: Mapping[str, Action]
 
@@ -348,7 +350,7 @@ class FoldedSaga:
 
 @dataclass(frozen=True, slots=True)
 class AllResults:
-    """What each work came to, in order; the exception where one raised it."""
+    """The results in order; for a raised error, the exception."""
 
     results: tuple[Any, ...]
 

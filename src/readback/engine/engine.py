@@ -1,10 +1,11 @@
-"""The engine: alone knows the order of the stages. Sans-I/O: it yields steps, a driver does them.
+"""The engine: the only module with the order of the stages. Sans-I/O: the engine yields effects, and a driver performs
+them.
 
     propose -> validate -> execute -> observe -> verify -> reconcile -> recover -> report
 
-It is level-based. `run` begins an action, `proceed` goes on with one from whatever its events say, after any crash
-and any number of lost or doubled wake-ups. Two commits lie on the way of an action that verifies at the first
-reading: one before the side effect, one with everything after it.
+The engine is level-based. `run` starts an action, and `proceed` continues an action from its recorded events, after any
+crash and any number of lost or doubled wake-ups. An action verified at the first reading takes two commits: one before
+the side effect, one with everything after.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ from readback.errors import (
 )
 from readback.ports.storage.store import Appended, Crowded, Frozen, KeyRecord, KeyTaken, Opened
 
-# What it means that a record could not be made: nothing happened, or anything may have.
+# The meaning of a failed record: without a durable attempt nothing happened, otherwise the result is unknown.
 
 NEWER_REMEDY: Final = "Do not repeat the action; run `readback resume` of the release that knows the ledger's schema."
 
@@ -78,8 +79,10 @@ LOST_REMEDY: Final = (
 
 
 def check_not_rolled_back(run: Run, version: int) -> None:
-    """Versions only grow: a ledger that has fewer of this action than it acknowledged has been put back. Nobody else
-    goes on with what it forgot, and its effect is on nobody's record. Raises what `unrecorded` says of that.
+    """Detect a restored ledger: versions only grow, so a ledger behind an acknowledged version was restored.
+
+    No worker continues the missing entries, and no record mentions their effect. Raises the error of
+    `unrecorded_outcome`.
     """
     if version < run.durable_version:
         error = StoreCorruptError(
@@ -91,7 +94,9 @@ def check_not_rolled_back(run: Run, version: int) -> None:
 
 
 def unrecorded_outcome(run: Run, error: ReadbackError) -> ReadbackError:
-    """Before an attempt is durable nothing happened; after it, nobody may read the error as "nothing was done"."""
+    """The error for a failed record. Without a durable attempt nothing happened. After a durable attempt, the error
+    must not read as "nothing was done".
+    """
     if run.durable_version == 0 or run.action.attempts == 0:
         return error
     outcome = replace(
@@ -130,21 +135,21 @@ _VERIFIED: Final = Verdict.VERIFIED
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """Runs actions by the contract and the recovery table. Immutable; one serves any number of actions at once."""
+    """Runs actions by the contract and the recovery table. Immutable; one engine serves many actions at once."""
 
     table: RecoveryTable = DEFAULT_TABLE
     approvals: approve.Approvals = approve.NO_APPROVALS
     limits: Limits | None = None
-    """What each tenant may take; None where nobody is limited, and nothing is asked then."""
+    """Limits for each tenant. None disables all limits and their queries."""
     presumes: bool = False
-    """Others may be on other machines: whoever is taken for dead may still be in the middle of its call."""
+    """Processes may run on other machines: an owner presumed dead may still be in the middle of a call."""
 
     # --- propose and validate ---
 
     def run(self, request: Request, scope: CallerContext, named: Callable[[Begun], None] | None = None) -> Work:
-        """Begins an action. Raises InputError for what is the caller's fault; then nothing was done.
+        """Start an action. Raises InputError for a fault of the caller; then nothing was done.
 
-        `named` is told the id as soon as there is one, before anything is done under it.
+        `named` receives the id as soon as the id exists, before any work under it.
         """
         run, opened, taken = yield from self._propose(request, scope, named, submitted=False)
         if taken is not None:
@@ -153,8 +158,8 @@ class Engine:
         return (yield from self._first(run, opened))
 
     def submit(self, request: Request, scope: CallerContext, named: Callable[[Begun], None] | None = None) -> Work:
-        """Makes durable that an action is asked for, checked as far as that asks nothing of the world; whoever knows
-        its contract carries it out. Raises as `run` does.
+        """Record the request durably, after all checks without readings. A worker with the contract executes the
+        action. Raises as `run` does.
         """
         submit.check(request.plan.contract, scope)
         run, _, taken = yield from self._propose(request, scope, named, submitted=True)
@@ -162,17 +167,17 @@ class Engine:
             return taken
         execute.reserve(run)
         run.unless_frozen(execute.touches(run))
-        # Durable: a crash from here on leaves an action that was not attempted, and is due.
+        # Durable: a crash from here on leaves a due action without an attempt.
         return (yield from self._commit(run, park=True)) or Completed(run)
 
     def _propose(
         self, request: Request, scope: CallerContext, named: Callable[[Begun], None] | None, *, submitted: bool
     ) -> Generator[Effect, EffectResult, tuple[Run, Opened, Duplicate | None]]:
-        """The action, and what it meets; the one that the operation is already, where there is one."""
+        """Return the new action and its preconditions, or the operation's existing action."""
         validate.admit(request, scope)
         begun = yield Begin(fresh=not request.action_id)
         assert isinstance(begun, Begun)
-        if request.action_id:  # announced by a saga, so that whoever begins it begins the same action
+        if request.action_id:  # announced by a saga: every worker starts the same action
             begun = replace(begun, action_id=request.action_id)
         if named is not None:
             named(begun)
@@ -180,7 +185,7 @@ class Engine:
         opened = yield LoadPreconditions(scope.tenant, draft.key_hash, draft.touches)
         assert isinstance(opened, Opened)
         if request.ahead and opened.freeze is None and self.limits is None and validate.only_freezes(request):
-            yield AllowEarlyDispatch()  # what follows up to its attempt asks nobody
+            yield AllowEarlyDispatch()  # no question remains before the attempt
         run = execute.propose(draft, self.table.version, begun.now_us if submitted else None)
         if opened.record is not None and (request.operation or request.plan.contract.key_fields):
             taken = yield from self._existing(run, opened.record, begun.now_us)
@@ -199,7 +204,7 @@ class Engine:
         return run, opened, None
 
     def _first(self, run: Run, opened: Opened | None = None) -> Work:
-        """Everything from the proposal on: the world's part is checked, people are asked, and it is attempted."""
+        """Continue from the proposal: check the world, request approvals, and attempt."""
         refused = yield from validate.check(run, opened)
         if refused is not None:
             return (yield from self._refuse(run, refused))
@@ -209,18 +214,18 @@ class Engine:
         ended = yield from self._commit(run, park=run.outside)
         if ended is not None or run.outside:
             return ended or Completed(run)
-        # Durable: a crash from here on leaves an attempt without an observation, which is verified, never repeated.
+        # Durable: a crash from here on leaves an attempt without an observation: verified, never repeated.
         try:
             return (yield from self._attempted(run))
         except UnknownOutcomeError:
             raise
-        except (StoreError, EnvelopeProfileError) as error:  # nobody may read it as "nothing was done"
+        except (StoreError, EnvelopeProfileError) as error:  # the caller must not read this error as "nothing was done"
             raise unrecorded_outcome(run, error) from error
 
     def _existing(
         self, run: Run, record: KeyRecord, now_us: int, *, former: bool = False
     ) -> Generator[Effect, EffectResult, Duplicate | None]:
-        """What the operation is already. `former`: its key has an earlier form, which no new action takes over."""
+        """The operation's existing action. `former`: a key in an earlier form, never taken over by a new action."""
         same = yield from submit.same_request(run, record)
         status = aged(KeyStatus(record.status), record.expires_us, now_us)
         match on_key(status, same_request=same):
@@ -239,7 +244,7 @@ class Engine:
                 return Duplicate(record.action_id, in_flight=True)
 
     def _refuse(self, run: Run, refusal: validate.Refusal) -> Work:
-        """Not executed, and never will be under this action: the record of that is all that remains."""
+        """Record the refusal: this action is not executed, now or later."""
         now_us = run.now_us
         validate.record_refusal(run, refusal, self.table, now_us)
         return (yield from self._commit(run, park=True)) or Completed(run)
@@ -247,9 +252,9 @@ class Engine:
     # --- execute and observe ---
 
     def report(self, run: Run, called: Called) -> Work:
-        """Goes on with an attempt that was made outside, and whose lease is held: this is how it ended.
+        """Continue after an external attempt with this result; the caller holds the lease.
 
-        One that somebody has given up on meanwhile is observed all the same, and looked at by that.
+        An attempt already given up is observed all the same, and a reading follows.
         """
         run.passed(called.finished_us)
         counted = yield LoadCounts(run.scope.tenant)
@@ -283,7 +288,7 @@ class Engine:
     # --- verify, reconcile, recover ---
 
     def proceed(self, run: Run) -> Work:
-        """Goes on with an action whose lease is held, from what its events say."""
+        """Continue a leased action from its recorded events."""
         action = run.action
         if action.state in TERMINAL and action.due_us is None:
             return Completed(run)
@@ -292,16 +297,16 @@ class Engine:
         run.counts = counted.counts
         if action.state is S.RECONCILED_SUCCESS:
             return (yield from watch.look(run, self._desk))
-        if action.state is S.PROPOSED:  # it was submitted, and nothing more
+        if action.state is S.PROPOSED:  # submitted only
             return (yield from self._first(run))
         if action.state is S.VALIDATED:
             if action.decision == Decided.REOPEN and run.attemptable:
-                refused = yield from validate.check(run)  # the world may have changed since it was held
+                refused = yield from validate.check(run)  # the world may have changed since the hold
                 if refused is not None:
                     return (yield from self._refuse(run, refused))
             if (run.attemptable and resend.knows_key(run)) or approve.waits(action):
                 return (yield from self._again(run))
-            validate.record_forgotten(run, run.now_us)  # nobody here knows its arguments, or can make the attempt
+            validate.record_forgotten(run, run.now_us)  # arguments redacted, or the external caller is absent
             return (yield from self._commit(run, park=True)) or Completed(run)
         if action.attempt_open:
             yield from execute.take_over(run, presumes=self.presumes)
@@ -314,7 +319,7 @@ class Engine:
         return (yield from self._follow(run))
 
     def _follow(self, run: Run) -> Work:
-        """Looks until there is nothing more to wait for; every wait is durable first."""
+        """Read until nothing is left to wait for. Every wait is durable first."""
         while True:
             ended = yield from self._look(run)
             if ended is not None:
@@ -327,7 +332,7 @@ class Engine:
                 return ended
 
     def _sleep(self, run: Run) -> Generator[Effect, EffectResult, RunResult | None]:
-        """Waits until it is due, holding nothing; then takes the lease again, unless somebody else went on with it."""
+        """Wait until due, without a lease. Then acquire the lease again, unless another worker continued the action."""
         action = run.action
         assert action.due_us is not None
         woken = yield Wait(action.id, action.due_us)
@@ -342,8 +347,8 @@ class Engine:
         return None
 
     def _look(self, run: Run) -> Generator[Effect, EffectResult, RunResult | None]:
-        """One round of readings and what follows from it, made durable. None: there may be more to do."""
-        as_of_us = run.now_us  # the round counts from here, however long its readings take
+        """Take one round of readings and commit the consequence. None: more work may follow."""
+        as_of_us = run.now_us  # the round counts from here, regardless of its duration
         when = self._timing(run)
         if run.observation is not None and not run.observation.dispatched and not run.action.left_before:
             return (yield from self._never_dispatched(run, when, as_of_us))
@@ -358,7 +363,7 @@ class Engine:
         return (yield from self._act(run, when, decision, run.now_us))
 
     def _round(self, run: Run, when: Timing, as_of_us: int) -> Generator[Effect, EffectResult, Reconciliation]:
-        """Readings, and the searches that may settle what they leave open: as few as the moment asks for."""
+        """Take readings, and the searches needed to settle them: as few as the moment requires."""
         closing = as_of_us >= when.close_us or run.action.decision == _VERIFY_AGAIN
         if run.contract.readers:
             yield from verify.take_checks(run, closing=closing)
@@ -369,19 +374,21 @@ class Engine:
             result = self._judge(run, when, as_of_us, held)
         settling = result.why is _SETTLING and verify.look_due(run, when) and self._search_now(run, when, as_of_us)
         doubtful = result.verdict is not _VERIFIED and (closing or result.why is Why.UNATTRIBUTED)
-        if run.contract.has_find and (settling or doubtful):  # one of an earlier round says nothing of what came since
+        if run.contract.has_find and (settling or doubtful):  # an earlier search misses newer effects
             yield from verify.search(run)
             result = self._judge(run, when, as_of_us, held)
         return result
 
     def _search_now(self, run: Run, when: Timing, as_of_us: int) -> bool:
         if run.contract.depth.find_at_close and as_of_us < when.close_us and run.action.looked_us:
-            return False  # two that are there already were told at once; what comes until the close, it will show
+            return False  # one early search found present duplicates; the next is at the close
         run.found, run.search_proven = None, False
         return True
 
     def _judge(self, run: Run, when: Timing, as_of_us: int, held_us: int) -> Reconciliation:
-        """`held_us`: since when it held before this round; what one reading leaves open the next may show to hold."""
+        """`held_us`: since when the postconditions held before this round. A later reading of the round may show them
+        valid again.
+        """
         run.action.held_since_us = held_us
         started = run.read_from(as_of_us)
         result = verify.judge(run, when, as_of_us, dead=verify.is_dead(run, when, started))
@@ -410,7 +417,7 @@ class Engine:
         recover.record_judgement(run, decision, path, now_us, due_us=None, held_since_us=0)
         return (yield from self._commit(run, park=True)) or Completed(run)
 
-    # --- what the row says ---
+    # --- act on the row ---
 
     def _act(
         self, run: Run, when: Timing, decision: Decision, now_us: int
@@ -449,9 +456,11 @@ class Engine:
         return None
 
     def cancel(self, run: Run) -> Work:
-        """The caller wants it stopped: what was not executed never is; what was is read once more, and reversed."""
+        """Cancel for the caller. An action without an attempt is never executed; an attempted action is read once more,
+        and reversed.
+        """
         action = run.action
-        idle = action.attempts == 0 or action.state is S.VALIDATED  # never called, or not again
+        idle = action.attempts == 0 or action.state is S.VALIDATED  # not called, or no further call
         end = S.ABANDONED if action.state is S.REVIEW_REQUIRED else _FAILED
         run.record(EventKind.CANCELLED, run.now_us, (end,) if idle else (), {"by": run.scope.principal})
         ended = yield from self._commit(run, park=idle)
@@ -459,12 +468,12 @@ class Engine:
             return ended or Completed(run)
         return (yield from self.proceed(run))
 
-    # --- again, and back ---
+    # --- repeat and reverse ---
 
     def _again(self, run: Run) -> Work:
-        """An attempt of what was approved; or another one under the same key, which the table let be made."""
+        """Attempt an approved action, or repeat an attempt under the same key as allowed by the table."""
         stands_on: tuple[str, ...] | None = run.stands_on
-        if run.action.state is not S.PENDING:  # whether the same request may be sent again was asked before
+        if run.action.state is not S.PENDING:  # sending again was checked before
             refused = yield from validate.relying(run)
             if refused is not None:
                 return (yield from self._refuse(run, refused))
@@ -484,15 +493,19 @@ class Engine:
         return (yield from self._commit(run, park=True)) or Completed(run)
 
     def _compensate(self, run: Run) -> Work:
-        """The compensation is an action of its own, under its own key, so that it runs once. This one waits for it."""
+        """Run the compensation as an action of its own, under its own key, so that it runs once. This action waits for
+        the compensation.
+        """
         try:
             request = yield from compensate.compensation_of(run)
-            if run.blind or run.action.compensation_id:  # one without effect has freed its key: not a second one
+            if (
+                run.blind or run.action.compensation_id
+            ):  # a compensation without effect freed its key: start no second one
                 yield from compensate.follow_begun(run, request, self.table)
                 yield from claim.after_reversal(run, run.now_us)
                 return (yield from self._commit(run, park=True)) or Completed(run)
             ended = yield from StopAtWait(self.run(request, run.scope), may_wait=False)
-        except InputError as refused:  # it may not even be proposed: the effect stays, and a person must know
+        except InputError as refused:  # not even proposed: the effect stays, and a person must know
             compensate.record_uncompensated(run, str(refused), self.table, run.now_us)
             return (yield from self._commit(run, park=True)) or Completed(run)
         child = yield from compensate.child_of(ended)
@@ -500,7 +513,7 @@ class Engine:
         yield from claim.after_reversal(run, run.now_us)
         return (yield from self._commit(run, park=True)) or Completed(run)
 
-    # --- making it durable ---
+    # --- commit ---
 
     @property
     def _desk(self) -> watch.WatchContext:
@@ -529,7 +542,7 @@ class Engine:
                 return Superseded(run.action.id)
 
     def _barred(self, run: Run, refusal: validate.Refusal) -> Work:
-        """The attempt was refused as it was made durable: nothing of it was kept, and that is recorded instead."""
+        """A freeze refused the attempt's append. Nothing of the append was kept, so record the refusal instead."""
         action = run.action
         if run.durable_version == 0:
             assert run.origin is not None
@@ -541,6 +554,6 @@ class Engine:
         assert isinstance(folded, Folded)
         assert folded.action is not None
         run.begin_again(folded.action)
-        if run.action.state is S.PENDING:  # its request was to be sent again: what it came to is still read
+        if run.action.state is S.PENDING:  # the request was to be sent again: the result is still read
             return Superseded(action.id)
         return (yield from self._refuse(run, refusal))

@@ -1,8 +1,8 @@
-"""Outside: attempts that whoever asked makes himself, between two of his calls, and reports.
+"""External attempts: the caller makes the attempt between two calls and reports the result.
 
-Called for agents whose tools nobody can stand in front of: what comes before the tool hands an attempt out, what comes
-after it reports. The attempt is durable before it is handed out, and nobody holds its lease meanwhile. A report that
-never comes leaves it open: when its time is over it is unknown, as after a crash, and is read and never repeated.
+Used for agents with tools outside our control: a hook before the tool starts an attempt, and a hook after the tool
+reports. The attempt is durable before the start, and the lease is released meanwhile. Without a report the attempt
+stays open. When its time is over, the attempt is unknown, as after a crash: read, and never repeated.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _BEING_REVERSED = frozenset({State.COMPENSATING, State.RECONCILIATION_FAILED})
 
 @dataclass(frozen=True, slots=True)
 class ExternalAttempt:
-    """What came of asking. `allowed`: the attempt is durable, and may be made now, once, by whoever asked."""
+    """The answer to a start. `allowed`: the attempt is durable, and the caller may make the call now, once."""
 
     outcome: Outcome
     allowed: bool
@@ -48,7 +48,7 @@ class ExternalAttempt:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """How an attempt ended, by the word of whoever made it: `value` where it returned, `error` where it failed."""
+    """How an attempt ended, by the caller's word: `value` after a return, `error` after a failure."""
 
     ending: Ending
     value: object = None
@@ -58,8 +58,8 @@ class Report:
 def start_external(
     engine: Engine, request: Request, scope: CallerContext, plans: PlanOf, ticket: ActionHandle
 ) -> Generator[Effect, EffectResult, ExternalAttempt]:
-    """Begins a proposal up to its durable attempt. What was asked for before is not handed out again, unless it was
-    approved since and not attempted. `request.outside` has to be set.
+    """Start a proposal up to its durable attempt. An earlier request gets no second attempt, unless approved since and
+    not attempted. Requires `request.outside`.
     """
     ended = yield from engine.run(request, scope, ticket.hear)
     if isinstance(ended, Completed):
@@ -78,9 +78,9 @@ def start_external(
 
 
 def complete_external(engine: Engine, action_id: str, tenant: str, plans: PlanOf, said: Report) -> OutcomeWork:
-    """Takes the report of an attempt that was handed out, reads back, and stays until it is settled.
+    """Record the report of an external attempt, read back, and wait until settled.
 
-    It is recorded once. One that comes when nobody waits for it any more changes nothing of what was decided.
+    The report is recorded once. A report after the decision changes nothing.
     """
     while True:
         action = yield from find(action_id, tenant)
@@ -106,7 +106,7 @@ def complete_external(engine: Engine, action_id: str, tenant: str, plans: PlanOf
 
 
 def _open_to_report(action: Action) -> bool:
-    """Nobody has reported it, and it has not been decided without a report."""
+    """Whether the attempt has no report and no decision without a report."""
     if action.attempt_open:
         return True
     return action.observation is None and action.state not in TERMINAL | _BEING_REVERSED

@@ -1,7 +1,7 @@
-"""Outbox: which messages a ledger entry amounts to. The ledger is the outbox: nothing else is written for them.
+"""Outbox: the messages of a ledger entry. The ledger is the outbox: no further record is written for messages.
 
-Called by the sdk's delivery, by `readback events` and by audit. Pure: the same entries give the same messages in every
-process, for ever. It takes from an entry only what is an id, a name or a code of ours; see `_code`.
+Called by the delivery thread, by `readback events` and by audit. Pure: the same entries give the same messages in every
+process, at any time. Messages hold only ids, names and codes of Readback itself; see `_code`.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ SILENT: Final = frozenset(
         _K.SAGA_BEGUN,
     }
 )
-"""Kinds of entries that nobody outside is told of: they are the way to a judgement, and not one."""
+"""Kinds of entries without messages: steps on the way to a judgement."""
 TELLING: Final = tuple(sorted(kind.value for kind in EventKind if kind not in SILENT))
-"""The other kinds: an entry of one of them may amount to messages, and mostly does not."""
+"""The other kinds: such an entry may have messages, and usually has none."""
 
 BY_STATE: Final = MappingProxyType(
     {
@@ -58,7 +58,7 @@ BY_STATE: Final = MappingProxyType(
         _S.ABANDONED: _N.ACTION_ABANDONED,
     }
 )
-"""What is told of an action that enters one of these states."""
+"""The message of an action entering one of these states."""
 NOT_VERIFIED: Final = frozenset(
     {
         _S.RECONCILIATION_FAILED,
@@ -69,7 +69,7 @@ NOT_VERIFIED: Final = frozenset(
         _S.ROLLED_BACK,
     }
 )
-"""An action that was attempted and is judged to be in one of these could not be verified."""
+"""An attempted action in one of these states is not verified."""
 BY_KIND: Final = MappingProxyType(
     {
         _K.APPROVAL_REQUESTED: _N.APPROVAL_REQUESTED,
@@ -81,7 +81,7 @@ BY_KIND: Final = MappingProxyType(
         _K.RESOLVED: _N.REVIEW_RESOLVED,
     }
 )
-"""What is told of an entry for its kind alone."""
+"""The message of an entry by its kind alone."""
 JUDGEMENT_CODES: Final = ("verdict", "why", "finding", "discrepancy", "attribution", "row", "recovery", "code")
 _CODE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/@-]{0,127}")
 _NEXT: Final = MappingProxyType(
@@ -94,12 +94,12 @@ _NEXT: Final = MappingProxyType(
         _N.CLAIM_CONTESTED: "readback review show",
     }
 )
-"""The command that shows what there is to do; `readback explain` where none is named."""
+"""The command for the next step; `readback explain` for all other messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """What is told, before it has its place among the messages of its entry."""
+    """A message before its numbering within the entry."""
 
     name: EventName
     data: Mapping[str, Json]
@@ -112,23 +112,23 @@ def log_of(store: LedgerStore) -> str:
 
 
 def messages_at(store: LedgerStore, log: str, stored: StoredEvent) -> tuple[Message, ...]:
-    """The messages of one entry. Raises StoreCorruptError for an entry that cannot be true."""
+    """The messages of one entry. Raises StoreCorruptError for a corrupt entry."""
     opened = open_envelope(stored.envelope)
     if not may_tell(opened):
         return ()
     history = [each for each in store.events(stored.action_id) if each.version <= stored.version]
     opens = False
     if "severity" in opened.event.data:
-        # Of several incidents of one cause only the first is one; the others are counted in it.
+        # One open incident per cause: later ones are only counted in the first.
         named = incident_id(opened.action_id, opened.version)
         opens = bool(store.incidents(opened.tenant, open_only=False, named=named))
     return messages_of(log, history, opens_incident=opens)
 
 
 def messages_of(log: str, history: Sequence[StoredEvent], *, opens_incident: bool = True) -> tuple[Message, ...]:
-    """The messages of the last of these entries, which are all of one action up to there.
+    """The messages of the last of these entries. All entries belong to one action, complete up to the last.
 
-    `opens_incident`: an incident that the entry speaks of was opened by it, and not merely counted once more.
+    `opens_incident`: the entry opened its incident, instead of only counting in an open incident.
     """
     last = history[-1]
     opened = open_envelope(last.envelope)
@@ -157,7 +157,7 @@ def messages_of(log: str, history: Sequence[StoredEvent], *, opens_incident: boo
 
 
 def may_tell(opened: Opened) -> bool:
-    """Whether an entry can amount to messages at all. Cheap: nothing is folded for it."""
+    """Whether an entry can have messages at all. Cheap: no fold."""
     event = opened.event
     if event.kind in SILENT:
         return False
@@ -170,11 +170,11 @@ def may_tell(opened: Opened) -> bool:
     )
 
 
-# --- what is told ---
+# --- messages ---
 
 
 def _of_states(opened: Opened) -> Iterator[_Told]:
-    """Of the states that the entry walked through; what was not verified comes before what became of it."""
+    """Messages of the states on the entry's path: a failed verification first, then the resulting state."""
     event = opened.event
     codes = {name: _code(event.data.get(name)) for name in JUDGEMENT_CODES if event.data.get(name)}
     if event.kind is EventKind.JUDGED and not NOT_VERIFIED.isdisjoint(event.path):
@@ -211,11 +211,13 @@ def _of_kind(opened: Opened) -> Iterator[_Told]:
 
 
 def _of_review(opened: Opened, history: Sequence[StoredEvent], after: Projection) -> Iterator[_Told]:
-    """It is in the queue now, and was not before, or for another reason. What waits for an approval says so itself."""
+    """The action is newly in the review queue, or in the queue for another reason. An approval request has its own
+    message.
+    """
     if not after.review or opened.event.kind is EventKind.APPROVAL_REQUESTED:
         return
     if State.REVIEW_REQUIRED not in opened.event.path:
-        before = _projection(history[:-1])  # folded here alone: hardly any entry has to be held against the one before
+        before = _projection(history[:-1])  # the fold is needed only here: few entries need a comparison
         if before is not None and before.review == after.review:
             return
     yield _Told(_N.REVIEW_REQUIRED, {})
@@ -244,7 +246,7 @@ def _subject(subject: str) -> dict[str, Json]:
 
 
 def _shared(opened: Opened, after: Projection) -> dict[str, Json]:
-    """What every message says of its action, as it was after the entry."""
+    """The action's fields in every message, as of this entry."""
     return {
         "format": DATA_FORMAT,
         "action": opened.action_id,
@@ -273,7 +275,7 @@ def _said(name: EventName, action_id: str) -> dict[str, Json]:
 
 
 def _code(value: Json) -> str:
-    """A code of ours; "" for anything else: what somebody typed, or a system said, is no code."""
+    """A code of Readback; "" for anything else, such as text from people or systems."""
     return str(value) if isinstance(value, str) and _CODE.fullmatch(value) else ""
 
 
@@ -282,7 +284,7 @@ def _codes(value: Json) -> list[Json]:
 
 
 def _projection(history: Sequence[StoredEvent]) -> Projection | None:
-    """What these entries amount to."""
+    """The projection of these entries."""
     if not history:
         return None
     saga = fold_saga(history)

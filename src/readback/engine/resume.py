@@ -1,7 +1,7 @@
-"""Resume: fold the ledger, load what the fold refers to, and hand a run back to the engine.
+"""Resume: fold the ledger, load the referenced evidence, and return a run to the engine.
 
-Called by attend (for an action that somebody waits for) and by workers (for whatever is due). Recovery after a crash is
-the normal path: nothing here knows whether the process before it died.
+Called by the coordinator (for a waiting caller) and by workers (for due actions). Recovery after a crash is the normal
+path: this module does not know whether the previous process died.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from readback.errors import ContractChangedError, NotFoundError, StoreCorruptErr
 from readback.ports.storage.store import StoredEvent
 
 PlanOf = Callable[[str], CompiledContract | None]
-"""The plan of a contract by its name, or by its hash where versions are kept; None where this process has it not."""
+"""Returns the plan of a contract by name, or by hash for kept versions; None if not loaded in this process."""
 
 
 def plan_for(action: Action, plans: PlanOf) -> CompiledContract | None:
-    """The plan of an action: where its contract is another one by now, the version that it began with, if kept."""
+    """The plan of an action. If the contract has changed, the plan of the original version, if kept."""
     plan = plans(action.contract)
     if plan is None or plan.contract.hash == action.contract_hash:
         return plan
@@ -39,12 +39,12 @@ def plan_for(action: Action, plans: PlanOf) -> CompiledContract | None:
 
 
 def fold(events: Iterable[StoredEvent]) -> Action | None:
-    """The action that these events tell, or None for none. Raises StoreCorruptError where they cannot be true."""
+    """The action of these events, or None without events. Raises StoreCorruptError for inconsistent events."""
     return fold_opened((open_envelope(stored.envelope), stored.leaf) for stored in events)
 
 
 def fold_opened(events: Iterable[tuple[Opened, bytes]]) -> Action | None:
-    """The same for events that were opened already, each with its leaf hash."""
+    """The same for already opened events, each with its leaf hash."""
     action: Action | None = None
     for opened, leaf in events:
         if action is None:
@@ -56,7 +56,7 @@ def fold_opened(events: Iterable[tuple[Opened, bytes]]) -> Action | None:
 
 
 def woken(action: Action | None, due_us: int | None) -> Action | None:
-    """The action with its due time as the store has it now: a signal moves that forward, and is no event."""
+    """The action with the store's current due time: a signal moves the due time forward without an event."""
     if action is not None and action.due_us is not None and due_us is not None:
         action.due_us = min(action.due_us, due_us)
     return action
@@ -65,9 +65,9 @@ def woken(action: Action | None, due_us: int | None) -> Action | None:
 def revive(
     action: Action, plans: PlanOf, owner: str, fence: int, given: Request | None = None, break_glass: str = ""
 ) -> Generator[Effect, EffectResult, Run]:
-    """The run of an action whose lease is held. Raises ContractChangedError where its contract is another one now.
+    """The run of a leased action. Raises ContractChangedError if the contract has changed.
 
-    `given`: the same request, made again by somebody who knows what the record keeps only as redacted.
+    `given`: the same request, repeated by a caller with the redacted values.
     """
     plan = plan_for(action, plans)
     if plan is None:
@@ -84,7 +84,7 @@ def revive(
     intended = request.get("intended")
     scope = _scope(action)
     if action.state is State.PROPOSED and isinstance(budget := request.get("budget"), dict):
-        scope = replace(scope, budget=budget)  # of whoever submitted it; later everybody goes on without one
+        scope = replace(scope, budget=budget)  # the submitter's budget; later runs have none
     if given is not None:
         requested, arguments, blind = dict(given.requested), given.arguments, frozenset()
         scope = replace(scope, break_glass=break_glass)
@@ -116,7 +116,7 @@ def revive(
 
 
 def not_loaded(action: Action) -> NotFoundError:
-    """Nobody here knows the action's contract; whoever does can go on with it."""
+    """The contract is not loaded here; a process with the contract can continue."""
     return NotFoundError(
         f"Contract {action.contract!r} of action {action.id} is not loaded here.",
         remedy="Run it where the contract is: pass the module with --contracts, or import it first.",
@@ -124,7 +124,7 @@ def not_loaded(action: Action) -> NotFoundError:
 
 
 def changed(action: Action, plan: CompiledContract) -> ContractChangedError:
-    """An action keeps the contract that it began with; this one is another."""
+    """An action keeps its original contract, and the loaded contract differs."""
     return ContractChangedError(
         f"Contract {action.contract!r} changed since action {action.id} began "
         f"(version {action.contract_version} then, {plan.contract.version} now).",
@@ -148,7 +148,7 @@ def _scope(action: Action) -> CallerContext:
 
 
 def marks(value: Json, root: str) -> Iterable[Path]:
-    """Where a recorded request is only a mark."""
+    """Paths of the recorded request with only a redaction mark."""
     return _marks(value, Path((root,), root))
 
 

@@ -1,7 +1,7 @@
-"""One action at work: its fold, what is known but not yet durable, and the append that makes it so.
+"""One action at work: its fold, its facts not yet durable, and the append to make them durable.
 
-Used by the engine and its stages. Recording applies the event to the fold at once; nothing that was recorded counts
-for the outside before `append` has been committed.
+Used by the engine and its stages. Recording applies an event to the fold at once. A recorded fact counts for the
+outside only after the commit of `append`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NO_COUNTS: Final[Mapping[tuple[str, str], int]] = MappingProxyType({})
 
 @dataclass(slots=True)
 class Run:
-    """The working state of one action. Everything but the fold can be had again from the ledger and the world."""
+    """The working state of one action. Everything but the fold can be rebuilt from the ledger and the world."""
 
     plan: CompiledContract
     scope: CallerContext
@@ -52,58 +52,58 @@ class Run:
     observation: Observation | None = None
     before: Judged | None = None
     before_variables: dict[str, Json] | None = None
-    """What `before` is still to be judged with; None where that was done, or there is none."""
+    """The variables for evaluating `before`; None after the evaluation, or without a reading."""
     checks: tuple[Judged, ...] = ()
     missed: tuple[Judged, ...] = ()
-    """Readings of this round that decided nothing: another was asked in their place."""
+    """Readings of this round without a decision, replaced by another reader's."""
     blamed: set[str] = field(default_factory=set)
-    """Sources whose fault in this action was counted already."""
+    """Sources with an already counted fault in this action."""
     found: tuple[Judged, ...] | None = None
     search_proven: bool = False
     """The search behind `found` is complete, and has found an earlier effect of this contract by the same mark."""
     search_failed: str = ""
-    """Which search gave no answer in its last turn, and why."""
+    """The failed search of the last round, and the reason."""
     lookup: Lookup | None = None
     staged: object = None
     judged: tuple[Evaluation, ...] | None = None
-    """The postconditions as they were last judged here; None where nothing was judged yet."""
+    """The postconditions as last judged here; None before any judgement."""
     shown: Json = None
-    """The same as they were recorded, where the contract redacts."""
+    """The same as recorded, for a contract with redaction."""
     doubt: Finding | None = None
-    """What is wrong with what it was executed under, by the settings and the engine of who goes on with it."""
+    """A fault of the execution's approval or engine, by the settings of the resuming process."""
     doubt_said: str = ""
-    """What a person is told of that, where the finding alone does not say it."""
+    """The explanation for people, if the finding alone does not suffice."""
     now_us: int = 0
-    """The latest time that any answer carried: what the engine knows of the clock."""
+    """The latest time of any answer: the engine's clock."""
     origin: Request | None = None
-    """What it was proposed by, in the process that proposed it."""
+    """The proposal, in the proposing process."""
     parked: bool = False
-    """Nobody holds it: the lease was given back with the last append."""
+    """The last append released the lease."""
     contract: Contract = field(init=False)
     secrecy: Redactor = field(init=False)
     _nested: bool = field(init=False)
-    """Among its arguments is something that a call could change."""
+    """The arguments hold a mutable value."""
     kept: Mapping[str, Json] | None = None
-    """The request as it is kept in the evidence: less what the contract redacts."""
+    """The request as stored in the evidence, without the redacted values."""
     blind: frozenset[str] = frozenset()
-    """Paths of the request that are known only as redacted, after a resume."""
+    """Paths of the request with redacted values only, after a resume."""
     revived: bool = False
-    """It goes on from the record: its attempt was made by another process, or by another run of this one."""
+    """The run continues from the record: another process, or another run here, made its attempt."""
     barred: bool = False
-    """Something stands against sending its request again."""
+    """Sending the request again is barred."""
     stands_on: tuple[str, ...] = ()
-    """The approvals on which its request may be sent again."""
+    """The approvals behind sending the request again."""
     resend: bool | None = None
-    """What is taken for the decision whether it is due to be sent again, where a judgement is made again."""
+    """Replaces the decision about sending again, when a recorded judgement is repeated."""
     hands_out: bool = False
-    """Whoever makes its attempts is here, and is told when one is durable."""
+    """The external caller is present, and learns of a durable attempt."""
     counts: Mapping[tuple[str, str], int] = field(default_factory=lambda: _NO_COUNTS)
     struck: tuple[int, int] | None = None
-    """What is taken for the counters of faults in place of `counts`, where a judgement is made again."""
+    """Replaces the fault counters of `counts`, when a recorded judgement is repeated."""
     in_flight_max: int = 0
-    """How many others of the tenant may be in flight for the first append to be kept; 0: any number."""
+    """The tenant's limit of other actions in flight for the first append; 0: no limit."""
     not_before_us: int = 0
-    """The tenant's rate puts the first look off until then; 0: it does not."""
+    """The earliest time of the first reading by the tenant's rate; 0: no delay."""
     _events: list[SealedEvent] = field(default_factory=list)
     _evidence: list[Evidence] = field(default_factory=list)
     _counts: list[Count] = field(default_factory=list)
@@ -112,7 +112,7 @@ class Run:
     _unless: tuple[str, ...] = ()
     _control: FreezeAndIncidentChanges | None = None
     _relies: tuple[str, ...] = ()
-    """What its entries do beside the action: most do nothing."""
+    """Claims behind the action, for the first append; usually none."""
 
     def __post_init__(self) -> None:
         self.contract = self.plan.contract
@@ -121,33 +121,33 @@ class Run:
 
     @property
     def outside(self) -> bool:
-        """Its attempts are made by whoever asked for it, and never by a driver."""
+        """The caller makes the attempts, never a driver."""
         return bool(self.action.context.get("outside"))
 
     def places(self, *, freezes: bool = False) -> tuple[str, ...]:
-        """Where the files lie that it acts on, or that are to be frozen with it. Not known where the request is not."""
+        """Locations of the action's files, or of the files to freeze with the action. Empty for an unknown request."""
         ask = self.plan.places
         return () if ask is None or self.blind else ask(self.requested, freezes)
 
     @property
     def attemptable(self) -> bool:
-        """Whether an attempt can be made of what is known here, and by who is here."""
+        """Whether an attempt is possible with the known arguments and the present caller."""
         return not self.blind and (self.hands_out or not self.outside)
 
     def passed(self, now_us: int) -> None:
-        """An answer said that it is this late; time does not step back."""
+        """Advance the clock to an answer's time. Time never steps back."""
         if now_us > self.now_us:
             self.now_us = now_us
 
     def read_from(self, otherwise_us: int) -> int:
-        """When the first reading of this round began; `otherwise_us` where there is none."""
+        """The start of this round's first reading; `otherwise_us` without readings."""
         checks = self.checks
-        if len(checks) == 1:  # as most have it
+        if len(checks) == 1:  # the usual case
             return checks[0].taken.started_us
         return min([judged.taken.started_us for judged in checks]) if checks else otherwise_us
 
     def variables(self) -> dict[str, Json]:
-        """The roots of expressions, but for the reading under judgement."""
+        """The roots of expressions, without the reading under judgement."""
         action, scope = self.action, self.scope
         requested = dict(self.requested)
         return {
@@ -172,16 +172,16 @@ class Run:
 
     @property
     def taken_before(self) -> TakenReading | None:
-        """The reading whose content the root `before` is."""
+        """The reading behind the root `before`."""
         return self.before.taken if self.before is not None else None
 
     @property
     def given(self) -> Mapping[str, object]:
-        """The arguments for one call, which may do to them what it likes."""
+        """The arguments for one call, safe from mutation by the call."""
         return copy_arguments(self.arguments) if self._nested else self.arguments
 
     def call_context(self, strong: bool = False) -> Context:
-        """What user code is told."""
+        """The context for user code."""
         a = self.action
         observed = own_value(self.observation.body) if self.observation is not None else None
         return Context(
@@ -211,7 +211,7 @@ class Run:
         data: dict[str, Json] | None = None,
         refs: dict[str, str] | None = None,
     ) -> None:
-        """One more fact: folded now, durable with the next append."""
+        """Record an event: folded now, durable with the next append."""
         action = self.action
         event = Event(kind, at_us, path, self.secrecy.recorded(data or {}), refs or {})
         envelope, leaf = seal(event, action.id, action.tenant, action.version + 1, action.head)
@@ -222,20 +222,20 @@ class Run:
         self._events.append(SealedEvent(kind._value_, at_us, envelope, leaf))
 
     def keep(self, root: str, value: Json) -> str:
-        """Keeps a payload as evidence, redacted as the contract says, and returns its digest."""
+        """Store a payload as evidence, redacted by the contract. Returns the digest."""
         body = stored_bytes(self.secrecy.hide(value, root))
         digest = sha256_hex(body)
         self._evidence.append(Evidence(digest, "application/json", body))
         return digest
 
     def keep_bytes(self, body: bytes) -> str:
-        """Keeps bytes as they are, and returns their digest."""
+        """Store bytes unchanged. Returns the digest."""
         digest = sha256_hex(body)
         self._evidence.append(Evidence(digest, "application/json", body))
         return digest
 
     def count(self, subject: str, name: str, delta: int | None) -> None:
-        """Moves a counter with the next append; setting back what is at zero costs nothing."""
+        """Change a counter with the next append. Resetting a zero counter writes nothing."""
         was = self.counts.get((subject, name), 0)
         if delta is None and not was:
             return
@@ -243,12 +243,12 @@ class Run:
         self._counts.append(Count(subject, name, delta))
 
     def keep_contract(self) -> str:
-        """The contract's own text, so that a record can be read without the code that made it."""
+        """Store the contract's own text, so that a record stays readable without its code."""
         self._evidence.append(Evidence(self.contract.hash, "application/json", self.contract.body))
         return self.contract.hash
 
     def keep_request(self, payload: dict[str, Json]) -> str:
-        """Keeps the request as evidence, less what the contract redacts."""
+        """Store the request as evidence, without the redacted values."""
         for root in ("requested", "intended"):
             if root in payload:
                 payload[root] = self.secrecy.hide(payload[root], root)
@@ -256,19 +256,19 @@ class Run:
         return self.keep("request", payload)
 
     def take_over(self, action_id: str) -> None:
-        """The key's record belongs to an action that had no effect and can have none: it is replaced."""
+        """Replace the key's record: its action had no effect and can have none."""
         self._replaces = action_id
 
     def unless_frozen(self, subjects: tuple[str, ...]) -> None:
-        """The next append is refused where one of these is frozen."""
+        """Refuse the next append if one of these subjects is frozen."""
         self._unless = subjects
 
     def rely(self, claims: tuple[str, ...]) -> None:
-        """The first append says upon which claims it was planned."""
+        """Name the claims behind the action in the first append."""
         self._relies = claims
 
     def begin_again(self, action: Action) -> None:
-        """What was recorded and could not be made durable is forgotten: the action is as the ledger has it."""
+        """Discard events refused by the store, and continue with the ledger's action."""
         self.action = action
         self.committed(action.version, parked=False)
 
@@ -278,11 +278,11 @@ class Run:
 
     @property
     def pending(self) -> bool:
-        """Something was recorded that is not durable."""
+        """Whether a recorded event is not durable yet."""
         return bool(self._events)
 
     def append(self, now_us: int, *, park: bool) -> Append:
-        """Everything recorded since the last one. `park` gives the lease back: somebody else may go on."""
+        """All events recorded since the last append. `park` releases the lease, so that another worker may continue."""
         action = self.action
         park = park or action.state in TERMINAL
         settle = None
@@ -310,7 +310,7 @@ class Run:
         )
 
     def committed(self, version: int, parked: bool) -> None:
-        """The append is durable: crash from here on, and the ledger says the same as we do."""
+        """The append is durable: after a crash from here on, the ledger holds the same state."""
         self.durable_version = version
         self.parked = parked or self.action.state in TERMINAL
         self._events.clear()
@@ -324,7 +324,7 @@ class Run:
     def _projection(self, now_us: int, park: bool) -> Projection:
         a, c = self.action, self.contract
         j, until_us = a.judgement, 0 if park else lease_until(c, now_us)
-        # By place, in the order of the class: so many by name take seven times as long, twice an action.
+        # Positional, in the order of the class: so many keywords take seven times as long, twice an action.
         return Projection(
             a.id,
             a.tenant,

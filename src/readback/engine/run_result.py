@@ -12,14 +12,14 @@ from readback.engine.run import Run
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """Nothing more will happen by itself, or nothing soon: the run as it stands, durable."""
+    """The durable run. No further change is expected, or none soon."""
 
     run: Run
 
 
 @dataclass(frozen=True, slots=True)
 class Duplicate:
-    """The operation is another action's: `in_flight` to be joined, else to be answered with its outcome."""
+    """The operation belongs to another action. `in_flight`: join the action; otherwise return its outcome."""
 
     action_id: str
     in_flight: bool
@@ -27,7 +27,7 @@ class Duplicate:
 
 @dataclass(frozen=True, slots=True)
 class Superseded:
-    """Somebody else moved the action on: look at the ledger again. `waiting`: it was left where it has to wait."""
+    """Another worker moved the action on: read the ledger again. `waiting`: the work stopped at a wait."""
 
     action_id: str
     waiting: bool = False
@@ -37,11 +37,11 @@ RunResult = Completed | Duplicate | Superseded
 Work = Generator[Effect, EffectResult, RunResult]
 
 
-# Standing between a driver and the engine's work: everything is passed on, errors included, as `yield from` would.
+# A wrapper between a driver and the engine's work. Values and errors pass as with `yield from`.
 
 
 class StopAtWait(Generator[Effect, EffectResult, RunResult]):
-    """`may_wait` False: work that would wait is left there, durable, and ends."""
+    """Run a generator up to its first wait. With `may_wait` False, the work ends there, durable."""
 
     def __init__(
         self,

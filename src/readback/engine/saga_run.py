@@ -1,7 +1,7 @@
-"""One saga at work: its fold, what is known but not yet durable, and the append that makes it so.
+"""One saga at work: its fold, its facts not yet durable, and the append to make them durable.
 
-Used by lifecycle.saga and its parts. As with an action, recording applies the event to the fold at once, and nothing
-that was recorded counts for the outside before the append has been committed.
+Used by `engine.saga`. As with an action, recording applies an event to the fold at once. A recorded fact counts for the
+outside only after the commit of the append.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from readback.ports.storage.store import Append, Evidence, KeyRecord, Projection
 MEDIA: Final = "application/json"
 LEASE_US: Final = 15_000_000
 LEASE_MAX_US: Final = 600_000_000
-"""How long a saga is held at most; whoever held it longer is fenced, and its actions have leases of their own."""
+"""The longest lease of a saga. A slower holder is fenced; the saga's actions have leases of their own."""
 
 PlanLease = Callable[[str], int]
 
 
 @dataclass(slots=True)
 class SagaRun:
-    """The working state of one saga. Everything but the fold can be had again from the ledger."""
+    """The working state of one saga. Everything but the fold can be rebuilt from the ledger."""
 
     saga: Saga
     scope: CallerContext
@@ -44,7 +44,7 @@ class SagaRun:
     now_us: int = 0
     lease_us: int = LEASE_US
     in_flight_max: int = 0
-    """How many others of the tenant may be in flight for its first append to be kept; 0: any number."""
+    """The tenant's limit of other actions in flight for the first append; 0: no limit."""
     _events: list[SealedEvent] = field(default_factory=list)
     _evidence: list[Evidence] = field(default_factory=list)
     _control: FreezeAndIncidentChanges = field(default_factory=FreezeAndIncidentChanges)
@@ -53,11 +53,11 @@ class SagaRun:
 
     @property
     def pending(self) -> bool:
-        """Something was recorded that is not durable."""
+        """Whether a recorded event is not durable yet."""
         return bool(self._events)
 
     def passed(self, now_us: int) -> None:
-        """An answer said that it is this late; time does not step back."""
+        """Advance the clock to an answer's time. Time never steps back."""
         self.now_us = max(self.now_us, now_us)
 
     def record(
@@ -67,7 +67,7 @@ class SagaRun:
         path: tuple[State, ...] = (),
         refs: dict[str, str] | None = None,
     ) -> None:
-        """One more fact: folded now, durable with the next append."""
+        """Record an event: folded now, durable with the next append."""
         saga, event = self.saga, Event(kind, self.now_us, path, data, refs or {})
         envelope, leaf = seal(event, saga.id, saga.tenant, saga.version + 1, saga.head)
         saga.apply(event, leaf.hex())
@@ -75,7 +75,7 @@ class SagaRun:
         self._events.append(SealedEvent(kind.value, event.at_us, envelope, leaf))
 
     def keep(self, value: Json) -> str:
-        """Keeps a payload as evidence, and returns its digest."""
+        """Store a payload as evidence. Returns the digest."""
         body = stored_bytes(value)
         digest = sha256_hex(body)
         self._evidence.append(Evidence(digest, MEDIA, body))
@@ -86,11 +86,11 @@ class SagaRun:
         self._reserve = record
 
     def take_over(self, saga_id: str) -> None:
-        """The key's record belongs to a saga that had no effect and can have none: it is replaced."""
+        """Replace the key's record: its saga had no effect and can have none."""
         self._replaces = saga_id
 
     def append(self, *, park: bool) -> Append:
-        """Everything recorded since the last one. `park` gives the lease back: somebody else may go on."""
+        """All events recorded since the last append. `park` releases the lease, so that another worker may continue."""
         saga = self.saga
         lease = ("", 0) if park else (self.owner, self.now_us + self.lease_us)
         return Append(
@@ -118,7 +118,7 @@ class SagaRun:
 
 
 def settled_key(saga: Saga) -> tuple[str, int] | None:
-    """What its idempotency record says once it has ended."""
+    """The idempotency record of an ended saga."""
     if saga.state not in TERMINAL:
         return None
     status = key_status(saga.state, may_repeat=saga.may_repeat)
@@ -126,7 +126,7 @@ def settled_key(saga: Saga) -> tuple[str, int] | None:
 
 
 def projection_of_saga(saga: Saga, *, lease_owner: str = "", lease_until_us: int = 0) -> Projection:
-    """The projection that the events of this saga demand."""
+    """The projection of this saga's events."""
     return Projection(
         action_id=saga.id,
         tenant=saga.tenant,
@@ -157,7 +157,7 @@ def projection_of_saga(saga: Saga, *, lease_owner: str = "", lease_until_us: int
 
 
 def verdict_of(saga: Saga) -> Verdict:
-    """What its steps amount to together."""
+    """The verdict of all steps together."""
     match saga.state:
         case State.RECONCILED_SUCCESS:
             return Verdict.VERIFIED
@@ -173,9 +173,9 @@ def verdict_of(saga: Saga) -> Verdict:
 
 
 def fold_saga(events: Iterable[StoredEvent], due_us: int | None = None) -> Saga | None:
-    """The saga that these events tell, or None for none. Raises StoreCorruptError where they cannot be true.
+    """The saga of these events, or None without events. Raises StoreCorruptError for inconsistent events.
 
-    `due_us`: its due time as the store has it; a wake moves that forward, and is no event.
+    `due_us`: the due time in the store; a wake-up moves it forward without an event.
     """
     saga: Saga | None = None
     for stored in events:
@@ -193,14 +193,14 @@ def fold_saga(events: Iterable[StoredEvent], due_us: int | None = None) -> Saga 
 
 
 def load_saga(saga_id: str) -> Generator[Effect, EffectResult, Saga | None]:
-    """The saga as the ledger tells it now, None where there is none of that id."""
+    """The saga by the current ledger, or None for an unknown id."""
     folded = yield LoadSaga(saga_id)
     assert isinstance(folded, FoldedSaga)
     return folded.saga
 
 
 def left_behind(action: Action) -> Generator[Effect, EffectResult, bool]:
-    """It is a step of a saga that has turned back, was stopped or has ended: nobody would reverse what it does now."""
+    """The action is a step of a saga already reversing, stopped or ended: no saga would reverse its effect."""
     named = str(action.context.get("saga", ""))
     if not named or action.context.get("reverses"):
         return False
@@ -212,7 +212,7 @@ def left_behind(action: Action) -> Generator[Effect, EffectResult, bool]:
 
 
 def load_family(saga: Saga) -> Generator[Effect, EffectResult, dict[str, Action]]:
-    """Its actions, and their own reversals, by id."""
+    """The saga's actions, and their own reversals, by id."""
     ids = tuple(i for r in saga.steps.values() for i in (r.action_id, r.undo_id) if i)
     if not ids:
         return {}
@@ -227,7 +227,7 @@ def load_family(saga: Saga) -> Generator[Effect, EffectResult, dict[str, Action]
 
 
 def load_json(of: Action | Saga, digest: str) -> Generator[Effect, EffectResult, Json]:
-    """Evidence of an action or a saga as JSON; None where there is none, or it was erased."""
+    """Evidence of an action or a saga as JSON; None if missing or erased."""
     if not digest:
         return None
     loaded = yield Load(of.tenant, of.id, digest)

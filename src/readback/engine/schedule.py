@@ -1,6 +1,6 @@
-"""When to look again: pure arithmetic over a contract's times and what has happened.
+"""When to read again: pure arithmetic over a contract's times and the action's history.
 
-Called by the engine. Jitter is drawn from the stamp, so that many actions spread and one action repeats exactly.
+Called by the engine. Jitter derives from the stamp: many actions spread out, and each action repeats exactly.
 """
 
 from __future__ import annotations
@@ -21,44 +21,44 @@ LATE_JITTER_MAX_US = SECOND_US
 LEASE_MARGIN_US = 15 * SECOND_US
 JITTER_PERCENT = 10
 _LOOKED_AT_LATE: Final = frozenset({State.UNKNOWN, State.REVIEW_REQUIRED})
-"""Where the look that is made now is one for a late effect already."""
+"""States with late readings already: the current reading looks for a late effect."""
 _LOCAL_RANK: Final = SideEffect.EPHEMERAL_WRITE.rank
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """The moments that matter after an attempt, in microseconds of our clock."""
+    """The important moments after an attempt, in microseconds of our clock."""
 
     close_us: int
-    """The window closes: what is violated by a strong reading from now on is refuted."""
+    """The window closes: from now on a violation in a strong reading is a refutation."""
     deadline_us: int
-    """Verification ends: what is open from now on has timed out."""
+    """Verification ends: an open result times out from now on."""
     late_until_us: int | None
-    """Nothing can land after this; None where the contract does not say."""
+    """No effect can land after this moment; None if the contract states no limit."""
 
 
 def timing(contract: Contract, action: Action, ended_by_itself: bool) -> Timing:
-    """`ended_by_itself`: the tool answered or raised, as against a call that was given up or lost.
+    """`ended_by_itself`: the tool answered or raised, unlike an abandoned or lost call.
 
-    A process that may be paused in the middle of its call goes on with it after any time: the contract's late window
-    speaks of the tool, and not of the process.
+    A process paused in the middle of its call may continue after any time: the contract's late window concerns the
+    tool, not the process.
     """
     ended = action.ended_us
     late = None if action.unproved else contract.late_window_us
     if late is None and ended_by_itself and contract.side_effect.rank <= _LOCAL_RANK:
-        late = 0  # a local tool that has ended leaves nothing in flight
+        late = 0  # an ended local tool leaves no work running
     return Timing(ended + contract.within_us, ended + contract.deadline_us, None if late is None else ended + late)
 
 
 def poll_due(contract: Contract, action: Action, timing: Timing, now_us: int) -> int:
-    """When to look next, verification still being open: the schedule, then its last delay, doubled each time.
+    """When to read next during verification: by the schedule, then by its last delay, doubled each time.
 
-    The last poll inside the window is at its very close, the last of all at the deadline. A reading that crossed the
-    deadline is followed by another at once.
+    The last poll inside the window is at the close, and the last of all at the deadline. A reading across the deadline
+    is followed by another at once.
     """
     if now_us >= timing.deadline_us:
         return now_us
-    n = action.polls + 1  # the first delay was before the first look
+    n = action.polls + 1  # the first delay preceded the first reading
     delays = contract.polls_us or (SECOND_US,)
     if n < len(delays):
         delay = delays[n]
@@ -72,14 +72,14 @@ def poll_due(contract: Contract, action: Action, timing: Timing, now_us: int) ->
 
 
 def first_look_due(contract: Contract, stamp: str, ended_us: int) -> int | None:
-    """When the first look after an attempt is due, None for at once."""
+    """When the first reading after an attempt is due, None for at once."""
     delay = contract.polls_us[0] if contract.polls_us else 0
     return min(ended_us + jittered(delay, stamp, 0), ended_us + contract.within_us) if delay else None
 
 
 def settle_due(contract: Contract, action: Action, timing: Timing, now_us: int) -> int:
-    """When to look next while everything holds: at the moment that may settle it, as long as nothing else has to be
-    seen on the way there.
+    """When to read next while all postconditions hold: at the first moment able to settle the action, if no other
+    reading is needed before.
     """
     due = poll_due(contract, action, timing, now_us)
     if action.held_since_us and contract.stable_for_us:
@@ -89,10 +89,10 @@ def settle_due(contract: Contract, action: Action, timing: Timing, now_us: int) 
 
 
 def late_due(action: Action, timing: Timing, now_us: int) -> int:
-    """When to look for a late effect next: ever more slowly, and at the end of the late window.
+    """When to look for a late effect next: with growing pauses, and at the end of the late window.
 
-    A look that came on time is followed by one that is counted from its own moment, so that slow readings put off none
-    of those that follow. Only the first is jittered: the others keep the distance.
+    After a punctual reading the next is scheduled from the due moment, so slow readings delay no later reading. Only
+    the first is jittered; the others keep the distance.
     """
     looked = action.late_polls + (action.state in _LOOKED_AT_LATE)
     delay = min(LATE_POLL_FIRST_US << min(looked, 20), LATE_POLL_MAX_US)
@@ -107,7 +107,7 @@ def late_due(action: Action, timing: Timing, now_us: int) -> int:
 
 
 def late_open(action: Action, timing: Timing, now_us: int) -> bool:
-    """Whether looking for a late effect still makes sense."""
+    """Whether a late effect is still possible and worth a reading."""
     if timing.late_until_us is not None:
         return now_us < timing.late_until_us
     return action.late_polls < LATE_POLLS_MAX
@@ -129,12 +129,12 @@ def jittered(delay_us: int, stamp: str, n: int) -> int:
 
 
 def watch_due(contract: Contract, stamp: str, now_us: int) -> int | None:
-    """When what has succeeded now is looked at for the first time again; None where nobody asked for that."""
+    """When a newly verified action is first read again; None without a watch."""
     return None if contract.watch is None else now_us + jittered(contract.watch.after_us, stamp, 0)
 
 
 def watch_next_due(action: Action, watched: Watched, now_us: int, *, told: bool) -> int | None:
-    """When the next look is due; None where the watch is over. `told`: the look that was made now could tell."""
+    """When the next reading is due; None after the end of the watch. `told`: the current reading was conclusive."""
     if watched.looks + 1 >= TRIES_MAX or now_us >= watched.until_us:
         return None
     longest = watched.every_us or RETRY_LAST_US

@@ -1,7 +1,7 @@
-"""The limits of a tenant, as the engine asks for them: at the door of something new, and when the next look is set.
+"""A tenant's limits in the engine: for new actions, and for the time of the next reading.
 
-Called by the engine where limits are set at all; where none is, nothing here runs. A new action is refused before
-anything acts. What has begun (a compensation, a step of a saga) is never refused: its looks come later.
+Called by the engine only if limits are set. A new action is refused before any effect. Started work (a compensation, a
+step of a saga) is never refused; only its readings come later.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from readback.engine.schedule import first_look_due
 from readback.errors import EvidenceLimitError, InFlightLimitError
 
 _AT_ONCE: Final = frozenset({State.COMPENSATING, State.RECONCILIATION_FAILED, State.VALIDATED})
-"""States that are gone on with at once: their due time is for whoever comes after a crash, and is no look."""
+"""States with immediate continuation: their due time serves recovery after a crash and is no reading."""
 
 
 def admit(run: Run, request: Request, limits: Limits) -> Generator[Effect, EffectResult, None]:
-    """Raises EvidenceLimitError; how many may be in flight is asked within the append itself."""
+    """Raises EvidenceLimitError. The append itself checks the limit of actions in flight."""
     if request.reverses or request.saga:
         return
     own = limits.of(run.action.tenant)
@@ -31,7 +31,7 @@ def admit(run: Run, request: Request, limits: Limits) -> Generator[Effect, Effec
 
 
 def check_evidence_quota(tenant: str, own: TenantLimits) -> Generator[Effect, EffectResult, None]:
-    """Raises EvidenceLimitError where the tenant has no room left."""
+    """Raises EvidenceLimitError if the tenant's evidence quota is exhausted."""
     if not own.evidence_bytes:
         return
     weighed = yield MeasureEvidence(tenant)
@@ -44,7 +44,7 @@ def check_evidence_quota(tenant: str, own: TenantLimits) -> Generator[Effect, Ef
 
 
 def too_many_in_flight(tenant: str, in_flight: int) -> InFlightLimitError:
-    """The append was refused: as many actions wait as may."""
+    """The append was refused: the tenant's limit of actions in flight is reached."""
     return InFlightLimitError(
         f"Tenant {tenant!r} has {in_flight} actions in flight, which is as many as it may have.",
         details={"in_flight": in_flight},
@@ -52,7 +52,7 @@ def too_many_in_flight(tenant: str, in_flight: int) -> InFlightLimitError:
 
 
 def schedule_first_read(run: Run, limits: Limits, ended_us: int) -> Generator[Effect, EffectResult, None]:
-    """Reserves the first look after an attempt that ended at this moment; it may have to come later."""
+    """Reserve the first reading after an attempt ended at this moment; the rate may delay the reading."""
     per_minute = limits.of(run.action.tenant).polls_per_minute
     if per_minute and run.contract.readers:
         wanted_us = first_look_due(run.contract, run.action.stamp, ended_us) or ended_us
@@ -64,14 +64,14 @@ def schedule_first_read(run: Run, limits: Limits, ended_us: int) -> Generator[Ef
 def schedule_next_read(
     run: Run, limits: Limits, path: tuple[State, ...], due_us: int
 ) -> Generator[Effect, EffectResult, int]:
-    """The due time of the next look, put off where the tenant's rate asks for that."""
+    """The due time of the next reading, delayed as required by the tenant's rate."""
     if (path or (run.action.state,))[-1] in _AT_ONCE:
         return due_us
     per_minute = limits.of(run.action.tenant).polls_per_minute
     if not per_minute:
         return due_us
     if (path or (run.action.state,))[-1] in TERMINAL:
-        per_minute = max(per_minute // 2, 1)  # what has ended leaves room for what was told to nobody yet
+        per_minute = max(per_minute // 2, 1)  # watches of ended actions leave capacity for unreported actions
     paced = yield ReserveReadSlot(run.action.tenant, due_us, per_minute)
     assert isinstance(paced, ReadSlot)
     return paced.at_us
