@@ -14,6 +14,9 @@ from tests.docs.pages import blocks
 PAGE = "docs/short-contracts.md"
 MODULES = (
     "readback.contracts.assumed",
+    "readback.contracts.functions.callables",
+    "readback.contracts.functions.conditions",
+    "readback.contracts.functions.verifiers",
     "readback.contracts.functions.calling",
     "readback.domain.context",
     "readback.errors",

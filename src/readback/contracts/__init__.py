@@ -1,1 +1,1 @@
-"""Compiles what an operator wrote into domain contracts. Runs no action."""
+"""Compiles an operator's contracts into domain contracts. Runs no action."""

@@ -1,7 +1,7 @@
-"""What a short contract leaves out, and what stands in its place; every assumption is listed with the contract.
+"""Defaults of a short contract; every assumption is listed with the contract.
 
-Used by the decorators when a contract is loaded. No default raises what may be reported: the class is the lowest that
-is verified by reading, an unchanged record is a refusal, and identity is compared wherever the record states it.
+Used by the decorators when a contract is loaded. No default raises what may be reported: the class is the lowest class
+verified by reading, an unchanged record is a refusal, and identity is compared wherever the record states it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ RISKY_WORDS: Final = frozenset(
         *("purchase", "refund", "send", "sms", "submit", "subscribe", "transfer", "tweet", "wire", "withdraw"),
     }
 )
-"""Verbs of functions that make, send or charge something each time that they are called."""
+"""Verbs of functions with a new effect on each call: make, send or charge."""
 _PLACEHOLDER: Final = re.compile(r"(?<!\{)\{([A-Za-z_]\w*)\}(?!\})", re.ASCII)
 _NAMED: Final = re.compile(r"(?<!\{)\{requested\.([A-Za-z_]\w*)\}(?!\})", re.ASCII)
 _WORDS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
@@ -35,7 +35,7 @@ _WORDS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 @dataclass(frozen=True, slots=True)
 class Assumed:
-    """A contract's options with the defaults in place, and what was assumed, one line each."""
+    """A contract's options with the defaults in place, and the assumptions, one line each."""
 
     options: Mapping[str, object]
     lines: tuple[str, ...]
@@ -44,13 +44,13 @@ class Assumed:
 def with_defaults(
     options: Mapping[str, object], arguments: Sequence[str], function: str, problems: Problems, *, short: bool
 ) -> Assumed:
-    """Fills in kind, class, `on_unchanged` and identity where a contract does not state them.
+    """Fill in kind, class, `on_unchanged` and identity where a contract does not state them.
 
     Args:
         options: The contract's keys as its author wrote them.
         arguments: The names of the action's arguments.
         function: The name of the action's function. A name such as `charge_card` refuses the defaults.
-        problems: Receives a fault where a create, a send or a charge leaves out what no default may state.
+        problems: Receives a fault where a create, a send or a charge lacks a key without a default.
         short: The contract is in its short form, so that identity has a default too.
     """
     filled, lines = dict(options), list[str]()
@@ -71,7 +71,7 @@ def with_defaults(
 
 
 def named_target(target: object, arguments: Sequence[str]) -> object:
-    """The target's template with `{order_id}` written out as `{requested.order_id}`.
+    """Return the target's template with `{order_id}` written out as `{requested.order_id}`.
 
     Example:
         >>> named_target("order/{order_id}", ["order_id"])
@@ -83,7 +83,7 @@ def named_target(target: object, arguments: Sequence[str]) -> object:
 
 
 def _refuse_for_effects(options: Mapping[str, object], function: str, problems: Problems) -> None:
-    """A create, a send or a charge has an effect each time: what it is, and how it is told apart, has no default."""
+    """Refuse defaults for a create, a send or a charge. Each call has an effect, so there is no safe default."""
     kind, risk = options.get("kind"), options.get("side_effect")
     words = [word.lower() for word in _WORDS.findall(function)]
     verb = next((word for word in words[:1] if word in RISKY_WORDS), "")
@@ -109,7 +109,7 @@ NO_OPERATION: Final = (
 
 
 def _identity(options: dict[str, object], arguments: Sequence[str]) -> list[str]:
-    """Identity by what the record states: the arguments that the target names, and the tenant."""
+    """Return identity by the record's own statements: the arguments of the target, and the tenant."""
     given = options.get("identity")
     if given is not None and not isinstance(given, Mapping):
         return []
@@ -138,7 +138,9 @@ SAME_TENANT: Final = " && ".join(
 
 
 def _same_target(target: object, arguments: Sequence[str]) -> str:
-    """The record names no other object than the target does. A target of one argument is also compared with `id`."""
+    """Require that the record names no other object than the target. A target of one argument is also compared with
+    `id`.
+    """
     named = list(dict.fromkeys(_NAMED.findall(target))) if isinstance(target, str) else []
     named = [name for name in named if name in arguments]
     if len(named) == 1:

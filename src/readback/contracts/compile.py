@@ -1,7 +1,7 @@
-"""Compiles what an operator wrote, with the hands beside it, into a plan that is ready to run.
+"""Compiles an operator's keys and the handlers into an executable plan.
 
-Called by the SDK for decorated functions, and by whatever reads contract files: the keys are the same. Everything that
-can be checked without data is checked here, and all faults of a contract are raised together. It runs nothing.
+Called by the client for decorated functions, and by the loader of contract files: the keys are the same. All checks
+without data happen here, and all faults of a contract are raised together. Nothing runs.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ E = TypeVar("E", bound=StrEnum)
 def compile_contract(
     options: Mapping[str, object], parts: ContractParts, predicates: PredicateEngine, problems: Problems | None = None
 ) -> CompiledContract:
-    """The plan of a contract. Raises the child of ContractError that the first fault is, with all of them in it.
+    """Return the plan of a contract. Raises the first fault's child of ContractError, with all faults inside.
 
-    `problems`: faults that were found before, as of the arguments; they come first.
+    `problems`: earlier faults, such as those of the arguments; they come first.
     """
     problems = problems or Problems()
     read = read_options(options, problems)
@@ -107,7 +107,10 @@ def _expected_version(options: Options, clauses: Clauses) -> Predicate | None:
 
 
 def _approval_when(options: Options, clauses: Clauses) -> Check | None:
-    """The condition under which a person is asked. It is about the request alone, so that it stays the same."""
+    """Compile the condition for asking a person.
+
+    The condition sees the request alone, so that its value never changes.
+    """
     terms = options.approval
     if terms is None or not terms.when:
         return None
@@ -122,7 +125,7 @@ def _approval_when(options: Options, clauses: Clauses) -> Check | None:
 
 
 def _with_invariants(options: Options, readers: tuple[Reader, ...], problems: Problems) -> tuple[Reader, ...]:
-    """Probes run beside every reading of the target; without a reader of the target, by themselves."""
+    """Run probes beside every reading of the target; without a reader of the target, by themselves."""
     probes = tuple(_probes(options.ensure))
     if not probes:
         return readers
@@ -148,7 +151,7 @@ def _probes(conditions: Mapping[str, object]) -> list[Invariant]:
 
 
 def _weakened(reader: Reader, probes: tuple[Invariant, ...], problems: Problems) -> Reader:
-    """A reading with probes beside it is as strong as its weakest part, and takes as long as all of them."""
+    """A reading with probes is as strong as its weakest part, and its time limit is the sum of all parts."""
     parts = [_terms(reader, problems)]
     for probe in probes:
         asked = replace(
@@ -192,7 +195,7 @@ def _terms(reader: Reader, problems: Problems, key: str = "") -> ReaderTerms:
 def _searches(
     options: Options, parts: ContractParts, problems: Problems
 ) -> tuple[ReaderTerms | None, ReaderTerms | None]:
-    """What is declared of `find` and of `lookup`; no weaker than the class asks for, where something is."""
+    """Return the declarations of `find` and `lookup`; a declaration may not be weaker than the class's minimum."""
     find = None if parts.find_as is None else _terms(parts.find_as, problems, "find")
     lookup = None if parts.lookup_as is None else _terms(parts.lookup_as, problems, "lookup")
     if options.side_effect is not None:
@@ -213,7 +216,7 @@ def _level(kind: type[E], weakest: E, value: object, key: str, problems: Problem
 
 
 def _check_arguments(options: Options, readers: tuple[Reader, ...], parts: ContractParts, problems: Problems) -> None:
-    """Everything that names an argument names one of this action's."""
+    """Check that every named argument belongs to this action."""
     names = parts.arguments.names
     for each in readers:
         for name in each.parameters or ():
@@ -268,7 +271,7 @@ def _contract(
     ensure: tuple[Check, ...],
     fails_when: tuple[Check, ...],
 ) -> Contract:
-    """The contract's data, with the class's defaults where a key was not given."""
+    """Return the contract's data, with the class's defaults for missing keys."""
     kind, side_effect = options.kind, options.side_effect
     assert kind is not None
     assert side_effect is not None
@@ -330,14 +333,14 @@ def _contract(
 
 
 def _approval(options: Options) -> ApprovalTerms | None:
-    """What is asked for; a critical mutation is always approved by somebody."""
+    """Return the approval terms; a critical mutation always needs approval."""
     if options.approval is None and options.side_effect is SideEffect.CRITICAL_MUTATION:
         return ApprovalTerms()
     return options.approval
 
 
 def _hidden_everywhere(redact: tuple[str, ...]) -> tuple[str, ...]:
-    """What is hidden in one state is hidden in its twin: a record before and after, a request and its goal."""
+    """Hide a path in both states of a pair: a record before and after, a request and its goal."""
     found = dict.fromkeys(redact)
     for path in redact:
         root, _, rest = path.partition(".")
@@ -354,7 +357,7 @@ _TWINS = {
 
 
 def _sealed(contract: Contract) -> Contract:
-    """With the hash of its own content: an action says which contract it began with."""
+    """Add the hash of the contract's own content, so that an action names its starting contract."""
     try:
         return contract.sealed()
     except EnvelopeProfileError as error:

@@ -1,6 +1,6 @@
-"""Postconditions, preconditions and identity made into checks: expressions compiled, callables looked at.
+"""Compiles postconditions, preconditions and identity into checks: expressions compiled, callables inspected.
 
-Called by compile. It must not evaluate anything; what it cannot compile becomes a problem.
+Called by compile. Nothing is evaluated; a condition that does not compile becomes a problem.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from readback.ports.predicates import Predicate, PredicateEngine
 
 NO_ROOTS: Final = frozenset[str]()
 NOT_YET: Final = frozenset({"observed", "authoritative"})
-"""What does not exist before the action is run."""
+"""Roots without a value before the action runs."""
 NOT_ASKED: Final = frozenset({"observed", "authoritative", "before"})
-"""What cannot say what version was expected: only the request and the intent can."""
+"""Roots unable to state the expected version: only the request and the intent can."""
 NOT_SYSTEM: Final = frozenset({"requested", "intended", "observed"})
-"""What an invariant may not name: it is about the system, whatever was asked."""
+"""Roots forbidden in an invariant: an invariant is about the system, independent of the request."""
 _BY_THEMSELVES: Final = frozenset({"region", "account", "permission_scope"})
 NO_FORMS: Final[Mapping[str, NormalForm]] = MappingProxyType({})
 
 
 def column_of(predicate: Predicate, root: str, name: str = "") -> int:
-    """Where an expression first names a root, or a field right below it; 0 where it does not."""
+    """Return the column of the first mention of a root, or of a field right below; 0 without a mention."""
     for path in predicate.mentions:
         if path.root == root and (not name or path.steps[1:2] == (name,)):
             return path.column
@@ -46,7 +46,7 @@ def column_of(predicate: Predicate, root: str, name: str = "") -> int:
 
 @dataclass(frozen=True, slots=True)
 class Clauses:
-    """Compiles the conditions of one contract. `arguments`: the names that `requested` has."""
+    """Compiles the conditions of one contract. `arguments`: the names below `requested`."""
 
     predicates: PredicateEngine
     arguments: Collection[str]
@@ -55,12 +55,12 @@ class Clauses:
     def checks(
         self, key: str, conditions: Mapping[str, object], forbidden: frozenset[str] = NO_ROOTS
     ) -> tuple[Check, ...]:
-        """Named conditions, none of them in a group."""
+        """Compile named conditions without groups."""
         made = [self._check(f"{key}.{name}", name, each, forbidden, None) for name, each in conditions.items()]
         return tuple(check for check in made if check is not None)
 
     def ensure(self, conditions: Mapping[str, object]) -> tuple[Check, ...]:
-        """Named conditions, or effect groups of them; each group has to look at the system of record.
+        """Compile named conditions, or effect groups of conditions; each group has to mention the system of record.
 
         A condition in a group is called `group.name`.
         """
@@ -86,8 +86,8 @@ class Clauses:
     def identity(
         self, mapped: Mapping[str, str], forms: Mapping[str, NormalForm] = NO_FORMS
     ) -> tuple[IdentityCheck, ...]:
-        """Expressions that say of whom a reading is: the value found, or a comparison of its own. `forms`: the rule by
-        which a value found is compared, where the contract says one.
+        """Compile expressions for the identity of a reading: a found value, or a full comparison. `forms`: the
+        comparison rules of found values, where the contract has any.
         """
         made: list[IdentityCheck] = []
         for name, source in mapped.items():
@@ -117,7 +117,7 @@ class Clauses:
     def expression(
         self, key: str, source: str, *, boolean: bool = True, forbidden: frozenset[str] = NO_ROOTS
     ) -> Predicate | None:
-        """A compiled expression; None, with a problem, where it cannot be."""
+        """Compile an expression; None, with a problem, if invalid."""
         try:
             predicate = self.predicates.compile(source, boolean=boolean)
         except ExpressionError as error:
@@ -163,7 +163,7 @@ class Clauses:
         return Check(made, None, check, known.parameters)
 
     def _looks(self, key: str, checks: list[Check], *, complete: bool) -> None:
-        """Nothing is verified by what was asked or answered alone."""
+        """Add a problem for a condition on the request or the answer alone: such a condition verifies nothing."""
         if not complete or any("authoritative" in mentioned(check) for check in checks):
             return
         reason = (
@@ -179,7 +179,7 @@ class Clauses:
             self.problems.add(f"ensure.{name}", ContractFieldError("Two postconditions bear this name."))
 
     def _compares(self, source: str) -> bool:
-        """Whether an expression can only be true or false. One that may be anything gives the value found."""
+        """Return whether an expression can only be true or false. Any other expression gives the found value."""
         try:
             return self.predicates.compile(source, boolean=True).always_boolean
         except ExpressionError:
@@ -193,12 +193,12 @@ def _by_expression(name: str, predicate: Predicate | None, group: str | None) ->
 
 
 def mentioned(check: Check) -> frozenset[str]:
-    """The roots that a check judges."""
+    """Return the roots judged by a check."""
     return frozenset(check.parameters) if check.predicate is None else roots_of(check.predicate)
 
 
 def _field(predicate: Predicate) -> str:
-    """The dotted path below `authoritative` that the expression is; "" where it is another one."""
+    """Return the dotted path below `authoritative` if the expression is one; "" for another expression."""
     whole = predicate.whole
     if whole is None or whole.root != "authoritative" or not all(isinstance(step, str) for step in whole.steps):
         return ""
@@ -206,11 +206,12 @@ def _field(predicate: Predicate) -> str:
 
 
 def names_state(checks: Collection[Check]) -> bool:
-    """Whether postconditions name a state as the goal, so that a state that was there before may be accepted.
+    """Return whether postconditions name a state as the goal, so that a state present before the action may be
+    accepted.
 
-    They do where a clause judges fields of the state by itself, without the state before: `authoritative.status ==
-    requested.status`. A clause that compares with `before` names a change. One that asks only whether the object is
-    there guards the others: it is the goal where nothing else stands beside it.
+    They do where a clause judges fields of the state without the earlier state: `authoritative.status ==
+    requested.status`. A clause with `before` names a change. A clause about presence alone guards the other clauses,
+    and is the goal only without others.
     """
     changes = [check for check in checks if "before" in mentioned(check)]
     states = [check for check in checks if "authoritative" in mentioned(check) and check not in changes]
@@ -218,17 +219,17 @@ def names_state(checks: Collection[Check]) -> bool:
 
 
 def _looks_inside(predicate: Predicate) -> bool:
-    """Whether it judges more than the presence of the object."""
+    """Return whether the clause judges more than the presence of the object."""
     return any(len(path.steps) > 1 for path in predicate.paths)
 
 
 def roots_of(predicate: Predicate) -> frozenset[str]:
-    """The roots that an expression mentions."""
+    """Return the roots mentioned in an expression."""
     return frozenset(path.root for path in predicate.paths)
 
 
 def fields_of(predicate: Predicate, root: str) -> frozenset[str]:
-    """The first names under a root that an expression mentions."""
+    """Return the first names under a root in an expression."""
     found = [path.steps[1] for path in predicate.paths if path.root == root and len(path.steps) > 1]
     return frozenset(step for step in found if isinstance(step, str))
 

@@ -1,8 +1,8 @@
 """Readback's own files: contracts, settings, the ledger, keys, verifiers and hooks. No executor may change one.
 
-Whatever opens such a file notes it here (`keep`). Executors and start-ups ask before they act. A file is recognised by
-what the system says of it (device and inode), and by the place where it stands or would stand. So a link, a hard link,
-another spelling and a file that is not there yet are all found. Safe from any thread.
+Code that opens such a file registers the file here (`keep`). Executors and start-ups check before acting. A file is
+recognised by device and inode, and by its present or future place. So a link, a hard link, another spelling and a
+missing file are all found. Safe from any thread.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from readback.canon.frozen import dataclass
 from readback.errors import OwnFileError, SettingsError
 
 KEPT_MAX: Final = 4_096
-"""Files that are noted; the oldest are let go first."""
+"""The number of registered files; the oldest are dropped first."""
 LINKS_MAX: Final = 40
-"""As many links on one path as the system itself follows."""
+"""The system's own limit of links on one path."""
 LEDGER_ENDINGS: Final = ("", "-wal", "-shm", "-journal", ".unrecorded.jsonl", ".refused.jsonl")
 Identity = tuple[int, int]
 Place = tuple[Identity, str]
-"""A folder, and a name in it."""
+"""A folder, and a name in the folder."""
 # No lock: one that another thread held while this process was forked would never be released in the child. Each step on
 # these is a single call of the interpreter's own, so threads do not see a half of it.
 _FILES: Final[dict[str, None]] = {}
@@ -32,13 +32,13 @@ _FOLDERS: Final[dict[str, None]] = {}
 
 
 def keep(path: str | Path, endings: Iterable[str] = ("",)) -> None:
-    """Notes a file, which need not exist yet. `endings`: the files beside it that belong to it."""
+    """Register a file, existing or not. `endings`: the suffixes of companion files."""
     for ending in endings:
         _note(_FILES, os.fspath(path) + ending)
 
 
 def keep_folder(path: str | Path) -> None:
-    """Notes a folder of which everything is Readback's own."""
+    """Register a folder; its whole content is Readback's own."""
     _note(_FOLDERS, os.fspath(path))
 
 
@@ -67,7 +67,7 @@ def refuse_change(folder: int, name: str) -> None:
 
 
 def refuse_opened(file: int, name: str) -> None:
-    """Raises OwnFileError where an open file is an own one, by whatever name it was opened."""
+    """Raises OwnFileError where an open file is an own one, under any name."""
     if _identity(os.fstat(file)) in _look().files:
         raise _error(name)
 
@@ -91,7 +91,7 @@ def refuse_folder(folder: str, who: str) -> None:
 
 
 def held_below(folder: str) -> str:
-    """An own file or folder that lies in this folder, is this very file, or is a folder above it; "" where there is
+    """Return an own file or folder inside this folder, above this folder, or equal to this file; "" where there is
     none.
     """
     sought = _at(folder)
@@ -107,9 +107,9 @@ def held_below(folder: str) -> str:
 
 
 def refuse_reach(who: str, words: Iterable[str], folder: str | None = None) -> None:
-    """Raises SettingsError where a program of its own process is given a folder that holds own files, or such a file.
+    """Raises SettingsError where a separate program receives an own file, or a folder with own files.
 
-    Such a program cannot be kept from them one by one. `words`: its arguments, and values of its environment.
+    Single files cannot be protected from such a program. `words`: its arguments, and values of its environment.
     """
     for word in words:
         for named in (word, word.partition("=")[2]):
@@ -127,13 +127,13 @@ def refuse_reach(who: str, words: Iterable[str], folder: str | None = None) -> N
 @dataclass(frozen=True, slots=True)
 class _Own:
     places: frozenset[Place]
-    """Where own files stand, and every folder and link on the way to them."""
+    """Return the places of own files, and every folder and link on the way."""
     files: frozenset[Identity]
     folders: frozenset[Identity]
 
 
 def _look() -> _Own:
-    """What is to be found of the own files now. Looked up anew: files and links change."""
+    """Find the own files in the present file system, on every call: files and links change."""
     files, folders = tuple(_FILES), tuple(_FOLDERS)
     places, found = set[Place](), set[Identity]()
     for named in (*files, *folders):
@@ -146,7 +146,7 @@ def _look() -> _Own:
 
 
 def _places(path: str) -> Iterator[Place]:
-    """The place of each folder, link and file on the way, as far as the way exists, and of the first missing one."""
+    """Return the place of each folder, link and file on the way, up to the first missing one."""
     left = path.split("/")[::-1]
     here, links = "/", 0
     while left:
@@ -173,7 +173,7 @@ def _places(path: str) -> Iterator[Place]:
 
 
 def _above(folder: int) -> Iterator[Identity]:
-    """The open folder and every folder above it."""
+    """Yield the open folder and every folder above."""
     handle = os.dup(folder)
     try:
         last: Identity | None = None
@@ -190,7 +190,7 @@ def _above(folder: int) -> Iterator[Identity]:
 
 
 def _at(path: str, folder: int | None = None, *, follow: bool | None = None) -> Identity | None:
-    """What stands there; in an open folder the entry itself, and else what it means."""
+    """Return the file's status: in an open folder the entry itself, otherwise the entry's target."""
     try:
         return _identity(os.stat(path, dir_fd=folder, follow_symlinks=folder is None if follow is None else follow))
     except (OSError, ValueError):
@@ -202,7 +202,7 @@ def _identity(seen: os.stat_result) -> Identity:
 
 
 def _folded(name: str) -> str:
-    """One form for names that some file system takes for the same: rather one name too many is refused."""
+    """Return one form for names equal on some file system. One refused name too many is safe."""
     return normalize("NFC", normalize("NFD", name).casefold())
 
 
@@ -214,9 +214,9 @@ def _error(name: str) -> OwnFileError:
 
 
 def content_of(path: str | Path, bytes_max: int, *, pipes: bool = False) -> bytes:
-    """The bytes of the file, and one more than it may have; none of a pipe. Raises OSError, ValueError.
+    """Return the bytes of the file, at most one more than the limit; none of a pipe. Raises OSError, ValueError.
 
-    `pipes`: what somebody has open to write is read to its end. The file is Readback's own from then on.
+    `pipes`: read a pipe with a writer to the end. The file is Readback's own from then on.
     """
     keep(path)
     with open(path, "rb", opener=lambda named, flags: os.open(named, flags | os.O_NONBLOCK)) as file:

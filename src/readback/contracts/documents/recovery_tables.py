@@ -1,7 +1,8 @@
-"""Recovery tables as YAML: an operator's table read with the line and column of every fault, and any table written.
+"""Recovery tables as YAML: reading an operator's table with the line and column of every fault, and writing any table.
 
-Called by the clients as they open, and by `readback table`. Nothing of a file is used before all of it is found sound:
-its form here, its totality and the floor by `domain.recovery.check`. It executes nothing and knows no tags or anchors.
+Called by the clients at open, and by `readback table`. Nothing of a file is used before the whole file is sound: the
+form is checked here, totality and the floor by `domain.recovery.check`. Nothing is executed, and tags and anchors are
+unknown.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class TableFault:
-    """One thing that is wrong with a file, and where: line and column count from 1."""
+    """One fault of a file, and its place: line and column count from 1."""
 
     line: int
     column: int
@@ -47,9 +48,9 @@ class TableFault:
 
 
 def load_table(path: str | PathLike[str], *, pin: str = "") -> RecoveryTable:
-    """The table in a YAML file. Raises SettingsError with all its faults; then nothing of it is used.
+    """Load the table in a YAML file. Raises SettingsError with all faults; then nothing of the file is used.
 
-    `pin`: the SHA-256 that the file has to have.
+    `pin`: the required SHA-256 of the file.
     """
     name = fspath(path)
     content = read_table(name)
@@ -70,7 +71,7 @@ def load_table(path: str | PathLike[str], *, pin: str = "") -> RecoveryTable:
 
 
 def read_table(path: str) -> bytes:
-    """The bytes of a table's file. Raises SettingsError where there is none, or it is too large to be one."""
+    """Read the bytes of a table's file. Raises SettingsError for a missing or oversized file."""
     try:
         content = content_of(path, TABLE_MAX_BYTES, pipes=True)
     except (OSError, ValueError) as error:
@@ -87,7 +88,7 @@ def read_table(path: str) -> bytes:
 
 
 def parsed(content: bytes) -> tuple[RecoveryTable | None, tuple[TableFault, ...]]:
-    """The table that is written there, and every fault in the order of the file; a table with faults is None."""
+    """Parse a table. Returns None for a table with faults, and every fault in the order of the file."""
     reading = _Reading()
     try:
         reading.document(composed(content))
@@ -115,7 +116,7 @@ def _placed(reading: _Reading, faults: Iterable[tuple[str, str, str]]) -> Iterat
 
 @dataclass(slots=True)
 class _Reading:
-    """One file on its way to a table: what was found wrong, the rows that are well formed, and where they stand."""
+    """One file during parsing: the faults, the well-formed rows, and their places."""
 
     faults: list[TableFault] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
@@ -174,7 +175,7 @@ class _Reading:
         return Row(row_id, finding, when, action, label, rationale, ours=not row_id.startswith("REC-"))
 
     def _means_the_same(self, node: Any, row: Row) -> None:
-        """An id of the default table goes on meaning what it means there: whoever reads it in a decision knows it."""
+        """An id of the default table keeps its meaning, so that a recorded decision stays readable."""
         known = DEFAULT_TABLE.row(row.id)
         if known is None and row.ours:
             return
@@ -234,7 +235,7 @@ class _Reading:
         return str(node.value)
 
     def _keys(self, node: Any, what: str, known: tuple[str, ...], needed: tuple[str, ...]) -> dict[str, Any]:
-        """The values by their keys; what is unknown, doubled or missing is a fault where it stands."""
+        """Return the values by key; an unknown, doubled or missing key is a fault at its place."""
         if node is None or node.id != "mapping":
             at = node if node is not None else None
             self.wrong(at, f"{what} is a mapping of {', '.join(known)}.")
@@ -262,7 +263,7 @@ def _place(node: Any) -> Place:
 
 
 def table_yaml(table: RecoveryTable, name: str = "default") -> str:
-    """The table as a file that loads again to the same version."""
+    """Write the table as a file of the same version."""
     lines = [f"apiVersion: {API_VERSION}", f"kind: {KIND}", f"metadata: {{name: {json.dumps(name)}}}"]
     lines += [f"# version {table.version}", "rows:"]
     for row in table.rows:
@@ -289,7 +290,7 @@ def _plain(value: ConditionValue) -> str:
 
 
 def table_json(table: RecoveryTable) -> dict[str, Json]:
-    """The table as data, with what each row's action entails."""
+    """Return the table as data, with the consequences of each row's action."""
     return {"version": table.version, "rows": [_row_as_json(row) for row in table.rows]}
 
 

@@ -1,6 +1,6 @@
-"""A YAML document as nodes that know their line and column: one document, no anchors, no tags, bounded in depth.
+"""A YAML document as nodes with line and column: one document, no anchors, no tags, bounded in depth.
 
-Used by the loaders of operators' files. Nothing is constructed: a loader looks at the nodes and takes what it knows.
+Used by the loaders of operators' files. Nothing is constructed: a loader reads the nodes and picks the known keys.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import yaml
 DEPTH_MAX: Final = 16
 NODES_MAX: Final = 100_000
 _UNSEEN: Final = re.compile("[\x85\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-"""By these a line could hold a key that whoever reviews the file takes for a part of a comment."""
+"""With these characters a line could hold a key that looks like a part of a comment in review."""
 _PLAIN: Final = frozenset(f"tag:yaml.org,2002:{name}" for name in ("str", "bool", "int", "float", "null", "seq", "map"))
 
 
 class YamlFault(Exception):
-    """Why a text is no document, and where: line and column count from 1. It never leaves the loaders."""
+    """Why a text is no document, with line and column from 1. The loaders catch this error."""
 
     def __init__(self, line: int, column: int, said: str) -> None:
         super().__init__(said)
@@ -27,7 +27,7 @@ class YamlFault(Exception):
 
 
 class _Nodes(yaml.SafeLoader):  # type: ignore[misc]  # it comes without types
-    """The safe composer, without what one file could do to its reader: aliases, depth, tags of its own."""
+    """The safe composer, with limits against hostile files: no aliases, bounded depth, no own tags."""
 
     depth = nodes = 0
 
@@ -54,7 +54,7 @@ class _Nodes(yaml.SafeLoader):  # type: ignore[misc]  # it comes without types
 
 
 def composed(content: bytes) -> Any:
-    """The root node of a document; None where it is empty. Raises YamlFault."""
+    """Return the root node of a document; None for an empty one. Raises YamlFault."""
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
@@ -81,7 +81,7 @@ def composed(content: bytes) -> Any:
 
 
 def pairs(node: Any) -> Iterator[tuple[Any, Any]]:
-    """The keys and values of a mapping, in the order of the file."""
+    """Return the keys and values of a mapping, in the order of the file."""
     yield from node.value
 
 

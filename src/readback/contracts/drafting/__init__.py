@@ -1,1 +1,1 @@
-"""Contract files drafted from what a server says of its tools. A draft proposes, and decides nothing."""
+"""Contract files drafted from a server's tool list. A draft proposes, and decides nothing."""

@@ -1,7 +1,7 @@
-"""A contract file drafted from a server's tools: everything uncertain is marked, and fails `check` until it is decided.
+"""A contract file drafted from a server's tools. Every uncertain value is marked, and fails `check` until decided.
 
-Called by `readback contracts draft`. It reaches nothing and decides nothing: the same tools give the same text. What
-the server says of itself stands in comments alone, as somebody else's words.
+Called by `readback contracts draft`. A draft reaches no system and decides nothing: the same tools give the same text.
+The server's own descriptions stand in comments alone, as third-party text.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ from readback.errors import UsageError
 from readback.ports.system_factory import Reference
 
 TOLD_MAX: Final = 200
-"""Of tools that get no contract, how many are named."""
+"""The number of named tools among those without a contract."""
 _SLUG: Final = re.compile(r"[^a-z0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """The server as it was reached (`command` or `url`), and what it calls itself."""
+    """The server's connection (`command` or `url`), and the server's own name."""
 
     command: tuple[str, ...] = ()
     url: str = ""
     name: str = ""
     version: str = ""
     headers: Mapping[str, Reference | str] = field(default_factory=dict)
-    """Each by reference."""
+    """Headers, each by reference."""
 
 
 def draft(tools: Sequence[Mapping[str, Json]], server: Server, only: Collection[str] = ()) -> str:
-    """The file's text. `only`: the tools that get a contract, whatever they say; else all that do not only read.
+    """Return the file's text. `only`: the tools to draft, regardless of hints; otherwise all tools with effects.
 
-    Raises UsageError where there is nothing to draft, or too much for one file.
+    Raises UsageError for nothing to draft, or too much for one file.
     """
     text = rendered(document(tools, server, only))
     if len(text.encode()) > FILE_MAX_BYTES:
@@ -60,7 +60,7 @@ def draft(tools: Sequence[Mapping[str, Json]], server: Server, only: Collection[
 
 
 def document(tools: Sequence[Mapping[str, Json]], server: Server, only: Collection[str] = ()) -> list[Line]:
-    """The same as lines. Raises UsageError."""
+    """Return the draft as lines. Raises UsageError."""
     if not all(each.isascii() or _is_text(each) for each in (*server.command, server.url)):
         raise UsageError(
             "The server's command holds bytes that are no text, and a contract file is text.",
@@ -119,7 +119,7 @@ def _head(server: Server, lost: int) -> tuple[str, ...]:
 
 
 def _server(server: Server) -> Line:
-    """How it is reached. A credential that was written out is not written down."""
+    """Return the connection's lines. A literal credential is left out."""
     if server.url:
         hidden = holds_credential(server.url)
         said = ("The address holds a credential: give it by reference, as {env: NAME}.",) if hidden else ()
@@ -146,7 +146,7 @@ def _without(reading: Sequence[Tool]) -> tuple[str, ...]:
 
 
 def _names(tools: Sequence[Tool]) -> dict[str, str]:
-    """The contracts' names: the tools' own, where they can be."""
+    """Return the contracts' names: the tools' own names where valid."""
     taken = {each.name for each in tools if NAME.fullmatch(each.name)}
     found: dict[str, str] = {}
     for each in tools:
@@ -201,7 +201,7 @@ _OURS: Final = frozenset(kind.value for kind in Kind if kind.needs_ours)
 
 
 def _said(tool: Tool) -> tuple[str, ...]:
-    """What the server says of it, in quotes and bounded."""
+    """Return the server's description, in quotes and bounded."""
     takes = [f"{each.name} ({each.kind or 'any'}{'' if each.required else ', optional'})" for each in tool.arguments]
     more = f" and {tool.unnamed} that no expression can name" if tool.unnamed else ""
     hints = [
@@ -230,7 +230,7 @@ def _target(tool: Tool, candidate: Candidate | None) -> str:
 
 
 def _identity(candidate: Candidate | None, side: SideEffect) -> list[Line]:
-    """What the class needs, and no more."""
+    """Return the identity keys required by the class, and no more."""
     terms = depth(side)
     told = candidate.identity if candidate is not None else ""
     lines = [] if "target" in terms.identity_required or not told else [Line("target", marked(told))]

@@ -1,7 +1,7 @@
-"""What the words of a tool's name are likely to mean: tables, and short lookups. A guess is told with its reason.
+"""Guesses from the words of a tool's name: tables, and short lookups. Every guess comes with a reason.
 
-Called by `draft`. A hint may raise what a name suggests, and lower nothing: a tool that says it only reads, and is
-named after a change, is drafted like any other.
+Called by `draft`. A hint may raise a guess, and lowers nothing: a tool with a read-only hint and the name of a change
+is drafted like any other.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from readback.domain.side_effect import SideEffect
 
 
 def words_of(text: str) -> frozenset[str]:
-    """The words of a table's row."""
+    """Return the words of a table's row."""
     return frozenset(text.split())
 
 
@@ -36,7 +36,7 @@ CHANGING: Final = words_of(
     "snapshot squash star start stash stop subscribe swap switch terminate toggle trigger unarchive unassign unblock "
     "undo unfollow unlink unlock unmute unpin unsubscribe upgrade vacuum wipe"
 )
-"""Verbs of a change of which no kind follows. Behind a word that says that something is read they name what is read."""
+"""Verbs of a change without a definite kind. After a reading verb, such a word names the object."""
 _KINDS: Final[Mapping[Kind, frozenset[str]]] = {
     Kind.DELETE: words_of("delete remove drop destroy purge clear trash unlink erase rm truncate uninstall"),
     Kind.CREATE: words_of("create add insert new make register open fork upload mkdir init book schedule"),
@@ -68,20 +68,20 @@ _CLASSES: Final[tuple[tuple[SideEffect, frozenset[str]], ...]] = (
         words_of("delete remove drop destroy purge truncate erase overwrite reset merge execute run eval sql"),
     ),
 )
-"""From the most serious on: the first whose words a name has."""
+"""Ordered from the most serious class down: the first class with a matching word applies."""
 
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """What is proposed ("" where nothing is), and why."""
+    """A proposal ("" for none), and the reason."""
 
     value: str
     why: str
 
 
 def only_reads(tool: Tool, prefixes: Collection[tuple[str, ...]] = ()) -> bool:
-    """Whether it is taken as one that changes nothing. `prefixes`: what the names of this server begin with, as
-    `prefixes_of` says: without a hint, nothing else may stand before the word that says that it reads.
+    """Return whether the tool counts as read-only. `prefixes`: the common prefixes of this server's names, from
+    `prefixes_of`. Without a hint, no other word may precede the reading verb.
     """
     first = tool.words[:1]
     if tool.hints.read_only is True:
@@ -100,13 +100,13 @@ def only_reads(tool: Tool, prefixes: Collection[tuple[str, ...]] = ()) -> bool:
 
 
 def prefixes_of(tools: Iterable[Tool]) -> frozenset[tuple[str, ...]]:
-    """What several names begin with, such as the name of a service: no verb of one of them."""
+    """Return the common first words of several names, such as a service's name; these are no verbs."""
     begun = Counter(tool.words[:at] for tool in tools for at in range(1, len(tool.words)))
     return frozenset(words for words, several in begun.items() if several > 1)
 
 
 def kind_of(tool: Tool) -> Guess:
-    """What the operation does to its target."""
+    """Guess the operation's effect on its target."""
     found = _verb(tool)
     if found is None:
         return Guess("", "No word of its name says what it does.")
@@ -122,7 +122,7 @@ def kind_of(tool: Tool) -> Guess:
 
 
 def class_of(tool: Tool) -> Guess:
-    """How much may go wrong."""
+    """Guess the side-effect class."""
     words = set(tool.words)
     by_name = next(((side, sorted(words & known)[0]) for side, known in _CLASSES if words & known), None)
     side, why = (SideEffect.LOW_RISK_INTERNAL, "Nothing in its name or its hints asks for more.")
@@ -144,7 +144,7 @@ def _hinted(tool: Tool) -> list[tuple[SideEffect, str]]:
 
 
 def _verb(tool: Tool) -> tuple[Kind, str] | None:
-    """The first word that says what is done; after one that says it reads, only what another thing begins with."""
+    """Return the first verb with a kind. A reading verb ends the search, unless a joining word follows."""
     words = iter(tool.words)
     for word in words:
         if word in READING and not any(each in _JOINING for each in words):
@@ -156,7 +156,7 @@ def _verb(tool: Tool) -> tuple[Kind, str] | None:
 
 
 def nouns(tool: Tool) -> tuple[str, ...]:
-    """The words of its name that are not what is done; in the singular, as far as an "s" tells."""
+    """Return the words of the name besides the verb; in the singular, as far as an "s" shows."""
     verbs = READING.union(*_KINDS.values())
     found = [word for word in tool.words if word not in verbs | _FILLING] or list(tool.words[1:])
     return tuple(map(_singular, found))

@@ -1,6 +1,6 @@
-"""What could read back what a tool does: a built-in source that its arguments point at, or a tool that only reads.
+"""Possible readers for a tool's effect: a built-in source suggested by the arguments, or a read-only tool.
 
-Called by `draft`. Each is a proposal with its reason, and says how its readings show of what they are and what holds.
+Called by `draft`. Each proposal comes with a reason, and states the identity and the postconditions of its readings.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ REPOSITORIES: Final = ("repo_path", "repository_path", "repository", "repo")
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One reader, proposed. `keys`: the arguments that say what it reads; `identity`: of what a reading is, as an
-    expression ("" where nothing tells); `ensure`: what its readings can show of the request, by name.
+    """One proposed reader. `keys`: the arguments that select the record; `identity`: the identity of a reading, as an
+    expression ("" if unknown); `ensure`: the parts of the request visible in a reading, by name.
     """
 
     line: Line
@@ -40,15 +40,15 @@ class Candidate:
 
 
 def candidates(tool: Tool, reading: Sequence[Tool], roots: Sequence[str]) -> list[Candidate]:
-    """The built-in sources first, then tools by how much they share with this one. `roots`: folders that the server's
-    own command names.
+    """Return built-in sources first, then tools by the number of shared arguments. `roots`: folders in the server's own
+    command.
     """
     built_in = [found for make in (_file, _git, _s3, _sql) if (found := make(tool, roots)) is not None]
     return [*built_in, *_same_server(tool, reading)]
 
 
 def identifying(tool: Tool) -> tuple[str, ...]:
-    """The arguments that are likely to say what it acts on."""
+    """Return the arguments likely to identify the target."""
     named = [each for each in tool.required if each.names_something and _identifies(each.name)]
     exact = [each.name for each in named]
     if exact:
@@ -58,7 +58,7 @@ def identifying(tool: Tool) -> tuple[str, ...]:
 
 
 def equality(argument: Argument, path: str) -> str:
-    """That a reading shows what was asked for; what was not asked for is as it is."""
+    """Return the condition that a reading equals the request; an argument left out is unconstrained."""
     same = f"authoritative.{path} == requested.{argument.name}"
     if argument.required:
         return same
@@ -122,7 +122,7 @@ def _git(tool: Tool, roots: Sequence[str]) -> Candidate | None:
 
 
 _HOSTED: Final = ("owner", "organization", "org", "workspace", "project_id")
-"""Beside these a repository is one of a host's, and no folder here."""
+"""With these arguments, a repository belongs to a host and is no local folder."""
 _GIT: Final[Mapping[str, str]] = {
     "commit": "commit", "merge": "commit", "reset": "index", "add": "index", "stage": "index", "checkout": "head",
     "switch": "head", "push": "remote", "branch": "commit",
@@ -179,7 +179,7 @@ def _same_server(tool: Tool, reading: Sequence[Tool]) -> list[Candidate]:
 
 
 def _score(tool: Tool, other: Tool) -> int:
-    """How likely it shows what the tool changed; 0 where it cannot be asked with what the tool is given."""
+    """Return how likely the tool shows the change; 0 where the arguments cannot call the tool."""
     if any(not _same(tool, each) for each in other.required):
         return 0
     keyed = sum(1 for each in other.required if _identifies(each.name))
@@ -199,7 +199,7 @@ def _same(tool: Tool, argument: Argument) -> bool:
 
 
 def _shared(tool: Tool, other: Tool) -> dict[str, str]:
-    """The arguments that the other's output has under the same name, with the path there."""
+    """Return the arguments that appear in the other tool's output under the same name, with their paths."""
     found: dict[str, str] = {}
     for argument in tool.arguments:
         for path, kind in sorted(other.fields.items(), key=lambda each: (each[0].count("."), each[0])):

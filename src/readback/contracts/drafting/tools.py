@@ -1,6 +1,6 @@
-"""Tools as their server describes them, reduced to what a draft may go by. Everything in them is somebody else's word.
+"""Tools as described by their server, reduced to the parts used by a draft. All of it is third-party text.
 
-Called by `draft`. What is no tool, or names nothing that a contract could name, is left out here and counted there.
+Called by `draft`. An invalid tool, or an unusable name, is left out here and counted there.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ _SCALARS: Final = frozenset({"string", "integer", "number", "boolean"})
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """An argument that an expression can name. `kind`: its JSON type; "" where it has several, or none is said."""
+    """An argument nameable in an expression. `kind`: the JSON type; "" for several or an unknown type."""
 
     name: str
     kind: str
     required: bool
     null_by_default: bool = False
-    """Null is what it is where it is not given, so that a client may as well send that."""
+    """The default is null, so a client may also send null."""
 
     @property
     def names_something(self) -> bool:
-        """Whether its value could stand in a target."""
+        """Whether the value could stand in a target."""
         return self.kind in ("string", "integer", "")
 
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """What the server says of a tool's effect; None where it says nothing."""
+    """The server's hints about a tool's effect; None for a missing hint."""
 
     read_only: bool | None = None
     destructive: bool | None = None
@@ -50,7 +50,7 @@ class Hints:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One tool. `fields`: of its output, by dotted path, with their types; empty where it has no output schema."""
+    """One tool. `fields`: the output's fields by dotted path, with types; empty without an output schema."""
 
     name: str
     arguments: tuple[Argument, ...]
@@ -59,11 +59,11 @@ class Tool:
     hints: Hints
     said: str
     sha256: str = ""
-    """Its fingerprint; "" where it is too large to have one."""
+    """The tool's fingerprint; "" for a definition over the size limit."""
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The words of its name, in small letters: `createPull_request` is create, pull, request."""
+        """The words of the name, in small letters: `createPull_request` is create, pull, request."""
         return tuple(found.lower() for found in _TOKEN.findall(self.name))
 
     def argument(self, name: str) -> Argument | None:
@@ -75,7 +75,7 @@ class Tool:
 
 
 def tool_of(raw: object) -> Tool | None:
-    """The tool; None for what has no name that could be called."""
+    """Return the tool; None for a definition without a callable name."""
     if not isinstance(raw, Mapping):
         return None
     name = raw.get("name")
@@ -102,7 +102,7 @@ def _fingerprint(raw: Mapping[str, Any]) -> str:
 
 
 def _arguments(schema: object) -> tuple[tuple[Argument, ...], int]:
-    """Those that an expression can name, and how many there are beside them."""
+    """Return the arguments nameable in an expression, and the number of the others."""
     properties = _properties(schema)
     required = schema.get("required") if isinstance(schema, Mapping) else None
     named = {each for each in required if isinstance(each, str)} if isinstance(required, list) else set()
@@ -115,7 +115,7 @@ def _arguments(schema: object) -> tuple[tuple[Argument, ...], int]:
 
 
 def _fields(schema: object) -> dict[str, str]:
-    """The output's fields, two deep."""
+    """Return the output's fields, two levels deep."""
     found: dict[str, str] = {}
     for name, shape in _properties(schema).items():
         if _NAME.fullmatch(name) is None:
@@ -130,7 +130,7 @@ def _fields(schema: object) -> dict[str, str]:
 
 
 def _resolved(shape: object, root: object) -> object:
-    """What a reference within the schema leads to; one step, and only to where schemas keep such."""
+    """Resolve a reference within the schema: one step, and only to the usual places."""
     named = shape.get("$ref") if isinstance(shape, Mapping) else None
     if not isinstance(named, str) or not named.startswith("#/$defs/") or not isinstance(root, Mapping):
         return shape
@@ -144,7 +144,7 @@ def _properties(schema: object) -> Mapping[str, Json]:
 
 
 def _kind(shape: object) -> str:
-    """The one type of a schema, with null beside it or not."""
+    """Return the single type of a schema, with or without null."""
     if not isinstance(shape, Mapping):
         return ""
     named = shape.get("type")

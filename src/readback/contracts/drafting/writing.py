@@ -1,6 +1,6 @@
-"""Writes what a draft says as YAML: values that parse back to what they are, and comments that stay comments.
+"""Writes a draft as YAML: values parse back unchanged, and comments stay comments.
 
-Called by `draft`. Nothing here trusts a text: what a line could end or a terminal obey is written by its number.
+Called by `draft`. No text is trusted: a character that could end a line or control a terminal is written by number.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FLOW: Final = re.compile(r"[A-Za-z/_][A-Za-z0-9_./-]*")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A key with its value, and what is said above it. Within a list the key is "", and the value is lines."""
+    """A key with its value, and the comment above. Within a list the key is "", and the value is lines."""
 
     key: str
     value: Value
@@ -41,15 +41,15 @@ def rendered(lines: Sequence[Line]) -> str:
 
 
 def plain(lines: Sequence[Line]) -> object:
-    """What it parses back to."""
+    """Return the value after parsing."""
     if lines and not lines[0].key:
         return [_plain(line.value) for line in lines]
     return {line.key: _plain(line.value) for line in lines}
 
 
 def shown(text: str, limit: int = COMMENT_MAX_CHARS) -> str:
-    """A text from outside on one line, bounded: what is no letter, sign or blank stands there by its number. It holds
-    no quotes, so that it cannot end those that it is put in.
+    """Return third-party text on one line, bounded: a character besides letters, signs and blanks is written by number.
+    The text holds no quotes, so it cannot end the quotes around it.
     """
     joined = " ".join(text[: 4 * limit].split())
     found = "".join(map(_visible, joined)).replace('"', "'")
@@ -58,7 +58,7 @@ def shown(text: str, limit: int = COMMENT_MAX_CHARS) -> str:
 
 
 def scalar(text: str) -> str:
-    """A text as YAML, within a block: without quotes where it stays the same without, and without its mark too."""
+    """Return a text as YAML, within a block: without quotes where safe, with or without the mark."""
     bare = text.removeprefix(f"{MARK} ")
     sound = _PLAIN.fullmatch(text) and _PLAIN.fullmatch(bare) and bare.lower() not in _WORDS_OF_YAML
     return text if sound else _in_quotes(text)
@@ -94,7 +94,7 @@ def _entry(line: Line, head: str, depth: int) -> Iterator[str]:
 
 
 def _element(line: Line, pad: str, depth: int) -> Iterator[str]:
-    """One of a list: its first line bears the dash."""
+    """Return an element of a list: the first line has the dash."""
     assert isinstance(line.value, list)
     first, *rest = _block(line.value, depth + 1)
     yield f"{pad}- {first.removeprefix(pad + '  ')}"

@@ -1,11 +1,11 @@
-"""The argument schema of an action: its parameters' annotations, made to bind, to write down and to bring back.
+"""The argument schema of an action: the parameters' annotations, used to bind, record and restore arguments.
 
-Made once when a contract is loaded; `bind` runs for every proposal, `revive` for every action that is gone on with.
-Text and numbers are taken as they are, never converted ("7" and 7 are two requests); what JSON cannot say (a moment,
-an enumeration, a model) may be given as the Python value or as its JSON form. What is bound is a snapshot: it equals
-what comes back from the record, and nobody else can change it.
+Made once when a contract is loaded; `bind` runs for every proposal, `revive` for every continued action. Text and
+numbers are never converted ("7" and 7 are two requests). A value without a JSON type (a moment, an enumeration, a
+model) may be given as the Python value or as its JSON form. Bound arguments are a snapshot: equal to the restored
+record, and safe from changes by other code.
 
-pydantic is imported only for annotations that need it.
+pydantic is imported only for annotations beyond plain types.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _PLAIN: Final = {str: "string", int: "integer", float: "number", bool: "boolean"
 class Bound(NamedTuple):
     """Arguments in both notations: Python values for the tool, JSON for the record and for expressions.
 
-    A value of an earlier step of a saga is a `Reference` among the former, and not among the latter.
+    A value of an earlier step of a saga is a `Reference` among the former, and missing among the latter.
     """
 
     arguments: dict[str, object]
@@ -61,7 +61,7 @@ class Bound(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter. `kinds`: the plain types it takes, where that is all there is to check."""
+    """One parameter. `kinds`: the plain types, where a type check is enough."""
 
     name: str
     annotation: object
@@ -75,7 +75,7 @@ class Parameter:
 
 
 class ArgumentSchema:
-    """The parameters of one action. Immutable once made, and safe to share between threads."""
+    """The parameters of one action. Immutable, and safe to share between threads."""
 
     __slots__ = ("_defaults", "_known", "_plain", "_withheld", "names", "parameters", "schema", "schema_hash")
 
@@ -92,7 +92,9 @@ class ArgumentSchema:
         self.schema_hash = sha256_hex(payload_bytes(self.schema))
 
     def withholding(self, redact: Iterable[str]) -> ArgumentSchema:
-        """The same; of what is redacted and does not fit, a validator's words, which may hold it, are not told."""
+        """Return the same schema; for a redacted argument, errors leave out the validator's text, which may hold the
+        value.
+        """
         other = copy(self)
         paths = (path.split(".") for path in redact)
         asked_for = frozenset(rest[0] for root, *rest in paths if root == "requested" and rest)
@@ -100,7 +102,7 @@ class ArgumentSchema:
         return other
 
     def bind(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> Bound:
-        """Checks everything, and takes a snapshot. Raises ArgumentError with all problems, or OversizeError."""
+        """Check every argument, and take a snapshot. Raises ArgumentError with all problems, or OversizeError."""
         if args or self._plain is None:
             return self._bind_each(args, kwargs)
         given = {**self._defaults, **kwargs}
@@ -116,7 +118,7 @@ class ArgumentSchema:
         return Bound(given, _written(given, size))
 
     def revive(self, requested: Mapping[str, Json]) -> dict[str, object]:
-        """The Python arguments that a record's JSON stands for. Raises ArgumentError where they no longer fit."""
+        """Return the Python arguments of a record's JSON. Raises ArgumentError where the values no longer fit."""
         problems: list[dict[str, str]] = []
         revived: dict[str, object] = {}
         for name, value in requested.items():
@@ -177,7 +179,7 @@ class ArgumentSchema:
 
 
 def parameter_of(name: str, annotation: object, default: object = _MISSING) -> Parameter:
-    """One parameter from its annotation. Raises ContractFieldError for a type that has no schema."""
+    """Return a parameter by annotation. Raises ContractFieldError for a type without a schema."""
     kinds = _plain_kinds(annotation)
     adapter = None
     if kinds is None and annotation not in (Any, object):
@@ -195,7 +197,7 @@ def parameter_of(name: str, annotation: object, default: object = _MISSING) -> P
 
 
 class _UnfitError(Exception):
-    """A value that does not fit; collected, never seen outside."""
+    """A value that does not fit; collected within this module."""
 
     def __init__(self, problems: list[dict[str, str]]) -> None:
         super().__init__("; ".join(p["reason"] for p in problems))
@@ -203,7 +205,7 @@ class _UnfitError(Exception):
 
 
 def _take(parameter: Parameter, value: object) -> object:
-    """The value as the tool will get it. Raises _UnfitError, ValueTooLargeError."""
+    """Return the value for the tool. Raises _UnfitError, ValueTooLargeError."""
     try:
         if parameter.kinds is not None:
             return _unrounded(parameter, value, _plain(parameter, value))
@@ -224,10 +226,9 @@ def _take(parameter: Parameter, value: object) -> object:
 
 
 def _alike(adapter: TypeAdapter[Any], revived: object, valid: object) -> bool:
-    """Whether values are equal by the moments in them.
+    """Return whether values are equal, with moments compared in UTC.
 
-    Python calls a time of a zone unequal to every time of another zone, where a change of clocks repeats or skips the
-    hour of the time.
+    Python calls a zoned time unequal to every time of another zone while a change of clocks repeats or skips the hour.
     """
     hours: list[datetime] = []
     one, other = (_in_utc(adapter.dump_python(each), hours) for each in (revived, valid))
@@ -235,7 +236,7 @@ def _alike(adapter: TypeAdapter[Any], revived: object, valid: object) -> bool:
 
 
 def _in_utc(value: object, hours: list[datetime]) -> object:
-    """A value with each moment in UTC. `hours` gets the moments within such an hour."""
+    """Return a value with each moment in UTC. `hours` receives the moments within such an hour."""
     if isinstance(value, dict):
         return {_in_utc(key, hours): _in_utc(each, hours) for key, each in value.items()}
     if isinstance(value, list | tuple):
@@ -265,8 +266,8 @@ def _revive(parameter: Parameter, written: Json) -> object:
 
 
 def _by_its_type(parameter: Parameter, look: Callable[[], T]) -> T:
-    """What a type's own code says of a value. Raises ValidationError, or _UnfitError for whatever else it raises: a
-    value that the code does not know is no fault of who began the action, and must not keep one from ending.
+    """Validate a value by the type's own code. Raises ValidationError, or _UnfitError for any other error. A type's own
+    bug is no fault of the caller, and must not keep an action from ending.
     """
     from pydantic import ValidationError
 
@@ -297,14 +298,14 @@ def _plain(parameter: Parameter, value: object) -> object:
 
 
 def _unrounded(parameter: Parameter, given: object, taken: object) -> object:
-    """What was taken. Raises _UnfitError where it holds another number than was given."""
+    """Return the validated value. Raises _UnfitError where a number was changed."""
     if _altered(given, taken):
         raise _UnfitError([_problem(parameter.name, _ROUNDED)])
     return taken
 
 
 def _altered(given: object, taken: object) -> bool:
-    """Whether a number that was given is another one, or a truth value a number, in what was taken."""
+    """Return whether validation changed a number, or turned a truth value into a number."""
     if isinstance(given, dict) and isinstance(taken, dict):
         return any(name in taken and _altered(value, taken[name]) for name, value in given.items())
     if isinstance(given, list | tuple) and isinstance(taken, list):
@@ -319,7 +320,10 @@ def _altered(given: object, taken: object) -> bool:
 
 
 def _differs(given: object, text: str) -> bool:
-    """Whether the text is of another number than was given. A text of no number is the type's own form of an int."""
+    """Return whether the text means another number than the input.
+
+    Text of no number is the type's own form of an int.
+    """
     try:
         return Decimal(text) != decimal_of(given)  # type: ignore[arg-type]
     except InvalidOperation:
@@ -327,7 +331,7 @@ def _differs(given: object, text: str) -> bool:
 
 
 def _validated(parameter: Parameter, adapter: TypeAdapter[Any], value: object) -> object:
-    """Strictly as Python; else strictly as JSON, for what JSON can only say as text."""
+    """Validate strictly as Python; then strictly as JSON, for types that JSON writes as text."""
     from pydantic import ValidationError
 
     try:
@@ -346,7 +350,7 @@ def _validated(parameter: Parameter, adapter: TypeAdapter[Any], value: object) -
 
 
 def _decoded(value: Json) -> Any:
-    """JSON with its marked bytes as bytes again."""
+    """Return JSON with its marked bytes as bytes again."""
     if isinstance(value, list):
         return [_decoded(part) for part in value]
     if not isinstance(value, dict):
@@ -361,7 +365,7 @@ def _decoded(value: Json) -> Any:
 
 
 def _span(text: str) -> object:
-    """A duration as canon writes it (seconds with an `s`); anything else is left to pydantic."""
+    """Return a duration in canonical form (seconds with an `s`); other text is left to pydantic."""
     number = text.removesuffix("s")
     if number == text or not number.lstrip("-").replace(".", "", 1).isdecimal():
         return text
@@ -390,7 +394,7 @@ def _written(arguments: dict[str, object], size: int) -> dict[str, Json]:
 
 
 def _plain_kinds(annotation: object) -> frozenset[type] | None:
-    """The plain types of an annotation that is nothing but plain types, else None."""
+    """Return the plain types of an annotation made of plain types alone, else None."""
     from types import UnionType
     from typing import Union, get_args, get_origin
 
@@ -413,7 +417,7 @@ def _adapter(name: str, annotation: Any) -> TypeAdapter[Any]:
 
 
 def _schema(parameters: tuple[Parameter, ...]) -> dict[str, Json]:
-    """JSON Schema of all arguments: shown to people and models, and covered by the contract's hash."""
+    """Return the JSON Schema of all arguments: shown to people and models, and covered by the contract's hash."""
     properties: dict[str, Json] = {}
     for parameter in parameters:
         if parameter.kinds is not None:
@@ -431,7 +435,7 @@ def _schema(parameters: tuple[Parameter, ...]) -> dict[str, Json]:
 
 
 def _bare(schema: Json) -> Any:
-    """Without titles, which only repeat names and differ between releases of pydantic."""
+    """Remove titles, which only repeat names and differ between releases of pydantic."""
     if isinstance(schema, list):
         return [_bare(part) for part in schema]
     if not isinstance(schema, dict):
@@ -447,7 +451,7 @@ def _problem(argument: str, reason: str) -> dict[str, str]:
 
 
 def _pydantic_problems(name: str, error: ValidationError) -> list[dict[str, str]]:
-    """pydantic's complaints without the values, which may be secret."""
+    """Return pydantic's messages without the values, which may be secret."""
     found = error.errors(include_url=False, include_context=False, include_input=False)
     return [_problem(".".join([name, *map(str, each["loc"])]), f"{each['msg']}.") for each in found[:PROBLEMS_MAX]]
 

@@ -1,6 +1,6 @@
-"""User functions made into hands, and their signatures into argument schemas. Called when a contract is loaded.
+"""User functions made into handlers, and their signatures into argument schemas. Called when a contract is loaded.
 
-It looks at functions and never calls one.
+Functions are inspected and never called.
 """
 
 from __future__ import annotations
@@ -26,11 +26,22 @@ ReadResult = TypeVar("ReadResult", bound="Reading | Awaitable[Reading]")
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A way to look at a system of record, with what it declares of itself.
+    """A reader of a system of record, with the declared properties.
 
-    Made by an action's `.read`, or by `reader` for a function that several actions share. `parameters` are the
-    arguments it takes, a part of the action's own; None means all. `attributes`: its readings say whose doing they
-    are (`stamp=`). `timeout` None means ten seconds. `function` is its author's own.
+    Made by an action's `.read`, or by `reader` for a function shared by several actions.
+
+    Attributes:
+        parameters: The arguments of the reader, a subset of the action's; None means all.
+        attributes: Readings name the author of the state (`stamp=`).
+        timeout: The time limit; None means ten seconds.
+        function: The author's own function.
+
+    Example:
+        >>> from readback import reader
+        >>> @reader(source="orders-db", consistency="strong", independence="other_client")
+        ... def order(order_id: str) -> dict[str, str] | None: ...
+        >>> order.name, order.source
+        ('order', 'orders-db')
     """
 
     name: str
@@ -44,22 +55,22 @@ class Reader:
     parameters: tuple[str, ...] | None = None
     function: Callable[..., object] | None = None
     glance: Glance | None = None
-    """The very same look for an event loop; see `Handler`."""
+    """The same look for an event loop; see `Handler`."""
     whole_region: bool = False
-    """Its readings show everything that the call may change."""
+    """A reading shows every part that the call may change."""
     place: Place | None = None
-    """Which system it asks; see `Handler`."""
+    """The system behind the reader; see `Handler`."""
     declared: bool = True
-    """Its author says how fresh it is, and how far its path is from the action's. Else nothing is assumed of it."""
+    """The author declared consistency and independence. Otherwise nothing is assumed."""
 
     def seeing(self, look: Look) -> Reader:
-        """A reader that looks in another way. A glance sees what the old one saw, and is not asked any more."""
+        """Return a reader with another look. The old glance is dropped, because it reads as the old look did."""
         return replace(self, look=look, glance=None)
 
 
 @dataclass(frozen=True, slots=True)
 class ContractParts:
-    """What a contract is made of beside its options: the hands, the arguments, and the compensation's plan."""
+    """The parts of a contract beside the options: the handlers, the arguments, and the compensation's plan."""
 
     execute: Handler
     arguments: ArgumentSchema
@@ -69,31 +80,31 @@ class ContractParts:
     rollback: Handler | None = None
     compensation: CompiledContract | None = None
     find_as: Reader | None = None
-    """What is declared of `find`, where something is; else it counts as the first reader does."""
+    """The declaration of `find`, if any; by default `find` counts as the first reader does."""
     keyless: str = ""
-    """Why the idempotency key does not reach the tool; "" where it does, or where that cannot be told."""
+    """Why the idempotency key does not reach the tool; "" where the key does, or for an unknown case."""
     find_complete: bool = False
-    """The search shows every effect, in every place that the tool can write."""
+    """The search shows every effect, in every place writable by the tool."""
     lookup_as: Reader | None = None
-    """The same of `lookup`."""
+    """The declaration of `lookup`, if any."""
     assumed: tuple[str, ...] = ()
-    """What the contract leaves out, and what stands in its place; one line each."""
+    """The assumptions of the contract, one line each."""
     verifiers: str = ""
-    """The digest of the scripts and hooks that judge inside a reading; part of the contract's hash."""
+    """The digest of the scripts and hooks used inside a reading; part of the contract's hash."""
 
 
 Around = Callable[[Look, str, bool], Look]
-"""Wraps a call, given the name of its function and whether it is async."""
+"""Wraps a call, with the name of the function and whether the function is async."""
 
 
 def hand(function: Callable[..., object], around: Around | None = None) -> Handler:
-    """A hand that passes the arguments that the function names."""
+    """Return a handler that passes the named arguments to the function."""
     look, name, asks = _calling(function).passing(function), _name(function), is_async(function)
     return Handler(name, look if around is None else around(look, name, asks), asks)
 
 
 def search_hand(function: Callable[..., object]) -> Handler:
-    """A hand whose answer is a list, each part of which becomes a reading."""
+    """Return a handler for a search: each element of the answer's list becomes a reading."""
     return hand(function, _searching)
 
 
@@ -108,7 +119,7 @@ def _searching(look: Look, _name: str, asks: bool) -> Look:
 
 
 def _calling(function: Callable[..., object]) -> Calling:
-    """How the function is called; of one without a signature, with everything. `argument_schema` names that fault."""
+    """Return how to call the function; without a signature, with everything. `argument_schema` reports that fault."""
     try:
         return calling_of(function)
     except (TypeError, ValueError):
@@ -116,7 +127,7 @@ def _calling(function: Callable[..., object]) -> Calling:
 
 
 def argument_names(function: Callable[..., object]) -> tuple[str, ...]:
-    """The arguments that a function names, less its context."""
+    """Return the function's argument names without the context."""
     return _calling(function).names
 
 
@@ -133,11 +144,11 @@ def reader_of(
     shared: bool = False,
     strong: bool = False,
 ) -> Reader:
-    """A reader from a function, which takes any subset of the action's arguments.
+    """Return a reader from a function with any subset of the action's arguments.
 
     `strong` declares that the function reads the system of record itself, past caches, by another path than the
-    action's. Where nothing is declared, nothing is assumed: such a reading informs and verifies nothing. `shared`: the
-    reader stands in several contracts, each of which has all the arguments that it names.
+    action's. Without a declaration nothing is assumed: such a reading informs and verifies nothing. `shared`: the
+    reader stands in several contracts, each with all of the reader's arguments.
     """
     calling = _calling(function)
     called = name or _name(function)
@@ -174,7 +185,7 @@ def _answering(look: Look, asks: bool, *, none_is_absence: bool) -> Look:
 
 
 def _may_be_none(function: Callable[..., object]) -> bool:
-    """Its annotation says that it may return None; without one, None is what a forgotten `return` gives."""
+    """Return whether the annotation allows None; without one, None may come from a forgotten `return`."""
     bare: Any = inspect.unwrap(function)
     said = getattr(bare, "__annotations__", {}).get("return")
     return ("None" in str(said) and said not in (None, "None")) or "Optional" in str(said)
@@ -190,11 +201,18 @@ def reader(
     whole_region: bool = False,
     name: str = "",
 ) -> Callable[[Callable[Concatenate[Context, ...], ReadResult]], Reader]:
-    """Decorator: a reader that every contract may name under `readers=[...]`.
+    """Declare a reader for several contracts, named under `readers=[...]`.
 
-    The function takes the context and those of the action's arguments that it needs, by name, and returns a Reading.
-    `whole_region`: a reading shows everything that a call may change, so that an equal reading proves that the call
-    changed nothing.
+    The function takes the context and any of the action's arguments, by name, and returns a Reading. `whole_region`: a
+    reading shows every part that a call may change, so that an equal reading proves that the call changed nothing.
+
+    Example:
+        >>> from readback import Reading, reader
+        >>> @reader(source="orders-db", consistency="strong", independence="other_client")
+        ... def order(order_id: str) -> Reading:
+        ...     return Reading({"status": "shipped"})
+        >>> order.source
+        'orders-db'
     """
 
     def make(function: Callable[Concatenate[Context, ...], ReadResult]) -> Reader:
@@ -214,13 +232,13 @@ def reader(
 
 
 def is_async(function: Callable[..., object]) -> bool:
-    """Whether calling it gives an awaitable."""
+    """Return whether a call of the function gives an awaitable."""
     call = getattr(function, "__call__", None)  # noqa: B004 - an object whose __call__ is async
     return inspect.iscoroutinefunction(inspect.unwrap(function)) or inspect.iscoroutinefunction(call)
 
 
 def argument_schema(function: Callable[..., object], problems: Problems) -> ArgumentSchema:
-    """The schema of a function's parameters less the context. Faults go into `problems`."""
+    """Return the schema of a function's parameters without the context. Faults go into `problems`."""
     if _yields(function):
         problems.add("execute", ContractFieldError(_YIELDS))
     try:
@@ -248,7 +266,7 @@ def argument_schema(function: Callable[..., object], problems: Problems) -> Argu
 
 
 def accepts(function: Callable[..., object], names: tuple[str, ...]) -> str:
-    """Why a function cannot be called with any of these arguments by name; empty where it can."""
+    """Return why a function cannot take these arguments by name; empty if callable."""
     if _yields(function):
         return _YIELDS
     try:
@@ -270,7 +288,7 @@ _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONL
 
 
 class _Annotated:
-    """Carries some of a function's annotations, so that the context's own need not be resolvable at run time."""
+    """Carries a part of a function's annotations, so that the context's own need not be resolvable at run time."""
 
     def __init__(self, annotations: dict[str, object]) -> None:
         self.__annotations__ = annotations

@@ -1,7 +1,7 @@
-"""How a user's function takes its call: where its context goes, which arguments it names, and what its answer means.
+"""How a user's function is called: the place of the context, the named arguments, and the meaning of the answer.
 
-Used by `hands` when a contract is loaded. A function takes the context only where a parameter is annotated with
-`Context`; it takes any subset of the action's arguments. A reader may answer with plain Python, which becomes a
+Used by `callables` when a contract is loaded. A function receives the context only where a parameter is annotated with
+`Context`, and takes any subset of the action's arguments. A reader may answer with plain Python, converted to a
 `Reading` here. Nothing in this module calls a function while a contract is loaded.
 """
 
@@ -20,7 +20,7 @@ from readback.errors import ReaderTypeError
 Look = Callable[[Context, Mapping[str, object]], object]
 
 CONTEXT_NAMES: Final = frozenset({"ctx", "_ctx", "context", "_context", "_"})
-"""A first parameter of one of these names takes the context without an annotation, as lambdas have it."""
+"""A first parameter of such a name receives the context without an annotation, for lambdas."""
 _EMPTY: Final = inspect.Parameter.empty
 _UNSAID: Final = (_EMPTY, Any, object, "Any", "object")
 _POSITIONAL: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -33,24 +33,24 @@ class Calling:
     """The parameters of one function, as a call of an action fills them."""
 
     parameters: tuple[inspect.Parameter, ...]
-    """All but the context."""
+    """All parameters but the context."""
     context: str
-    """The parameter that takes the context; "" where none does."""
+    """The parameter for the context; "" for none."""
     first: bool
     """The context is the first positional parameter."""
 
     @property
     def takes_all(self) -> bool:
-        """It takes every argument by name (`**arguments`)."""
+        """Every argument is accepted by name (`**arguments`)."""
         return any(each.kind is each.VAR_KEYWORD for each in self.parameters)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The arguments that it names."""
+        """The named arguments."""
         return tuple(each.name for each in self.parameters if each.kind in _NAMED)
 
     def misfit(self, arguments: tuple[str, ...]) -> str:
-        """Why it cannot be called with these arguments by name; "" where it can."""
+        """Return why the function cannot take these arguments by name; "" if callable."""
         for each in self.parameters:
             if each.kind is each.POSITIONAL_ONLY and each.default is _EMPTY:
                 return f"Its parameter {each.name!r} is positional only, and arguments are passed by name."
@@ -62,7 +62,7 @@ class Calling:
         return ""
 
     def passing(self, function: Callable[..., object]) -> Look:
-        """A call of the function with the context where it goes, and with the arguments that it names."""
+        """Return a call of the function with the context in place, and with the named arguments."""
         names = None if self.takes_all else frozenset(self.names)
         first, context = self.first, self.context
 
@@ -82,7 +82,7 @@ class Calling:
 
 
 def calling_of(function: Callable[..., object]) -> Calling:
-    """How a function is called. Raises TypeError or ValueError for one whose signature Python does not know."""
+    """Return how to call a function. Raises TypeError or ValueError for a signature unknown to Python."""
     parameters = list(inspect.signature(function).parameters.values())
     raw = inspect.get_annotations(inspect.unwrap(function)) if hasattr(function, "__annotations__") else {}
     at = next(
@@ -105,7 +105,7 @@ def _looks_like_context(parameter: inspect.Parameter) -> bool:
 
 
 def _is_context(function: Callable[..., object], annotation: object) -> bool:
-    """Whether an annotation is `Context`, also where its text cannot be resolved when the contract is loaded."""
+    """Return whether an annotation is `Context`, also for text not resolvable at load."""
     if annotation is Context or Context in get_args(annotation):
         return True
     if not isinstance(annotation, str) or "Context" not in annotation:
@@ -129,11 +129,11 @@ class _Annotated:
 
 
 def reading_from(value: object, *, none_is_absence: bool = True) -> object:
-    """A reader's answer as a Reading. None is returned as it is where the reader does not declare it as absence.
+    """Return a reader's answer as a Reading. None stays None where the reader does not declare None as absence.
 
     Raises:
-        ReaderTypeError: the answer has no names for its fields, as a list, a tuple or a number has none.
-        UnsupportedValueError: a field has no exact JSON form, as NaN has none.
+        ReaderTypeError: the answer has no named fields, such as a list, a tuple or a number.
+        UnsupportedValueError: a field has no exact JSON form, such as NaN.
 
     Example:
         >>> reading_from({"status": "shipped"}).value
@@ -156,7 +156,7 @@ def reading_from(value: object, *, none_is_absence: bool = True) -> object:
 
 
 def readings_from(value: object) -> object:
-    """A search's answer as a list of Readings; what is no list is returned as it is, and refused later."""
+    """Return a search's answer as a list of Readings; anything but a list is returned unchanged, and refused later."""
     if not isinstance(value, list | tuple) or hasattr(value, "_asdict"):
         _put_away(value)
         return value
@@ -164,7 +164,7 @@ def readings_from(value: object) -> object:
 
 
 def _named(value: object) -> Mapping[Any, object] | None:
-    """The fields of a value by their names; None where it has none."""
+    """Return the fields of a value by name; None for a value without names."""
     if isinstance(value, Mapping):
         return value
     if isinstance(value, type):
@@ -209,6 +209,6 @@ def _remedy(value: object) -> str:
 
 
 def _put_away(value: object) -> None:
-    """A coroutine that nothing awaits would warn later, far from its cause."""
+    """Close a coroutine: an unawaited one would warn later, far from its cause."""
     if inspect.iscoroutine(value):
         value.close()

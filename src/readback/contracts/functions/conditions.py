@@ -1,7 +1,7 @@
-"""Python callables as postconditions: named, versioned, and looked at before anything runs.
+"""Python callables as postconditions: named, versioned, and inspected before anything runs.
 
-Used by authors (`postcondition`) and by clauses. A callable names as its parameters the roots it judges, and answers
-True, False or None (it cannot tell). It must not read the world: that is a reader's.
+Used by authors (`postcondition`) and by clauses. The parameters of a callable name the judged roots. The callable
+returns True, False or None (undetermined), and must not read the world; reading is a reader's task.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from readback.ports.predicates import ROOTS
 # The digest of a Python callable, so that a contract's hash covers a function that judges.
 
 NESTED_MAX: Final = 8
-"""How many functions deep captured functions are followed."""
+"""The depth limit for captured functions."""
 
 
 def source_digest(check: Callable[..., object]) -> str:
-    """The digest of a function's source text, or of the byte code where there is no text.
+    """Return the digest of a function's source text, or of the byte code without a text.
 
-    Raises ContractFieldError where there is neither.
+    Raises ContractFieldError where both are missing.
     """
     bare = inspect.unwrap(check)
     try:
@@ -42,7 +42,7 @@ def source_digest(check: Callable[..., object]) -> str:
 
 
 def callable_digest(function: Callable[..., object]) -> str:
-    """The digest of a function with its defaults and captured values. Raises ContractFieldError."""
+    """Return the digest of a function with its defaults and captured values. Raises ContractFieldError."""
     return sha256_hex(payload_bytes(_described(function, NESTED_MAX)))
 
 
@@ -76,7 +76,7 @@ def _cell(cell: object, left: int) -> Json:
 
 
 def _value(value: object, left: int) -> Json:
-    """A plain value as it is; a function by its own digest; any other object by its type."""
+    """Return a plain value unchanged; a function by digest; any other object by type."""
     if left <= 0:
         return ["deep", _type(value)]
     if value is None or isinstance(value, bool | int | float | str | bytes):
@@ -95,7 +95,7 @@ def _type(value: object) -> str:
 
 
 def _constants(code: object) -> tuple[object, ...]:
-    """Constants without addresses, which change from run to run."""
+    """Return constants without addresses, which change from run to run."""
     found = getattr(code, "co_consts", ())
     return tuple(_constants(c) if hasattr(c, "co_consts") else c for c in found)
 
@@ -107,7 +107,7 @@ F = TypeVar("F", bound=Callable[..., object])
 
 @dataclass(frozen=True, slots=True)
 class CallableCheck:
-    """What is known of a callable: its name, its version, and the roots it takes."""
+    """The inspected facts of a callable: the name, the version, and the roots."""
 
     name: str
     version: str
@@ -115,9 +115,20 @@ class CallableCheck:
 
 
 def postcondition(*, version: str, name: str = "") -> Callable[[F], F]:
-    """Gives a callable its version (and name): `@postcondition(version="2")`. Needed for a lambda.
+    """Give a callable a version (and a name): `@postcondition(version="2")`. Required for a lambda.
 
-    Without it, the version is "1" with a digest of the function's source, so that another body is another contract.
+    Without the decorator, the version is "1" with a digest of the function's source, so that another body is another
+    contract.
+
+    Raises:
+        ContractFieldError: the callable cannot carry a version.
+
+    Example:
+        >>> from readback import postcondition
+        >>> @postcondition(version="2")
+        ... def is_shipped(authoritative): return authoritative["status"] == "shipped"
+        >>> inspected(is_shipped).version
+        '2'
     """
 
     def mark(function: F) -> F:
@@ -131,12 +142,12 @@ def postcondition(*, version: str, name: str = "") -> Callable[[F], F]:
 
 
 def version_given(function: Callable[..., object]) -> str:
-    """The version that `postcondition` gave a function; "" where it gave none."""
+    """Return the version set by `postcondition`; "" for none."""
     return str(getattr(function, _MARK, ("", ""))[1])
 
 
 def inspected(check: Callable[..., object]) -> CallableCheck:
-    """Name, version and parameters. Raises ContractFieldError, or ExpressionError for a name that is no root."""
+    """Return name, version and parameters. Raises ContractFieldError, or ExpressionError for an unknown root."""
     name, version = getattr(check, _MARK, ("", ""))
     own = getattr(check, "__qualname__", "")
     if not version and (own.endswith("<lambda>") or not own):

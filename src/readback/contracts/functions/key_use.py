@@ -1,6 +1,6 @@
-"""Whether a function hands the idempotency key on: looked up in its code, when the contract is loaded.
+"""Whether a function passes the idempotency key on: determined from its code, when the contract is loaded.
 
-Called by the decorators' front of contracts. It looks at code and runs none. Where it cannot tell, it says nothing.
+Called by the decorators. Code is inspected and never run. An undetermined case gives no message.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _PASSED_OVER: Final = frozenset({"COPY_FREE_VARS", "CACHE", "EXTENDED_ARG", "NOP
 
 
 def why_keyless(function: Callable[..., object]) -> str:
-    """Why the key cannot reach the tool; "" where it does, or where the code does not show it.
+    """Return why the key cannot reach the tool; "" where the key does, or the code does not show it.
 
-    The context reaches the tool where it is passed on whole: a built-in executor sends its key. Else the function has
+    A context passed on whole reaches the tool: a built-in executor sends the context's key. Otherwise the function has
     to read the key itself.
     """
     try:
@@ -38,8 +38,8 @@ def why_keyless(function: Callable[..., object]) -> str:
 
 
 def searches_by_its_own_stamp(function: Callable[..., object]) -> bool:
-    """Whether a reader reads `ctx.stamp`, and neither `ctx.subject_stamp` nor `ctx.reverses`. In a compensation that
-    stamp is the reversal's own: nothing bears it, and the reader finds nothing whatever became of the effect.
+    """Return whether a reader uses `ctx.stamp`, and neither `ctx.subject_stamp` nor `ctx.reverses`. In a compensation
+    `ctx.stamp` is the reversal's own. No record has that stamp, so the reader never finds the effect.
     """
     try:
         name = calling_of(function).context
@@ -53,7 +53,7 @@ def searches_by_its_own_stamp(function: Callable[..., object]) -> bool:
 
 
 def _attributes_of(code: CodeType, name: str) -> Iterator[str]:
-    """The attributes that the code reads of the variable."""
+    """Return the variable's attributes read by the code."""
     steps = [one for one in dis.get_instructions(code) if one.opname not in _PASSED_OVER]
     for one, after in pairwise(steps):
         if _loads(one, name) and after.opname in _ATTRIBUTES:
@@ -61,7 +61,7 @@ def _attributes_of(code: CodeType, name: str) -> Iterator[str]:
 
 
 def _code_of(function: Callable[..., object]) -> CodeType | None:
-    """The function's code; None of what is not written in Python."""
+    """Return the function's code; None for a function not written in Python."""
     bare = inspect.unwrap(function)
     code = getattr(getattr(bare, "__func__", bare), "__code__", None)
     return code if isinstance(code, CodeType) else None
@@ -79,7 +79,7 @@ def _mentions_key(code: CodeType) -> bool:
 
 
 def _passes_on(code: CodeType, name: str) -> bool:
-    """The context is loaded for something else than for one of its attributes."""
+    """Return whether the context is used for more than its attributes."""
     for each in _codes(code):
         if each is not code and name not in each.co_freevars:
             continue
@@ -94,7 +94,9 @@ def _passes_on(code: CodeType, name: str) -> bool:
 
 
 def _loads(one: dis.Instruction, name: str) -> bool:
-    """An instruction that puts the name's value on the stack; not one that only makes a cell for inner functions."""
+    """Return whether an instruction puts the name's value on the stack; making a cell for inner functions does not
+    count.
+    """
     if not one.opname.startswith(("LOAD_FAST", "LOAD_DEREF")):
         return False
     if isinstance(one.argval, tuple):

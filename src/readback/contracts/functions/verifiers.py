@@ -1,16 +1,16 @@
-"""Two verifiers that every contract may use: `read_after_write` and `invariant_check`.
+"""Two verifiers for every contract: `read_after_write` and `invariant_check`.
 
-`read_after_write` says that what was asked is what the target's own record shows. It gives postconditions over
-`authoritative`, which only a reader can fill, so the target is read again after every attempt, at once and then until
-the window closes. `invariant_check` says that a condition on the system holds, whatever the target: as an expression
-over the reading, or as a probe, a function that looks at the system itself.
+`read_after_write` requires that the target's own record equals the request. The postconditions are over
+`authoritative`, filled by readers alone, so the target is read again after every attempt, at once and then until the
+window closes. `invariant_check` requires a condition on the system, independent of the target: as an expression over
+the reading, or as a probe, a function that reads the system itself.
 
-A probe runs together with each reading of the target, and what it found lies beside the record, under `$invariants`.
-Such a reading is only as strong as its weakest part. A probe that raises leaves the whole reading undetermined; one
-that answers None leaves its own postcondition undetermined. An invariant does not show the target: it proves nothing
-about whose doing it is, and no class that demands an identity is satisfied by it alone.
+A probe runs together with each reading of the target, and its result lies beside the record, under `$invariants`. Such
+a reading is only as strong as its weakest part. A probe that raises leaves the whole reading undetermined. A probe that
+answers None leaves its own postcondition undetermined. An invariant does not show the target: it proves no attribution,
+and an invariant alone satisfies no class with a required identity.
 
-Used by authors of contracts; `compile` puts the pieces in their places. It must not decide a verdict.
+Used by authors of contracts; `compile` puts the pieces in their places. Nothing here decides a verdict.
 
 Source: the decision-type specification, "Included Scaffolds".
 """
@@ -37,7 +37,7 @@ Probe = Callable[[Context], "bool | Awaitable[bool | None] | None"]
 
 @dataclass(frozen=True, slots=True)
 class Invariant:
-    """A condition on the system: an expression, or a probe with what it declares of itself."""
+    """A condition on the system: an expression, or a probe with its declarations."""
 
     name: str
     expression: str = ""
@@ -49,19 +49,21 @@ class Invariant:
 
     @property
     def postcondition(self) -> str:
-        """The expression that judges it."""
+        """The judging expression."""
         if self.expression:
             return self.expression
         return f"authoritative[{json.dumps(INVARIANTS_KEY)}][{json.dumps(self.name)}] == true"
 
 
 def read_after_write(*fields: str, **expected: str) -> dict[str, str]:
-    """Postconditions for `ensure`: each field of the record equals the argument of the same name.
+    """Return postconditions for `ensure`: each field of the record equals the argument of the same name.
 
-    `read_after_write("carrier", status="'shipped'")` is
-    `{"carrier": "authoritative.carrier == requested.carrier", "status": "authoritative.status == 'shipped'"}`:
-    a name alone is compared with the request, a keyword with an expression. Dotted names reach into both.
-    Raises ContractFieldError.
+    A name alone is compared with the request, a keyword with an expression. Dotted names reach into both. Raises
+    ContractFieldError.
+
+    Example:
+        >>> read_after_write("carrier", status="'shipped'")
+        {'carrier': 'authoritative.carrier == requested.carrier', 'status': "authoritative.status == ('shipped')"}
     """
     made: dict[str, str] = {}
     for field in fields:
@@ -86,10 +88,17 @@ def invariant_check(
     independence: str = "other_client",
     timeout: object = INVARIANT_TIMEOUT,
 ) -> dict[str, Invariant]:
-    """A postcondition for `ensure`: a condition on the system that names no target.
+    """Return a postcondition for `ensure`: a condition on the system without a target.
 
-    An expression sees `authoritative`, `before` and `scope` alone. A probe takes the context and answers True, False
-    or None (it cannot tell); it needs `source`, and its consistency and independence count like a reader's.
+    An expression sees `authoritative`, `before` and `scope` alone. A probe takes the context and answers True, False or
+    None (undetermined). A probe needs `source`, and has consistency and independence like a reader.
+
+    Raises:
+        ContractFieldError: a probe has no `source`.
+
+    Example:
+        >>> sorted(invariant_check("stock never negative", "authoritative.stock >= 0"))
+        ['stock never negative']
     """
     if isinstance(condition, str):
         return {name: Invariant(name, expression=condition)}
@@ -99,7 +108,7 @@ def invariant_check(
 
 
 def with_probes(reader: Reader, probes: tuple[Invariant, ...]) -> Reader:
-    """A reader that also runs the probes. Raises ContractFieldError where some are async and some are not."""
+    """Return a reader that also runs the probes. Raises ContractFieldError for a mixture of sync and async probes."""
     if any(is_async(_probe(each)) is not reader.is_async for each in probes):
         raise ContractFieldError(
             "A reader and the probes of its invariants are all async or all plain functions, not mixed."
@@ -126,7 +135,7 @@ def with_probes(reader: Reader, probes: tuple[Invariant, ...]) -> Reader:
 
 
 def probes_alone(probes: tuple[Invariant, ...]) -> Reader:
-    """A reader that looks at nothing but the invariants: for contracts that have no target to read."""
+    """Return a reader of the invariants alone: for contracts without a readable target."""
     empty = Reading.of({})
     asks = all(is_async(_probe(each)) for each in probes)
 
@@ -147,7 +156,7 @@ def _probe(invariant: Invariant) -> Callable[[Context], object]:
 
 
 def _takes_probes(seen: object) -> bool:
-    """Absence, and what is not a reading at all, are passed on as they are: there is no record to stand beside."""
+    """Absence, and anything but a reading, is passed on unchanged: there is no record to hold the probes' results."""
     return isinstance(seen, Reading) and seen.presence is Presence.PRESENT
 
 
