@@ -70,7 +70,7 @@ def is_envelope(data: bytes, parsed: Json, filled: Mapping[str, Json]) -> bool:
         try:
             same = orjson.dumps(parsed, option=_STRICT) == data
         except TypeError:
-            same = False  # and why is said below
+            same = False  # `envelope_bytes` below names the reason
         if same:
             kinds = set(map(type, filled.values()))
             if _PLAIN.issuperset(kinds):
@@ -150,7 +150,7 @@ def _within_profile(value: object, *, keys_ascii: bool = False) -> bool:
             if not keys_ascii and not "".join(node).isascii():
                 return False
             parts = node.values()
-        for part in parts:  # a loop: what runs in C over an iterator of types takes longer
+        for part in parts:  # a loop: faster here than a C function over an iterator of types
             kind = type(part)
             if kind is str or kind in _LEAVES:
                 continue

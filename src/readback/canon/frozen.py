@@ -53,8 +53,9 @@ def _dataclass(cls: type[Any] | None = None, /, **asked: bool) -> Any:
 
     A subclass of a native class must use this decorator too.
     """
-    if cls is None:
+    if cls is None:  # used with options: @dataclass(frozen=True, slots=True)
         return lambda given: _dataclass(given, **asked)
+    # msgspec has already built the layout of a subclass of a native class, so the subclass is native in any case.
     if asked in _OURS and (isinstance(cls, StructMeta) or _is_plain(cls)):
         return _native(cls, frozen=asked.get("frozen", False))
     return dataclasses.dataclass(cls, **asked)
@@ -80,15 +81,17 @@ def _is_plain(cls: type[Any]) -> bool:
 
 def _native(cls: type[Any], *, frozen: bool) -> Any:
     derived = isinstance(cls, StructMeta)
+    # Frozen and mutable classes cannot inherit from each other, as with the standard decorator.
     if derived and cls.__struct_config__.frozen is not frozen:
         raise TypeError(f"{cls.__name__} has to be frozen, or not, as what it is derived from is.")
     given = _given(cls) if derived else cls
     if given.__doc__ is None:
-        given.__doc__ = cls.__name__  # else the standard one looks up its signature to write one
-    # The standard one finds the fields, what they are by default, and what is wrong with them; it writes no method.
+        given.__doc__ = cls.__name__  # else the standard decorator computes a signature for the text
+    # The standard decorator finds fields, defaults and errors (a mutable default), but generates no method.
     described: Any = dataclasses.dataclass(init=False, repr=False, eq=False, match_args=False)(given)
     parents = cls.__bases__ if derived else (Struct, *(each for each in cls.__bases__ if each is not object))
     made = _struct(described, parents, frozen)
+    # `fields`, `replace` and `asdict` read these two attributes. Inherited fields come first.
     above = cls.__dataclass_fields__ if derived else {}
     made.__dataclass_fields__ = {**above, **described.__dataclass_fields__}
     made.__dataclass_params__ = described.__dataclass_params__
@@ -111,10 +114,13 @@ def _struct(described: Any, parents: tuple[type, ...], frozen: bool) -> Any:
     held = {f.name for f in found} | _LEFT_BEHIND
     names = {name: value for name, value in described.__dict__.items() if name not in held}
     names |= {f.name: f.default for f in found if f.default is not MISSING}
+    # msgspec needs its own field object for a factory, and would take dataclasses' field as a default value.
     names |= {
         f.name: native_field(default_factory=f.default_factory) for f in found if f.default_factory is not MISSING
     }
     names |= {"__annotations__": {f.name: f.type for f in found}, "__qualname__": described.__qualname__}
+    # Annotations are texts (`from __future__ import annotations`): their names are resolved in the class's module. A
+    # name unknown there, such as a later class, keeps the collector on.
     around = getattr(getmodule(described), "__dict__", {})
     acyclic = frozen and all(_holds_values(f.type, around) for f in found)
     return StructMeta(described.__name__, parents, names, frozen=frozen, gc=not acyclic)
@@ -129,7 +135,7 @@ def _holds_values(annotation: object, around: Mapping[str, object]) -> bool:
 
 
 def _is_of_values(kind: object) -> bool:
-    if isinstance(kind, StructMeta):
+    if isinstance(kind, StructMeta):  # a native class holds values only if it was built without the collector
         return not kind.__struct_config__.gc
     if isinstance(kind, UnionType):
         return all(map(_is_of_values, kind.__args__))

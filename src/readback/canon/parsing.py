@@ -38,7 +38,7 @@ def parse_json(data: bytes | str, *, bytes_max: int = PAYLOAD_MAX_BYTES) -> Json
         raise ValueTooLargeError(f"The JSON text has {len(data)} bytes, over {bytes_max}.")
     try:
         parsed: Json = _decode(data)
-    except msgspec.ValidationError as error:  # nothing else is asked of a value without a type
+    except msgspec.ValidationError as error:  # the only possible reason, since no type was given
         raise too_large() from error
     except (msgspec.DecodeError, UnicodeError) as error:
         raise MalformedJsonError(f"{NOT_JSON}{_why(data, error)}.") from error

@@ -13,5 +13,5 @@ from contextlib import suppress
 def warn(text: str) -> None:
     """Write one warning. Never raises."""
     if sys.stderr is not None:
-        with suppress(OSError, ValueError):  # its pipe is broken, or it was closed
+        with suppress(OSError, ValueError):  # a broken pipe, or a closed stream
             sys.stderr.write(f"readback: {text}\n")

@@ -72,7 +72,7 @@ def _in_one(flat: dict[Any, Any]) -> dict[str, Json] | None:
     """Copy a small object of plain texts, whole numbers, flags and nulls, the usual case. Return None for any other."""
     if len(flat) > FLAT_MAX:
         return None
-    plain = {**flat}  # first: another thread may go on changing what is given
+    plain = {**flat}  # first: another thread may still change the original
     for key, part in plain.items():
         if type(key) is not str or not key.isascii() or len(key) > KEY_MAX_BYTES:
             return None
@@ -101,13 +101,13 @@ def short_copy(value: Mapping[str, Any]) -> dict[str, Json] | None:
     try:
         written = orjson.dumps(value, option=orjson.OPT_STRICT_INTEGER)
     except TypeError:
-        return None  # what is wrong is named by the long way
+        return None  # the slow path names the problem
     if len(written) > KEY_MAX_BYTES or written.count(b"{") + written.count(b"[") > DEPTH_MAX_LEVELS:
         return None
     if _LARGE.search(written):
         return None
     plain: dict[str, Json] = orjson.loads(written)
-    return plain if plain == value else None  # a number that is none was written as null
+    return plain if plain == value else None  # orjson writes NaN as null
 
 
 class _Snapshot:
@@ -158,7 +158,7 @@ class _Snapshot:
             if value is None or value is True or value is False:
                 plain[key] = value
             elif type(value) is str and len(value) <= STRING_MAX_BYTES and value.isascii():
-                plain[key] = value  # the common cases, without a path made for nothing
+                plain[key] = value  # the common cases, without building a path
             else:
                 plain[key] = self.take(value, f"{path}.{key}", depth + 1)
         return plain
@@ -167,7 +167,7 @@ class _Snapshot:
         return [self.take(value, f"{path}[{index}]", depth + 1) for index, value in enumerate(obj)]
 
     def _other(self, obj: object, path: str, depth: int) -> Json:
-        if isinstance(obj, Enum):
+        if isinstance(obj, Enum):  # first: an enum may also be an int or a str
             return self.take(obj.value, path, depth + 1)
         for kind, write in _SCALAR_FORMS:
             if isinstance(obj, kind):
@@ -180,10 +180,11 @@ class _Snapshot:
             named = {field.name: getattr(obj, field.name) for field in fields(obj)}
             return self._object(named, path, depth)
         if hasattr(type(obj), "__fspath__") or type(obj).__module__ == "uuid":
-            return _text(str(obj), path)  # by their marks: this room does not import pathlib, nor uuid
+            return _text(str(obj), path)  # by their marks: importing pathlib and uuid would slow every start
         dump = getattr(type(obj), "model_dump", None)
-        if dump is not None:
+        if dump is not None:  # a pydantic model, without importing pydantic
             return self.take(dump(obj), path, depth + 1)
+        # A database row. Last, since many types have these two methods.
         if hasattr(type(obj), "keys") and hasattr(type(obj), "__getitem__"):
             row: Any = obj
             return self._object({key: row[key] for key in row.keys()}, path, depth)  # noqa: SIM118

@@ -16,7 +16,7 @@ from readback.canon.frozen import dataclass
 from readback.log.fault import LogFormatError, LogSignatureError
 from readback.log.tree import HASH_BYTES, SIZE_MAX
 
-# The two encodings that every text of a log uses, read strictly: base64, and decimal numbers.
+# The two encodings in every text of a log, parsed strictly: base64 and decimal numbers.
 
 _DIGITS_MAX = len(str(SIZE_MAX))
 

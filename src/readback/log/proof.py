@@ -134,7 +134,7 @@ def _check_hashes(hashes: Sequence[bytes]) -> None:
         raise LogProofError(f"A hash of a proof has not {HASH_BYTES} bytes.")
 
 
-# The proof of one entry in one file (C2SP tlog-proof): its place, the path to the root, and the signed checkpoint.
+# The proof of one entry in one file (C2SP tlog-proof): index, path to the root, and signed checkpoint.
 
 HEADER: Final = "c2sp.org/tlog-proof@v1"
 EXTRA: Final = "extra "

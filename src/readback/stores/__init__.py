@@ -1,1 +1,1 @@
-"""Ledger stores, and the wake-ups that go with each."""
+"""Ledger stores, and the matching wake-ups."""

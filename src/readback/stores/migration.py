@@ -1,13 +1,13 @@
-"""The numbered steps of a store's schema: which there are, which are still to do, and who may work beside a later one.
+"""The numbered migrations of a store's schema: known steps, pending steps, and compatibility with later steps.
 
-Called by each ledger store, which applies them, and holds each of its transactions that change anything to the schema
-as it is then: a newer release may bring it up while an older one runs. The text of a step that was released never
-changes: what is to be different is a new step. No step gives what is there another meaning, for an older release may
-be looking: what means something else has another name.
+Called by each ledger store. The store applies the steps, and binds each writing transaction to the present schema: a
+newer release may migrate while an older release runs. The text of a released step never changes; a change is a new
+step. No step changes the meaning of existing data, because an older release may be reading. Data with a new meaning has
+a new name.
 
-A step called `0005_later.sql` ends what releases without it may write. One called `0005_later.serves_3.sql` lets those
-go on that know the schema as it was after step 3: what they write is right beside it, and what it adds they need not
-write. The name stands in the ledger, where a release that does not have the file finds it.
+A step called `0005_later.sql` ends writing by releases without the step. A step called `0005_later.serves_3.sql`
+permits writing by releases from schema 3 on: their rows stay valid, and they need not write the additions. The ledger
+stores the name, so a release without the file can read it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SERVES: Final = re.compile(r"\.serves_(\d{1,9})\.sql")
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """A step as the ledger has it, by its number: its file's name, and the checksum of its text."""
+    """An applied step, by its number: the file name, and the checksum of the text."""
 
     name: str
     checksum: str
@@ -35,7 +35,7 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One numbered step of the schema; once released its text never changes."""
+    """One numbered step of the schema. A released step's text never changes."""
 
     number: int
     name: str
@@ -48,7 +48,7 @@ class Migration:
 
 @cache
 def migrations_of(package: str) -> Sequence[Migration]:
-    """Every step that this release knows, in order: 1, 2, 3 without gaps. They lie in the package's `migrations`."""
+    """Return every step of this release in order: 1, 2, 3 without gaps. The files are in the package's `migrations`."""
     found = []
     for file in resources.files(package).joinpath("migrations").iterdir():
         number, _, rest = file.name.partition("_")
@@ -59,7 +59,7 @@ def migrations_of(package: str) -> Sequence[Migration]:
 
 
 def left_of(known: Sequence[Migration], done: Mapping[int, Applied], ledger: str) -> list[Migration]:
-    """The steps still to do. Raises StoreVersionError where the ledger and this release disagree."""
+    """Return the pending steps. Raises StoreVersionError if the ledger and this release disagree."""
     newer = {number: step for number, step in done.items() if number > len(known)}
     if any(_serves(number, step.name) > len(known) for number, step in newer.items()):
         raise StoreVersionError(
@@ -77,7 +77,7 @@ def left_of(known: Sequence[Migration], done: Mapping[int, Applied], ledger: str
 
 
 def not_compared(number: int, known: Sequence[Migration]) -> list[str]:
-    """What of a ledger at this step cannot be compared here, a sentence; none where this release knows the step."""
+    """Return a sentence on the incomparable part of a ledger at this step. Empty if this release knows the step."""
     if number <= len(known):
         return []
     return [
@@ -87,7 +87,7 @@ def not_compared(number: int, known: Sequence[Migration]) -> list[str]:
 
 
 def refuse_older(left: Sequence[Migration], ledger: str) -> None:
-    """Raises StoreVersionError where steps are missing that were there when this process opened the ledger."""
+    """Raise StoreVersionError for missing steps that existed when this process opened the ledger."""
     if left:
         raise StoreVersionError(
             f"{ledger} has an older schema than when it was opened: it was put back while this process ran.",
@@ -97,6 +97,6 @@ def refuse_older(left: Sequence[Migration], ledger: str) -> None:
 
 
 def _serves(number: int, name: str) -> int:
-    """The oldest schema that a release has to know to write beside this step; its own where it does not say."""
+    """Return the oldest schema permitted to write beside this step. Default: the step's own number."""
     said = _SERVES.search(name)
     return number if said is None else int(said[1])

@@ -1,8 +1,8 @@
-"""Group commit: whoever comes first commits for all who came meanwhile, and nobody starts a thread.
+"""Group commit: the first caller commits for all callers arriving meanwhile. No thread is started.
 
-Called by each ledger store for each change. With nobody else in flight the caller does its own work at once; with
-many, one of them (the leader) takes what has queued up, and hands the lead on when it is done. It knows no
-SQL: what a group of jobs means is the `run` it was given.
+Called by each ledger store for each change. An uncontended caller runs its own work at once. Under contention, one
+caller (the leader) runs the queued jobs, and then hands over the lead. This module knows no SQL: the given `run`
+executes a group of jobs.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from readback.errors import StoreError
 from readback.ports.storage.store_rules import interrupted_error
 
 GROUP_WEIGHT_MAX: Final = 2048
-"""Appends in one transaction, unless a single job is larger by itself: keeps the wait of each bounded."""
+"""Most appends in one transaction, to bound each caller's wait. A single larger job is permitted."""
 
 PENDING: Final = object()
-"""The result of a job that has none yet; None is a result like any other."""
+"""The result of an unfinished job. None is an ordinary result."""
 
 W = TypeVar("W")
 R = TypeVar("R")
 
 
 class Job(Generic[W]):
-    """One caller's change on its way. `run` sets `result` or `error`, and touches nothing else of it."""
+    """One caller's queued change. `run` sets only `result` or `error`."""
 
     __slots__ = ("error", "gate", "result", "weight", "work")
 
@@ -44,13 +44,13 @@ class Job(Generic[W]):
 
 
 class Run(Protocol[W]):
-    """Carries out a group in one transaction, and answers each job by its result or its error."""
+    """Execute a group in one transaction, and set each job's result or error."""
 
     def __call__(self, group: Sequence[Job[W]]) -> None: ...
 
 
 class GroupCommit(Generic[W]):
-    """The queue and its leader. `run` is only ever inside one thread at a time."""
+    """The queue and its leader. Only one thread at a time is inside `run`."""
 
     def __init__(self, run: Run[W]) -> None:
         self._run = run
@@ -60,7 +60,7 @@ class GroupCommit(Generic[W]):
         self._closed: Callable[[], StoreError] | None = None
 
     def submit(self, job: Job[W]) -> object:
-        """Returns the job's result once its group is durable, or raises its error."""
+        """Return the job's result once its group is durable, or raise its error."""
         try:
             with self._mutex:
                 if self._closed is not None:
@@ -89,7 +89,7 @@ class GroupCommit(Generic[W]):
         return job.result
 
     def visit(self, look: Callable[[], R]) -> R | None:
-        """Run `look` where `run` would be, if nobody is there; None where somebody is. Who comes then, waits."""
+        """Call `look` in place of `run`, if no leader is active. None otherwise. Callers arriving meanwhile wait."""
         visitor: Job[W] = _Visitor()
         try:
             with self._mutex:
@@ -102,7 +102,7 @@ class GroupCommit(Generic[W]):
                 self._hand_on()
 
     def close(self, refusal: Callable[[], StoreError], last: Callable[[], None]) -> None:
-        """Let what is queued finish, refuse what comes later, and run `last` with nobody inside."""
+        """Finish queued jobs, refuse later jobs, and call `last` with no leader active."""
         farewell: Job[W] | None = None
         with self._mutex:
             if self._closed is not None:
@@ -158,7 +158,7 @@ class GroupCommit(Generic[W]):
 
 
 def _answer(group: list[Job[W]], leader: Job[W]) -> None:
-    """Lets each of the group go on; who has been let go is taken out of it."""
+    """Release each waiting caller of the group, and remove the caller from the group."""
     while group:
         other = group[-1]
         if not other.is_answered:
@@ -169,7 +169,7 @@ def _answer(group: list[Job[W]], leader: Job[W]) -> None:
 
 
 class _Visitor(Job[W]):
-    """Holds the lead for a moment without having anything to commit."""
+    """Holds the lead for a moment without a change to commit."""
 
     __slots__ = ()
 
@@ -178,6 +178,6 @@ class _Visitor(Job[W]):
 
 
 class _Farewell(_Visitor[W]):
-    """Stands last in the queue of a store that closes; who gets the lead with it is the closer."""
+    """The last job in the queue of a closing store. Its lead belongs to the closer."""
 
     __slots__ = ()

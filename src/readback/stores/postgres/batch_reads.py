@@ -1,6 +1,6 @@
-"""Looks that are taken for many actions at once: each is one round trip, or two, however many they are for.
+"""Batch reads for many actions: one or two round trips for any number of actions.
 
-Called by the store. What these answer is what the queries of the port answer, one for each that was asked for.
+Called by the store. Each result equals the port's single query.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _COUNTS_OF: Final = rows.statement(
 
 
 class Looking(Queries):
-    """What `LooksTogether` has beside leases."""
+    """The part of `LooksTogether` besides leases."""
 
     def openings(self, asked: Sequence[tuple[str, str, Sequence[str]]]) -> list[Opened]:
-        """Two questions for all of them, and more only for tenants that have something counted or frozen."""
+        """Two queries for all requests, and more only for tenants with counters or freezes."""
         tenants = sorted({tenant for tenant, _, _ in asked})
         keys = [
             row_encoding.texts([tenant for tenant, _, _ in asked]),

@@ -1,8 +1,8 @@
-"""Large evidence out of line: bytes go to object storage before the append, and the row says where they are.
+"""Large evidence in object storage: the bytes are stored before the append, and the row holds the address.
 
-Called by the store, where its address names a place (`objects=`). An object's name is made of tenant and digest, so
-that the same bytes are kept once; a digest is recomputed by whoever reads. What a process left that died between object
-and row is found by the next append of the same bytes, and is named by no row until then.
+Called by the store, if its URL names a location (`objects=`). An object's name consists of tenant and digest, so equal
+bytes are stored once. Readers recompute the digest. If a process dies between object and row, the next append of the
+same bytes reuses the object. Until then no row names the object.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _ABSENT: Final = frozenset({"404", "NoSuchKey", "NotFound", "NoSuchBucket"})
 
 
 class Files(Protocol):
-    """One kind of object storage. `path` is what follows the scheme."""
+    """One kind of object storage. `path` is the part after the scheme."""
 
     def put(self, path: str, body: bytes) -> None:
-        """The object is there, whole and durable, when this returns."""
+        """Store the object. On return the object is complete and durable."""
         ...
 
     def get(self, path: str) -> bytes | None: ...
@@ -38,12 +38,12 @@ class Files(Protocol):
     def has(self, path: str) -> bool: ...
 
     def drop(self, path: str) -> None:
-        """The object is gone; it may have been before."""
+        """Remove the object. A missing object is no error."""
         ...
 
 
 class Local:
-    """`file:///folder`: on a disk that every process sees."""
+    """`file:///folder`: on a disk shared by all processes."""
 
     def put(self, path: str, body: bytes) -> None:
         target = Path(path)
@@ -74,7 +74,7 @@ class Local:
 
 
 class S3:
-    """`s3://bucket/prefix`, by boto3, which takes endpoint, region and credentials from its environment."""
+    """`s3://bucket/prefix`, by boto3, with endpoint, region and credentials from the environment."""
 
     def __init__(self) -> None:
         import boto3
@@ -110,7 +110,7 @@ class S3:
 
 
 class Fsspec:
-    """Any other scheme, by fsspec and what it finds installed for it."""
+    """Any other scheme, by fsspec and its installed plugins."""
 
     def __init__(self, scheme: str) -> None:
         import fsspec
@@ -137,24 +137,24 @@ class Fsspec:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Bytes that are in object storage: where, and what they are while they are at hand."""
+    """Bytes in object storage: the address, and the content while in memory."""
 
     place: str
     body: bytes
 
 
 class Objects:
-    """Puts what is larger than `over` bytes under `base`; reads and drops what stands anywhere."""
+    """Stores evidence larger than `over` bytes under `base`. Reads and removes objects at any address."""
 
     def __init__(self, base: str, over: int) -> None:
-        """Raises SettingsError where nothing is installed for the scheme of `base`."""
+        """Raises SettingsError without an installed library for the scheme of `base`."""
         self._base, self._over = base.rstrip("/"), over
         self._kinds: dict[str, Files] = {}
         if base:
             self._files(base)
 
     def keep(self, batch: Sequence[Append]) -> dict[Name, Kept]:
-        """Puts the large evidence of these appends, and says where. Raises StoreError; nothing was appended then."""
+        """Store the large evidence of these appends and return the addresses. Raises StoreError before any append."""
         found: dict[Name, Kept] = {}
         for item in batch if self._base else ():
             for each in item.evidence:
@@ -166,19 +166,19 @@ class Objects:
         return found
 
     def ensure(self, kept: Kept) -> None:
-        """It is there, if it was not."""
+        """Store the object again if missing."""
         if not self._do("looked for", kept.place, lambda files, path: files.has(path)):
             self._do("put", kept.place, lambda files, path: files.put(path, kept.body))
 
     def read(self, place: str) -> bytes | None:
-        """The bytes, not recomputed; None where there is no such object."""
+        """Return the bytes without recomputing the digest. None for a missing object."""
         return self._do("read", place, lambda files, path: files.get(path))
 
     def drop(self, place: str) -> None:
         self._do("removed", place, lambda files, path: files.drop(path))
 
     def place_of(self, digest: bytes, tenant: str) -> str:
-        """The object's URL. The tenant stands in it as a hash: names of tenants need not be names of files."""
+        """Return the object's URL. The tenant is hashed, since a tenant's name need not be a valid file name."""
         text = digest.hex()
         whose = sha256(tenant.encode("utf-8", "surrogatepass")).hexdigest()[:TENANT_CHARACTERS]
         return f"{self._base}/{whose}/{text[:2]}/{text}"

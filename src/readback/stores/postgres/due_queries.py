@@ -1,15 +1,15 @@
-"""The questions about what is due, each with an index of its own; called by the reading side.
+"""Queries for due actions, each with its own index. Called by the reading side.
 
-The indexes have what waits in groups, one for each version of a contract. A question leaps from group to group and
-reads the first rows of those that the asking worker knows. What a poll costs grows with the number of versions that
-wait, and not with the number of their actions.
+The indexes group waiting actions by contract version. A query skips from group to group and reads the first rows of the
+groups known to the worker. The cost of a poll grows with the number of waiting versions, not with the number of their
+actions.
 
-What has succeeded and is only looked at again stands apart from what is on its way to a verdict, so that it is found
-last however much of it is due. Of all tenants together the soonest are found by time. Only where more is due than is
-asked for does a question leap from tenant to tenant: what is first of one may lie behind what is many of another.
+Succeeded actions due for another reading are separate from actions without a verdict. They come last, in any number.
+Across all tenants, a query by time finds the earliest actions. Only with more due actions than requested does a query
+skip from tenant to tenant: many actions of one tenant may precede the first of another.
 
-An action is due by the time of the asking worker, and its lease has ended by the time of `judge`: the database's, or
-the worker's.
+The worker's clock decides whether an action is due. The clock of `judge` decides whether its lease has ended: the
+database's clock, or the worker's.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from readback.stores.postgres.connection import row_encoding
 from readback.stores.postgres.connection.rows import statement
 
 LOOKED_BEYOND: Final = 256
-"""So many more than are asked for are looked at by time, before the tenants are asked one by one."""
+"""Extra rows to read by time, beyond the requested number, before querying single tenants."""
 _VERSION: Final = ("kind", "contract", "contract_hash")
 _JUDGE: Final = "(SELECT CASE WHEN %(own)s THEN clock_us() ELSE %(now)s END)"
 _IS_DUE: Final = statement(
@@ -37,36 +37,37 @@ _UNTIL: Final = statement(
     "THEN %(now)s::bigint WHEN each.contract <> ALL", _NAMES, "THEN NULL",
     "WHEN each.contract_hash = '' THEN %(now)s::bigint ELSE least(%(left)s, %(now)s)::bigint END",
 )  # fmt: skip
-"""`known.Known.until_us`, for a group."""
+"""`ContractFilter.until_us`, for a group."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The questions about one of the two kinds of what is due.
+    """The queries for one of the two kinds of due actions.
 
-    Bound are own, now, all, hashes, names, left: the database judges leases; the time of the asking worker; every
-    version is asked for; or these versions, these contracts, and by when others of these had to be ready.
+    Bound values: own (the database's clock decides on leases), now (the worker's time), all (every version is
+    requested), or hashes (requested versions), names (requested contracts), and left (latest ready time of their other
+    versions).
     """
 
     of_tenant: str
-    """Time, tenant and id of what is due of a tenant: tenant, limit beside."""
+    """Time, tenant and id of a tenant's due actions. Also bound: tenant, limit."""
     soonest: str
-    """The same of everybody: limit beside."""
+    """The same across tenants. Also bound: limit."""
     heads: str
     """The first of each version of each tenant."""
     next_of_tenant: str
-    """When the next one of a tenant is due: tenant."""
+    """The next due time of a tenant: tenant."""
     next: str
-    """When the next one is due."""
+    """The next due time."""
 
 
 def _column(name: str) -> str:
-    """A part of a key as the indexes have it: all sagas are one version, since each has a definition of its own."""
+    """Return a part of a key as in the indexes. All sagas are one version, since each has a definition of its own."""
     return f"(CASE kind WHEN 'saga' THEN '' ELSE {name} END)" if name in ("contract", "contract_hash") else name
 
 
 def _leaps(mine: str, key: tuple[str, ...], order: str, condition: str = "") -> str:
-    """A first row of each key, in the order of an index; beside what stands before all of them."""
+    """Return SQL for the first row of each key, in the order of an index, plus a row before all keys."""
     names, before = ", ".join(key), ", ".join(f"each.{name}" for name in key)
     present = ", ".join(map(_column, key))
     return statement(
@@ -77,7 +78,7 @@ def _leaps(mine: str, key: tuple[str, ...], order: str, condition: str = "") -> 
 
 
 def _due(mine: str, key: tuple[str, ...], order: str, limit: str, condition: str = "") -> str:
-    """Time, tenant and id of the first that are due of each group of this key whose version is known."""
+    """Return SQL for time, tenant and id of the first due actions of each known group of this key."""
     same = "".join(f" AND {_column(name)} = each.{name}" for name in key)
     return statement(
         "SELECT due.ready_us, due.tenant, due.action_id FROM each CROSS JOIN LATERAL (SELECT", _UNTIL, "AS until_us",
@@ -107,7 +108,7 @@ EACH: Final = (OPEN, WATCHED)
 
 
 def values(known: ContractFilter | None) -> dict[str, Any]:
-    """What is bound for what is asked for."""
+    """Return the bound values for a filter."""
     hashes, names = (sorted(known.hashes), sorted(known.names)) if known is not None else ([], [])
     left_us = known.left_us if known is not None else 0
     return {

@@ -1,6 +1,7 @@
-"""Positions of subscribers and dead letters: the outbox's part of the store, read and written.
+"""Positions of subscribers and dead letters: the outbox part of the store, for reading and writing.
 
-Inherited by the store. It decides nothing. A lease on a position is judged by the database's clock, like every other.
+Inherited by the store. This module decides nothing. The database's clock decides on a position's lease, as on every
+lease.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def _cursor(row: rows.Row) -> Cursor:
 
 
 class Outgoing:
-    """The outbox half of the store port. The store that inherits it says how to look and how to change."""
+    """The outbox half of the store port. The inheriting store supplies reading and writing."""
 
     _many_rows: Callable[..., list[rows.Row]]
     _beside: SecondConnection

@@ -1,6 +1,6 @@
-"""Everything that is only looked at: a pool of reading connections and the queries of the port.
+"""Reading: a pool of reading connections, and the queries of the port.
 
-Called by the store. Long answers are fetched in pieces, so that no reader holds a snapshot for long.
+Called by the store. Long results are fetched in pieces, so no reader holds a snapshot for long.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ Row = rows.Row
 PIECE_ROWS: Final = 512
 OPEN: Final = f"AND state IN ({', '.join(repr(state) for state in OPEN_STATES)})"
 READERS_MAX: Final = 8
-"""Connections that look at once; who comes when all of them do waits for one."""
+"""Most reading connections at once. A further reader waits for one."""
 RETURN_WAITED_S: Final = 10.0
 TRIES_MAX: Final = 3
-"""So often a look is begun again on a new connection: a server that restarts breaks each that is idle."""
+"""Most attempts of a read on new connections. A restarting server breaks each idle connection."""
 
 _EVENTS: Final = rows.statement("SELECT", rows.EVENT_COLUMNS, rows.EVENT_FROM, "WHERE action_id = %s ORDER BY version")
 _PROJECTION: Final = rows.statement("SELECT", rows.STORED_COLUMNS, "FROM action WHERE action_id = %s")
@@ -57,13 +57,13 @@ _PROPOSED: Final = rows.statement(
 )  # fmt: skip
 _PAGE: Final = rows.statement("SELECT", rows.STORED_COLUMNS, "FROM action WHERE tenant = %s")
 _PAGE_OF_ALL: Final = rows.statement("SELECT", rows.STORED_COLUMNS, "FROM action WHERE action_id > ''")
-"""Of every tenant: in the order of the ids, so that a page reads its own rows however many tenants there are."""
+"""Across tenants: in the order of ids, so a page reads only its own rows for any number of tenants."""
 _NEXT_TENANT: Final = "SELECT min(tenant) FROM action WHERE tenant > %s"
 _NEXT_OWNER: Final = "SELECT min(lease_owner) FROM action WHERE lease_owner > %s AND lease_owner <> ''"
 
 
 class Readers:
-    """Connections that are lent to one thread at a time."""
+    """Connections, each lent to one thread at a time."""
 
     def __init__(self, shown: str, connect: Callable[[], Connection], watched: Watched) -> None:
         self._shown, self._watched = shown, watched
@@ -76,11 +76,11 @@ class Readers:
         self._refusal: Callable[[], StoreError] | None = None
 
     def rows(self, sql: str, values: Sequence[Any] | dict[str, Any] = ()) -> list[rows.Row]:
-        """All rows of one statement; its snapshot ends with it."""
+        """Return all rows of one statement. Its snapshot ends with the statement."""
         return self._asked(lambda connection: connection.execute(sql, values, binary=True, prepare=True).fetchall())
 
     def _asked(self, ask: Callable[[Connection], T]) -> T:
-        """The answer of one connection. Asked again where it was cut."""
+        """Read on one connection, and again after a cut connection."""
         for left in reversed(range(TRIES_MAX)):
             with self._free:
                 connection = self._borrow()
@@ -95,7 +95,7 @@ class Readers:
         raise AssertionError("the last try answers or raises")
 
     def together(self, asked: Sequence[tuple[str, Sequence[Any]]]) -> list[list[Row]]:
-        """All rows of several statements, in one round trip."""
+        """Return all rows of several statements, in one round trip."""
 
         def ask(connection: Connection) -> list[list[Row]]:
             with together(connection):
@@ -105,7 +105,7 @@ class Readers:
         return self._asked(ask)
 
     def give_back(self, connection: Connection) -> None:
-        """Keep a connection for the next reader, or close it if it is broken or the store is closed."""
+        """Retain a connection for the next reader. Close a broken connection, or any connection of a closed store."""
         with self._lock:
             self._lent.discard(connection)
             self._returned.notify_all()
@@ -115,13 +115,13 @@ class Readers:
         connection.close()
 
     def close(self, refusal: Callable[[], StoreError]) -> None:
-        """Close what is idle; what is lent out is closed when it comes back."""
+        """Close idle connections. Lent connections are closed on return."""
         with self._lock:
             self._refusal = self._refusal or refusal
         self._drop_idle()
 
     def abandon(self, refusal: Callable[[], StoreError]) -> list[Connection]:
-        """In a forked child: give the connections away unclosed, whoever held the lock at the fork."""
+        """In a forked child: give up the connections without closing, regardless of the lock's owner at the fork."""
         self._lock = threading.Lock()
         self._returned = threading.Condition(self._lock)
         self._free = threading.BoundedSemaphore(READERS_MAX)
@@ -131,7 +131,7 @@ class Readers:
         return left
 
     def _drop_idle(self) -> None:
-        """After one connection was cut the others are likely to be: the next look begins with a new one."""
+        """Drop idle connections after a cut: they are probably cut too. The next read opens a new connection."""
         with self._lock:
             idle, self._idle = self._idle, []
         for connection in idle:
@@ -148,7 +148,9 @@ class Readers:
         return connection
 
     def _new(self) -> Connection:
-        """A connection more. A server that starts again is waited for; and one of ours, where it takes no more."""
+        """Open another connection. Wait for a restarting server, or for one of our connections if the server refuses
+        more.
+        """
         try:
             try:
                 return self._connect()
@@ -163,8 +165,8 @@ class Readers:
             return connection
 
     def _one_of_ours(self) -> Connection | None:
-        """The next that is given back, where as many as the server lets us have are at work; None where none is, or
-        that takes too long.
+        """Return the next returned connection, while the server's limit is in use. None without lent connections, or
+        after too long a wait.
         """
         with self._returned:
             self._returned.wait_for(lambda: self._idle or not self._lent, RETURN_WAITED_S)
@@ -174,7 +176,7 @@ class Readers:
 
 
 class Queries:
-    """The reading half of the store port. `_own_clock` says whose clock leases are judged by."""
+    """The reading half of the store port. `_own_clock` selects the clock for leases."""
 
     def __init__(self, readers: Readers, *, own_clock: bool) -> None:
         self._readers = readers
@@ -280,7 +282,7 @@ class Queries:
         return cast("int", self._rows(rows.EVIDENCE_BYTES, (tenant,))[0][0])
 
     def damage(self) -> list[str]:
-        """What is wrong with the rows and with what guards them; empty if nothing. Reads everything."""
+        """Return the faults of the rows and of their guards. Empty if sound. Reads everything."""
         late = [
             f"Action {row[0]!s} is not taken up when it is due." for row in self._many_rows(rows.NOT_READY_WHEN_DUE)
         ]
@@ -298,7 +300,7 @@ class Queries:
         return late + held + schema.unlike(guards, step) + schema.strange(relations, step)
 
     def not_compared(self) -> list[str]:
-        """What `damage` cannot look at, a sentence each: the schema of a newer release."""
+        """Return sentences on the parts `damage` cannot check: the schema of a newer release."""
         return schema.unknown(self._step())
 
     def _step(self) -> int:
@@ -328,7 +330,7 @@ class Queries:
         return fairly(by_tenant.values(), limit)
 
     def _firsts(self, asked: dict[str, Any], limit: int, which: due_queries.Ready) -> list[rows.Row]:
-        """The first of each tenant that has something due; where these are too few, the first `limit` of each."""
+        """Return the first due action of each tenant. If there are too few, return the first `limit` of each tenant."""
         heads: dict[str, rows.Row] = {}
         for head in map(rows.plain, self._many_rows(which.heads, asked)):
             heads[head[1]] = min(heads.get(head[1], head), head)
@@ -343,7 +345,7 @@ class Queries:
         return min((cast("int", at_us) for at_us in found if at_us is not None), default=None)
 
     def _tenants(self, tenant: str, next_tenant: str) -> Iterator[str]:
-        """The one asked for, or all there are: found by leaping from one to the next in an index."""
+        """Return the requested tenant, or all tenants, found by skipping through an index."""
         if tenant:
             yield tenant
             return
@@ -390,7 +392,7 @@ class Queries:
 
 
 def _conditions(query: ActionFilter) -> tuple[list[str], tuple[str, ...]]:
-    """The conditions of a filter beside its tenant, and the values bound to them."""
+    """Return the conditions of a filter besides its tenant, and the bound values."""
     # The second condition of a run is the partial index's own, which is used only if it stands here. What is open is
     # found by its state: `||` keeps the search out of the run's index.
     run = "AND run || '' = %s" if query.open else "AND run = %s AND run <> ''"
@@ -408,7 +410,7 @@ def _conditions(query: ActionFilter) -> tuple[list[str], tuple[str, ...]]:
 
 
 def trusted(objects: Objects, digest: str, media: str, body: bytes, place: str) -> Evidence:
-    """Evidence of a row, whose bytes may stand in object storage. Raises StoreCorruptError for others than it names."""
+    """Return a row's evidence, possibly from object storage. Raises StoreCorruptError for bytes with another digest."""
     if place:
         outside = objects.read(place)
         if outside is None:

@@ -1,7 +1,7 @@
-"""The sealed log in PostgreSQL: tiles, checkpoints and marks of anchors, beside the entries that they cover.
+"""The sealed log in PostgreSQL: tiles, checkpoints and anchor marks, beside the covered entries.
 
-Inherited by the store. One seals at a time; of two that come at once the second finds what the first kept. It must not
-look into what it keeps.
+Inherited by the store. One sealer works at a time. A second concurrent sealer finds the first sealer's result. The
+content is opaque here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TILES_A_PIECE: Final = 64
 HEADS_A_PIECE: Final = 512
 ACTIONS_A_PIECE: Final = 128
 BODY_AT_ONCE_MAX: Final = 65_536
-"""Larger evidence is fetched by itself, so that what is at hand stays small."""
+"""Larger evidence is fetched singly, to bound memory."""
 
 _TILE: Final = "SELECT hashes FROM tile WHERE level = %s AND place = %s"
 _TILES: Final = "SELECT level, place, hashes FROM tile WHERE (level, place) > (%s, %s) ORDER BY level, place LIMIT %s"
@@ -60,7 +60,7 @@ _KEYS: Final = rows.statement(
 
 
 def _raw(digest: str) -> bytes | None:
-    """The bytes of a digest; None for what is none."""
+    """Return the bytes of a digest. None for an invalid digest."""
     try:
         raw = bytes.fromhex(digest)
     except ValueError:
@@ -69,7 +69,7 @@ def _raw(digest: str) -> bytes | None:
 
 
 class SealedQueries:
-    """The sealed half of the store port. `_many_rows`, `_beside` and `_lock_class` are the store's."""
+    """The sealed half of the store port. The store supplies `_many_rows`, `_beside` and `_lock_class`."""
 
     _many_rows: Callable[..., list[rows.Row]]
     _beside: SecondConnection

@@ -1,7 +1,7 @@
-"""Places in the log on PostgreSQL: given by the function `take_places` of the schema, and read in their order.
+"""Sequence numbers of the log on PostgreSQL: assigned by the schema's function `take_places`, and read in order.
 
-Inherited by the store. Which entries may have a place, and why no other can appear before them later, is said where
-that function is made (`migrations/0002_log.sql`). Nothing here holds an append up.
+Inherited by the store. The definition of the function (`migrations/0002_log.sql`) states the eligible entries, and the
+reason why no entry can later appear before them. Nothing here delays an append.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from readback.stores.postgres.connection.second_connection import SecondConnecti
 
 PIECE_ROWS: Final = 512
 TAKEN_AT_ONCE_MAX: Final = 16_384
-"""So many places are given in one transaction, however many are asked for."""
+"""Most sequence numbers assigned in one transaction, for any requested number."""
 
 _IN_PLACE: Final = "FROM place JOIN event ON event.id = place.event WHERE place.seq > %s"
 _COLUMNS: Final = "place.seq, action_id, version, kind, at_us, envelope, leaf"
@@ -29,7 +29,7 @@ _WAITING: Final = (
     "SELECT id FROM event WHERE xid >= (SELECT since FROM sequencer)"
     " AND NOT EXISTS (SELECT FROM place WHERE place.event = event.id) OFFSET 0"
 )
-"""OFFSET 0: looked for by their transactions, in the index over these, and put in order afterwards."""
+"""OFFSET 0: search by transaction in the index of unsequenced entries, and sort afterwards."""
 _UNPLACED: Final = rows.statement(
     "SELECT 0::bigint, action_id, version, kind, at_us, envelope, leaf FROM (SELECT id FROM (", _WAITING,
     ") AS waiting ORDER BY id LIMIT %s) AS first JOIN event USING (id) ORDER BY id",
@@ -37,14 +37,14 @@ _UNPLACED: Final = rows.statement(
 
 
 class Sequencing:
-    """The part of the store port that is about the order of the log."""
+    """The part of the store port for the order of the log."""
 
     _many_rows: Callable[..., list[rows.Row]]
     _beside: SecondConnection
     _lock_class: int
 
     places_later = True
-    """Many processes append; the place is given to what they have committed."""
+    """True: many processes append, and sequence numbers are assigned to committed entries."""
 
     def take_places(self, limit: int) -> int:
         asked = (self._lock_class, min(limit, TAKEN_AT_ONCE_MAX))

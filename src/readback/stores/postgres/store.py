@@ -1,7 +1,7 @@
-"""The ledger store on PostgreSQL: one writer a process with group commit, readers beside it, any number of processes.
+"""The ledger store on PostgreSQL: one writer a process with group commit, separate readers, any number of processes.
 
-Chosen by `bootstrap`. It keeps the promises of `readback.ports.storage.store`. It decides nothing: which event may
-follow which is the engine's business.
+Chosen by `bootstrap`. The store keeps the promises in `readback.ports.storage.store` and decides nothing: permitted
+event sequences are the engine's business.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ DATABASE: Final = "database"
 
 
 def open_postgres_store(url: str, *, read_only: bool = False, clock: Clock = DATABASE) -> PostgresStore:
-    """Open or create the ledger under a `postgresql://` URL; `?schema=NAME` names its schema.
+    """Open or create the ledger under a `postgresql://` URL. `?schema=NAME` names its schema.
 
-    `clock`: by whose clock leases are judged; that of the callers is for tests under virtual time. Raises a
-    `StoreError` (its type says which), and UsageError for what is no such URL.
+    `clock`: the clock for leases; the callers' clock is for virtual time. Raises a `StoreError` (the type names
+    the reason), and UsageError for any other URL.
     """
     primary = address_of(url, primary=True)
     opening = Opening(address_of(url), True, primary.url) if read_only else Opening(primary, False)
@@ -56,12 +56,12 @@ def open_postgres_store(url: str, *, read_only: bool = False, clock: Clock = DAT
 
 
 class PostgresStore(Sequencing, SealedQueries, Outgoing, Looking):
-    """Keeps `LedgerStore`. Safe for threads, and for any number of processes; not across fork()."""
+    """Implements `LedgerStore`. Safe for threads, and for any number of processes. Not safe across fork()."""
 
     def __init__(self, opening: Opening, *, own_clock: bool) -> None:
         self._opening = opening
         self.address = opening.address
-        """Where it is, for whoever brings its wake-ups."""
+        """The address of the ledger, for its wake-ups."""
         self._shown = opening.shown
         self._read_only = opening.read_only
         self._forked = False
@@ -81,7 +81,7 @@ class PostgresStore(Sequencing, SealedQueries, Outgoing, Looking):
         _opened.add(self)
 
     def clock_us(self) -> int | None:
-        """The database's clock; None where the callers' is used."""
+        """Return the database's time. None if the callers' clock is used."""
         return int(self._rows("SELECT clock_us()", ())[0][0]) if self._own_clock else None
 
     def append(self, batch: Sequence[Append]) -> list[AppendResult]:
@@ -113,14 +113,16 @@ class PostgresStore(Sequencing, SealedQueries, Outgoing, Looking):
         return cast("int", self._submit(PaceWork(tenant, now_us, wanted_us, per_minute)))
 
     def purge(self) -> bool:
-        """Of the tables; what the server's write-ahead log, its archive and standbys hold goes when they let it go."""
+        """Purge the tables. The server's write-ahead log, archive and standbys drop the old bytes in their own time."""
         if self._read_only:
             raise StoreReadOnlyError(f"The ledger at {self._shown} was opened read-only.")
         self._remove_objects()
         return purged(self._opening)
 
     def _remove_objects(self) -> None:
-        """Of what was erased, a tenant at a time: nobody appends for it meanwhile, and brings back what is removed."""
+        """Remove objects of erased evidence, one tenant at a time. The tenant's appends are blocked meanwhile, so none
+        brings a removed object back.
+        """
         for (tenant,) in map(rows.plain, self._many_rows(rows.TENANTS_TO_REMOVE)):
             self._beside.run(partial(self._remove_objects_of, tenant))
 
@@ -166,7 +168,7 @@ class PostgresStore(Sequencing, SealedQueries, Outgoing, Looking):
             self._writer = None
 
     def _after_fork_in_child(self) -> None:
-        """Refuse every further call, and never close what belongs to the parent."""
+        """Refuse every further call, and never close the parent's connections."""
         self._forked = True
         connections: list[Connection] = self._readers.abandon(lambda: forked_error(self._shown))
         connections += self._beside.abandon()
@@ -181,6 +183,6 @@ def _refuse_in_child() -> None:
 
 
 _left: list[Connection] = []
-"""The parent's connections, in a forked child: to close one would end the parent's session."""
+"""The parent's connections, in a forked child. Closing a connection would end the parent's session."""
 _opened: weakref.WeakSet[PostgresStore] = weakref.WeakSet()
 os.register_at_fork(after_in_child=_refuse_in_child)

@@ -1,7 +1,7 @@
-"""Copies of a ledger's file: one taken while others write, and one put where a ledger is to stand.
+"""Copies of a ledger file: a backup during writes, and a restored file at the ledger's path.
 
-Called by `bootstrap`. A copy appears under its name whole and on the disk, or not at all, and never in place of
-anything. It checks nothing of what a ledger says: lifecycle.keeping.restore does, on the copy that is then put there.
+Called by `bootstrap`. A copy appears under its name complete and durable, or not at all, and never replaces a file. The
+content is not checked here: audit.maintenance.restore checks the copy before it is published.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from readback.errors import BackupError, RestoreError, StoreError
 from readback.stores.sqlite.connect import Opening, is_overtaken, overtaken_error
 
 PAGES_AT_ONCE: Final = 1_024
-"""4 MB between two words on progress."""
+"""4 MB between two progress reports."""
 BYTES_AT_ONCE: Final = 4 * 1024 * 1024
 BESIDE: Final = ("-wal", "-shm", "-journal")
-"""What SQLite keeps beside a database: part of it while it is there."""
+"""Files of SQLite beside a database. They are part of the database while present."""
 Progress = Callable[[int, int], None]
-"""Called with how much is done, and how much there is."""
+"""Called with the completed amount and the total."""
 
 
 def copy_ledger(source: Path, out: Path, busy_timeout_ms: int, progress: Progress) -> None:
-    """The ledger as it is at one moment, as a file of its own. Others may go on writing meanwhile.
+    """Write the ledger at one moment to a separate file. Other processes may write meanwhile.
 
-    Raises BackupError where `out` is there already or cannot be written, StoreError where the ledger cannot be read.
+    Raises BackupError if `out` exists or cannot be written, StoreError if the ledger cannot be read.
     """
     _refuse_taken(out, BackupError, "backup.exists", "Name another file; a backup takes no other one's place.")
     reader = Opening(source, read_only=True, busy_timeout_ms=busy_timeout_ms, pages_max=0).first_reader()
@@ -68,10 +68,11 @@ def _copy_pages(reader: apsw.Connection, part: Path, progress: Progress) -> None
 
 @contextmanager
 def standing_by(backup: Path, target: Path, progress: Progress) -> Iterator[tuple[str, Callable[[], None]]]:
-    """The URL of a copy of the backup beside the target, to be looked at and changed; and what puts it in place.
+    """Yield the URL of a copy of the backup beside the target, for checks and changes, and a function to publish the
+    copy.
 
-    It is gone at the end where it was not put in place. Raises RestoreError where something stands at the target, or
-    the backup is a ledger that somebody uses.
+    An unpublished copy is deleted at the end. Raises RestoreError if the target exists, or if the backup is a ledger in
+    use.
     """
     for suffix in ("", *BESIDE):
         taken = Path(f"{target}{suffix}")
@@ -124,7 +125,7 @@ def _refuse_taken(path: Path, kind: Kind, code: str, remedy: str) -> None:
 
 @contextmanager
 def _unfinished(out: Path, kind: Kind) -> Iterator[Path]:
-    """An empty file of this process's own beside `out`, which nobody takes for it, and which does not stay."""
+    """Yield a temporary empty file beside `out`, owned by this process and deleted at the end."""
     part = out.with_name(f".{out.name}.{os.getpid()}.part")
     try:
         os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
@@ -139,7 +140,7 @@ def _unfinished(out: Path, kind: Kind) -> Iterator[Path]:
 
 
 def _publish(part: Path, out: Path, kind: Kind) -> None:
-    """The finished file under its name, unless something has taken that name meanwhile."""
+    """Rename the finished file, unless the name was taken meanwhile."""
     try:
         _sync(part, os.O_RDWR)
         try:
@@ -156,7 +157,7 @@ def _publish(part: Path, out: Path, kind: Kind) -> None:
 
 
 def _take_name(part: Path, out: Path) -> None:
-    """The name is taken by an empty file, which the whole one replaces: a copy that a full disk ends would be half."""
+    """Reserve the name by an empty file, to be replaced by the whole file. A copy on a full disk would be partial."""
     os.close(os.open(out, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     try:
         os.replace(part, out)
@@ -167,7 +168,7 @@ def _take_name(part: Path, out: Path) -> None:
 
 
 def _why(error: apsw.Error) -> str:
-    """A copy's own errors have no words but SQLite's for success: a file over its file system's limit is one."""
+    """Return the reason for a failed copy. Some errors have only SQLite's text for success (a file-size limit)."""
     said = str(error)
     if said != "not an error":
         return said

@@ -1,6 +1,6 @@
-"""The changes that a caller can ask for, each as a value that waits its turn in the group's queue.
+"""The changes requested by callers, each a value in the queue of the group commit.
 
-Made by the store, carried out by the group's leader inside its transaction.
+Created by the store, executed by the group's leader inside its transaction.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from readback.stores.sqlite.transaction import Transaction
 
 @dataclass(slots=True)
 class AppendWork:
-    """A batch of appends. Not frozen, as values usually are here: that would triple the cost of making it."""
+    """A batch of appends. Not frozen, unlike other values: freezing would triple the cost of creation."""
 
     batch: Sequence[Append]
 
@@ -33,7 +33,7 @@ class AppendWork:
 
 @dataclass(frozen=True, slots=True)
 class LeaseWork:
-    """Taking a lease; the answer is the new fence, or None."""
+    """Acquire a lease. Result: the new fence, or None."""
 
     action_id: str
     owner: str
@@ -55,7 +55,7 @@ class LeaseWork:
 
 @dataclass(frozen=True, slots=True)
 class WakeWork:
-    """Bringing a due time forward; the answer is whether there was one."""
+    """Bring a due time forward. Result: whether there was a due time."""
 
     action_id: str
     at_us: int
@@ -67,7 +67,7 @@ class WakeWork:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseWork:
-    """Ending the leases of an owner that is gone."""
+    """Release the leases of a dead owner."""
 
     owner: str
 
@@ -77,7 +77,7 @@ class ReleaseWork:
 
 @dataclass(frozen=True, slots=True)
 class PaceWork:
-    """Reserving a look; the answer is its moment."""
+    """Reserve a read slot. Result: the time of the slot."""
 
     tenant: str
     now_us: int

@@ -1,7 +1,7 @@
-"""Opens an SQLite file as a ledger: the checks before anything in it is believed.
+"""Opens an SQLite file as a ledger, with checks before first use.
 
-Called by the store when it is opened, for the writer and for each reader. It refuses what it does not
-know, and changes nothing in a file that is not ours.
+Called by the store at opening, for the writer and for each reader. Unknown schemas are refused, and foreign files never
+changed.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ from readback.stores.sqlite.schema import APPLICATION_ID, migrate, pending
 # A ledger that this user may not write, looked at without leaving anything beside it, and without missing anything.
 
 LOOKS_MAX: Final = 5
-"""So often is looked again where the ledger is written in the very moment in which it is looked at."""
+"""Most attempts to read a ledger that is written during the read."""
 _LOGS: Final = ("-wal", "-journal")
 _As: TypeAlias = tuple[int, int, int, int, int]
 
 
 class Resting(apsw.Connection):
-    """Reads a file as it lies there: SQLite locks nothing, and would not notice that it is written."""
+    """Reads a file in its present form. SQLite takes no locks, and would not notice a write."""
 
     def __init__(self, path: Path, seen: _As) -> None:
         super().__init__(_uri(path, "immutable=1"), flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
         self._path, self._seen = path, seen
 
     def overtaken(self) -> bool:
-        """Whether the file may have been written since it was opened: what was read of it may be anything then."""
+        """Return whether the file may have been written since opening. Earlier results are invalid then."""
         return at_rest(self._path) != self._seen
 
 
 def bystander(path: Path) -> apsw.Connection:
-    """A connection for a user who may not write the ledger; nothing is made for it."""
+    """Return a connection for a user without write permission. No file is created."""
     seen = at_rest(path)
     if seen is not None:
         return Resting(path, seen)
@@ -56,12 +56,12 @@ def bystander(path: Path) -> apsw.Connection:
 
 
 def is_overtaken(connection: apsw.Connection) -> bool:
-    """Whether what this connection has read counts for nothing; a new one sees what is there now."""
+    """Return whether all results of this connection are invalid. A new connection sees the present content."""
     return isinstance(connection, Resting) and connection.overtaken()
 
 
 def may_write(path: Path) -> bool:
-    """Whether this user may write the ledger and what SQLite keeps beside it."""
+    """Return whether this user may write the ledger and SQLite's files beside it."""
     path = Path(os.path.realpath(path))
     effective = os.access in os.supports_effective_ids
     return os.access(path, os.W_OK, effective_ids=effective) and os.access(
@@ -70,7 +70,7 @@ def may_write(path: Path) -> bool:
 
 
 def at_rest(path: Path) -> _As | None:
-    """How the file lies there; None where it is gone, or a log beside it holds what is not in it, or may not be."""
+    """Return the file's present state. None if the file is gone, or if a log beside it may hold further content."""
     real = os.path.realpath(path)  # SQLite's logs stand beside what a link names
     try:
         found = os.stat(real)
@@ -86,7 +86,7 @@ def at_rest(path: Path) -> _As | None:
 
 
 def unseen_error(path: Path, said: str) -> StoreError:
-    """For a log that cannot be read, or not without writing: what it holds would be missing."""
+    """Return the error for a log this user cannot read, or not without writing. Its content would be missing."""
     log = f"{os.path.realpath(path)}-wal"
     return StoreError(
         f"The newest entries of the ledger {path} are in {log} alone, and this user cannot look at them ({said}).",
@@ -100,7 +100,7 @@ def unseen_error(path: Path, said: str) -> StoreError:
 
 
 def overtaken_error(path: Path) -> StoreError:
-    """For a ledger that is written again and again in the moment in which it is looked at."""
+    """Return the error for a ledger written at every attempt to read."""
     return StoreError(
         f"The ledger {path} was written each time while it was looked at; nothing of what was read counts.",
         remedy="Look again, or ask for the right to write the ledger's folder: then looking takes a snapshot.",
@@ -113,26 +113,26 @@ def _uri(path: Path, how: str) -> str:
 
 
 SQLITE_VERSION_MIN: Final = (3, 51, 3)
-"""Before it, a WAL reset at the wrong moment could corrupt the database."""
+"""In earlier versions, a badly timed WAL reset could corrupt the database."""
 WAL_BYTES_KEPT_MAX: Final = 64 * 1024 * 1024
 WRITER_CACHE_KIB: Final = 64 * 1024
-"""The index of idempotency keys is random by nature: with 500,000 actions it fits in here, beside what is written."""
+"""Holds the randomly ordered index of idempotency keys for 500,000 actions, besides written pages."""
 READER_CACHE_KIB: Final = 4 * 1024
 BUSY_PAUSE_MS: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """How one store opens its connections."""
+    """The options for the connections of one store."""
 
     path: Path
     read_only: bool
     busy_timeout_ms: int
     pages_max: int
-    """Largest size of the database in pages of 4096 bytes; 0 for no limit of our own."""
+    """Maximum size of the database in pages of 4096 bytes; 0 for no limit of our own."""
 
     def writer(self) -> apsw.Connection:
-        """The one connection that changes anything; also checks the file and migrates it."""
+        """Return the only writing connection. Also checks the file and migrates the schema."""
         _refuse_impossible_paths(self.path)
         keep(self.path, LEDGER_ENDINGS)
         if self.read_only:
@@ -161,13 +161,13 @@ class Opening:
         return connection
 
     def for_folding(self) -> apsw.Connection:
-        """A connection beside the writer's, which is never in a transaction: for folding the log back."""
+        """Return a connection besides the writer's, never in a transaction, for checkpointing the write-ahead log."""
         connection = self._connect()
         connection.pragma("synchronous", "FULL")
         return connection
 
     def reader(self) -> apsw.Connection:
-        """A connection that looks and changes nothing."""
+        """Return a read-only connection."""
         connection = self._connect()
         try:
             connection.pragma("query_only", True)
@@ -178,7 +178,7 @@ class Opening:
         return connection
 
     def first_reader(self) -> apsw.Connection:
-        """The reader of a store that is opened read-only: with the checks that the writer would make."""
+        """Return the reader of a read-only store, with the writer's checks."""
         _refuse_impossible_paths(self.path)
         keep(self.path, LEDGER_ENDINGS)
         if not self.path.exists():
@@ -203,7 +203,7 @@ class Opening:
         raise overtaken_error(self.path)
 
     def _check(self, connection: apsw.Connection) -> None:
-        """What the writer would look at first, and bring up."""
+        """Run the writer's first checks, without migration."""
         _refuse_strangers(connection, self.path)
         if not connection.execute("SELECT count(*) FROM sqlite_schema").get:
             raise StoreError(
@@ -218,7 +218,7 @@ class Opening:
             )
 
     def _said(self, error: Exception) -> StoreError:
-        """The typed error for a look that failed: what a log holds may be out of this user's reach."""
+        """Return the typed error for a failed read. This user may lack access to a log's content."""
         if isinstance(error, StoreError):
             return error
         assert isinstance(error, apsw.Error)
@@ -242,10 +242,10 @@ class Opening:
         return connection
 
     def _enter_wal(self, connection: apsw.Connection) -> None:
-        """Change to write-ahead logging, which needs the file for itself for a moment.
+        """Change to write-ahead logging. SQLite needs the file exclusively for a moment.
 
-        SQLite does not wait where another process is about to write just then; so this asks again and
-        again, and lets SQLite itself wait for nobody, which keeps the whole within the busy limit.
+        SQLite does not wait if another process is about to write. Therefore this function retries, with SQLite's own
+        waiting turned off, so the total stays within the busy limit.
         """
         if connection.readonly("main"):
             raise StoreReadOnlyError(f"The database {self.path} cannot be written by this user.")
@@ -290,9 +290,9 @@ def refuse_old_sqlite(version: str) -> None:
 
 
 def _refuse_strangers(connection: apsw.Connection, path: Path) -> None:
-    """Only an empty file or one of ours goes on; the first look is also where garbage is noticed.
+    """Accept only an empty file or a ledger. The first read also detects garbage.
 
-    Tables first: another process may be creating this ledger, and its tables come together with the id.
+    Tables come first: another process may be creating this ledger, and creates tables and id together.
     """
     tables = connection.execute("SELECT count(*) FROM sqlite_schema").get
     found = connection.pragma("application_id")
@@ -345,10 +345,10 @@ def _refuse_impossible_paths(path: Path) -> None:
 
 
 def _create_private(path: Path) -> None:
-    """Create an empty file that only its owner may read; SQLite gives -wal and -shm the same mode.
+    """Create an empty file readable only by its owner. SQLite gives -wal and -shm the same mode.
 
-    `mknod` and not `open`: closing any descriptor of a file drops this process's locks on it, which
-    another store here may hold by now.
+    `mknod` in place of `open`: closing any descriptor of a file drops this process's locks on the file, and another
+    store here may hold locks already.
     """
     if path.exists():
         return

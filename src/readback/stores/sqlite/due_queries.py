@@ -1,12 +1,12 @@
-"""The questions about what is due, each with an index of its own; called by the reading side.
+"""Queries for due actions, each with its own index. Called by the reading side.
 
-The indexes have what waits in groups, one for each version of a contract. A question leaps from group to group and
-reads the first row of each. A worker that knows some contracts reads on in their groups alone. What a poll costs grows
-with the number of versions that wait, and not with the number of their actions.
+The indexes group waiting actions by contract version. A query skips from group to group and reads the first row of
+each. A worker with some contracts continues only in their groups. The cost of a poll grows with the number of waiting
+versions, not with the number of their actions.
 
-What has succeeded and is only looked at again stands apart from what is on its way to a verdict, so that it is found
-last however much of it is due. Of all tenants together the soonest are found by time. Only where more is due than is
-asked for does a question leap from tenant to tenant: what is first of one may lie behind what is many of another.
+Succeeded actions due for another reading are separate from actions without a verdict. They come last, in any number.
+Across all tenants, a query by time finds the earliest actions. Only with more due actions than requested does a query
+skip from tenant to tenant: many actions of one tenant may precede the first of another.
 """
 
 from __future__ import annotations
@@ -22,45 +22,46 @@ Version: TypeAlias = tuple[str, str, str]
 Found: TypeAlias = tuple[int, str, str]
 """Time, tenant and id."""
 Group: TypeAlias = tuple[Version, int, Found]
-"""A version of a contract, by when an action of the version has to be ready, and the first of them."""
+"""A contract version, the latest permitted ready time of its actions, and the first due action."""
 LOOKED_BEYOND: Final = 256
-"""So many more than are asked for are looked at by time, before the tenants are asked one by one."""
+"""Extra rows to read by time, beyond the requested number, before querying single tenants."""
 _VERSION: Final = ("kind", "contract", "contract_hash")
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The questions about one of the two kinds of what is due.
+    """The queries for one of the two kinds of due actions.
 
     A group is a row of kind, contract, contract hash, and the time, tenant and id of its first action.
     """
 
     groups: str
-    """The groups of everybody: ()."""
+    """All groups, across tenants: ()."""
     groups_of_tenant: str
     """The groups of a tenant: (tenant)."""
     groups_by_tenant: str
     """The groups of each tenant: ()."""
     of_group: str
-    """Time, tenant and id of what is due in a group of everybody: (kind, contract, hash, until, limit)."""
+    """Time, tenant and id of due actions in a group across tenants: (kind, contract, hash, until, limit)."""
     of_group_of_tenant: str
     """The same in a group of a tenant: (tenant, kind, contract, hash, until, limit)."""
     next: str
-    """When the next one is due: ()."""
+    """The next due time: ()."""
     next_of_tenant: str
-    """When the next one of a tenant is due: (tenant)."""
+    """The next due time of a tenant: (tenant)."""
 
 
 def _column(name: str, of: str = "") -> str:
-    """A part of a key as the indexes have it: all sagas are one version, since each has a definition of its own."""
+    """Return a part of a key as in the indexes. All sagas are one version, since each has a definition of its own."""
     if name not in ("contract", "contract_hash"):
         return f"{of}{name}"
     return f"(CASE {of}kind WHEN 'saga' THEN '' ELSE {of}{name} END)"
 
 
 def _leaps(mine: str, key: tuple[str, ...], order: str, *, tenant: bool = False) -> str:
-    """A first row of each key in the index that `mine` names, in its order; beside what stands before all of them.
-    `tenant`: of the tenant that is bound.
+    """Return SQL for the first row of each key in the index named by `mine`, in index order, plus a row before all
+    keys.
+    `tenant`: limited to the bound tenant.
     """
     condition, before = ("AND tenant = each.tenant", "?") if tenant else ("", "''")
     columns = (*_VERSION, "ready_us", "tenant", "action_id")
@@ -73,7 +74,9 @@ def _leaps(mine: str, key: tuple[str, ...], order: str, *, tenant: bool = False)
 
 
 def _following(mine: str, same: tuple[str, ...], rest: tuple[str, ...], order: str, condition: str) -> str:
-    """The next key that has this beginning. A row value, `(a, b) > (?, ?)`, would read all rows of the key before."""
+    """Return SQL for the next key with this prefix. A row value, `(a, b) > (?, ?)`, would read all rows of the previous
+    key.
+    """
     given = "".join(f" AND {_column(name)} = each.{name}" for name in same)
     other = f"AND {_column(rest[0])} > each.{rest[0]} ORDER BY {', '.join(map(_column, rest))}, {order} LIMIT 1)"
     return statement("(SELECT rowid", mine, condition, given, other)

@@ -1,6 +1,6 @@
-"""What SQLite says went wrong, in the words of `readback.errors`.
+"""Translation of SQLite's errors into `readback.errors`.
 
-Called wherever this adapter touches the database. It decides no retry: busy has been waited for already.
+Called at each access to the database. No retry is decided here: SQLite has already waited for a busy database.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from readback.errors import (
 
 HOLDERS_NAMED_MAX = 5
 ROOM_BYTES_MIN = 64 * 1024
-"""What SQLite needs beside a database to open it at all: 32 KiB of shared memory, and a log."""
+"""Space SQLite needs beside a database to open it: 32 KiB of shared memory, and a log."""
 
 
 def as_store_error(error: apsw.Error, path: Path) -> StoreError:
-    """The typed error for what SQLite raised; the text names the file and what to do about it."""
+    """Return the typed error for an SQLite error. The text names the file and the remedy."""
     said = f"{type(error).__name__}: {error}"
     match error:
         case apsw.BusyError() | apsw.LockedError() | apsw.ProtocolError():
@@ -60,7 +60,7 @@ def as_store_error(error: apsw.Error, path: Path) -> StoreError:
 
 
 def unstorable(said: str) -> StoreError:
-    """For a value that the database does not take: the fault of this one append, not of the store."""
+    """Return the error for a value the database refuses: the fault of this append, not of the store."""
     return StoreError(
         f"A value of this append cannot be stored ({said}); nothing of it was kept.",
         remedy="Report this: values are to be bounded before they reach the store.",
@@ -69,7 +69,7 @@ def unstorable(said: str) -> StoreError:
 
 
 def moved_error(path: Path, place: str) -> StoreError:
-    """The open database, or what SQLite keeps beside it, is no longer what stands at its path."""
+    """Return the error for an open database whose path now holds another file, or whose side files were replaced."""
     if place != str(path):
         return StoreError(
             f"{place}, which the database {path} needs while it is open, was moved, replaced or deleted. Nothing of"
@@ -97,7 +97,7 @@ def forked_error(path: Path) -> StoreError:
 
 
 def _is_full(path: Path) -> bool:
-    """Whether the volume has no room for what SQLite needs beside the database."""
+    """Return whether the volume lacks room for SQLite's files beside the database."""
     try:
         found = os.statvfs(path.parent)
     except OSError:
@@ -116,7 +116,7 @@ def _locked(path: Path, said: str) -> StoreLockedError:
 
 
 def _lock_holders(path: Path) -> list[str]:
-    """Pids that hold a write lock on the database, as far as the kernel tells this user."""
+    """Return pids with a write lock on the database, as far as the kernel shows them to this user."""
     inodes = set()
     for suffix in ("", "-shm"):
         try:

@@ -1,6 +1,6 @@
-"""Positions of subscribers and dead letters: the outbox's part of the store, read and written.
+"""Positions of subscribers and dead letters: the outbox part of the store, for reading and writing.
 
-Called by the store, which carries the changes through its group commit. It decides nothing.
+Called by the store, which sends the changes through its group commit. This module decides nothing.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def letter(row: rows.Row) -> DeadLetter:
 
 @dataclass(frozen=True, slots=True)
 class EnrolWork:
-    """Giving a new subscriber its position; the answer is the one that it has."""
+    """Create a new subscriber's position. Result: the subscriber's position, existing or new."""
 
     name: str
     after_seq: int
@@ -72,7 +72,7 @@ class EnrolWork:
 
 @dataclass(frozen=True, slots=True)
 class TakeCursorWork:
-    """Taking the right to deliver; the answer is the position, or None."""
+    """Acquire the right to deliver. Result: the position, or None."""
 
     name: str
     owner: str
@@ -95,7 +95,7 @@ class TakeCursorWork:
 
 @dataclass(frozen=True, slots=True)
 class KeepCursorWork:
-    """Moving a position on, with what died on the way; the answer is whether the lease was still held."""
+    """Advance a position, with the dead letters on the way. Result: whether the lease was still held."""
 
     held: Cursor
     cursor: Cursor
@@ -112,7 +112,7 @@ class KeepCursorWork:
 
 @dataclass(frozen=True, slots=True)
 class PutLetterWork:
-    """Changing a dead letter; the answer is whether there is one."""
+    """Change a dead letter. Result: whether the letter exists."""
 
     letter: DeadLetter
 
@@ -126,7 +126,7 @@ class PutLetterWork:
 
 @dataclass(frozen=True, slots=True)
 class DropLetterWork:
-    """A dead letter was taken after all."""
+    """Remove a dead letter after a late delivery."""
 
     letter: DeadLetter
 
@@ -139,7 +139,7 @@ OutgoingWork: TypeAlias = EnrolWork | TakeCursorWork | KeepCursorWork | PutLette
 
 
 class Outgoing:
-    """The outbox half of the store port. The store that inherits it says how to look and how to change."""
+    """The outbox half of the store port. The inheriting store supplies reading and writing."""
 
     _rows: Callable[[str, rows.Row], list[rows.Row]]
 

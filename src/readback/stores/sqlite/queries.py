@@ -1,7 +1,7 @@
-"""Everything that is only looked at: a pool of reading connections and the queries of the port.
+"""Reading: a pool of reading connections, and the queries of the port.
 
-Called by the store. Readers never wait for the writer. Long answers are fetched in pieces, so that no
-reader holds a snapshot which would keep the write-ahead log from being folded back.
+Called by the store. Readers never wait for the writer. Long results are fetched in pieces, so no reader holds a
+snapshot that would block checkpoints of the write-ahead log.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from readback.stores.sqlite.schema import explained
 PIECE_ROWS: Final = 512
 OPEN: Final = f"AND state IN ({', '.join(repr(state) for state in OPEN_STATES)})"
 READERS_KEPT_MAX: Final = 8
-"""Connections kept open while nobody reads; more may be open while more threads read at once."""
+"""Idle connections retained. More may be open while more threads read at once."""
 
 _EVENTS: Final = rows.statement("SELECT", rows.EVENT_COLUMNS, "FROM event WHERE action_id = ? ORDER BY version")
 _SCAN: Final = rows.statement("SELECT", rows.EVENT_COLUMNS, "FROM event WHERE seq > ? ORDER BY seq LIMIT ?")
@@ -51,20 +51,20 @@ _PROPOSED: Final = (
     " AND (at_us, action_id) > (?, ?) AND at_us < ? ORDER BY at_us, action_id LIMIT ?"
 )
 _HELD, _FROZEN, _COUNTED = range(3)
-"""What the rows of `rows.OPENING` tell of."""
+"""The meaning of the rows of `rows.OPENING`."""
 _PAGE: Final = rows.statement("SELECT", rows.STORED_COLUMNS, "FROM action WHERE tenant = ?")
 # Named, since for the order of the ids SQLite would rather walk all of a run, which grows with what is settled.
 _PAGE_OPEN: Final = rows.statement(
     "SELECT", rows.STORED_COLUMNS, "FROM action INDEXED BY action_of_state WHERE tenant = ?"
 )
 _PAGE_OF_ALL: Final = rows.statement("SELECT", rows.STORED_COLUMNS, "FROM action WHERE action_id > ''")
-"""Of every tenant: in the order of the ids, so that a page reads its own rows however many tenants there are."""
+"""Across tenants: in the order of ids, so a page reads only its own rows for any number of tenants."""
 _NEXT_TENANT: Final = "SELECT min(tenant) FROM action WHERE tenant > ?"
 _NEXT_OWNER: Final = "SELECT min(lease_owner) FROM action WHERE lease_owner > ? AND lease_owner <> ''"
 
 
 class Readers:
-    """Connections that are lent to one thread at a time."""
+    """Connections, each lent to one thread at a time."""
 
     def __init__(self, path: Path, connect: Callable[[], apsw.Connection]) -> None:
         self._path = path
@@ -75,7 +75,7 @@ class Readers:
         self._refusal: Callable[[], StoreError] | None = None
 
     def rows(self, sql: str, values: rows.Row = ()) -> list[rows.Row]:
-        """All rows of one statement; its snapshot ends with it."""
+        """Return all rows of one statement. Its snapshot ends with the statement."""
         for _ in range(LOOKS_MAX):
             connection = self._borrow()
             try:
@@ -91,7 +91,7 @@ class Readers:
         raise overtaken_error(self._path)
 
     def give_back(self, connection: apsw.Connection) -> None:
-        """Keep a connection for the next reader, or close it if there are enough or the store is closed."""
+        """Retain a connection for the next reader. Close a surplus connection, or any connection of a closed store."""
         with self._lock:
             self._lent.discard(connection)
             if self._refusal is None and len(self._idle) < READERS_KEPT_MAX and not is_overtaken(connection):
@@ -100,7 +100,7 @@ class Readers:
         connection.close()
 
     def close(self, refusal: Callable[[], StoreError]) -> None:
-        """Close what is idle; what is lent out is closed when it comes back."""
+        """Close idle connections. Lent connections are closed on return."""
         with self._lock:
             self._refusal = self._refusal or refusal
             idle, self._idle = self._idle, []
@@ -108,7 +108,7 @@ class Readers:
             connection.close()
 
     def abandon(self, refusal: Callable[[], StoreError]) -> list[apsw.Connection]:
-        """In a forked child: give the connections away unclosed, whoever held the lock at the fork."""
+        """In a forked child: give up the connections without closing, regardless of the lock's owner at the fork."""
         self._lock = threading.Lock()
         self._refusal = refusal
         left = [*self._idle, *self._lent]
@@ -129,7 +129,7 @@ class Readers:
 class Queries:
     """The reading half of the store port.
 
-    `at_hand` answers what takes a few rows; whatever may take many goes to the readers.
+    `at_hand` answers queries of a few rows. Potentially large queries use the readers.
     """
 
     def __init__(self, readers: Readers, at_hand: Callable[[str, rows.Row], list[rows.Row]] | None = None) -> None:
@@ -275,7 +275,7 @@ class Queries:
         return fairly(by_tenant.values(), limit)
 
     def _groups(self, sql: str, values: rows.Row, now_us: int, known: ContractFilter | None) -> list[Group]:
-        """The groups that have something due of what is known."""
+        """Return the known groups with due actions."""
         groups = []
         for row in self._many_rows(sql, values):
             version, first = cast("Version", row[:3]), cast("Found", row[3:])
@@ -285,13 +285,13 @@ class Queries:
         return groups
 
     def _due_of(self, which: due_queries.Ready, tenant: str, groups: Sequence[Group], limit: int) -> list[Found]:
-        """What is due of a tenant in these groups, the longest due first."""
+        """Return a tenant's due actions in these groups, the longest due first."""
         asked = ((tenant, *version, until_us, limit) for version, until_us, _ in groups)
         found = [row for values in asked for row in self._rows(which.of_group_of_tenant, values)]
         return sorted(cast("list[Found]", found))[:limit]
 
     def _firsts(self, which: due_queries.Ready, now_us: int, limit: int, known: ContractFilter | None) -> list[Found]:
-        """The first of each tenant that has something due; where these are too few, the first `limit` of each."""
+        """Return the first due action of each tenant. If there are too few, return the first `limit` of each tenant."""
         by_tenant: dict[str, list[Group]] = {}
         for group in self._groups(which.groups_by_tenant, (), now_us, known):
             by_tenant.setdefault(group[2][1], []).append(group)
@@ -307,7 +307,7 @@ class Queries:
         return min((cast("int", at_us) for at_us in found if at_us is not None), default=None)
 
     def _tenants(self, tenant: str, next_tenant: str) -> Iterator[str]:
-        """The one asked for, or all there are: found by leaping from one to the next in an index."""
+        """Return the requested tenant, or all tenants, found by skipping through an index."""
         if tenant:
             yield tenant
             return
@@ -361,7 +361,7 @@ class Queries:
 
 
 def _conditions(query: ActionFilter) -> tuple[list[str], rows.Row]:
-    """The conditions of a filter beside its tenant, and the values bound to them."""
+    """Return the conditions of a filter besides its tenant, and the bound values."""
     asked = [
         # The second condition of a run is the partial index's own, which is used only if it stands here.
         ("AND run = ? AND run <> ''", query.run),

@@ -1,6 +1,6 @@
-"""The columns of each table and how a row becomes a value of the port; the SQL that writes them.
+"""The columns of each table, the conversion between rows and the port's values, and the SQL for writing.
 
-Called by the writing and the reading side of this adapter, so that both have one idea of a row.
+Used by this adapter's writing and reading sides, so both agree on each row.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ INCIDENT_COLUMNS: Final = "tenant, id, cause, severity, action_id, opened_us, se
 KEY_COLUMNS: Final = "tenant, key_hash, request_hash, action_id, status, created_us, expires_us"
 
 INDEXED_FOR_LIFE: Final = ("tenant", "run", "contract", "stamp", "kind", "saga")
-"""Columns that have an index and hardly ever change: an update that leaves them out spares four indexes."""
+"""Indexed columns with rare changes. An update without these columns saves four indexes."""
 _SELDOM: Final = frozenset({"action_id", *INDEXED_FOR_LIFE})
 _OFTEN: Final = tuple(name for name in PROJECTION_COLUMNS if name not in _SELDOM)
 
@@ -34,7 +34,7 @@ key_values = attrgetter("tenant", "key_hash", "request_hash", "action_id", "stat
 
 
 def statement(*parts: str) -> str:
-    """SQL of constant parts of this package; values are bound, and never part of the text."""
+    """Join constant SQL parts of this package. Values are always bound, never part of the text."""
     return " ".join(parts)
 
 
@@ -55,7 +55,7 @@ UPDATE_ACTION: Final = statement(
 )
 UPDATE_ACTION_SELDOM: Final = statement("UPDATE action SET", _assignments(INDEXED_FOR_LIFE), "WHERE action_id = ?")
 LOOKED_UP_AT_ONCE: Final = 64
-"""One statement that looks up so many costs a tenth of so many statements."""
+"""Names a statement. One such statement costs a tenth of as many single statements."""
 _HEAD_COLUMNS: Final = ", ".join(("action_id", "version", "fence", *INDEXED_FOR_LIFE))
 SELECT_HEAD: Final = statement("SELECT", _HEAD_COLUMNS, "FROM action WHERE action_id = ?")
 SELECT_HEADS: Final = statement("SELECT", _HEAD_COLUMNS, "FROM action WHERE action_id IN", _marks(LOOKED_UP_AT_ONCE))
@@ -78,7 +78,7 @@ PUT_PAYLOAD: Final = (
     " ON CONFLICT (action_id, digest) DO UPDATE SET media = excluded.media, body = excluded.body WHERE body IS NULL"
     " RETURNING tenant, length(body)"
 )
-"""What was erased and is recorded again has its bytes again; what is there stays as it is, and is not answered."""
+"""Erased bytes recorded again are stored again. Present bytes stay unchanged, and return no row."""
 PUT_CONTRACT: Final = (
     "INSERT INTO contract_text (tenant, digest, media, body) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
     " RETURNING tenant, length(body)"
@@ -134,8 +134,8 @@ OPENING: Final = statement(
     "UNION ALL SELECT * FROM (SELECT 2, ", _OF_NO_KEY, "FROM counter WHERE tenant = ? AND value > 0 AND subject <> ?",
     "LIMIT 1)",
 )  # fmt: skip
-"""Who holds the key (0), whether anything is frozen (1) and whether anything is counted (2): a row for what there is.
-As a join it would cost four times as much, before every action.
+"""The holder of the key (0), whether any freeze exists (1) and whether any counter exists (2): one row for each present
+item. A join would cost four times as much, before every action.
 """
 FORGET_PACE: Final = "DELETE FROM counter WHERE tenant = ? AND subject = ? AND CAST(name AS INTEGER) < ?"
 SELECT_PACE: Final = "SELECT CAST(name AS INTEGER), value FROM counter WHERE tenant = ? AND subject = ?"
@@ -150,7 +150,7 @@ IN_FLIGHT_UP_TO: Final = (
     "SELECT count(*) FROM (SELECT 1 FROM action WHERE tenant = ? AND ready_us IS NOT NULL"
     " AND state <> 'reconciled_success' LIMIT ?)"
 )
-"""As far as it matters: whoever has a million waiting is not counted to the end with each attempt."""
+"""Counts only up to the limit: a tenant with a million waiting actions is not counted fully at each attempt."""
 
 TAKE_LEASE: Final = (
     "UPDATE action SET lease_owner = :owner, lease_until_us = :until, fence = fence + 1,"
@@ -200,7 +200,7 @@ incident_values = attrgetter("tenant", "id", "cause", "severity", "action_id", "
 
 
 def select_frozen(subjects: int) -> str:
-    """The oldest freeze of one of so many subjects."""
+    """Return SQL for the oldest freeze of so many subjects."""
     return statement(
         "SELECT", FREEZE_COLUMNS, "FROM freeze WHERE tenant = ? AND subject IN", _marks(subjects),
         "ORDER BY since_us, subject, action_id LIMIT 1",
@@ -208,7 +208,7 @@ def select_frozen(subjects: int) -> str:
 
 
 def pick(kinds: int) -> str:
-    """Entries after a place that are of one of so many kinds."""
+    """Return SQL for entries of so many kinds after a sequence number."""
     return statement(
         "SELECT", EVENT_COLUMNS, "FROM event WHERE seq > ? AND kind IN", _marks(kinds), "ORDER BY seq LIMIT ?"
     )

@@ -1,7 +1,6 @@
-"""The schema of the ledger and its numbered steps, each applied once and held to its checksum.
+"""The ledger's schema and its numbered steps, each applied once and compared with its checksum.
 
-Called by `opening`. The text of a step that was released never changes: what is to be different is a new
-step.
+Called by `connect`. The text of a released step never changes; a change is a new step.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ APPLICATION_ID: Final = 0x52424C31  # "RBL1"
 
 
 def migrations() -> Sequence[Migration]:
-    """Every step that this release knows, in order: 1, 2, 3 without gaps."""
+    """Return every step of this release in order: 1, 2, 3 without gaps."""
     return migrations_of("readback.stores.sqlite")
 
 
 def migrate(connection: apsw.Connection, path: Path) -> None:
-    """Bring the schema up to this release, in one transaction; safe when several processes come at once."""
+    """Migrate the schema to this release in one transaction. Safe for several processes at once."""
     if not pending(connection, path):
         return
     connection.execute("BEGIN IMMEDIATE")
@@ -51,7 +50,7 @@ def migrate(connection: apsw.Connection, path: Path) -> None:
 
 
 def pending(connection: apsw.Connection, path: Path) -> list[Migration]:
-    """The steps still to do. Raises StoreVersionError where the file and this release disagree."""
+    """Return the pending steps. Raises StoreVersionError if the file and this release disagree."""
     done: dict[int, Applied] = {}
     if connection.table_exists("main", "migration"):
         found = connection.execute("SELECT number, name, sha256 FROM migration")
@@ -60,7 +59,7 @@ def pending(connection: apsw.Connection, path: Path) -> list[Migration]:
 
 
 def explained(error: apsw.Error, connection: apsw.Connection, path: Path) -> StoreError:
-    """The typed error for what was raised: what a statement asks for may be what a newer schema has ended."""
+    """Return the typed error for an exception. A newer schema may have removed the target of the statement."""
     if isinstance(error, apsw.SQLError):
         try:
             pending(connection, path)
@@ -74,15 +73,16 @@ Object = tuple[str, str, str, str | None]
 
 
 def unknown(number: int) -> list[str]:
-    """What of a ledger at this step nobody here can compare, a sentence each."""
+    """Return sentences on parts of a ledger at this step that this release cannot compare."""
     return not_compared(number, migrations())
 
 
 def unlike(found: Iterable[Object], number: int) -> list[str]:
-    """How the schema of a file differs from what these steps make, a sentence each: what guards its rows is missing or
-    another one, or something stands beside it. A trigger or a unique index acts on rows; a table or a view may pass for
-    one of the ledger's own. A plain index does neither. Empty for a newer release's schema, which this one does not
-    know.
+    """Return sentences on differences between a file's schema and the schema of these steps.
+
+    Reported are missing or changed guards of rows, and foreign objects. A trigger or a unique index acts on rows. A
+    table or a view may pass for a part of the ledger. A plain index does neither. Empty for a newer release's schema,
+    unknown to this release.
     """
     if number > len(migrations()):
         return []
@@ -100,30 +100,32 @@ def unlike(found: Iterable[Object], number: int) -> list[str]:
 
 
 def _counts(kind: str, name: str, text: str | None) -> bool:
-    """Whether something beside the schema is named. SQLite's own tables, as of `ANALYZE`, are not."""
+    """Return whether the name is a foreign object in the schema. SQLite's own tables, such as for `ANALYZE`, do not
+    count.
+    """
     if name.lower().startswith("sqlite_"):
         return False
     return kind != "index" or "unique" in (text or "").lower().partition(" on ")[0]
 
 
 def misnumbered(user_version: int, number: int) -> list[str]:
-    """How the number in the file's head differs from the one that its last step leaves there, a sentence."""
+    """Return a sentence on a difference between the number in the file header and the number of the last step."""
     if user_version == number:
         return []
     return [f"The file says user_version {user_version}, and its last step is {number}."]
 
 
 class Watched:
-    """The schema as a process that changes the ledger has to find it: a newer release may bring it up meanwhile."""
+    """The schema a writing process expects. A newer release may migrate meanwhile."""
 
     def __init__(self, connection: apsw.Connection, path: Path) -> None:
         self._connection, self._path = connection, path
         self._number = len(migrations())
-        """The schema that this release may work on, as far as it was looked up."""
+        """The last accepted schema number."""
 
     def look(self) -> None:
-        """Raises StoreVersionError where it is one now that this release may not write. Inside a transaction, which
-        keeps everybody else from changing it.
+        """Raise StoreVersionError if this release may no longer write the schema. Call inside a transaction, to block
+        changes by other processes.
         """
         number = self._connection.pragma("user_version")
         if number != self._number:

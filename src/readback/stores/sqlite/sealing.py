@@ -1,7 +1,6 @@
-"""The sealed log in SQLite: tiles, checkpoints and marks of anchors, beside the entries that they cover.
+"""The sealed log in SQLite: tiles, checkpoints and anchor marks, beside the covered entries.
 
-Called by the store, which inherits the queries and hands the changes to its writer. It must not look into what it
-keeps.
+Called by the store, which inherits the queries and sends the changes to its writer. The content is opaque here.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ TILES_A_PIECE: Final = 64
 HEADS_A_PIECE: Final = 512
 ACTIONS_A_PIECE: Final = 128
 BODY_AT_ONCE_MAX: Final = 65_536
-"""Larger evidence is fetched by itself, so that what is at hand stays small."""
+"""Larger evidence is fetched singly, to bound memory."""
 
 _BYTES: Final = frozenset({bytes})
 _ENVELOPE: Final = itemgetter(1)
@@ -50,7 +49,7 @@ _PUT_MARK: Final = (
 
 @dataclass(frozen=True, slots=True)
 class SealWork:
-    """A checkpoint with its tiles; the answer is whether it was kept."""
+    """Store a checkpoint with its tiles. Result: whether the checkpoint was stored."""
 
     after: int
     tiles: tuple[HashTile, ...]
@@ -68,7 +67,7 @@ class SealWork:
 
 @dataclass(frozen=True, slots=True)
 class CosignWork:
-    """A note with more signatures."""
+    """Store a note with more signatures."""
 
     size: int
     note: bytes
@@ -79,7 +78,7 @@ class CosignWork:
 
 @dataclass(frozen=True, slots=True)
 class MarkWork:
-    """How far an anchor was told."""
+    """Store an anchor's progress."""
 
     mark: AnchorMark
 
@@ -88,7 +87,7 @@ class MarkWork:
 
 
 def _of_tenant(columns: str, table: str, name: str, more: str = "") -> str:
-    """Rows of one tenant by one column, so many at a time."""
+    """Return rows of one tenant by one column, in batches."""
     marks = ", ".join("?" * rows.LOOKED_UP_AT_ONCE)
     return rows.statement("SELECT", columns, "FROM", table, "WHERE tenant = ? AND", name, "IN (", marks, ")", more)
 
@@ -108,7 +107,7 @@ _EVENTS_OF: Final = rows.statement(
 
 
 def _raw(digest: str) -> bytes | None:
-    """The bytes of a digest; None for what is none."""
+    """Return the bytes of a digest. None for an invalid digest."""
     try:
         raw = bytes.fromhex(digest)
     except ValueError:
@@ -117,7 +116,7 @@ def _raw(digest: str) -> bytes | None:
 
 
 def _named(digests: Sequence[str]) -> dict[bytes, str]:
-    """Each digest by its bytes; without what is none."""
+    """Return each digest by its bytes, without invalid digests."""
     try:
         raws = [*map(bytes.fromhex, digests)]
     except ValueError:
@@ -128,7 +127,7 @@ def _named(digests: Sequence[str]) -> dict[bytes, str]:
 
 
 class SealedQueries:
-    """The sealed half of the store port. `_many_rows` and `_submit` are the store's."""
+    """The sealed half of the store port. The store supplies `_many_rows` and `_submit`."""
 
     _many_rows: Callable[..., list[rows.Row]]
 
@@ -136,7 +135,7 @@ class SealedQueries:
         raise NotImplementedError
 
     places_later = False
-    """Each append is one transaction of one writer: its entries have their places with it."""
+    """False: each append is one transaction of one writer, and assigns the sequence numbers at once."""
 
     def take_places(self, limit: int) -> int:
         return 0

@@ -1,7 +1,7 @@
-"""The ledger store on SQLite: one writer with group commit, readers beside it, several processes on one file.
+"""The ledger store on SQLite: one writer with group commit, separate readers, several processes on one file.
 
-Chosen by `bootstrap`. It keeps the promises written in `readback.ports.storage.store`; what it must not do is
-decide: which event may follow which is the engine's business.
+Chosen by `bootstrap`. The store keeps the promises in `readback.ports.storage.store` and decides nothing: permitted
+event sequences are the engine's business.
 """
 
 from __future__ import annotations
@@ -42,21 +42,23 @@ from readback.stores.sqlite.transaction import Transaction, WriteCache
 # Folds the write-ahead log back beside the writer, so that no commit has to.
 
 LONG_PAGES: Final = 8000
-"""32 MB. Of a shorter log the same pages are written into the database more often, and more commits have that beside
-them. A longer one takes longer to read where a process was killed.
+"""32 MB. A shorter log would write the same pages to the database more often, and slow down more commits. A longer log
+takes longer to read after a killed process.
 """
 REST_PAGES_MAX: Final = 1000
-"""So much the writer folds back behind the thread, in a commit's call."""
+"""Most pages the writer checkpoints after the thread, within a commit's call."""
 AGAIN_PAGES: Final = LONG_PAGES // 4
-"""So much longer it gets before it is tried again, where somebody who reads for long keeps it from being folded."""
+"""Further growth before the next attempt, after a long reader blocked a checkpoint."""
 TOO_LONG_PAGES: Final = 2 * LONG_PAGES
-"""From here on the writer itself folds it back."""
+"""From this length on, the writer itself runs the checkpoint."""
 _PASSIVE: Final = apsw.SQLITE_CHECKPOINT_PASSIVE
 _OK: Final = apsw.SQLITE_OK
 
 
 class Folding:
-    """One store's. `connect` opens a connection beside the writer's, which is never in a transaction."""
+    """Checkpoints of one store's write-ahead log. `connect` opens a connection besides the writer's, never in a
+    transaction.
+    """
 
     def __init__(self, connect: Callable[[], apsw.Connection]) -> None:
         self._connect = connect
@@ -65,14 +67,14 @@ class Folding:
         self._thread: threading.Thread | None = None
         self._due = LONG_PAGES
         self._folded = 0
-        """Pages of the present log, all that a thread found and folded back; 0 where the writer has nothing to do."""
+        """Pages of the present log, all checkpointed by a thread; 0 if the writer has nothing to do."""
 
     def watch(self, writer: apsw.Connection) -> None:
-        """From now on the log of this connection is looked after; SQLite's own way ends for it."""
+        """Take over the log of this connection from SQLite's automatic checkpoints."""
         writer.set_wal_hook(self._committed)
 
     def hold(self) -> None:
-        """Until as many `release` no thread begins; one that is at work has ended when this returns."""
+        """Stop new threads until `release`, and wait for a running thread. Calls nest."""
         with self._mutex:
             self._held += 1
             thread = self._thread
@@ -84,7 +86,7 @@ class Folding:
             self._held -= 1
 
     def _committed(self, writer: apsw.Connection, _name: str, pages: int) -> int:
-        """Asked behind each commit. It raises nothing: what is durable is not to look like a failure."""
+        """Called after each commit. Never raises: a durable commit must not look like a failure."""
         if pages < LONG_PAGES:
             self._due, self._folded = LONG_PAGES, 0
         elif pages >= TOO_LONG_PAGES or (self._folded and 0 <= pages - self._folded <= REST_PAGES_MAX):
@@ -116,7 +118,7 @@ class Folding:
 
 BUSY_TIMEOUT_MS: Final = 5_000
 LOOK_UP_TOGETHER_MIN: Final = 4
-"""From so many appends on, one look-up of them all is cheaper than one for each."""
+"""From so many appends on, one combined look-up is cheaper than single look-ups."""
 URL_PREFIX: Final = "sqlite://"
 
 _NONE: Final = (0, 0)
@@ -129,7 +131,7 @@ _BAD_VALUES: Final = (
     ValueError,
     OverflowError,
 )
-"""What one append's values may cause, and what therefore must not fail the others of its group."""
+"""Errors caused by one append's values. They must not fail the other appends of the group."""
 
 
 def open_sqlite_store(
@@ -142,9 +144,15 @@ def open_sqlite_store(
 ) -> SqliteStore:
     """Open or create the ledger at a path or under a `sqlite:///` URL.
 
-    `busy_timeout_ms` bounds the wait for other processes. `pages_max` bounds the size of the file, in
-    pages of 4096 bytes. `sqlite_version` is for tests: the library's own is asked otherwise. Raises a
-    `StoreError` (its type says which) and then leaves the file as it was.
+    Args:
+        path: The path or URL.
+        busy_timeout_ms: Longest wait for other processes, in milliseconds.
+        read_only: Open for reading, and never create or migrate.
+        pages_max: Maximum size of the file, in pages of 4096 bytes.
+        sqlite_version: For tests only. Default: the library's own version.
+
+    Raises:
+        StoreError: The ledger cannot be opened; the type names the reason. The file stays unchanged.
     """
     refuse_old_sqlite(sqlite_version or apsw.sqlite_lib_version())
     opening = Opening(path=path_of(path), read_only=read_only, busy_timeout_ms=busy_timeout_ms, pages_max=pages_max)
@@ -152,7 +160,7 @@ def open_sqlite_store(
 
 
 def path_of(url: Path | str) -> Path:
-    """The file a `sqlite:///relative.db` or `sqlite:////absolute.db` URL names; a path is itself."""
+    """Return the path in a `sqlite:///relative.db` or `sqlite:////absolute.db` URL. A path is returned unchanged."""
     if isinstance(url, Path) or not url.startswith("sqlite:"):
         return _absolute(Path(url))
     host, slash, name = url.removeprefix(URL_PREFIX).partition("/")
@@ -176,14 +184,14 @@ def _absolute(path: Path) -> Path:
 
 
 class SqliteStore(SealedQueries, Outgoing, Queries):
-    """Keeps `LedgerStore`. Safe for threads, and for several processes on a local disk; not across fork()."""
+    """Implements `LedgerStore`. Safe for threads, and for several processes on a local disk. Not safe across fork()."""
 
     def __init__(self, opening: Opening) -> None:
         self._path = opening.path
         self._path_text = str(opening.path)
         self._read_only = opening.read_only
         self._places: tuple[tuple[str, tuple[int, int]], ...] = ()
-        """The files that are open, each as it stood at its path then."""
+        """The open files, each with its identity at the time of opening."""
         self._writer: apsw.Connection | None = None
         self._known: WriteCache | None = None
         self._group: GroupCommit[Work] = GroupCommit(self._run)
@@ -203,7 +211,7 @@ class SqliteStore(SealedQueries, Outgoing, Queries):
 
     @property
     def path(self) -> Path:
-        """The database's file: what this store does not take is written down beside it."""
+        """The database file. Data refused by this store is saved beside the file."""
         return self._path
 
     def append(self, batch: Sequence[Append]) -> list[AppendResult]:
@@ -226,7 +234,7 @@ class SqliteStore(SealedQueries, Outgoing, Queries):
         return cast("int", self._submit(PaceWork(tenant, now_us, wanted_us, per_minute)))
 
     def purge(self) -> bool:
-        """Folds the write-ahead log back and empties it: it held pages as they were before something was erased."""
+        """Checkpoint and empty the write-ahead log, which held pages from before an erasure."""
         if self._read_only:
             raise StoreReadOnlyError(f"The database {self._path} was opened read-only.")
         self._folding.hold()  # two cannot fold it at once, and neither would wait
@@ -248,7 +256,7 @@ class SqliteStore(SealedQueries, Outgoing, Queries):
         return True
 
     def damage(self) -> list[str]:
-        """What is wrong with the file, by SQLite's own full check and ours; empty if nothing. Reads everything."""
+        """Return the faults of the file, by SQLite's own full check and ours. Empty if sound. Reads everything."""
         found = [str(row[0]) for row in self._many_rows("PRAGMA integrity_check(20)") if row[0] != "ok"]
         if found:
             return found
@@ -269,7 +277,7 @@ class SqliteStore(SealedQueries, Outgoing, Queries):
         return late + held + beside + misnumbered(version, step)
 
     def not_compared(self) -> list[str]:
-        """What `damage` cannot look at, a sentence each: the schema of a newer release."""
+        """Return sentences on the parts `damage` cannot check: the schema of a newer release."""
         return unknown(self._step())
 
     def _step(self) -> int:
@@ -286,7 +294,7 @@ class SqliteStore(SealedQueries, Outgoing, Queries):
         self.close()
 
     def _rows_at_hand(self, sql: str, values: rows.Row) -> list[rows.Row]:
-        """Ask the writer if it is idle: it knows the pages that it wrote last, which a reader has to fetch."""
+        """Query the idle writer, which still has its last written pages. A reader would have to fetch the pages."""
         found = None if self._forked else self._group.visit(lambda: self._ask_writer(sql, values))
         return self._readers.rows(sql, values) if found is None else found
 
@@ -308,10 +316,10 @@ class SqliteStore(SealedQueries, Outgoing, Queries):
         return self._group.submit(Job(work, weight))
 
     def _run(self, group: Sequence[Job[Work]], *, trusting: bool = True) -> None:
-        """One transaction for the group. If one job's values break it, each job gets its own.
+        """Run one transaction for the group. If one job's values break the transaction, each job gets its own.
 
-        New actions are taken at their word at first, which spares looking each of them and its key up: that they are
-        not is seldom, and then a constraint says so.
+        New actions are first trusted to be new, to save look-ups of action and key. In the rare opposite case a
+        constraint fails.
         """
         try:
             self._run_together(group, trusting)
@@ -375,7 +383,7 @@ class SqliteStore(SealedQueries, Outgoing, Queries):
             self._writer = None
 
     def _after_fork_in_child(self) -> None:
-        """Refuse every further call, and never close what belongs to the parent."""
+        """Refuse every further call, and never close the parent's connections."""
         self._forked = True
         connections = self._readers.abandon(lambda: forked_error(self._path))
         for connection in (*connections, self._writer):
@@ -384,8 +392,9 @@ class SqliteStore(SealedQueries, Outgoing, Queries):
 
 
 def _leave_to_the_parent(connection: apsw.Connection) -> None:
-    """Count one reference too many, so that the connection is not closed when this process ends either:
-    closing would fold back and delete a write-ahead log that the parent is using."""
+    """Count one extra reference, so the connection stays open even at this process's end. Closing would checkpoint and
+    delete a write-ahead log in use by the parent.
+    """
     import ctypes  # in a forked child only
 
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
@@ -397,8 +406,10 @@ def _refuse_in_child() -> None:
 
 
 def _places_of(path: str) -> tuple[tuple[str, tuple[int, int]], ...]:
-    """The database and what SQLite keeps beside it, which is as much of the ledger: whoever opens it after one of these
-    was taken away makes another, and both would write without seeing each other.
+    """Return the identities of the database and of SQLite's side files, equally part of the ledger.
+
+    If a side file is removed, the next process creates another. Both processes would then write without seeing each
+    other.
     """
     real = os.path.realpath(path)  # beside what a link names
     beside = ((place, _inode_of(place)) for place in (f"{real}-wal", f"{real}-shm"))
@@ -414,7 +425,9 @@ def _inode_of(path: str) -> tuple[int, int]:
 
 
 def _stand_still() -> None:
-    """A thread at work would leave the child SQLite's locks as they are just then, and nobody to let them go."""
+    """Wait for the running thread. A child of fork() would inherit SQLite's locks in their present state, with no
+    thread to release them.
+    """
     _still.found = [store._folding for store in list(_opened)]  # noqa: SLF001 - of this module
     for folding in _still.found:
         folding.hold()

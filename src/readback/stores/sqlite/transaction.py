@@ -1,8 +1,7 @@
-"""A group of changes in one transaction: what each means, checked before anything of it is written.
+"""A group of changes in one transaction. Each change is checked before any write.
 
-Called by the group's leader, inside a transaction that it opened. Nothing is written until `flush`, so
-that an append that conflicts leaves no trace; what earlier appends of the group will have written is seen
-through the heads, `_keys` and `_settled`.
+Called by the group's leader, inside an open transaction. Nothing is written before `flush`, so a conflicting append
+leaves no trace. Unwritten changes of earlier appends are visible through the heads, `_keys` and `_settled`.
 """
 
 from __future__ import annotations
@@ -33,24 +32,24 @@ from readback.stores.sqlite import rows
 from readback.stores.sqlite.schema import Watched
 
 KNOWN_HEADS_MAX: Final = 4096
-"""Actions whose version is remembered between transactions; about 2 MB."""
+"""Actions whose version is cached between transactions; about 2 MB."""
 
 
 @dataclass(slots=True)
 class _Head:
-    """Where an action stands: what the database holds, and what this group will have made of it."""
+    """The state of an action: in the database, and after this group's changes."""
 
     version: int
     fence: int
     seldom: tuple[str, ...] | None
-    """The indexed columns as they are in the database; None while the action is not in it."""
+    """The indexed columns as in the database. None: the action is not in the database."""
 
 
 class WriteCache:
-    """What the last transaction left behind, believed only while nobody else has written since.
+    """State after the last transaction, valid only without writes by other connections.
 
-    SQLite counts the changes that a connection makes or notices. The count is asked inside the next
-    transaction, when nobody else can write: the same count means the same content.
+    SQLite counts the changes a connection makes or notices. The count is read inside the next transaction, with all
+    other writers locked out. An equal count means equal content.
     """
 
     def __init__(self, connection: apsw.Connection, watched: Watched) -> None:
@@ -58,23 +57,23 @@ class WriteCache:
         self._count = -1
         self.last_seq: int | None = None
         self.freezes: bool | None = None
-        """Whether anything at all is frozen: where nothing is, nothing has to be looked up."""
+        """Whether any freeze exists. Without freezes no look-up is needed."""
         self.heads: dict[str, _Head] = {}
         self.contracts: set[tuple[str, str]] = set()
-        """Texts of contracts that are in it, by tenant and digest: each action brings its contract's."""
+        """Stored contract texts, by tenant and digest. Each action brings its contract's text."""
 
     def doubt(self) -> None:
-        """At the start of a transaction: forget everything, unless the database is as it was left."""
+        """At the start of a transaction: drop the cache if the database has changed."""
         if self._connection.data_version() != self._count or len(self.heads) > KNOWN_HEADS_MAX:
             self._watched.look()  # whoever wrote may have been a newer release, which brought the schema up
             self.forget()
 
     def believe(self) -> None:
-        """After a commit: this is how the database was left."""
+        """After a commit: mark the cache as equal to the database."""
         self._count = self._connection.data_version()
 
     def forget(self) -> None:
-        """After a transaction that came to nothing."""
+        """After a failed transaction: drop the cache."""
         self._count = -1
         self.last_seq = None
         self.freezes = None
@@ -83,12 +82,12 @@ class WriteCache:
 
 
 class Transaction:
-    """The changes of one group. `flush` writes what was gathered; the caller begins and commits."""
+    """The changes of one group. `flush` writes the collected changes. The caller begins and commits."""
 
     def __init__(self, connection: apsw.Connection, known: WriteCache, *, trusting: bool = False) -> None:
-        """`trusting`: an action that says it is new is written as new, key and all, without a look whether it is.
+        """`trusting`: an action declared new is written as new, including its key, without a look-up.
 
-        Where it is not, that breaks a constraint, and the caller begins again without trust.
+        If the declaration is wrong, a constraint fails and the caller begins again without trust.
         """
         known.doubt()
         self._trusting = trusting
@@ -106,7 +105,7 @@ class Transaction:
         self._counts: dict[tuple[str, str, str], tuple[bool, int]] = {}
 
     def look_up(self, items: Sequence[Append]) -> None:
-        """Fetch what is about to be asked for each of many appends in a few statements."""
+        """Fetch the required rows of many appends in a few statements."""
         items = [item for item in items if not self._is_new(item)]
         heads = {item.action_id: _Head(0, 0, None) for item in items if item.action_id not in self._heads}
         for piece in _pieces(list(heads)):
@@ -125,20 +124,26 @@ class Transaction:
                     self._found[tenant, record.key_hash] = record
 
     def append(self, item: Append) -> AppendResult:
-        """Take one append in, or say why not."""
+        """Accept one append, or return the conflict. Writes only the parts that are rare."""
         new = self._is_new(item)
+        # A trusted new action starts at version 0 without a look-up. INSERT_ACTION fails if the action exists.
         head = _Head(0, 0, None) if new else self._head(item.action_id)
+        # Another writer advanced the action, or another owner has the lease. The caller reads again and decides anew.
         if head.version != item.expected_version or head.fence != item.fence:
             return VersionConflict(version=head.version, fence=head.fence)
         name = (item.tenant, item.projection.key_hash if item.reserve is None else item.reserve.key_hash)
         if item.reserve is not None:
+            # For a trusted new action only this group's keys can conflict here. INSERT_KEY finds the others.
             found = self._keys.get(name) if new else self._key(*name)
             if found is not None and not may_have_key(item, found):
                 return KeyTaken(found)
+        # Freezes and limits come after version and key: a repeated request must receive its existing action, not a
+        # refusal.
         if item.unless_frozen or item.in_flight_max:
             barred = self._barred(item)
             if barred is not None:
                 return barred
+        # From here on nothing is refused: a refused append must leave no trace in the group.
         self._heads[item.action_id] = head
         seq = self._add_events(item, head)
         self._projections[item.action_id] = item.projection
@@ -149,9 +154,11 @@ class Transaction:
             if new:
                 self._new_keys.add(name)
         if item.settle is not None:
+            # After the reservation: one append may reserve a key and settle the same key.
             self._settle(item, *item.settle)
         if item.counts:
             self._count(item)
+        # The rest is rare, and written at once. Later appends of the group then find it in the database.
         if item.relies:
             self._connection.executemany(
                 rows.PUT_RELIANCE, [(item.tenant, claim, item.action_id) for claim in item.relies]
@@ -163,7 +170,7 @@ class Transaction:
         return Appended(version=head.version, seq=seq)
 
     def flush(self) -> None:
-        """Write what was gathered; what follows in this transaction builds on it."""
+        """Write the collected changes, for later statements of this transaction."""
         run = self._connection.executemany
         if self._projections:
             self._flush_projections()
@@ -186,14 +193,14 @@ class Transaction:
         self._new_keys.clear()
 
     def take_lease(self, values: dict[str, rows.Value]) -> int | None:
-        """The new fence, or None; see `rows.TAKE_LEASE` for the values."""
+        """Return the new fence, or None. See `rows.TAKE_LEASE` for the values."""
         self.flush()
         row = self.one(rows.TAKE_LEASE, values)
         self._heads.pop(cast("str", values["id"]), None)
         return None if row is None else cast("int", row[0])
 
     def pace(self, tenant: str, now_us: int, wanted_us: int, per_minute: int) -> int:
-        """The moment of a look, reserved; seldom, so it is written at once."""
+        """Reserve a read slot and return its time. Rare, so written at once."""
         self.flush()
         self._all(rows.FORGET_PACE, (tenant, PACE, now_us // MINUTE_US))
         taken = {cast("int", minute): cast("int", n) for minute, n in self._all(rows.SELECT_PACE, (tenant, PACE))}
@@ -206,7 +213,7 @@ class Transaction:
         self._all(rows.RELEASE, (owner,))
 
     def one(self, sql: str, values: rows.Row | dict[str, rows.Value]) -> rows.Row | None:
-        """The first row of a statement, run to its end."""
+        """Return the first row of a statement, run to its end."""
         found = self._all(sql, values)
         return found[0] if found else None
 
@@ -214,7 +221,7 @@ class Transaction:
         return cast("list[rows.Row]", self._connection.execute(sql, values).fetchall())
 
     def _is_new(self, item: Append) -> bool:
-        """Whether it may be taken at its word; not where anything else about it has to be asked first."""
+        """Return whether the append may be trusted as new. Not if another look-up for the append is required."""
         return (
             self._trusting
             and item.expected_version == item.fence == 0
@@ -314,7 +321,7 @@ class Transaction:
         return self._known.freezes
 
     def _control(self, item: Append) -> None:
-        """Seldom, so it is written at once."""
+        """Write freezes and incidents. Rare, so written at once."""
         run = self._connection.executemany
         if item.freezes or item.lifts:
             run(rows.PUT_FREEZE, [rows.freeze_values(freeze) for freeze in item.freezes])
@@ -325,7 +332,9 @@ class Transaction:
         run(rows.CLOSE_INCIDENT, [(at_us, item.tenant, incident_id) for incident_id in item.closes])
 
     def _erase(self, item: Append, erases: Erasure) -> None:
-        """Seldom, so it is written at once; after what the group has gathered, which may be what is erased."""
+        """Erase evidence. Rare, so written at once, after a flush: the erased evidence may be among the collected
+        changes.
+        """
         self.flush()
         for digest in erases.digests:
             for row_id, size in self._all(rows.ERASABLE, (item.action_id, bytes.fromhex(digest))):
@@ -342,7 +351,7 @@ class Transaction:
             run(rows.PUT_KEY, [rows.key_values(record) for name, record in self._keys.items() if name not in new])
 
     def _flush_evidence(self) -> None:
-        """What is new of it, and by how much that makes each tenant's heavier."""
+        """Write new evidence, and add its size to each tenant's total."""
         run, added = self._connection.executemany, dict[str, int]()
         for sql, values in ((rows.PUT_PAYLOAD, self._payloads), (rows.PUT_CONTRACT, self._texts)):
             for tenant, size in cast("Iterator[tuple[str, int]]", run(sql, values)) if values else ():
@@ -379,7 +388,7 @@ def _head_of(row: rows.Row) -> _Head:
 
 
 def _pieces(names: Sequence[str]) -> Iterator[rows.Row]:
-    """The names in rows of one length, so that each is the same statement; NULL equals nothing."""
+    """Yield the names in rows of equal length, for one prepared statement. The padding NULL equals nothing."""
     size = rows.LOOKED_UP_AT_ONCE
     for start in range(0, len(names), size):
         piece = names[start : start + size]

@@ -1,7 +1,7 @@
-"""The embedded scheduler: wake-ups straight out of the ledger, for one machine. Nothing has to be started.
+"""The embedded scheduler: wake-ups directly from the ledger, for one machine, without a service to start.
 
-Chosen by `bootstrap` for every ledger that brings no queue of its own. It asks what is due, keeps nothing, and so loses
-nothing: a worker that dies is proved dead by its process, and what it had in hand is due again.
+Chosen by `bootstrap` for every ledger without a queue of its own. The scheduler queries due actions and stores nothing,
+so nothing can be lost. A worker's death is proved by its process, and its actions become due again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from readback.ports.storage.wakeups import Wakeup, due_in_turn
 
 
 class EmbeddedWakeups:
-    """Keeps `Wakeups` over a store's `due`."""
+    """Implements `Wakeups` over a store's `due`."""
 
     def __init__(self, store: LedgerStore, runtime: Runtime) -> None:
         self._store, self._runtime = store, runtime
@@ -46,10 +46,10 @@ class EmbeddedWakeups:
         return stored.projection.tenant if stored is not None else ""
 
     async def done(self, wakeup: Wakeup) -> None:
-        """Nothing is kept that would have to be ended."""
+        """Do nothing: there is no stored wake-up to end."""
 
     async def later(self, wakeup: Wakeup, at_us: int) -> None:
-        """It is due for everybody else as it was; this worker leaves it out by itself."""
+        """Do nothing: the action stays due for other workers, and this worker skips the action itself."""
 
     async def beat(self) -> list[str]:
         return [owner for owner in self._store.owners() if self._runtime.is_gone(owner)]
@@ -62,4 +62,4 @@ class EmbeddedWakeups:
         await self._runtime.sleep_async(seconds)
 
     async def close(self) -> None:
-        """Whoever holds a lease gives it back by the store."""
+        """Do nothing: a lease owner releases its leases through the store."""

@@ -1,9 +1,9 @@
-"""Wake-ups by procrastinate, on the PostgreSQL that holds the ledger: workers on any number of machines.
+"""Wake-ups by procrastinate, on the ledger's PostgreSQL: workers on any number of machines.
 
-Chosen by `bootstrap` for ledgers on PostgreSQL. The store defers what is due soon in the ledger's own transaction; here
-it is fetched, fairly, and ended: by a queue for each tenant and version of a contract, so that nobody has to go through
-what he cannot go on with. What is due later, or was lost on the way, is found in the ledger by a sweep. It decides
-nothing, and nothing that it forgets is lost: its own transactions need not even be on the disk.
+Chosen by `bootstrap` for ledgers on PostgreSQL. The store defers a job for a soon-due action in the ledger's own
+transaction. This module fetches and ends the jobs, fairly: each tenant and contract version has a queue of its own, so
+no worker scans jobs it cannot resume. A sweep of the ledger finds actions due much later, and lost jobs. The queue
+decides nothing, and forgetting a job loses nothing: its own transactions need not be durable.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 CONNECTIONS_MAX: Final = 2
-"""Of one worker, to fetch and to end; one more listens."""
+"""Connections of one worker for fetching and ending jobs. One more connection listens."""
 CONNECT_TIMEOUT_S: Final = 10
 SWEEP_EVERY_US: Final = US // 4
-"""What is due and has no wake-up is looked for so often: what becomes due after a long wait is woken by this."""
+"""Interval of the search for due actions without a job. The sweep wakes actions due after a long wait."""
 SWEPT_MAX: Final = 256
 SWEEPING_SPARED: Final = 19
-"""So many times as long as it took it is let be: sweeping takes a twentieth of the time at most."""
+"""Pause after a sweep, in multiples of its duration. Sweeps take at most a twentieth of the time."""
 CANCEL_AGAIN_SECONDS: Final = 0.5
 LATER_MS: Final = 500
-"""What this worker does not take is kept from everybody for so long, so that it does not come back at once."""
+"""Delay for a job this worker rejects, for all workers, to prevent its immediate return."""
 UNREACHABLE: Final = "store.unreachable"
 
 _OWN: Final = """
@@ -70,7 +70,7 @@ WITH RECURSIVE each(name) AS (
     FROM each WHERE each.name IS NOT NULL)
 SELECT name FROM each WHERE name IS NOT NULL
 """
-"""The queues that have jobs, by leaps through an index."""
+"""The queues with jobs, found by skipping through an index."""
 _FETCH: Final = """
 WITH found AS MATERIALIZED (
     SELECT first.id
@@ -82,8 +82,8 @@ WITH found AS MATERIALIZED (
 UPDATE procrastinate_jobs AS job SET status = 'doing', worker_id = %(worker)s FROM found WHERE job.id = found.id
 RETURNING job.queue_name AS queue, job.priority, job.id, job.args ->> 'action' AS action
 """
-"""What the queue's own `procrastinate_fetch_job_v2` does with a job that has no lock, for many of several queues: that
-one looks through the jobs of all queues for the first of one.
+"""Like the queue's own `procrastinate_fetch_job_v2` for a job without lock, but for many jobs of several queues. The
+original scans the jobs of all queues for the first job of one queue.
 """
 _SWEEP: Final = """
 WITH alone AS MATERIALIZED (SELECT pg_try_advisory_xact_lock(hashtext('readback sweep'), hashtext(%(schema)s)) AS mine)
@@ -120,25 +120,25 @@ WITH stalled AS MATERIALIZED (
     FOR UPDATE OF job SKIP LOCKED)
 SELECT procrastinate_retry_job_v2(id, now(), NULL, NULL, NULL) AS done FROM stalled
 """
-"""All that the dead had in hand, in one statement; of several who notice, one does it."""
+"""Puts back all jobs of dead workers in one statement. Of several detecting workers, one does the work."""
 _RECALL: Final = """
 WITH unheard AS MATERIALIZED (
     SELECT id FROM procrastinate_jobs
     WHERE status = 'doing' AND worker_id = %(worker)s AND id <> ALL(%(known)s) FOR UPDATE SKIP LOCKED)
 SELECT procrastinate_retry_job_v2(id, now(), NULL, NULL, NULL) AS done FROM unheard
 """
-"""What this worker has by the queue, and not by itself: the answer that brought it, or what put it back, was lost."""
+"""Puts back jobs assigned to this worker but unknown here: the reply to a fetch or put-back was lost."""
 _STIR: Final = 'SELECT pg_notify(\'procrastinate_any_queue_v1\', \'{"type": "job_inserted", "job_id": 0}\')'
-"""To all who wait: the queue itself tells them of new jobs only."""
+"""Notifies all waiting workers. The queue itself notifies only about new jobs."""
 
 
 class ProcrastinateWakeups:
-    """Keeps `Wakeups`. One for each worker."""
+    """Implements `Wakeups`. Each worker has its own instance."""
 
     def __init__(
         self, store: LedgerStore, runtime: Runtime, url: str, schema: str, timeout_us: int = HEARTBEAT_TIMEOUT_US
     ) -> None:
-        """`url`: libpq's; `schema`: the ledger's, where the queue is too. `timeout_us`: the heartbeat timeout."""
+        """`url`: for libpq. `schema`: the schema of the ledger and the queue. `timeout_us`: the heartbeat timeout."""
         self._store, self._runtime = store, runtime
         self._url, self._schema, self._timeout_s = url, schema, timeout_us / US
         self._connector = PsycopgConnector(
@@ -156,15 +156,15 @@ class ProcrastinateWakeups:
         self._opening = asyncio.Lock()
         self._in_hand: set[int] = set()
         self._over: list[int] = []
-        """What has ended, and the queue has not heard of."""
+        """Finished jobs, not yet reported to the queue."""
         self._unsure = False
-        """A statement failed, and may have been carried out all the same, or not."""
+        """A statement failed, with unknown effect."""
         self._last = ""
-        """The queue that was served last: the next round begins behind it."""
+        """The last served queue. The next round begins after this queue."""
         self._sweep_us = 0
         self._able: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
         self._left: set[str] = set()
-        """Queues of versions that we do not know, and that have been left to us by now."""
+        """Queues of unknown contract versions whose handover time is over."""
         self._closed = False
 
     @property
@@ -193,7 +193,7 @@ class ProcrastinateWakeups:
             return found
 
     async def _collect(self, found: list[Wakeup], waiting: list[str], limit: int, held: set[str]) -> None:
-        """Up to `limit` of these queues' jobs. `held`: actions that are in hand, or are not taken."""
+        """Collect up to `limit` jobs of these queues. `held`: actions in progress, or skipped."""
         while waiting and len(found) < limit:
             asked = in_turn(waiting, limit - len(found))
             some = await self._fetch(asked)
@@ -209,12 +209,12 @@ class ProcrastinateWakeups:
                 found.append(wakeup)
 
     async def done(self, wakeup: Wakeup) -> None:
-        """Told to the queue with the next look at it, together with others."""
+        """Report the job to the queue at the next access, together with others."""
         self._in_hand.discard(wakeup.ticket)
         self._over.append(wakeup.ticket)
 
     async def later(self, wakeup: Wakeup, at_us: int) -> None:
-        """`at_us` is this worker's own business, which leaves it out until then."""
+        """Put the job back. This worker itself skips the action until `at_us`."""
         async with self._asked():
             await self._put_back(wakeup.ticket, LATER_MS)
 
@@ -271,7 +271,7 @@ class ProcrastinateWakeups:
     # --- what is fetched -----------------------------------------------------------------------------
 
     async def _queues(self, tenants: Sequence[str], full: Collection[str], known: ContractFilter | None) -> list[str]:
-        """Those that have something for us, from behind the one that was served last."""
+        """Return the queues with jobs for this worker, starting after the last served queue."""
         served, left_out = set(map(part_of, tenants)), set(map(part_of, full))
         able = None if known is None else self._parts(known)
         named = []
@@ -284,14 +284,16 @@ class ProcrastinateWakeups:
         return [name for name in named if name > self._last] + [name for name in named if name <= self._last]
 
     def _parts(self, known: ContractFilter) -> frozenset[str]:
-        """What stands for them in the names of queues; they hardly ever change."""
+        """Return the parts of queue names for the known contracts. They rarely change."""
         keys = known.keys
         if keys != self._able[0]:
             self._able = (keys, frozenset(map(part_of, keys)))
         return self._able[1]
 
     async def _fetch(self, queues: list[str]) -> list[tuple[str, Wakeup]]:
-        """The first of each queue, as often as it is named, in one statement; in the order in which they are named."""
+        """Fetch the first job of each queue, once for each mention, in one statement. The result has the order of
+        `queues`.
+        """
         rows = await self._rows(_FETCH, queues=queues, worker=self._worker)
         rows.sort(key=lambda row: (row["priority"], -row["id"]))  # the first of each queue is at the end
         by_queue: dict[str, list[Wakeup]] = {}
@@ -300,8 +302,8 @@ class ProcrastinateWakeups:
         return [(queue, by_queue[queue].pop()) for queue in queues if by_queue.get(queue)]
 
     async def _sweep(self, tenants: Sequence[str], known: ContractFilter | None) -> None:
-        """Wake-ups for what is due and has none: its time has come after long, or one was lost. Takes a small part of
-        the time, however much is due that is not for us.
+        """Create jobs for due actions without a job, after a long wait or a lost job. Takes a small share of the time,
+        even with many due actions of other workers.
         """
         began_us = self._runtime.now_us()
         if began_us < self._sweep_us:
@@ -317,7 +319,7 @@ class ProcrastinateWakeups:
         self._sweep_us = now_us + max(SWEEP_EVERY_US, SWEEPING_SPARED * (now_us - began_us))
 
     def _due(self, tenants: Sequence[str], now_us: int, known: ContractFilter | None) -> list[tuple[str, str]]:
-        """What is due, with its queue."""
+        """Return due actions with their queues."""
         store = self._store
         ids = due_in_turn(store, tenants, now_us, SWEPT_MAX, known)
         if isinstance(store, LooksTogether):
@@ -329,14 +331,16 @@ class ProcrastinateWakeups:
         return [(p.action_id, queue_of(p.tenant, key_of(p))) for p in stand]
 
     async def _finish(self) -> None:
-        """What was taken from us, as from the dead, another one ends."""
+        """End finished jobs. Another worker ends the jobs taken from this worker as dead."""
         over = self._over[:]
         if over:
             await self._rows(_FINISH, ids=over)
             del self._over[: len(over)]
 
     async def _recall(self) -> None:
-        """Nobody else is brought what a living worker has: what this one does not know of would wait for its end."""
+        """Put back jobs unknown to this worker. No other worker gets a living worker's jobs, so they would wait for its
+        end.
+        """
         if self._unsure:
             self._unsure = False
             await self._rows(_RECALL, worker=self._worker, known=[*self._in_hand, *self._over])
@@ -350,7 +354,7 @@ class ProcrastinateWakeups:
 
     @asynccontextmanager
     async def _asked(self) -> AsyncIterator[None]:
-        """The queue is there, and what is wrong with it is said as the store's fault."""
+        """Open the queue, and translate its errors into store errors."""
         try:
             async with self._opening:
                 if not self._worker:
@@ -393,7 +397,7 @@ class ProcrastinateWakeups:
         self._worker = worker  # only now: whose leases end with it has to be on record
 
     async def _is_known(self) -> bool:
-        """Not after a silence that others took for this worker's end."""
+        """Return whether the queue still knows this worker. False after a silence mistaken for the worker's end."""
         return bool(await self._rows("SELECT 1 FROM procrastinate_workers WHERE id = %(worker)s", worker=self._worker))
 
     async def _listen(self) -> None:
@@ -415,8 +419,8 @@ class ProcrastinateWakeups:
 
 
 async def _aside(look: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
-    """In a thread, so that nobody waits for it; here, where the system gives none: a heart that stopped for that would
-    never beat again.
+    """Call in a thread, so the event loop keeps running. Without an available thread, call here: a missed heartbeat
+    would end the worker.
     """
     try:
         return await asyncio.to_thread(look, *given, **named)
@@ -425,8 +429,10 @@ async def _aside(look: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
 
 
 async def _ended(task: asyncio.Task[None]) -> None:
-    """Cancels it until it has ended: before Python 3.12 a wait with a timeout drops a cancellation that comes together
-    with what it waited for, and whoever cancelled once would wait for ever.
+    """Cancel a task until the task has ended.
+
+    Before Python 3.12 a wait with a timeout drops a cancellation that arrives together with the awaited result. A
+    single cancellation could then wait forever.
     """
     while not task.done():
         task.cancel()
@@ -436,12 +442,12 @@ async def _ended(task: asyncio.Task[None]) -> None:
 
 
 def parts_of(queue: str) -> tuple[str, str]:
-    """What stands for the tenant, and for the contract, in the name of a queue."""
+    """Return the parts for tenant and contract in the name of a queue."""
     return queue[-2 * PART_HEX_DIGITS : -PART_HEX_DIGITS], queue[-PART_HEX_DIGITS:]
 
 
 def in_turn(queues: Sequence[str], limit: int) -> list[str]:
-    """So many turns, shared by tenants, and each tenant's by its queues: the order in which they are asked."""
+    """Share turns evenly among tenants, and each tenant's turns among its queues. Return the queues in order."""
     by_tenant: dict[str, list[str]] = {}
     for queue in queues:
         by_tenant.setdefault(parts_of(queue)[0], []).append(queue)

@@ -1,7 +1,7 @@
-"""Opens connections to a PostgreSQL ledger: the checks before anything in it is believed.
+"""Opens connections to a PostgreSQL ledger, with checks before first use.
 
-Called by the store when it is opened, for the writer and for each reader. It refuses what it does not know, and
-changes nothing in a schema that is not ours.
+Called by the store at opening, for the writer and for each reader. Unknown schemas are refused, and foreign schemas
+never changed.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,47}")
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """`url` is libpq's; `schema` the ledger's own; `shown` the address without its password. `objects`: the URL under
-    which evidence of more than `objects_over` bytes is kept; "" for none.
+    """`url` is for libpq; `schema` is the ledger's own; `shown` is the address without password. `objects`: the URL for
+    evidence of more than `objects_over` bytes; "" for none.
     """
 
     url: str
@@ -49,9 +49,9 @@ class Address:
 
 
 def address_of(url: str, *, primary: bool = False) -> Address:
-    """Splits a URL into libpq's part and ours. Raises UsageError for what is no PostgreSQL address.
+    """Split a URL into libpq's part and ours. Raises UsageError for any other URL.
 
-    `primary`: of several hosts only the one that is the primary will do, unless the URL says which others.
+    `primary`: of several hosts accept only the primary, unless the URL permits others.
     """
     scheme, found, rest = url.partition("://")
     if scheme not in SCHEMES or not found:
@@ -102,21 +102,21 @@ def _bytes_of(text: str) -> int:
 
 
 SERVER_VERSION_MIN: Final = 140_000
-"""PostgreSQL 14: what comes before it is no longer mended."""
+"""PostgreSQL 14: earlier versions receive no fixes any more."""
 SERVER_VERSION_17: Final = 170_000
 CONNECT_TIMEOUT_S: Final = 10
 APPLICATION: Final = "readback"
 LOCK_TIMEOUT_MS: Final = 30_000
 STATEMENT_TIMEOUT_MS: Final = 120_000
 IDLE_IN_TRANSACTION_TIMEOUT_MS: Final = 60_000
-"""A writer that was stopped in the middle keeps others waiting no longer than this."""
+"""Longest time a stopped writer can block others inside a transaction."""
 TCP_SILENCE_MS: Final = 20_000
-"""A peer that acknowledges nothing for so long counts as gone."""
+"""A peer without acknowledgements for so long counts as gone."""
 RECONNECT_TRIES_MAX: Final = 100
 RECONNECT_PAUSE_MS: Final = 100
-"""A server that starts again is waited for, and a standby to take over: ten seconds, and what each try itself takes."""
+"""Pause between attempts while a server restarts or a standby takes over: ten seconds in total, plus the attempts."""
 RECONNECT_SILENT_MAX: Final = 3
-"""Of these, so many may end in no answer at all (`CONNECT_TIMEOUT_S` each)."""
+"""Most attempts without any reply (`CONNECT_TIMEOUT_S` each)."""
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -138,15 +138,15 @@ _SESSION: Final = {
 }
 
 _SINCE_17: Final = {"transaction_timeout": "0"}
-"""What a server of before would not know. Each statement, and each pause between two, has a limit of its own."""
+"""A setting unknown to earlier servers. Each statement, and each pause between two, has a limit of its own."""
 WRITES: Final = {"synchronous_commit": "on", "default_transaction_read_only": "off"}
 DURABLE: Final = frozenset({"on", "remote_apply"})
-"""What `synchronous_commit` may be."""
+"""Permitted values of `synchronous_commit`."""
 READS: Final = {"default_transaction_read_only": "on"}
 
 
 def waited_for(connect: Callable[[], Connection], said: str) -> Connection:
-    """A connection in place of one that broke, as soon as there is one. Raises StoreError."""
+    """Return a replacement for a broken connection, as soon as possible. Raises StoreError."""
     pause, silent = threading.Event(), 0
     for left in reversed(range(RECONNECT_TRIES_MAX)):
         try:
@@ -161,9 +161,9 @@ def waited_for(connect: Callable[[], Connection], said: str) -> Connection:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """`cluster`: that which is copied; a standby that took over is of the same. `since`: another one on each server and
-    after every start, also after one that only a crashed session caused: then the numbers of transactions that were
-    lost are given to others.
+    """`cluster`: the replicated cluster, the same after a promotion. `since`: different for each server and after each
+    start, including a restart after a crashed session. After such a restart the server reuses the ids of lost
+    transactions.
     """
 
     cluster: int
@@ -172,19 +172,19 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """How one store opens its connections."""
+    """The options for the connections of one store."""
 
     address: Address
     read_only: bool
     rather: str = ""
-    """Another URL, which is tried before the address's own."""
+    """A preferred URL, tried before the address's own."""
 
     @property
     def shown(self) -> str:
         return self.address.shown
 
     def writer(self) -> Connection:
-        """The connection that changes things; also checks the server and migrates the schema."""
+        """Return the writing connection. Also checks the server and migrates the schema."""
         connection = self._connect(WRITES)
         try:
             self._refuse_unfit(connection)
@@ -198,7 +198,7 @@ class Opening:
         return connection
 
     def again(self) -> Connection:
-        """The writer's connection in place of one that broke."""
+        """Return a new writing connection after a broken one."""
         connection = self._connect(WRITES)
         try:
             self._refuse_unfit(connection)
@@ -211,7 +211,7 @@ class Opening:
         return connection
 
     def origin(self, connection: Connection) -> Origin:
-        """Which cluster's history the server tells, and since when without a break."""
+        """Return the identity of the cluster, and of the server's unbroken run."""
         found = connection.execute(
             "SELECT system_identifier, pg_postmaster_start_time()::text || stats_reset::text"
             " FROM pg_control_system(), pg_stat_bgwriter"
@@ -219,8 +219,8 @@ class Opening:
         return Origin(*cast("tuple[int, str]", found))
 
     def reader(self) -> Connection:
-        """A connection that looks and changes nothing. Where the ledger is written too, the primary is what is looked
-        at: a standby may lack what was acknowledged, which would be taken for lost.
+        """Return a read-only connection. A writable store reads only from the primary: a standby may lack acknowledged
+        entries, and they would seem lost.
         """
         connection = self._connect(READS)
         try:
@@ -234,7 +234,7 @@ class Opening:
         return connection
 
     def first_reader(self) -> Connection:
-        """The reader of a store that is opened read-only: with the checks that the writer would make."""
+        """Return the reader of a read-only store, with the writer's checks."""
         connection = self.reader()
         try:
             self._refuse_unfit(connection, writes=False)
@@ -305,7 +305,7 @@ class Opening:
         )
 
     def _refuse_unfit(self, connection: Connection, *, writes: bool = True) -> None:
-        """What a ledger cannot be kept on."""
+        """Refuse a server unfit for a ledger."""
         version = connection.info.server_version
         if version < SERVER_VERSION_MIN:
             raise StoreError(
@@ -340,8 +340,10 @@ class Opening:
 
 @contextmanager
 def together(connection: Connection) -> Iterator[None]:
-    """What runs inside is answered when it ends. The error that is raised is the first statement's that failed: those
-    after it were not carried out, and psycopg itself would say so instead, and in the log of whoever uses us.
+    """Send the statements inside as one pipeline, with results at its end.
+
+    Raises the error of the first failed statement. The server skips later statements. psycopg itself would report the
+    skipped statements, also in the log of the using program.
     """
     first: psycopg.Error | None = None
     try:

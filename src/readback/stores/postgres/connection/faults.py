@@ -1,6 +1,6 @@
-"""What PostgreSQL says went wrong, in the words of `readback.errors`.
+"""Translation of PostgreSQL's errors into `readback.errors`.
 
-Called wherever this adapter touches the database. It decides no retry.
+Called at each access to the database. No retry is decided here.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ STANDBY: Final = "store.standby"
 _MISSED: Final = (errors.SerializationFailure, errors.DeadlockDetected)
 _BAD_VALUES: Final = (psycopg.DataError, UnicodeError, OverflowError, TypeError)
 _AWAY: Final = frozenset({"57P01", "57P02", "57P03", "57P05"})
-"""The server ends, or is not there yet."""
+"""The server is stopping or starting."""
 _CROWDED: Final = ("too many connections", "too many clients", "connection slots are reserved")
-"""In a server's words, where it speaks English."""
+"""The text of a server with English messages."""
 
 
 def was_missed(error: BaseException) -> bool:
-    """Whether the transaction failed by others' doing alone: nothing was kept, and the same may be tried again."""
+    """Return whether the transaction failed only because of other sessions. Nothing was stored, and a retry is safe."""
     return isinstance(error, _MISSED) or getattr(error, "sqlstate", None) == OVERTAKEN
 
 
 def was_cut(error: BaseException) -> bool:
-    """Whether the connection is gone, so that nobody told what became of the transaction."""
+    """Return whether the connection is gone, so the result of the transaction is unknown."""
     if isinstance(error, errors.PipelineAborted):
         return False  # of a statement after one that failed; the session goes on
     return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and (
@@ -48,18 +48,20 @@ def was_cut(error: BaseException) -> bool:
 
 
 def was_crowded(error: StoreError) -> bool:
-    """Whether a server took no further connection: who has some may wait for one of them."""
+    """Return whether the server refused a further connection. A process with other connections may wait for one of
+    them.
+    """
     cause = error.__cause__
     return isinstance(cause, errors.TooManyConnections) or any(each in str(cause) for each in _CROWDED)
 
 
 def is_bad_value(error: BaseException) -> bool:
-    """What one append's values may cause, and what therefore must not fail the others of its group."""
+    """Return whether one append's values caused the error. The error must not fail the group's other appends."""
     return isinstance(error, (*_BAD_VALUES, errors.ProgramLimitExceeded, errors.StatementTooComplex))
 
 
 def as_store_error(error: BaseException, shown: str) -> StoreError:
-    """The typed error for what was raised; the text names the ledger and what to do about it."""
+    """Return the typed error for an exception. The text names the ledger and the remedy."""
     said = f"{type(error).__name__}: {' '.join(str(error).split())}"
     if isinstance(error, StoreError):
         return error
@@ -101,7 +103,7 @@ def as_store_error(error: BaseException, shown: str) -> StoreError:
 
 
 def unreachable(shown: str, said: str) -> StoreError:
-    """Nobody answers there, or nobody any more."""
+    """Return the error for a server without a reply."""
     return StoreError(
         f"The ledger at {shown} cannot be reached ({said}).",
         remedy="Check the address, the network and that the server runs; then run `readback resume`.",
@@ -110,7 +112,7 @@ def unreachable(shown: str, said: str) -> StoreError:
 
 
 def not_the_primary(shown: str) -> StoreError:
-    """What would be written is refused there, and what is read may be of before what was acknowledged."""
+    """Return the error for a standby: writes are refused, and reads may lack acknowledged entries."""
     return StoreError(
         f"The server of {shown} is a standby; a ledger is written on the primary.",
         remedy="Give the primary's address, or those of all its servers: the primary among them is taken.",
@@ -119,7 +121,7 @@ def not_the_primary(shown: str) -> StoreError:
 
 
 def _crowded(shown: str, said: str) -> StoreError:
-    """The server, the database or the role has as many sessions as it may: one that ends makes room."""
+    """Return the error for the session limit of a server, database or role. The end of any session makes room."""
     return StoreError(
         f"The server of {shown} takes no more connections ({said}).",
         remedy="Raise max_connections, or the limit of the role or the database, or let fewer processes use it.",
@@ -128,7 +130,7 @@ def _crowded(shown: str, said: str) -> StoreError:
 
 
 def unstorable(said: str) -> StoreError:
-    """For a value that the database does not take: the fault of this one append, not of the store."""
+    """Return the error for a value the database refuses: the fault of this append, not of the store."""
     return StoreError(
         f"A value of this append cannot be stored ({said}); nothing of it was kept.",
         remedy="Report this: values are to be bounded before they reach the store.",
@@ -137,7 +139,7 @@ def unstorable(said: str) -> StoreError:
 
 
 def undetermined(shown: str, said: str) -> StoreError:
-    """The reply to a COMMIT was lost, and what became of it cannot be told."""
+    """Return the error for a lost reply to a COMMIT, with an unknown result."""
     return StoreError(
         f"The connection to {shown} broke during a commit, and whether it was kept cannot be told ({said}).",
         remedy="Run `readback resume`: a change that was kept is found by its version, and not made twice.",
@@ -146,7 +148,7 @@ def undetermined(shown: str, said: str) -> StoreError:
 
 
 def not_own_session(shown: str, schema: str, synchronous: str) -> StoreError:
-    """Somebody else's settings are in force: an append would go into his schema, or not to the disk."""
+    """Return the error for foreign session settings: an append could reach another schema, or stay volatile."""
     return StoreError(
         f"The session at {shown} is shared with others: it works in schema {schema}, with synchronous_commit ="
         f" {synchronous}. Nothing was kept.",
@@ -156,7 +158,7 @@ def not_own_session(shown: str, schema: str, synchronous: str) -> StoreError:
 
 
 def forked_error(shown: str) -> StoreError:
-    """Two processes that speak over one connection understand neither's answers."""
+    """Two processes on one connection misread each other's replies."""
     return StoreError(
         f"The ledger at {shown} was opened before this process was forked and cannot be used in the child.",
         remedy="Open the store again in the child process.",

@@ -1,7 +1,7 @@
-"""How the rows of many appends travel as a few parameters: a text or an array for each column.
+"""Encoding of many rows as a few parameters: a text or an array for each column.
 
-Called by the transaction. A column of texts is one text, which the server takes apart; of bytes, an array in
-PostgreSQL's own binary form: either costs a fraction of a parameter for each value.
+Called by the transaction. A column of texts is one text, split by the server. A column of bytes is an array in
+PostgreSQL's own binary form. Either costs a fraction of one parameter for each value.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ for_life = rows.life_values
 
 
 class Texts(bytes):
-    """Many texts as one, each followed by `rows.BETWEEN`: in SQL `string_to_array(%s, E'\\x1f')`, and one too many."""
+    r"""Many texts as one, each followed by `rows.BETWEEN`. In SQL: `string_to_array(%s, E'\x1f')`, with one surplus
+    element.
+    """
 
 
 class Bodies(bytes):
@@ -43,7 +45,7 @@ class BodiesDumper(TextsDumper):
 
 
 def texts(many: Sequence[str]) -> Texts:
-    """A column of texts."""
+    """Encode a column of texts."""
     one = rows.BETWEEN.join(many) + rows.BETWEEN
     if "\x00" in one or rows.ESCAPE in one or one.count(rows.BETWEEN) != len(many):
         one = rows.BETWEEN.join(map(rows.kept, many)) + rows.BETWEEN
@@ -51,12 +53,12 @@ def texts(many: Sequence[str]) -> Texts:
 
 
 def numbers(many: Iterable[int | None]) -> Texts:
-    """A column of numbers: in SQL `string_to_array(%s, ',', '')::bigint[]`."""
+    """Encode a column of numbers. In SQL: `string_to_array(%s, ',', '')::bigint[]`."""
     return Texts(",".join(["" if number is None else str(number) for number in many]).encode())
 
 
 def bodies(many: Sequence[bytes]) -> Bodies:
-    """A column of bytes."""
+    """Encode a column of bytes."""
     parts = [_ARRAY(1, 0, BYTEA_OID, len(many), 1)]
     for body in many:
         parts += (_LENGTH(len(body)), body)
@@ -64,7 +66,7 @@ def bodies(many: Sequence[bytes]) -> Bodies:
 
 
 def raw(digest: str) -> bytes | None:
-    """The bytes of a digest in hex; None for what is none."""
+    """Return the bytes of a digest in hex. None for an invalid digest."""
     try:
         return bytes.fromhex(digest)
     except ValueError:
@@ -72,7 +74,7 @@ def raw(digest: str) -> bytes | None:
 
 
 def columns(kinds: str, many: Sequence[rows.Row]) -> list[Any]:
-    """Rows as columns. `kinds` has a letter for each: t(ext), n(umber), b(ytes)."""
+    """Transpose rows to columns. `kinds` has a letter for each: t(ext), n(umber), b(ytes)."""
     packs = {"t": texts, "n": numbers, "b": bodies}
     return [cast("Any", packs[kind])(column) for kind, column in zip(kinds, zip(*many, strict=True), strict=True)]
 
@@ -90,10 +92,10 @@ def settled(many: Sequence[tuple[tuple[str, str, str], tuple[str, int]]]) -> lis
 
 
 def contracts(many: Sequence[rows.Row]) -> list[Any]:
-    """Rows of body, media, object, bytes outside, digest and tenant."""
+    """Encode rows of body, media, object, bytes outside, digest and tenant."""
     return columns(rows.TEXT_KINDS, many)
 
 
 def payloads(many: Sequence[rows.Row]) -> list[Any]:
-    """The same with the action."""
+    """Encode the same columns with the action."""
     return columns(rows.PAYLOAD_KINDS, many)

@@ -1,8 +1,8 @@
-"""The columns of each table, how a row becomes a value of the port, and how texts travel.
+"""The columns of each table, the conversion between rows and the port's values, and the encoding of texts.
 
-Called by the writing and the reading side of this adapter, so that both have one idea of a row. PostgreSQL's texts
-hold every character but NUL; so NUL, and the two characters that this module uses itself, are kept as an escape and
-one letter. All other texts are kept as they are.
+Used by this adapter's writing and reading sides, so both agree on each row. PostgreSQL's texts hold every character
+except NUL. Therefore NUL, and the two characters used by this module, are stored as an escape and one letter. All other
+texts are stored unchanged.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Row: TypeAlias = tuple[Any, ...]
 
 ESCAPE: Final = "\x1a"
 BETWEEN: Final = "\x1f"
-"""Stands after each of many texts that travel as one."""
+"""Terminates each of many texts sent as one."""
 _TO: Final = str.maketrans({ESCAPE: ESCAPE + "e", BETWEEN: ESCAPE + "b", "\x00": ESCAPE + "0"})
 _BACK: Final = {"e": ESCAPE, "b": BETWEEN, "0": "\x00"}
 
@@ -38,7 +38,7 @@ incident_values = attrgetter("tenant", "id", "cause", "severity", "action_id", "
 
 
 def statement(*parts: str) -> str:
-    """SQL of constant parts of this package; values are bound, and never part of the text."""
+    """Join constant SQL parts of this package. Values are always bound, never part of the text."""
     return " ".join(parts)
 
 
@@ -49,7 +49,7 @@ LIFE_COLUMNS: Final = (
     "tenant", "principal", "run", "contract", "contract_version", "contract_hash", "kind", "side_effect", "target",
     "operation", "key_hash", "stamp", "created_us", "saga",
 )  # fmt: skip
-"""Columns that hardly ever change: an update that leaves them out need not send them."""
+"""Columns with rare changes. An update without these columns need not send them."""
 OFTEN_COLUMNS: Final = tuple(name for name in PROJECTION_COLUMNS if name not in LIFE_COLUMNS)
 _NUMBERS: Final = frozenset({"created_us", "updated_us", "due_us", "lease_until_us", "version", "fence", "was", "ends"})
 life_values = attrgetter(*LIFE_COLUMNS)
@@ -61,7 +61,7 @@ def _kinds(names: Sequence[str]) -> str:
 
 
 def _many(names: Sequence[str], kinds: str, alias: str = "u") -> str:
-    """So many columns as rows; texts have one too many, which has no number or bytes beside it."""
+    """Return SQL for so many columns as rows. Texts have a surplus element, without number or bytes beside it."""
     forms = {
         "t": "string_to_array(%s, E'\\x1f')",
         "n": "string_to_array(%s, ',', '')::bigint[]",
@@ -96,7 +96,7 @@ INSERT_ACTIONS: Final = statement(
 
 
 def _update(names: Sequence[str], kinds: str) -> str:
-    """Every row has to be as it was decided upon, else none is changed."""
+    """Return SQL for an update of all rows in their expected state. Otherwise no row changes."""
     moved = ", ".join(f'"{name}" = u."{name}"' for name in names if name not in ("action_id", "was", "fence", "ends"))
     return statement(
         "WITH done AS (UPDATE action AS a SET", moved, ", lease_ends_us =", _ENDS, ", ready_us =", _READY,
@@ -152,11 +152,11 @@ _WEIGHED: Final = statement(
     "SELECT tenant, pg_backend_pid() %% 64, sum(bytes) FROM moved GROUP BY tenant ORDER BY tenant",
     "ON CONFLICT (tenant, slot) DO UPDATE SET bytes = weight.bytes + excluded.bytes",
 )  # fmt: skip
-"""In one of 64 slots: so many sessions append for one tenant without a wait for each other."""
+"""In one of 64 slots, so as many sessions append for one tenant without waiting."""
 
 
 def _put(table: str, names: Sequence[str], kinds: str, conflict: str) -> str:
-    """Rows of evidence, and by how much that makes each tenant's heavier."""
+    """Return SQL for rows of evidence, with an update of each tenant's total size."""
     return statement(
         "WITH moved AS (INSERT INTO", table, "(", _quoted(names), ") SELECT", _quoted(names, "u."),
         "FROM", _many(names, kinds), "WHERE u.digest IS NOT NULL ON CONFLICT", conflict,
@@ -170,7 +170,7 @@ PUT_PAYLOADS: Final = _put(
     "(action_id, digest) DO UPDATE SET media = excluded.media, body = excluded.body, object = excluded.object,"
     " outside = excluded.outside WHERE payload.body IS NULL",
 )  # fmt: skip
-"""What was erased and is recorded again has its bytes again; what is there stays as it is."""
+"""Erased bytes recorded again are stored again. Present bytes stay unchanged."""
 ANYTHING_ERASED: Final = "SELECT EXISTS (SELECT 1 FROM payload WHERE body IS NULL)"
 TENANTS_TO_REMOVE: Final = "SELECT DISTINCT tenant FROM payload WHERE body IS NULL AND object <> ''"
 TO_REMOVE: Final = (
@@ -178,7 +178,7 @@ TO_REMOVE: Final = (
     " AND other.body IS NOT NULL AND other.object <> '')"
     " FROM payload WHERE tenant = %s AND body IS NULL AND object <> ''"
 )
-"""Objects of what was erased, and whether another action has the same one still."""
+"""Objects of erased evidence, and whether another action still uses the same object."""
 REMOVED: Final = (
     "UPDATE payload SET object = '', outside = 0 WHERE tenant = %s AND object = %s AND body IS NULL AND object <> ''"
 )
@@ -245,7 +245,7 @@ TAKE_LEASE: Final = (
 HOLD_ACTIONS: Final = (
     "SELECT 1 FROM action WHERE action_id = ANY (string_to_array(%(ids)s, E'\\x1f')) ORDER BY action_id FOR UPDATE"
 )
-"""In one order, so that two who lease the same do not wait in a ring."""
+"""In a fixed order, so two sessions leasing the same actions cannot deadlock."""
 TAKE_LEASES: Final = statement(
     "UPDATE action SET lease_owner = %(owner)s, lease_until_us = u.until, fence = fence + 1,",
     "lease_ends_us = clock.base + u.ends,",
@@ -298,13 +298,13 @@ OPENING: Final = statement(
     ", ".join(f"held.{name}" for name in KEY_COLUMNS.split(", ")),
     "FROM (SELECT 1) AS one LEFT JOIN idempotency AS held ON held.tenant = %s AND held.key_hash = %s",
 )
-"""Whether anything is frozen or counted at all, and who holds the key: one row, always."""
+"""Whether any freeze or counter exists, and the holder of the key: always one row."""
 TENANTS_MET: Final = (
     "SELECT u.tenant, EXISTS (SELECT 1 FROM frozen WHERE frozen.tenant = u.tenant),"
     " EXISTS (SELECT 1 FROM counter WHERE counter.tenant = u.tenant AND value > 0 AND subject <> %s)"
     " FROM unnest(string_to_array(%s, E'\\x1f')) WITH ORDINALITY AS u(tenant, place) WHERE u.place <= %s"
 )
-"""Whether anything is frozen or counted at all, for each of some tenants."""
+"""Whether any freeze or counter exists, for each of several tenants."""
 EVIDENCE_BYTES: Final = "SELECT coalesce(sum(bytes), 0)::bigint FROM weight WHERE tenant = %s"
 IN_FLIGHT: Final = (
     "SELECT count(*) FROM action WHERE tenant = %s AND ready_us IS NOT NULL AND state <> 'reconciled_success'"
@@ -312,18 +312,18 @@ IN_FLIGHT: Final = (
 
 
 def kept(text: str) -> str:
-    """A text as it is kept."""
+    """Return a text in stored form."""
     return text.translate(_TO)
 
 
 def told(text: str) -> str:
-    """A text as it was before it was kept."""
+    """Return the original of a stored text."""
     first, *rest = text.split(ESCAPE)
     return first + "".join(_BACK[part[0]] + part[1:] for part in rest)
 
 
 def plain(row: Row) -> Row:
-    """A row with its texts as they were."""
+    """Return a row with its original texts."""
     for value in row:
         if value.__class__ is str and ESCAPE in value:
             return tuple(told(value) if value.__class__ is str and ESCAPE in value else value for value in row)
@@ -331,7 +331,7 @@ def plain(row: Row) -> Row:
 
 
 class TextDumper(StrBinaryDumper):
-    """A text that travels by itself."""
+    """Encodes a text sent by itself."""
 
     def dump(self, obj: str) -> Any:
         return super().dump(kept(obj) if "\x00" in obj or ESCAPE in obj or BETWEEN in obj else obj)

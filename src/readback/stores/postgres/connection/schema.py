@@ -1,6 +1,6 @@
-"""The schema of the ledger and its numbered steps, each applied once and held to its checksum.
+"""The ledger's schema and its numbered steps, each applied once and compared with its checksum.
 
-Called by `opening`. The text of a step that was released never changes: what is to be different is a new step.
+Called by `connect`. The text of a released step never changes; a change is a new step.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from readback.stores.migration import Migration as Migration
 # Which locks a group of changes takes, and how long its leases last.
 
 BUCKETS: Final = 256
-"""Tenants share locks, so that a group of any number of tenants needs few."""
+"""Tenants share locks, so a group of any number of tenants needs few locks."""
 SCHEMA: Final = -1
-"""The bucket of no tenant: the schema's."""
+"""The bucket without tenants, for the schema."""
 LEASE_MAX_US: Final = 366 * 86_400_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The locks of one transaction: to be held with others, and alone."""
+    """The locks of one transaction: shared and exclusive."""
 
     shared: list[int]
     exclusive: list[int]
@@ -38,13 +38,13 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Locks:
-    """`lock_class`: of this ledger. `own_clock`: leases are judged by the database's clock, not by the callers'."""
+    """`lock_class`: of this ledger. `own_clock`: the database's clock decides on leases, not the callers' clocks."""
 
     lock_class: int
     own_clock: bool
 
     def wanted(self, items: Sequence[Append], pacing: Sequence[str]) -> Wanted:
-        """Of these appends, and of tenants that reserve looks."""
+        """Return the locks for these appends, and for tenants with read-slot reservations."""
         shared = {SCHEMA}
         exclusive = {BUCKETS + bucket_of(tenant) for tenant in pacing}
         for item in items:
@@ -53,7 +53,7 @@ class Locks:
         return Wanted(sorted(shared - exclusive), sorted(exclusive))
 
     def lease_us(self, projection: Projection) -> int:
-        """How long the lease of a projection lasts by the database's clock, or until when it lasts by the caller's."""
+        """Return the duration of a projection's lease by the database's clock, or its end by the caller's clock."""
         if not projection.lease_owner:
             return 0
         if not self.own_clock:
@@ -66,21 +66,23 @@ def bucket_of(tenant: str) -> int:
 
 
 COMMENT: Final = "A ledger of Readback."
-"""Stands at the schema that is one."""
+"""The comment on a ledger's schema."""
 
 
 def migrations() -> Sequence[Migration]:
-    """Every step that this release knows, in order: 1, 2, 3 without gaps."""
+    """Return every step of this release in order: 1, 2, 3 without gaps."""
     return migrations_of("readback.stores.postgres")
 
 
 def lock_class(schema: str) -> int:
-    """The first half of this ledger's advisory locks (32 bits, signed); ledgers of one database have others."""
+    """Return the first half of this ledger's advisory locks (32 bits, signed). Other ledgers in the database have
+    others.
+    """
     return crc32(f"readback:{schema}".encode()) - 2**31
 
 
 def migrate(connection: psycopg.Connection[Any], schema: str, shown: str) -> None:
-    """Bring the schema up to this release, in one transaction; safe when several processes come at once."""
+    """Migrate the schema to this release in one transaction. Safe for several processes at once."""
     if not pending(connection, schema, shown):
         return
     name = sql.Identifier(schema)
@@ -103,7 +105,7 @@ def migrate(connection: psycopg.Connection[Any], schema: str, shown: str) -> Non
 
 
 def pending(connection: psycopg.Connection[Any], schema: str, shown: str) -> list[Migration]:
-    """The steps still to do. Raises StoreVersionError where the ledger and this release disagree."""
+    """Return the pending steps. Raises StoreVersionError if the ledger and this release disagree."""
     return left_of(migrations(), _done(connection, schema, shown), f"The ledger at {shown}")
 
 
@@ -115,21 +117,21 @@ SELECT 'trigger', t.tgname, c.relname, coalesce(p.relname, c.relname), t.tgenabl
 UNION ALL
 SELECT 'rule', rulename, tablename, tablename, true FROM pg_rules WHERE schemaname = current_schema()
 """
-"""What acts when a row of the ledger is written: kind, name, table, the table that it is a partition of, and whether it
-does act. The queue of the workers has triggers of its own.
+"""Objects acting on writes to the ledger: kind, name, table, the parent of a partition, and whether enabled. The
+workers' queue has triggers of its own.
 """
 Guard = tuple[str, str, str, str, bool]
 _TRIGGER: Final = re.compile(r"CREATE TRIGGER (\w+) BEFORE [A-Z ]+ ON (\w+)")
 
 
 def unknown(number: int) -> list[str]:
-    """What of a ledger at this step nobody here can compare, a sentence each."""
+    """Return sentences on parts of a ledger at this step that this release cannot compare."""
     return not_compared(number, migrations())
 
 
 def unlike(found: Sequence[Guard], number: int) -> list[str]:
-    """How what acts on a ledger's rows differs from what these steps make, a sentence each. Empty for a newer release's
-    schema, which this one does not know.
+    """Return sentences on differences between a ledger's guards and the guards of these steps. Empty for a newer
+    release's schema, unknown to this release.
     """
     if number > len(migrations()):
         return []
@@ -164,7 +166,7 @@ SELECT 'unique index', c.relname, t.relname
 UNION ALL
 SELECT 'policy', policyname, tablename FROM pg_policies WHERE schemaname = current_schema()
 """
-"""What stands in the schema: kind, name, and the table that it is of or takes its rows to."""
+"""The objects in the schema: kind, name, and the owning or parent table."""
 Relation = tuple[str, str, str]
 _TABLE: Final = re.compile(r"^CREATE TABLE (\w+)", re.MULTILINE)
 _NO_TABLE: Final = re.compile(r"^DROP TABLE (\w+)", re.MULTILINE)
@@ -174,13 +176,14 @@ _PARTITION: Final = re.compile(r"event_\d+")
 _OF_PARTITION: Final = re.compile(r"(event_\d+)_of_action")
 _BY_CONSTRAINT: Final = frozenset({("unique index", "place_event_key", "place")})
 _QUEUE: Final = re.compile(r"procrastinate_(jobs|workers|events|periodic_defers)|wakeup_worker")
-"""The tables of the workers' queue, which makes its own, and the table that tells the workers of the queue apart."""
+"""The tables of the workers' queue, created by the queue, and the table of the queue's workers."""
 
 
 def strange(found: Sequence[Relation], number: int) -> list[str]:
-    """What stands in the schema of a ledger that its steps do not make, and which of its tables is missing, a sentence
-    each. A table or a view may pass for one of the ledger's own, and one that inherits adds its rows. A plain index
-    and a function do nothing by themselves. Empty for a newer release's schema, which this one does not know.
+    """Return sentences on foreign objects in a ledger's schema, and on missing tables.
+
+    A table or a view may pass for a part of the ledger, and an inheriting table adds its rows. A plain index and a
+    function do nothing by themselves. Empty for a newer release's schema, unknown to this release.
     """
     if number > len(migrations()):
         return []
@@ -202,7 +205,7 @@ def strange(found: Sequence[Relation], number: int) -> list[str]:
 
 
 def _grows(kind: str, name: str, of: str) -> bool:
-    """Whether it is made while the ledger is used: a partition of the entries, or the workers' queue."""
+    """Return whether the object appears during use: a partition of the entries, or the workers' queue."""
     if kind == "table":
         return (of == "event" and _PARTITION.fullmatch(name) is not None) or (
             not of and _QUEUE.fullmatch(name) is not None
@@ -213,12 +216,14 @@ def _grows(kind: str, name: str, of: str) -> bool:
 
 
 def refuse_unknown(connection: psycopg.Connection[Any], schema: str, shown: str) -> None:
-    """Raises StoreVersionError where this release may not write what is there now, or is not what it opened."""
+    """Raise StoreVersionError if this release may not write the present schema, or if the schema is older than at
+    opening.
+    """
     refuse_older(pending(connection, schema, shown), f"The ledger at {shown}")
 
 
 def _done(connection: psycopg.Connection[Any], schema: str, shown: str) -> dict[int, Applied]:
-    """What was applied. Raises StoreCorruptError where the schema is somebody else's."""
+    """Return the applied steps. Raises StoreCorruptError for a foreign schema."""
     if not _exists(connection, schema):
         return {}
     looked = connection.execute(

@@ -1,7 +1,7 @@
-"""A second connection that changes things: places, seals and positions, out of the way of appends.
+"""A second writing connection, for sequence numbers, seals and positions, independent of appends.
 
-Called by the parts of the store that keep the log. Each change is a transaction of its own, small, and such that making
-it twice does no harm: where a connection breaks, it is made again on a new one.
+Called by the store's maintenance of the log. Each change is a small transaction of its own, and harmless to repeat.
+After a broken connection the change is repeated on a new connection.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from readback.stores.postgres.connection.schema import SCHEMA, lock_class, migra
 # Holds each change to the schema that this release knows: a newer one may bring it up while this process runs.
 
 AS_IT_IS: Final = "(SELECT max(number) FROM migration), current_schema()::text, current_setting('synchronous_commit')"
-"""What `check` is told. A pooler that shares sessions may have put another one in this one's place meanwhile."""
+"""The input of `check`. A session-sharing pooler may have replaced the session meanwhile."""
 _AS_IT_IS: Final = f"SELECT {AS_IT_IS}"
 _HOLD: Final = "SELECT pg_advisory_xact_lock_shared(%s::int, %s::int)"
 
 
 class Watched:
-    """The schema as one process has to find it."""
+    """The schema one process expects."""
 
     def __init__(self, schema: str, shown: str) -> None:
         self._schema, self._shown = schema, shown
         self._class = lock_class(schema)
         self._number = len(migrations())
-        """The schema that this release may work on, as far as it was looked up."""
+        """The last accepted schema number."""
 
     def hold(self, connection: Connection) -> None:
-        """Until this transaction's end nobody brings the schema up. Raises StoreVersionError as `check` does."""
+        """Block migrations until the end of this transaction. Raises StoreVersionError like `check`."""
         with together(connection):
             connection.execute(_HOLD, (self._class, SCHEMA), prepare=True)
             # A statement of its own: it sees what was there once the lock was held.
@@ -50,8 +50,10 @@ class Watched:
         self.check(connection, *cast("tuple[int, str, str]", found.fetchone()))
 
     def check(self, connection: Connection, number: int, schema: str, synchronous: str) -> None:
-        """What `AS_IT_IS` says, looked at under the lock. Raises StoreVersionError where this release may not write
-        beside the last step, and StoreError where this is not the session that was opened.
+        """Check the values of `AS_IT_IS`, read under the lock.
+
+        Raises StoreVersionError if this release may not write beside the last step, and StoreError in a foreign
+        session.
         """
         if schema != self._schema or synchronous not in DURABLE:
             raise not_own_session(self._shown, schema, synchronous)
@@ -60,7 +62,7 @@ class Watched:
             self._number = number
 
     def explained(self, error: BaseException, connection: Connection) -> StoreError:
-        """The typed error for what was raised: what a statement asks for may be what a newer schema has ended."""
+        """Return the typed error for an exception. A newer schema may have removed the target of the statement."""
         if isinstance(error, psycopg.ProgrammingError | psycopg.NotSupportedError) and not connection.broken:
             try:
                 pending(connection, self._schema, self._shown)
@@ -77,7 +79,7 @@ T = TypeVar("T")
 
 
 class SecondConnection:
-    """Opened when it is first needed. One thread at a time."""
+    """Opened at first use. For one thread at a time."""
 
     def __init__(self, opening: Opening, watched: Watched) -> None:
         self._opening, self._shown, self._watched = opening, opening.shown, watched
@@ -86,7 +88,7 @@ class SecondConnection:
         self._closed = self._forked = False
 
     def run(self, change: Callable[[Connection], T]) -> T:
-        """What `change` answers, when it is kept. Raises StoreError, and nothing is known to be kept then."""
+        """Return the result of `change` after its commit. After StoreError the commit is uncertain."""
         with self._lock:
             for left in reversed(range(TRIES_MAX)):
                 connection = self._open()
@@ -104,14 +106,14 @@ class SecondConnection:
         raise AssertionError("the last try answers or raises")
 
     def close(self) -> None:
-        """Give the connection back; a change that is being made is waited for."""
+        """Wait for a running change, and close the connection."""
         with self._lock:
             self._closed = True
             if self._connection is not None:
                 self._connection.close()
 
     def abandon(self) -> list[Connection]:
-        """In a forked child: the connection is the parent's, whoever held the lock at the fork."""
+        """In a forked child: the connection is the parent's, regardless of the lock's owner at the fork."""
         self._lock = threading.Lock()
         self._forked = True
         return [] if self._connection is None else [self._connection]

@@ -1,6 +1,6 @@
-"""The changes that a caller can ask for, each as a value that waits its turn in the group's queue.
+"""The changes requested by callers, each a value in the queue of the group commit.
 
-Made by the store, carried out by the group's leader inside its transaction.
+Created by the store, executed by the group's leader inside its transaction.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from readback.stores.postgres.writing.transaction import Transaction
 
 
 def _nothing(kept: Kept) -> None:
-    """Where nothing stands outside there is nothing to see to."""
+    """Do nothing: no evidence is in object storage."""
 
 
 class Work(Protocol):
-    """What it is to be applied within a transaction that others share. It may be applied again if nothing was kept."""
+    """A change to apply within a shared transaction. The change may be applied again if nothing was stored."""
 
     def apply(self, transaction: Transaction) -> object: ...
 
 
 @dataclass(slots=True)
 class AppendWork:
-    """A batch of appends. `outside`: their large evidence, which stands in object storage."""
+    """A batch of appends. `outside`: large evidence in object storage."""
 
     batch: Sequence[Append]
     outside: dict[Name, Kept] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class AppendWork:
 
 @dataclass(frozen=True, slots=True)
 class LeaseWork:
-    """Taking a lease; the answer is the new fence, or None. `own_clock`: the database's says what is live."""
+    """Acquire a lease. Result: the new fence, or None. `own_clock`: the database's clock decides on live leases."""
 
     action_id: str
     owner: str
@@ -79,7 +79,7 @@ class LeaseWork:
 
 @dataclass(frozen=True, slots=True)
 class LeasesWork:
-    """Taking many leases; the answer is a fence, or None, for each."""
+    """Acquire many leases. Result: a fence, or None, for each."""
 
     wanted: Sequence[LeaseWanted]
     owner: str
@@ -107,7 +107,7 @@ class LeasesWork:
 
 @dataclass(frozen=True, slots=True)
 class WakeWork:
-    """Bringing a due time forward; the answer is whether there was one."""
+    """Bring a due time forward. Result: whether there was a due time."""
 
     action_id: str
     at_us: int
@@ -119,7 +119,7 @@ class WakeWork:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseWork:
-    """Ending the leases of an owner that is gone."""
+    """Release the leases of a dead owner."""
 
     owner: str
 
@@ -130,7 +130,7 @@ class ReleaseWork:
 
 @dataclass(frozen=True, slots=True)
 class PaceWork:
-    """Reserving a look; the answer is its moment."""
+    """Reserve a read slot. Result: the time of the slot."""
 
     tenant: str
     now_us: int

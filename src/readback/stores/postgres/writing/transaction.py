@@ -1,8 +1,8 @@
-"""A group of changes in one transaction: what each means, checked before anything of it is written.
+"""A group of changes in one transaction. Each change is checked before any write.
 
-Called by the group's leader. A transaction is two round trips: one that begins, takes the locks and looks up what the
-decisions need (`begin`), and one that writes and commits (`commit`). What was decided upon a look is held to it by
-what writes: a row that has moved on meanwhile ends the transaction, nothing is kept, and the caller begins again.
+Called by the group's leader. A transaction takes two round trips. `begin` starts the transaction, acquires the locks
+and reads the input of the decisions. `commit` writes and commits. Each write is conditional on the state read before: a
+row changed meanwhile aborts the transaction, nothing is stored, and the caller begins again.
 """
 
 from __future__ import annotations
@@ -38,24 +38,27 @@ _AS_IT_IS: Final = rows.statement("SELECT", AS_IT_IS)
 
 
 class DoubtError(Exception):
-    """What was remembered says no: it has to be looked up before anybody is told so."""
+    """The cache indicates a conflict. The database must confirm the conflict before a caller sees it."""
 
 
 class Transaction:
-    """The changes of one group, on a connection that does nothing else meanwhile."""
+    """The changes of one group, on a connection without other use meanwhile."""
 
     def __init__(self, connection: Connection, known: WriteCache, locks: Locks, *, trusting: bool) -> None:
-        """`trusting`: an action that says it is new is written as new, and one that was written here before is as it
-        was left; where that is wrong the database says so, and the caller begins again without trust.
+        """`trusting`: an action declared new is written as new, and an action last written here is assumed unchanged.
+
+        If the assumption is wrong the database reports it, and the caller begins again without trust.
         """
         self._connection = connection
         self._known = known
         self._locks = locks
         self._trusting = trusting
         self.xid = ""
-        """The transaction's id, once it has begun: by it can be told what became of it."""
+        """The transaction's id, after its start. The id identifies the transaction's result after a lost reply."""
         self.proof: rows.Row | None = None
-        """An entry that is in the log if the transaction is: tenant, action, version, kind, time, envelope and leaf."""
+        """An entry present in the log exactly if the transaction is: tenant, action, version, kind, time, envelope and
+        leaf.
+        """
         self._heads: dict[str, Head] = {}
         self._was: dict[str, Head] = {}
         self._keys_found: dict[Name, KeyRecord | None] = {}
@@ -66,25 +69,25 @@ class Transaction:
         self._texts: dict[tuple[bytes, str], tuple[str, bytes]] = {}
         self._payloads: dict[tuple[str, bytes], tuple[str, str, bytes]] = {}
         self.outside: dict[tuple[bytes, str], Kept] = {}
-        """Evidence of these appends that stands in object storage."""
+        """Evidence of these appends in object storage."""
         self._counts: dict[tuple[str, str, str], tuple[bool, int]] = {}
         self._freezes: list[Freeze] | None = None
         self._in_flight: dict[str, int] = {}
         self._due: list[Projection] = []
-        """What somebody has to be woken for once it is kept."""
+        """Actions to wake a worker for after the commit."""
         self._contracts: set[tuple[bytes, str]] = set()
 
     # --- the two round trips -------------------------------------------------------------------------
 
     def begin(self, items: Sequence[Append], locks: Wanted) -> None:
-        """Begin, take the locks, and look up what these appends will ask for."""
+        """Begin, acquire the locks, and read the input for these appends."""
         run = self._connection.execute
         heads, keys, limited = self._to_look_up(items)
         subjects = {subject for item in items for subject in item.unless_frozen}
         tenants = {item.tenant for item in items}
         with together(self._connection):
             run("BEGIN")
-            # The locks are a statement of their own: what is looked at next is as it is once they are held.
+            # The locks need a statement of their own: the next statement's snapshot must begin after the acquisition.
             first = run(rows.BEGIN, (self._locks.lock_class, locks.shared, locks.exclusive), binary=True, prepare=True)
             found_heads = self._select(rows.SELECT_HEADS, heads)
             found_keys = self._select_keys(keys)
@@ -105,7 +108,9 @@ class Transaction:
         self._in_flight = {one: cast("int", cursor.fetchall()[0][0]) for one, cursor in waiting.items()}
 
     def commit(self) -> None:
-        """Write what was gathered and commit. After a crash before the COMMIT nothing is kept, after it everything."""
+        """Write the collected changes and commit. A crash before the COMMIT stores nothing, a crash after the COMMIT
+        everything.
+        """
         wakes = bool(self._due) and self._known.queue.is_there(self._connection)
         with together(self._connection):
             self._write()
@@ -115,17 +120,17 @@ class Transaction:
         self._known.believe(self._heads, self._contracts)
 
     def flush(self) -> None:
-        """Write what was gathered; what follows in this transaction builds on it."""
+        """Write the collected changes, for later statements of this transaction."""
         with together(self._connection):
             self._write()
 
     def one(self, sql: str, values: Sequence[Any] | dict[str, Any]) -> rows.Row | None:
-        """The first row of a statement, run to its end; None where it has none."""
+        """Return the first row of a statement, run to its end. None without rows."""
         found = self.all(sql, values)
         return found[0] if found else None
 
     def all(self, sql: str, values: Sequence[Any] | dict[str, Any]) -> list[rows.Row]:
-        """All rows of a statement; what was gathered is not yet written, unless `flush` was called."""
+        """Return all rows of a statement. The collected changes are not yet written, unless `flush` was called."""
         cursor = self._execute(sql, values)
         return cast("list[rows.Row]", cursor.fetchall()) if cursor.description else []
 
@@ -142,7 +147,9 @@ class Transaction:
         return self._execute(rows.SELECT_KEYS, (row_encoding.texts(tenants), row_encoding.texts(hashes), len(keys)))
 
     def _to_look_up(self, items: Sequence[Append]) -> tuple[list[str], list[Name], dict[str, int]]:
-        """Actions and keys to look up, and the tenants whose waiting actions are counted, and how far."""
+        """Return the actions and keys to read, and the tenants with a limit on waiting actions, each with the highest
+        count.
+        """
         limited: dict[str, int] = {}
         for item in items:
             if item.in_flight_max:
@@ -159,7 +166,7 @@ class Transaction:
         return list(heads), list(keys), limited
 
     def _is_new(self, item: Append) -> bool:
-        """Whether it may be taken at its word."""
+        """Return whether the append may be trusted as new."""
         return (
             self._trusting
             and item.expected_version == item.fence == 0
@@ -174,41 +181,52 @@ class Transaction:
     # --- one append ----------------------------------------------------------------------------------
 
     def append(self, item: Append) -> AppendResult:
-        """Take one append in, or say why not."""
+        """Accept one append, or return the conflict. Raises DoubtError for a conflict known only from the cache."""
         new = self._is_new(item)
+        # A trusted new action starts at version 0 without a look-up. INSERT_ACTIONS fails if the action exists.
         head = _NEW if new else self._head(item.action_id)
+        # Another process may have changed the row since the cache was filled. Success needs no look-up, because each
+        # write is conditional on version and fence. A refusal does: no caller may see a conflict from a stale cache.
         believed = new or head is self._known.heads.get(item.action_id)
         if head.version != item.expected_version or head.fence != item.fence:
             if believed:
-                raise DoubtError
+                raise DoubtError  # `_until_kept` runs the group again with `trusting` off
             return VersionConflict(version=head.version, fence=head.fence)
         name = (item.tenant, item.projection.key_hash if item.reserve is None else item.reserve.key_hash)
         if item.reserve is not None:
+            # A trusted new action's key was not looked up: only this group's keys can conflict here. INSERT_KEYS finds
+            # the others. `_keys_found` has the key if another append of the group asked for the same key.
             found = self._keys.get(name) if new and name not in self._keys_found else self._key(*name)
             if found is not None and not may_have_key(item, found):
                 if believed:
                     raise DoubtError
                 return KeyTaken(found)
+        # Freezes and limits come after version and key: a repeated request must receive its existing action, not a
+        # refusal.
         barred = self._barred(item, head)
         if barred is not None:
             if believed:
-                raise DoubtError  # whoever has moved it on, or has its key, is to be told first
+                raise DoubtError  # a changed version or a taken key has priority, and is unknown from the cache
             return barred
+        # From here on nothing is refused: a refused append must leave no trace in the group.
         self._take(item, head)
         if item.reserve is not None:
             self._keys[name] = item.reserve
         if item.settle is not None:
+            # After the reservation: one append may reserve a key and settle the same key.
             self._settle(item, *item.settle)
         if item.counts:
             self._count(item)
+        # The rest is rare, and written at once. Later appends of the group then find it in the database.
         if item.relies or item.freezes or item.lifts or item.incidents or item.closes:
             self._control(item)
         if item.erases is not None:
             self._erase(item, item.erases)
+        # The sequence number is assigned after the commit, in `sequencing`.
         return Appended(version=item.expected_version + len(item.events), seq=0)
 
     def _take(self, item: Append, head: Head) -> None:
-        """Events, projection and evidence."""
+        """Collect events, projection and evidence."""
         version, projection = head.version, item.projection
         for event in item.events:
             version += 1
@@ -288,7 +306,7 @@ class Transaction:
         return min(met, key=lambda one: (one.since_us, one.subject, one.action_id), default=None)
 
     def _control(self, item: Append) -> None:
-        """Seldom, so it is written at once."""
+        """Write dependencies, freezes and incidents. Rare, so written at once."""
         for claim in item.relies:
             self.all(rows.PUT_RELIANCE, (item.tenant, claim, item.action_id))
         for freeze in item.freezes:
@@ -303,27 +321,29 @@ class Transaction:
             self.all(rows.CLOSE_INCIDENT, (item.projection.updated_us, item.tenant, incident_id))
 
     def _erase(self, item: Append, erases: Erasure) -> None:
-        """Seldom, so it is written at once; after what the group has gathered, which may be what is erased."""
+        """Erase evidence. Rare, so written at once, after a flush: the erased evidence may be among the collected
+        changes.
+        """
         self.flush()
         raw = row_encoding.bodies([bytes.fromhex(digest) for digest in erases.digests])
         self.all(rows.ERASE, {"id": item.action_id, "tenant": item.tenant, "digests": raw})
 
     def anything_erased(self) -> bool:
-        """Whether any evidence of the ledger was erased: its object may have been removed since it was put."""
+        """Return whether any evidence of the ledger was erased. Its object may have been removed since the upload."""
         [(erased,)] = self.all(rows.ANYTHING_ERASED, ())
         return cast("bool", erased)
 
     # --- leases, looks -------------------------------------------------------------------------------
 
     def take_lease(self, action_id: str, values: dict[str, Any]) -> int | None:
-        """The new fence, or None; see `rows.TAKE_LEASE` for the values."""
+        """Return the new fence, or None. See `rows.TAKE_LEASE` for the values."""
         self.flush()
         row = self.one(rows.TAKE_LEASE, values)
         self._forget(action_id)
         return None if row is None else cast("int", row[0])
 
     def take_leases(self, ids: Sequence[str], values: dict[str, Any]) -> dict[str, int]:
-        """The new fences of those that were to be had; see `rows.TAKE_LEASES` for the values."""
+        """Return the new fences of the available actions. See `rows.TAKE_LEASES` for the values."""
         with together(self._connection):
             self._write()
             self._execute(rows.HOLD_ACTIONS, {"ids": values["ids"]})
@@ -333,7 +353,7 @@ class Transaction:
         return dict(map(rows.plain, taken.fetchall()))
 
     def pace(self, tenant: str, now_us: int, wanted_us: int, per_minute: int) -> int:
-        """The moment of a look, reserved; seldom, so it is written at once."""
+        """Reserve a read slot and return its time. Rare, so written at once."""
         self.flush()
         self.all(rows.FORGET_PACE, (tenant, PACE, now_us // MINUTE_US))
         reserved = self.all(rows.SELECT_PACE, (tenant, PACE, wanted_us // MINUTE_US))
@@ -355,7 +375,7 @@ class Transaction:
         return (b"", media, kept.place, len(kept.body), raw, tenant)
 
     def _write(self) -> None:
-        """Inside a pipeline. Tables, and the rows of each, come in one order, so that nobody waits in a ring."""
+        """Write inside a pipeline. Tables and their rows have a fixed order, so sessions cannot deadlock."""
         if self._projections:
             self._write_projections()
         if self._events:
@@ -398,7 +418,7 @@ class Transaction:
             self._execute(rows.REPLACE_KEYS, (*row_encoding.keys(taken), len(taken)))
 
     def _write_projections(self) -> None:
-        """Each with the version and the fence that it had, and the version that it has now."""
+        """Write each projection with its previous version and fence as condition, and with its new version."""
         new: list[rows.Row] = []
         often: list[rows.Row] = []
         whole: list[rows.Row] = []

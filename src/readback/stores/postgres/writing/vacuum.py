@@ -1,7 +1,7 @@
-"""Takes what was erased out of the tables: PostgreSQL leaves what an update replaced where it was, until a VACUUM.
+"""Removal of erased bytes from the tables: PostgreSQL leaves old row versions in place until a VACUUM.
 
-Called by the store. It says that it is done only where the server says so, in its report or, where that is in another
-language, in its statistics; of the server's write-ahead log, its archive and its standbys it knows nothing.
+Called by the store. Completion is reported only with the server's confirmation: in the VACUUM's report, or, with
+messages in another language, in the statistics. The server's write-ahead log, archive and standbys are out of reach.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from readback.stores.postgres.connection.faults import as_store_error
 
 _LEFT: Final = re.compile(r"(\d+) are dead but not yet removable")
 _MISSED: Final = re.compile(r"tuples missed: (\d+) dead")
-"""On pages that somebody had in hand, which a VACUUM does not wait for."""
+"""On pages in use by another session. A VACUUM does not wait for them."""
 COUNTS_AT_ONCE: Final = 150_000
-"""From this version of the server on its statistics are those of now. Before, they may be of before the VACUUM."""
+"""From this server version on, statistics are current. Earlier, they may be from before the VACUUM."""
 _DEAD: Final = (
     "SELECT current_setting('track_counts')::bool,"
     " pg_stat_get_dead_tuples(oid) + coalesce(pg_stat_get_dead_tuples(nullif(reltoastrelid, 0)), 0)"
@@ -27,7 +27,7 @@ _DEAD: Final = (
 
 
 def purged(opening: Opening) -> bool:
-    """Whether no row of erased evidence is left in the table. Raises StoreError."""
+    """Return whether no row of erased evidence is left in the table. Raises StoreError."""
     said: list[str] = []
     connection = opening.again()
     try:

@@ -1,7 +1,7 @@
-"""What this process wrote last, so that the next transaction need not ask for it.
+"""Cache of this process's last writes, to save reads in the next transaction.
 
-Called by the transaction. Nothing of it is believed: each write is held to the version and the fence that are
-remembered here, and fails where somebody else was there meanwhile.
+Called by the transaction. The cache is never trusted alone: each write is conditional on the cached version and fence,
+and fails after a change by another process.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from readback.stores.postgres.connection.second_connection import Watched
 # Defers wake-ups in the ledger's own transaction, by the SQL functions of the queue that stands beside it.
 
 LOOKED_FOR_EVERY: Final = 64
-"""A queue that is not there is looked for again after so many groups that would have deferred something."""
+"""A missing queue is searched again after so many groups with a job to defer."""
 _IS_THERE: Final = "SELECT to_regprocedure('procrastinate_defer_jobs_v1(procrastinate_job_to_defer_v1[])') IS NOT NULL"
 _DEFER: Final = """
 SELECT procrastinate_defer_jobs_v1(array_agg(ROW(
@@ -30,27 +30,27 @@ SELECT procrastinate_defer_jobs_v1(array_agg(ROW(
     CASE WHEN ahead > 0 THEN now() + ahead * interval '1 microsecond' END)::procrastinate_job_to_defer_v1))
 FROM jsonb_to_recordset(%s::jsonb) AS due(id text, queue text, task text, ahead bigint, rank integer)
 """
-"""Delays, and not moments: the hosts' clocks and the database's may differ."""
+"""Delays in place of times: the hosts' clocks and the database's may differ."""
 
 
 class Deferring:
-    """What one writer knows of the queue."""
+    """One writer's knowledge of the queue."""
 
     def __init__(self) -> None:
         self._there: bool | None = None
         self._missed = 0
 
     def forget(self) -> None:
-        """It is looked for again: something was wrong with it, or the connection is another one."""
+        """Search the queue again, after a fault of the queue or on another connection."""
         self._there = None
 
     @staticmethod
     def is_soon(p: Projection) -> bool:
-        """Whether somebody has to be woken for it: it is due soon, and in nobody's hand."""
+        """Return whether the action needs a wake-up: due soon, and without an owner."""
         return p.due_us is not None and not p.lease_owner and p.due_us - p.updated_us <= DEFER_AHEAD_US
 
     def is_there(self, connection: Connection) -> bool:
-        """Asked outside a pipeline, seldom."""
+        """Return whether the queue exists. Called outside a pipeline, and rarely."""
         if self._there is None or (not self._there and self._missed >= LOOKED_FOR_EVERY):
             found = connection.execute(_IS_THERE).fetchone()
             self._there, self._missed = bool(found and found[0]), 0
@@ -59,7 +59,7 @@ class Deferring:
 
     @staticmethod
     def defer(execute: Callable[[str, Sequence[Any]], object], due: list[Projection]) -> None:
-        """One statement for all of them."""
+        """Defer all jobs in one statement."""
         jobs = [
             {
                 "id": p.action_id,
@@ -74,40 +74,40 @@ class Deferring:
 
 
 KNOWN_HEADS_MAX: Final = 8192
-"""Actions whose version is remembered between transactions; about 4 MB."""
+"""Actions whose version is cached between transactions; about 4 MB."""
 KNOWN_CONTRACTS_MAX: Final = 8192
-"""Texts of contracts, one for each tenant that has them; about 3 MB."""
+"""Contract texts cached, one for each tenant; about 3 MB."""
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Where an action stands."""
+    """The state of an action."""
 
     version: int
     fence: int
     life: Row | None
-    """The columns that hardly ever change, as they are; None where they were not looked at."""
+    """The present columns with rare changes. None: not read."""
     waiting: bool
-    """Whether it is in flight and waits for something."""
+    """Whether the action is in flight and waiting."""
 
     @classmethod
     def of(cls, row: Row) -> Head:
-        """From a row of `rows.SELECT_HEADS`."""
+        """Return the head in a row of `rows.SELECT_HEADS`."""
         return cls(row[1], row[2], None, row[3])
 
 
 class WriteCache:
-    """Heads of actions by id, and texts of contracts by digest and tenant. `watched`: the schema that they are in."""
+    """Heads of actions by id, and contract texts by digest and tenant. `watched`: their schema."""
 
     def __init__(self, watched: Watched) -> None:
         self.watched = watched
         self.heads: dict[str, Head] = {}
         self.contracts: set[tuple[bytes, str]] = set()
-        """Texts of contracts that are in it: each action brings its contract's."""
+        """Stored contract texts. Each action brings its contract's text."""
         self.queue = Deferring()
 
     def believe(self, heads: Mapping[str, Head], contracts: set[tuple[bytes, str]]) -> None:
-        """After a commit: this is how they were left."""
+        """After a commit: cache the written state."""
         if len(self.heads) > KNOWN_HEADS_MAX:
             self.heads.clear()
         self.heads.update({action_id: head for action_id, head in heads.items() if head.version})
@@ -116,7 +116,7 @@ class WriteCache:
         self.contracts |= contracts
 
     def forget(self) -> None:
-        """After a transaction that came to nothing."""
+        """After a failed transaction: drop the cache."""
         self.heads.clear()
         self.contracts.clear()
         self.queue.forget()

@@ -1,7 +1,7 @@
-"""The one connection of a process that changes things: groups of jobs, each as one transaction.
+"""The only writing connection of a process: groups of jobs, each as one transaction.
 
-Called by the group's leader, so by one thread at a time. A transaction that met others is begun again; a connection
-that broke is made again; and where the reply to a COMMIT was lost, the database is asked what became of it.
+Called by the group's leader, so by one thread at a time. A transaction in conflict with other sessions is repeated. A
+broken connection is replaced. After a lost reply to a COMMIT, the database is asked for the result.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ from readback.stores.postgres.writing.write_cache import WriteCache
 from readback.stores.shared_commit import Job
 
 TRIES_MAX: Final = 12
-"""So often a group that met others is begun again; the second time with nothing taken for granted."""
+"""Most attempts of a group in conflict. From the second attempt on, no cached state is trusted."""
 SETTLE_TRIES_MAX: Final = 100
-"""So often it is asked, a tenth of a second apart, what became of a transaction that still runs."""
+"""Most queries, a tenth of a second apart, for the result of a transaction still in progress."""
 CANCELLED_MAX: Final = 3
-"""So often somebody may cancel the wait for a standby; then nobody can tell whether it has the commit."""
+"""Most cancelled waits for a standby. After that, the standby's state is unknown."""
 
 _BEHIND_IT: Final = "SELECT pg_logical_emit_message(true, 'readback', '')"
-"""A commit of its own, which waits for the standbys that have to have all commits: to end a session that waited for
-them, or to start the server again, leaves what it committed on this server alone.
+"""A separate commit that waits for the synchronous standbys. Ending a session during its wait, or restarting the
+server, leaves the session's commit on this server alone.
 """
 
 
 class CutError(Exception):
-    """The connection broke before the COMMIT was sent: nothing was kept."""
+    """The connection broke before the COMMIT was sent: nothing was stored."""
 
 
 class Writer:
-    """`run` carries out a group and answers each of its jobs."""
+    """`run` executes a group and sets each job's result or error."""
 
     def __init__(self, opening: Opening, locks: Locks, watched: Watched) -> None:
         self._opening = opening
@@ -60,7 +60,7 @@ class Writer:
         self._origin = opening.origin(self._connection)
 
     def run(self, group: Sequence[Job[Work]]) -> None:
-        """One transaction for the group. If one job's values break it, each job gets its own."""
+        """Run one transaction for the group. If one job's values break the transaction, each job gets its own."""
         try:
             self._until_kept(group)
         except StoreError as error:
@@ -83,7 +83,7 @@ class Writer:
         return self._connection
 
     def _until_kept(self, group: Sequence[Job[Work]]) -> None:
-        """Again, while it fails by others' doing: then nothing was kept."""
+        """Repeat while other sessions cause the failure. Nothing was stored in those attempts."""
         missed: BaseException | None = None
         for number in range(TRIES_MAX):
             try:
@@ -110,7 +110,7 @@ class Writer:
         ) from missed
 
     def _try(self, group: Sequence[Job[Work]], *, trusting: bool) -> list[object]:
-        """What each job comes to, once all of it is kept."""
+        """Return each job's result after the commit."""
         if self._connection.broken or self._connection.closed:
             self._reconnect("the connection was lost")
         items = [item for job in group if isinstance(job.work, AppendWork) for item in job.work.batch]
@@ -145,14 +145,14 @@ class Writer:
     # --- after a connection was lost -----------------------------------------------------------------
 
     def _reconnect(self, said: str) -> None:
-        """A new connection, as soon as there is one. Raises StoreError."""
+        """Open a new connection, as soon as possible. Raises StoreError."""
         self._connection.close()
         self._connection = waited_for(self._opening.again, said)
         self._connection.add_notice_handler(self._hear)
         self._origin = self._opening.origin(self._connection)
 
     def _was_kept(self, transaction: Transaction, error: BaseException) -> bool:
-        """What became of a transaction whose COMMIT was sent, and not answered."""
+        """Return whether a transaction was stored, after its COMMIT was sent without a reply."""
         before = self._origin
         try:
             self._reconnect(str(error))
@@ -173,9 +173,9 @@ class Writer:
         self._warned += notice.severity_nonlocalized == "WARNING"
 
     def _stand_by(self) -> None:
-        """The standbys that have to have all commits have the last one, too. Raises StoreError.
+        """Wait until the synchronous standbys have the last commit. Raises StoreError.
 
-        A wait that somebody cancels ends with a warning, and with the commit on this server alone.
+        A cancelled wait ends with a warning, and with the commit on this server alone.
         """
         for _ in range(CANCELLED_MAX):
             warned = self._warned
@@ -185,7 +185,9 @@ class Writer:
         raise undetermined(self._shown, "somebody cancelled the wait for a standby")
 
     def _status(self, xid: str) -> str:
-        """As `pg_xact_status` has it. What still runs is ended: nobody will ever tell that session anything again."""
+        """Return the result of `pg_xact_status`. A running transaction is terminated: its session can receive nothing
+        any more.
+        """
         for _ in range(SETTLE_TRIES_MAX):
             try:
                 found = self._connection.execute("SELECT pg_xact_status(%s::xid8)", (xid,)).fetchone()
@@ -203,8 +205,10 @@ class Writer:
         raise undetermined(self._shown, f"transaction {xid} has not ended")
 
     def _is_there(self, transaction: Transaction) -> bool:
-        """Whether its entry is, and of that transaction: after a start, and where a standby took over that lacked it,
-        its number may be another's.
+        """Return whether the proof entry exists, written by this transaction.
+
+        After a restart, or after promotion of a standby without the transaction, the id may belong to another
+        transaction.
         """
         if transaction.proof is None:
             raise undetermined(self._shown, "the server started again")
