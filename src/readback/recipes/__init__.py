@@ -1,8 +1,16 @@
-"""Public: recipes: verified actions of the usual shapes, ready to be given systems and run.
+"""Public: recipes, verified actions of common shapes, ready for your systems.
 
-`from readback.recipes import verified_mail`. Each is an action like one that a decorator makes, of the built-in
-executors and sources; it adds nothing to the engine. Stamp, act, look by another path, record, and withdraw what was
-claimed where nothing is found.
+Each recipe returns an action like a decorator does, made of the built-in executors and sources. A recipe adds nothing
+to the engine. The steps are: stamp, act, read through another path, record, and retract an unfounded claim.
+
+Example:
+    >>> import sqlite3
+    >>> from readback.recipes import Table, verified_row
+    >>> from readback.systems import SqlExecutor, SqlSource
+    >>> table = Table("orders", "id", ("status",), placeholder="?")
+    >>> database = SqlExecutor("shop", lambda: sqlite3.connect("shop.db"))
+    >>> primary = SqlSource("shop", lambda: sqlite3.connect("shop.db"))
+    >>> write = verified_row(database, primary, table, recorded=False)
 """
 
 from readback.recipes.choices import Choices

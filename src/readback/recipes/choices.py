@@ -1,4 +1,4 @@
-"""What whoever uses a recipe may choose of its contract. Used by the recipes; it must not know any of them."""
+"""The contract keys that users of a recipe may choose. All recipes use this module."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from readback.domain.side_effect import SideEffect
 
 
 class Choices(TypedDict, total=False):
-    """Keys of a contract that a recipe has defaults for, or leaves alone. They mean what they always mean."""
+    """Contract keys with a default in a recipe, or without. Meanings are the same as in a contract.
+
+    Example:
+        >>> strict: Choices = {"side_effect": "high_risk_external", "within": "30s"}
+    """
 
     name: str
     version: str
@@ -28,6 +32,6 @@ class Choices(TypedDict, total=False):
 
 
 def quoted(text: str) -> str:
-    """A text as a literal of the expression language. Recipes put only names and addresses of their author's there."""
+    """Return a text as a literal of the expression language. Recipes quote only names and addresses by the author."""
     plain = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{plain}"'

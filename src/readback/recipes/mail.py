@@ -1,9 +1,9 @@
-"""Verified mail: stamp, submit over SMTP, look for the stamp over IMAP, believe only what the mailbox shows.
+"""Verified mail: stamp, submit over SMTP, search for the stamp over IMAP, believe only the mailbox.
 
-Used by authors, who hand over a submission server and a mailbox. It makes a contract and adds nothing to the engine:
-what was accepted and cannot be found is contested and retracted there, and every look is recorded there.
+Authors pass a mail server and a mailbox. Accepted but missing mail is contested and later retracted, and every read is
+recorded. The recipe makes a contract and adds nothing to the engine.
 
-Source: "The Verification Ledger Pattern"; the schedule and the number of candidates are its own.
+Source: "The Verification Ledger Pattern". Schedule and number of candidates come from there.
 """
 
 from __future__ import annotations
@@ -27,17 +27,22 @@ if TYPE_CHECKING:
     from readback.systems import ImapSource, SmtpExecutor
 
 SCHEDULE: Final = ("0s", "2s", "4s", "8s")
-"""Pauses before each look, as measured in production; together they are the window."""
+"""Pauses before each read, as measured in production. The sum is the window."""
 WINDOW: Final = "14s"
 LATE_WINDOW: Final = "1h"
-"""How long a mail that was accepted may still turn up; until then it is contested, and not yet retracted."""
+"""How long an accepted mail may still arrive. The claim stays contested until then, and is retracted afterwards."""
 CANDIDATES: Final = 6
-"""Messages of one folder that are looked at, as measured in production; for `ImapSource(candidates=...)`."""
+"""Messages read in one folder, as measured in production, for `ImapSource(candidates=...)`."""
 STAMP_HEADER: Final = "X-Readback-Stamp"
 
 
 class MailAction(ActionDefinition[[str, str, str]]):
-    """Proposes one mail: `mail(to=..., subject=..., text=...)`."""
+    """Propose one mail: `mail(to=..., subject=..., text=...)`.
+
+    Example:
+        >>> def propose(mail: MailAction):
+        ...     return mail(to="ada@mail.example", subject="Order 7", text="Your order is shipped.")
+    """
 
     if TYPE_CHECKING:
 
@@ -52,14 +57,31 @@ def verified_mail(
     header: str = STAMP_HEADER,
     **choices: Unpack[Choices],
 ) -> MailAction:
-    """An action that sends one text to one address, and is verified when the message is found by its stamp.
+    """Return an action that sends one text to one address.
 
-    `mailbox` proves what it says of itself: the recipient's own folders prove delivery, the sender's folder of sent
-    mail only submission; the outcome says which. A mapping has a mailbox for each recipient, all of one kind. Nothing
-    is sent to anybody whose mailbox is none of these. The looks are `SCHEDULE` after the answer, the last of them at
-    the close of `WINDOW`, and go on ever more slowly until `LATE_WINDOW` has passed: what was accepted and is not there
-    is contested at the close of the former, and retracted at the end of the latter. `choices` change what the contract
-    says.
+    The action is verified when the message is found by its stamp. The outcome states the proof: folders of the
+    recipient prove delivery, the sender's folder of sent mail proves only submission.
+
+    The reads follow `SCHEDULE` after the answer. The last read is at the end of `WINDOW`. Further reads grow rarer
+    until the end of `LATE_WINDOW`. Accepted but missing mail is contested at the end of `WINDOW` and retracted at the
+    end of `LATE_WINDOW`.
+
+    Args:
+        post: The mail server.
+        mailbox: The mailbox, or a mapping from recipient to mailbox, all with the same proof. With a mapping or a
+            recipient's mailbox, mail to other recipients is refused.
+        sender: Plain address of the sender.
+        header: Header for the stamp.
+        choices: Contract keys to change.
+
+    Raises:
+        ContractFieldError: The mailboxes prove different things.
+
+    Example:
+        >>> from readback.systems import ImapSource, SmtpExecutor
+        >>> post = SmtpExecutor("mail", "mail.example", 465, sole=True)
+        >>> inbox = ImapSource("inbox", "mail.example", 993, user="ada@m.example", password="x", proves="delivered")
+        >>> mail = verified_mail(post, inbox, sender="shop@mail.example")
     """
     boxes = {_one_way(to): box for to, box in mailbox.items()} if isinstance(mailbox, Mapping) else None
     one = next(iter(mailbox.values())) if isinstance(mailbox, Mapping) else mailbox
@@ -89,12 +111,12 @@ def verified_mail(
 
 
 def _one_way(address: str) -> str:
-    """As mail compares addresses: the domain without regard to case, the rest as it is written."""
+    """Normalize an address as mail compares addresses: the domain ignores case, the rest does not."""
     return normal((NormalForm.EMAIL,), address)
 
 
 def _addressed(known: str) -> str:
-    """An expression that holds of this address alone, by the same rule."""
+    """Return an expression that is true for this address only, by the same rule."""
     local = known.rpartition("@")[0]
     if not local:
         return f"requested.to == {quoted(known)}"
@@ -132,15 +154,16 @@ def _contract(sender: str, proves: str, known: list[str]) -> dict[str, object]:
 
 @postcondition(version="1", name="subject as asked for")
 def subject_as_asked(requested: dict[str, Json], authoritative: dict[str, Json]) -> bool | None:
-    """The subject is that one. A header is folded on its way, so that one blank is as good as several."""
+    """The subject is as requested. Servers fold headers, so one blank equals several."""
     shown = authoritative.get("subject")
     return shown.split() == str(requested["subject"]).split() if isinstance(shown, str) else None
 
 
 @postcondition(version="3", name="text as asked for")
 def text_as_asked(requested: dict[str, Json], authoritative: dict[str, Json]) -> bool | None:
-    """The digest of the text is that one. Lines end on their way as mail ends them, and so does the last of them. Where
-    something came along that was not asked for, such as the text once more as HTML, nobody can tell what is read of it.
+    """The digest of the text is as requested, with the line endings of mail, also at the end.
+
+    Further parts, such as an HTML version of the text, leave the result open: a mail program may show another part.
     """
     shown = authoritative.get("body_sha256")
     text = str(requested["text"])

@@ -1,7 +1,7 @@
-"""Verified resource: create or update over an HTTP API, and query it back by another client.
+"""Verified resource: create or update over an HTTP API, and query through another client.
 
-Used by authors, who hand over an API to act on and the same API to read. A create carries the idempotency key and the
-stamp, and is found by its stamp; an update is made conditional on the very version that was read before (If-Match).
+Authors pass an API for acting and the same API for reading. A create carries the idempotency key and the stamp, and is
+found by the stamp. An update is conditional on the version read before (If-Match).
 
 Source: "The Verification Ledger Pattern", adapting it to API mutations.
 """
@@ -27,7 +27,12 @@ if TYPE_CHECKING:
 
 
 class ResourceAction(ActionDefinition[[str, dict[str, Any]]]):
-    """Proposes one resource: `update(key=..., fields={...})`."""
+    """Propose one resource: `update(key=..., fields={...})`.
+
+    Example:
+        >>> def propose(update: ResourceAction):
+        ...     return update(key="7", fields={"title": "Minutes"})
+    """
 
     if TYPE_CHECKING:
 
@@ -36,16 +41,22 @@ class ResourceAction(ActionDefinition[[str, dict[str, Any]]]):
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """How an API shows a resource. Fields are members of its JSON object.
+    """How an API shows a resource. Fields are members of the JSON object.
 
-    `one`: the path of a resource by its `{key}`. `every`: the path of the collection, which answers to `find_by` (a
-    query's name) with those that bear a stamp, in the member `items`. `key`: the member that identifies it, which is
-    the caller's own reference where the API draws ids; `stamp` the one that bears the last writer's stamp; `tenant`
-    whose it is, "" where the API does not say.
+    Some servers make the id and accept no reference from the caller. Then `id_from` names the member with that id, and
+    `mark_in` a member for the stamp, such as "external_reference". A create is found by the mark alone, `key` is
+    the caller's own name of the intent, and the outcome's value has the new id under "id".
 
-    Where the server makes the id and takes no reference of the caller's, `id_from` names the member that holds that id,
-    and `mark_in` the member that takes the stamp, such as "external_reference". A create is then found by its mark
-    alone, its `key` is the caller's own name of the intent, and the outcome's value has the new id under "id".
+    Attributes:
+        one: Path of a resource, with `{key}`.
+        every: Path of the collection, searchable by stamp.
+        key: Member with the key. Where the API assigns ids, the caller's own reference.
+        stamp: Member with the last writer's stamp.
+        tenant: Member with the tenant, or "".
+        find_by: Query name of the search by stamp.
+        items: Member of the collection's answer with the list.
+        id_from: Member with an id made by the server.
+        mark_in: Member for the stamp where the server makes the id.
 
     Example:
         >>> from readback.recipes import Resource
@@ -65,12 +76,12 @@ class Resource:
 
     @property
     def mark(self) -> str:
-        """The member that bears the stamp."""
+        """The member with the stamp."""
         return self.mark_in or self.stamp
 
     @property
     def identified_by(self) -> str:
-        """The member that identifies it."""
+        """The member that identifies the resource."""
         return self.id_from or self.key
 
     def __post_init__(self) -> None:
@@ -86,7 +97,22 @@ class Resource:
 def verified_create(
     api: HttpExecutor, records: HttpSource, resource: Resource, **choices: Unpack[Choices]
 ) -> ResourceAction:
-    """An action that creates one resource with POST, and is verified when the collection shows it under its stamp."""
+    """Return an action that creates one resource with POST.
+
+    The action is verified when the collection shows the resource under its stamp.
+
+    Args:
+        api: The API for acting.
+        records: The API for reading.
+        resource: How the API shows the resource.
+        choices: Contract keys to change.
+
+    Example:
+        >>> from readback.systems import HttpExecutor, HttpSource
+        >>> api = HttpExecutor("https://notes.example", sole=True)
+        >>> records = HttpSource("notes", "https://notes.example")
+        >>> create = verified_create(api, records, Resource("/notes/{key}", "/notes"))
+    """
 
     def create(ctx: Context, key: str, fields: dict[str, Any]) -> object:
         own = {} if resource.id_from else {resource.key: key}
@@ -109,9 +135,23 @@ def verified_update(
     method: Literal["PATCH", "PUT"] = "PATCH",
     **choices: Unpack[Choices],
 ) -> ResourceAction:
-    """An action that changes one resource, and is verified when it is read back with these fields and the stamp.
+    """Return an action that changes one resource.
 
-    The request is conditional on the ETag that the reading before showed, so that no other's change is overwritten.
+    The action is verified when a read shows the fields and the stamp. The request is conditional on the ETag of the
+    read before, so foreign changes are not overwritten.
+
+    Args:
+        api: The API for acting.
+        records: The API for reading.
+        resource: How the API shows the resource.
+        method: PATCH or PUT.
+        choices: Contract keys to change.
+
+    Example:
+        >>> from readback.systems import HttpExecutor, HttpSource
+        >>> api = HttpExecutor("https://notes.example", sole=True)
+        >>> records = HttpSource("notes", "https://notes.example", canary="/health")
+        >>> update = verified_update(api, records, Resource("/notes/{key}", "/notes"))
     """
 
     def update(ctx: Context, key: str, fields: dict[str, Any]) -> object:
@@ -140,13 +180,13 @@ def _made(act: Any, records: HttpSource, resource: Resource, kind: str, choices:
 
 
 def _stamped(records: HttpSource, resource: Resource, ctx: Context) -> list[Reading]:
-    """All that bear the stamp, by the collection's own search."""
+    """Return all resources with the stamp, by the collection's own search."""
     listed = records.all(ctx, resource.every, query={resource.find_by: ctx.stamp}, items=f"/{resource.items}")
     return [_with_etag(each, resource) for each in listed]
 
 
 def _first(found: Reading, resource: Resource) -> Reading:
-    """Of a collection's answer the one that it shows; absent where it shows none."""
+    """Return the first resource of a collection's answer, or absence."""
     if found.presence is not Presence.PRESENT:
         return found
     listed = found.value.get(resource.items) if isinstance(found.value, dict) else None
@@ -158,7 +198,7 @@ def _first(found: Reading, resource: Resource) -> Reading:
 
 
 def _with_etag(found: Reading, resource: Resource) -> Reading:
-    """The resource beside its version: the next request may be made conditional on it."""
+    """Return the resource with its version, for conditional requests."""
     if found.presence is not Presence.PRESENT or not isinstance(found.value, dict):
         return found
     stamp = found.value.get(resource.mark)
@@ -167,7 +207,7 @@ def _with_etag(found: Reading, resource: Resource) -> Reading:
 
 
 def _made_by_server(found: Reading, resource: Resource) -> Reading:
-    """With the id that the server made. Raises ReaderTypeError for a resource without one."""
+    """Add the id made by the server. Raises ReaderTypeError for a resource without an id."""
     if not resource.id_from or found.presence is not Presence.PRESENT or not isinstance(found.value, dict):
         return found
     shown = found.value["resource"]
@@ -178,7 +218,7 @@ def _made_by_server(found: Reading, resource: Resource) -> Reading:
 
 
 def _member(name: str) -> str:
-    """The expression for a member of the resource that was read."""
+    """Return the expression for a member of the resource."""
     return f"authoritative.resource.{name}" if name.isidentifier() else f"authoritative.resource[{quoted(name)}]"
 
 
@@ -203,7 +243,9 @@ def _contract(resource: Resource, kind: str) -> dict[str, object]:
 
 
 def _required(resource: Resource, kind: str) -> dict[str, str]:
-    """What says which resource it is, and whose, is no field: it would be moved to another key or tenant."""
+    """Refuse key, stamp and foreign tenants among the fields: a change would move the resource to another key or
+    tenant.
+    """
     key, stamp, tenant = (quoted(name) for name in (resource.identified_by, resource.mark, resource.tenant))
     found = {"only fields": f"[{key}, {stamp}].all(name, !(name in requested.fields))"}
     if resource.tenant:
@@ -215,7 +257,7 @@ def _required(resource: Resource, kind: str) -> dict[str, str]:
 
 @postcondition(version="1", name="fields as asked for")
 def fields_as_asked(requested: dict[str, Json], authoritative: dict[str, Json]) -> bool | None:
-    """Every field that was asked for is there, with that value and type."""
+    """Every requested field is present, with the same value and type."""
     fields, shown = requested["fields"], authoritative.get("resource")
     if not isinstance(fields, dict) or not isinstance(shown, dict):
         return None

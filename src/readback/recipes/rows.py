@@ -1,8 +1,8 @@
-"""Verified row: write one row with a stamp, and read it through another connection, or a replica that is far enough.
+"""Verified row: write one row with a stamp, and read the row through another connection or an up-to-date replica.
 
-Used by authors, who hand over a database to write to, its primary to read and, where there is one, a replica. What a
-replica shows counts once it has replayed the write's own commit; else the primary is read in the same look. A commit
-whose reply was lost is settled by asking what became of the transaction.
+Authors pass a database for writing, its primary for reading, and optionally a replica. A replica's row counts after the
+replica has replayed the write's commit. Otherwise the same read uses the primary. A lost commit reply is settled by the
+state of the transaction.
 
 Source: "The Verification Ledger Pattern", adapting it to database writes.
 """
@@ -30,11 +30,16 @@ if TYPE_CHECKING:
 
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 _EXACT: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
-"""An exact number as databases write it; Python's own reading takes blanks, underscores and other digits too."""
+"""An exact number in a database's notation. Python also accepts blanks, underscores and other digits."""
 
 
 class RowAction(ActionDefinition[[str, dict[str, Any]]]):
-    """Proposes one row: `write(row=..., values={...})`."""
+    """Propose one row: `write(row=..., values={...})`.
+
+    Example:
+        >>> def propose(write: RowAction):
+        ...     return write(row="7", values={"status": "shipped"})
+    """
 
     if TYPE_CHECKING:
 
@@ -43,12 +48,21 @@ class RowAction(ActionDefinition[[str, dict[str, Any]]]):
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The table that is written to. Names are checked and quoted; values never enter a statement's text.
+    """The table to write. Names are checked and quoted. Values never enter a statement's text.
 
-    `key`: the column that identifies a row. `columns`: those that may be written. `stamp`: the column that bears the
-    stamp of whoever wrote last. `version`: a number that each write makes greater; `tenant`: whose row it is; "" where
-    there is none. `placeholder`: the driver's, `%s` of psycopg or `?` of sqlite3. `booleans`: those of the columns that
-    hold truth values in a database that keeps them as 0 and 1, as SQLite does.
+    Attributes:
+        name: Name of the table.
+        key: Column that identifies a row.
+        columns: Writable columns.
+        stamp: Column with the last writer's stamp.
+        version: Column with a number that grows with each write, or "".
+        tenant: Column with the tenant, or "".
+        placeholder: The driver's placeholder: `%s` for psycopg, `?` for sqlite3.
+        booleans: Writable columns with truth values as 0 and 1, as in SQLite.
+
+    Example:
+        >>> Table("orders", "id", ("status", "paid"), placeholder="?", booleans=("paid",)).stamp
+        'stamp'
     """
 
     name: str
@@ -71,7 +85,7 @@ class Table:
             raise ContractFieldError("`booleans` names columns among those that may be written.")
 
     def change(self, kind: str, ctx: Context, row: str, values: Mapping[str, object]) -> tuple[str, list[object]]:
-        """The statement that writes the row, and its parameters."""
+        """Return the statement that writes the row, and its parameters."""
         names = [name for name in self.columns if name in values]
         if kind == "create":
             own: dict[str, object] = {self.key: row, self.stamp: ctx.stamp}
@@ -90,12 +104,12 @@ class Table:
         return text, [*(values[name] for name in names), ctx.stamp, *given]
 
     def row(self, ctx: Context, row: str) -> tuple[str, list[object]]:
-        """The query for the row."""
+        """Return the query for the row."""
         where, given = self._where(ctx, row)
         return f"{self._select()} where {where}", given
 
     def stamped(self, ctx: Context) -> tuple[str, list[object]]:
-        """The query for every row that bears the stamp."""
+        """Return the query for every row with the stamp."""
         return f"{self._select()} where {_q(self.stamp)} = {self.placeholder}", [ctx.stamp]
 
     def _select(self) -> str:
@@ -120,10 +134,26 @@ def verified_row(
     recorded: bool = True,
     **choices: Unpack[Choices],
 ) -> RowAction:
-    """An action that writes one row, and is verified when another connection shows it as asked for, with the stamp.
+    """Return an action that writes one row.
 
-    `primary` reads the server that is written to, `replica` one that follows it. `recorded`: the database is
-    PostgreSQL, which tells the transaction's number and the place that a replica has to reach; False for any other.
+    The action is verified when another connection shows the row as requested, with the stamp.
+
+    Args:
+        database: The database for writing.
+        primary: Source on the same server.
+        table: The table.
+        replica: Source on a replica of that server.
+        kind: "set" changes a row, "create" inserts a row.
+        recorded: The database is PostgreSQL, with transaction ids and log positions for replicas. Pass False
+            for other databases.
+        choices: Contract keys to change.
+
+    Example:
+        >>> import sqlite3
+        >>> from readback.systems import SqlExecutor, SqlSource
+        >>> database = SqlExecutor("shop", lambda: sqlite3.connect("shop.db"))
+        >>> primary = SqlSource("shop", lambda: sqlite3.connect("shop.db"))
+        >>> write = verified_row(database, primary, Table("orders", "id", ("status",), placeholder="?"), recorded=False)
     """
 
     def seen(source: SqlSource, ctx: Context, row: str, token: str | None = None) -> Reading:
@@ -136,7 +166,7 @@ def verified_row(
         return (database.execute_recorded if recorded else database.execute)(ctx, statement, given)
 
     def near(ctx: Context, row: str, values: dict[str, Any]) -> Reading:
-        """The replica where it has replayed the write, and shows it; else the primary."""
+        """Read the replica if the write is replayed and visible there, else the primary."""
         token = _told(ctx, "commit_token")
         if replica is not None and token is not None:
             found = seen(replica, ctx, row, token)
@@ -186,8 +216,10 @@ def _contract(table: Table, kind: str) -> dict[str, object]:
 
 @postcondition(version="1", name="written as asked for")
 def written_as_asked(requested: dict[str, Json], authoritative: dict[str, Json]) -> bool | None:
-    """Every value that was asked for is there. A number is the same in every scale, 7 and 7.00, and a text that was
-    asked for is never a number. (An exact number is read as its text, so that a column of texts may hold one.)
+    """Every requested value is present.
+
+    Numbers are equal in every scale: 7 equals 7.00. A requested text never equals a number. Exact numbers are read as
+    text, so a text column may hold one.
     """
     values = requested["values"]
     assert isinstance(values, dict)
@@ -210,7 +242,7 @@ def _same(asked: Json, shown: Json) -> bool:
 
 
 def _told(ctx: Context, name: str) -> str | None:
-    """What the database told the writer: a hint for where and how to look, and nothing else."""
+    """Return a value from the database's answer to the writer: only a hint for where to read."""
     said = ctx.observed.get(name) if isinstance(ctx.observed, dict) else None
     return said if isinstance(said, str) else None
 

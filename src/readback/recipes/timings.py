@@ -1,8 +1,8 @@
-"""How long verification took, look by look: the figures by which a fault of delivery is seen before anybody reports it.
+"""Durations of verification, read by read. The figures show a delivery fault before a user reports the fault.
 
-Used by authors and operators of recipes; the same counts are in `readback doctor --json`. It reads the ledger alone.
+For authors and operators of recipes. `readback doctor --json` shows the same counts. The module reads only the ledger.
 
-Source: "The Verification Ledger Pattern", its results: what is verified ends soon, what is lost uses up every look.
+Source: "The Verification Ledger Pattern", its results: verified actions end early, lost actions use up every read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from readback.client.client import Readback
 
 
 def feedback(client: Readback | AsyncReadback) -> Feedback:
-    """Counts and durations, by contract, tool and source. Raises UsageError where the client is closed."""
+    """Return counts and durations, by contract, tool and source. Raises UsageError where the client is closed."""
     session = client._session  # noqa: SLF001 - of this room
     session.check_open()
     return feedback_of(session.store.scan(), session.scope.tenant)
@@ -26,10 +26,22 @@ def feedback(client: Readback | AsyncReadback) -> Feedback:
 
 @dataclass(frozen=True, slots=True)
 class Timings:
-    """Of one contract's executed actions. Durations are from the attempt on, in microseconds.
+    """Timings of one contract's executed actions. Durations start at the attempt, in microseconds.
 
-    `verified`: by the number of the look that verified. `unverified`: until the window closed on nothing. `retracted`:
-    actions whose claim was retracted, by the principal that acted, which is the sender's lane.
+    Attributes:
+        contract: Name of the contract.
+        executed: Number of executed actions.
+        verified: Durations by the number of the verifying read.
+        unverified: Durations until the window closed without a result.
+        retracted: Number of retracted claims by acting principal, the sender's lane.
+
+    Example:
+        >>> from readback import Readback
+        >>> with Readback.open("memory:") as rb:
+        ...     print(timings_of(rb, "ship_order"))
+        ship_order: 0 executed
+        unverified: 0
+        retracted: 0
     """
 
     contract: str
@@ -48,7 +60,14 @@ class Timings:
 
 
 def timings_of(client: Readback | AsyncReadback, contract: str) -> Timings:
-    """What the client's ledger says of its tenant's actions of a contract. Reads the whole log."""
+    """Return the timings of a contract from the ledger, for the client's tenant. Reads the whole log.
+
+    Example:
+        >>> from readback import Readback
+        >>> with Readback.open("memory:") as rb:
+        ...     timings_of(rb, "ship_order").executed
+        0
+    """
     one = feedback(client).contracts.get(contract, ContractFeedback())
     return Timings(contract, one.executed, one.verified_at, one.unverified_after, one.retracted)
 

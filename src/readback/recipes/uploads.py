@@ -1,7 +1,7 @@
-"""Verified upload: put a file under a key with stamp and SHA-256, and ask for the object's head by another client.
+"""Verified upload: put a file under a key with stamp and SHA-256, and read the object's head through another client.
 
-Used by authors, who hand over a bucket to write to and the same bucket to read. An object counts when size and digest
-are those that were asked for and it bears the stamp. An ETag is never a digest.
+Authors pass a bucket for writing and the same bucket for reading. An object counts with the requested size and digest
+and with the stamp. An ETag is never a digest.
 
 Source: "The Verification Ledger Pattern", adapting it to file uploads.
 """
@@ -26,7 +26,11 @@ CHUNK_BYTES: Final = 1_048_576
 
 
 class Measured(TypedDict):
-    """What a file is now; all of it goes into the request, so that another file is another request."""
+    """The present state of a file. All of it goes into the request: another file is another request.
+
+    Example:
+        >>> state: Measured = {"file": "release.zip", "sha256": "00" * 32, "size": 0}
+    """
 
     file: str
     sha256: str
@@ -34,7 +38,14 @@ class Measured(TypedDict):
 
 
 def measured(file: str | Path) -> Measured:
-    """Path, SHA-256 and size of a file, for `upload(key=..., **measured(file))`. Raises OSError."""
+    """Return path, SHA-256 and size of a file, for `upload(key=..., **measured(file))`. Raises OSError.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.NamedTemporaryFile() as file:
+        ...     measured(file.name)["size"]
+        0
+    """
     digest, size = hashed(), 0
     with Path(file).open("rb") as source:
         while chunk := source.read(CHUNK_BYTES):
@@ -44,7 +55,12 @@ def measured(file: str | Path) -> Measured:
 
 
 class UploadAction(ActionDefinition[[str, str, str, int]]):
-    """Proposes one upload: `upload(key=..., **measured(file))`."""
+    """Propose one upload: `upload(key=..., **measured(file))`.
+
+    Example:
+        >>> def propose(upload: UploadAction):
+        ...     return upload(key="release.zip", **measured("release.zip"))
+    """
 
     if TYPE_CHECKING:
 
@@ -59,10 +75,21 @@ def verified_upload(
     read_bytes: bool = False,
     **choices: Unpack[Choices],
 ) -> UploadAction:
-    """An action that uploads one file, and is verified when the object's head shows size, digest and stamp.
+    """Return an action that uploads one file.
 
-    `kind`: create is refused where the key is taken, set replaces what is there. `read_bytes`: the object is read and
-    hashed at each look, for stores that keep a digest without checking it.
+    The action is verified when the object's head shows size, digest and stamp.
+
+    Args:
+        store: The bucket for writing.
+        shelf: The bucket for reading.
+        kind: "create" is refused where the key exists. "set" replaces the object.
+        read_bytes: Read and hash the object at each read, for stores that keep an unchecked digest.
+        choices: Contract keys to change.
+
+    Example:
+        >>> from readback.systems import S3Executor, S3Source
+        >>> def uploads(bucket):
+        ...     return verified_upload(S3Executor("releases", bucket, sole=True), S3Source("releases", bucket))
     """
 
     def upload(ctx: Context, key: str, file: str, sha256: str, size: int) -> object:

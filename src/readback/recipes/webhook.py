@@ -1,7 +1,7 @@
-"""Verified webhook: stamp, deliver over HTTP, ask the receiver's store of acknowledgements for the delivery's id.
+"""Verified webhook: stamp, deliver over HTTP, and read the receipt of the delivery id from the receiver's store.
 
-Used by authors, who hand over where it is delivered and where receipts are found. A 200 of the endpoint is acceptance;
-what counts is the receipt, read by another client: what was received, whole, and how far it came.
+Authors pass the endpoint and the place of receipts. A 200 of the endpoint is acceptance. Only the receipt counts, read
+through another client: the received bytes, whole, and the progress.
 
 Source: "The Verification Ledger Pattern", adapting it to webhook deliveries.
 """
@@ -29,22 +29,33 @@ RECEIPT_FIELDS: Final = ("delivery", "event", "sha256", "status")
 
 
 class Receipts(Protocol):
-    """Where the receiver says what it received. `name` is the source's; a receipt has `RECEIPT_FIELDS`."""
+    """Where the receiver records deliveries. `name` is the source's name. A receipt has `RECEIPT_FIELDS`.
+
+    Example:
+        >>> def is_received(receipts: Receipts, ctx: Context):
+        ...     return bool(receipts.all(ctx))
+    """
 
     @property
     def name(self) -> str: ...
 
     def receipt(self, ctx: Context) -> Reading:
-        """The receipt of the delivery that bears the context's stamp."""
+        """Return the receipt of the delivery with the context's stamp."""
         ...
 
     def all(self, ctx: Context) -> Sequence[Reading]:
-        """Every receipt of it; raises where not all could be seen."""
+        """Return every receipt of the delivery. Raises where some were not visible."""
         ...
 
 
 class HttpReceipts:
-    """Receipts of an acknowledgement endpoint: `path` shows one as an object, `search` a list of all of them."""
+    """Receipts of an acknowledgement endpoint: `path` shows one receipt as an object, `search` a list of all.
+
+    Example:
+        >>> from readback.systems import HttpSource
+        >>> HttpReceipts(HttpSource("partner", "https://partner.example")).name
+        'partner'
+    """
 
     def __init__(
         self, source: HttpSource, *, path: str = "/deliveries/{delivery}", search: str = "/deliveries"
@@ -62,7 +73,16 @@ class HttpReceipts:
 
 
 class SqlReceipts:
-    """Receipts of a table of your own. `query` has one placeholder, for the delivery's id, and names the columns."""
+    """Receipts in a table of your own. `query` names the columns and has one placeholder, for the delivery id.
+
+    Example:
+        >>> import sqlite3
+        >>> from readback.systems import SqlSource
+        >>> source = SqlSource("partner", lambda: sqlite3.connect("partner.db"))
+        >>> query = "select delivery, event, sha256, status from receipts where delivery = ?"
+        >>> SqlReceipts(source, query=query).name
+        'partner'
+    """
 
     def __init__(self, source: SqlSource, *, query: str) -> None:
         self.name = source.name
@@ -78,7 +98,12 @@ class SqlReceipts:
 
 
 class WebhookAction(ActionDefinition[[str, dict[str, Any]]]):
-    """Proposes one delivery: `deliver(event=..., payload={...})`."""
+    """Propose one delivery: `deliver(event=..., payload={...})`.
+
+    Example:
+        >>> def propose(deliver: WebhookAction):
+        ...     return deliver(event="order.shipped", payload={"order": 7})
+    """
 
     if TYPE_CHECKING:
 
@@ -86,7 +111,12 @@ class WebhookAction(ActionDefinition[[str, dict[str, Any]]]):
 
 
 def delivery_body(stamp: str, event: object, payload: object) -> bytes:
-    """The bytes that are delivered, in canonical form: the receipt's `sha256` is of exactly these."""
+    """Return the delivered bytes, in canonical form. The receipt's `sha256` covers exactly these bytes.
+
+    Example:
+        >>> delivery_body("stamp-1", "order.shipped", {"id": 7})
+        b'{"delivery":"stamp-1","event":"order.shipped","payload":{"id":7}}'
+    """
     body: dict[str, Any] = {"delivery": stamp, "event": event, "payload": payload}
     return payload_bytes(body)
 
@@ -100,10 +130,26 @@ def verified_webhook(
     failed: Collection[str] = ("rejected",),
     **choices: Unpack[Choices],
 ) -> WebhookAction:
-    """An action that delivers one event, and is verified when its receipt is found by the delivery's id.
+    """Return an action that delivers one event.
 
-    The id travels in the body and in `DELIVERY_HEADER`. `done` and `failed` are the words of the receipt's `status`
-    that end it; any other is still under way. The receipt's digest is of the whole body as it was received.
+    The action is verified when the receipt is found by the delivery id. The id is in the body and in `DELIVERY_HEADER`.
+    The receipt's digest covers the whole received body.
+
+    Args:
+        sender: The endpoint.
+        receipts: The place of receipts.
+        path: Path of the endpoint.
+        done: Words of the receipt's `status` for success.
+        failed: Words of the receipt's `status` for failure. Other words mean in progress.
+        choices: Contract keys to change.
+
+    Raises:
+        ContractFieldError: `done` is empty.
+
+    Example:
+        >>> from readback.systems import HttpExecutor, HttpSource
+        >>> sender = HttpExecutor("https://partner.example", sole=True)
+        >>> deliver = verified_webhook(sender, HttpReceipts(HttpSource("partner", "https://partner.example")))
     """
     if not done:
         raise ContractFieldError("Some status has to mean that the event was taken in.")
@@ -149,7 +195,7 @@ def _words(words: frozenset[str]) -> str:
 
 @postcondition(version="1", name="received whole")
 def received_whole(requested: dict[str, Json], authoritative: dict[str, Json]) -> bool | None:
-    """The digest in the receipt is that of the bytes that were delivered."""
+    """The digest in the receipt is the digest of the delivered bytes."""
     said = authoritative.get("sha256")
     if not isinstance(said, str):
         return None

@@ -1,4 +1,4 @@
-"""Built-in executors act on systems of record. Built-in sources read systems of record.
+"""Public: built-in executors act on systems of record, and built-in sources read systems of record.
 
 Contract authors construct both, and call both inside actions and readers. Each system of record has a folder:
 `executor` acts, `source` reads. Neither half imports the other. A class is imported at first use.
