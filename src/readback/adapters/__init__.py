@@ -1,1 +1,1 @@
-"""The outside world, one module for each way of keeping a port's promise. Only `bootstrap` imports from here."""
+"""Implementations of ports, one module for each. Only `bootstrap` imports from here."""

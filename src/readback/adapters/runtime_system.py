@@ -1,7 +1,6 @@
-"""The runtime port of a real machine: its clock, its sleep, its ids, and who runs on it.
+"""The runtime port of a real machine: clock, sleep, ids, and the processes on the machine.
 
-Chosen by `bootstrap` where the caller gives no runtime. It must not be read by domain or lifecycle: times
-reach them with what happened.
+`bootstrap` uses this runtime by default. Domain and engine never read a clock: times arrive with events.
 """
 
 from __future__ import annotations
@@ -22,26 +21,26 @@ if TYPE_CHECKING:
 ID_TIME_BITS: Final = 48
 ID_RANDOM_BITS: Final = 80
 _ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"
-"""Crockford's base 32 in lower case: sorts as the numbers do, and has no letter that reads like a digit."""
+"""Crockford's base 32 in lower case: sorts like numbers, and no letter reads like a digit."""
 _PAIRS: Final = tuple(high + low for high in _ALPHABET for low in _ALPHABET)
 _US_PER_MS: Final = 1000
 SLEEP_SECONDS_MAX: Final = 86_400.0
-"""A longer sleep wakes early, which the port allows: the lock below takes no larger number everywhere."""
+"""Longer sleeps wake early, as the port allows: some platforms' locks accept no larger number."""
 _OWNER_PARTS: Final = 5
 _STAT_STATE: Final = 0
 _STAT_START_TIME: Final = 19
-"""Places in /proc/PID/stat, counted from behind the command's closing bracket; see proc(5)."""
+"""Positions in /proc/PID/stat, counted from the command's closing bracket; see proc(5)."""
 
 
 class SystemRuntime:
-    """A `Runtime`; one for a process is enough, and any thread and any event loop may use it."""
+    """A `Runtime`. One per process is enough, for all threads and event loops."""
 
     wall_clock = True
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._last = (0, 0)
-        """The time that was given last, in microseconds, and the monotonic clock's then, in nanoseconds."""
+        """The last returned time in microseconds, and the monotonic clock at that time in nanoseconds."""
         self._last_id = 0
         self._pokes = 0
         # An RLock, since a signal handler may poke in the middle of a sleeper's own bookkeeping.
@@ -50,7 +49,7 @@ class SystemRuntime:
         self._owner = (0, "")
 
     def now_us(self) -> int:
-        """The wall clock. Where that was set back, half the speed of real time until it has caught up."""
+        """Return the wall clock. After a set-back, time runs at half speed until the clock has caught up."""
         wall_us = time.time_ns() // 1000
         if wall_us >= self._last[0]:
             # Without the lock: of two threads at once the earlier may be remembered, by as much as they are apart.
@@ -64,9 +63,9 @@ class SystemRuntime:
             return wall_us
 
     def new_id(self) -> str:
-        """48 bits of milliseconds and 80 of chance; within one millisecond, a random step up.
+        """Return 48 bits of milliseconds and 80 random bits. Within one millisecond, a random step up.
 
-        The step is random and not one, so that a forked child does not draw its parent's ids.
+        A random step, unlike a step of 1, keeps a forked child from drawing its parent's ids.
         """
         now_ms = self.now_us() // _US_PER_MS
         chance = int.from_bytes(os.urandom(ID_RANDOM_BITS // 8))
@@ -89,7 +88,7 @@ class SystemRuntime:
         return name
 
     def is_gone(self, owner: str) -> bool:
-        """Only of a process of this boot and of this process namespace can it be told."""
+        """Known only for processes of this boot and of this process namespace."""
         parts = owner.split("/")
         ours = self.owner().split("/")
         if len(parts) != _OWNER_PARTS or parts[:3] != ours[:3] or not parts[1]:
@@ -119,9 +118,9 @@ class SystemRuntime:
                 self._sleepers.discard(woken)
 
     def poke(self) -> None:
-        """Safe from any thread and from a signal handler.
+        """Wake sleepers. Safe from any thread and from a signal handler.
 
-        A poke is not remembered for who falls asleep after it: who sleeps long looks again in between.
+        A later sleeper misses an earlier poke. Long sleepers look again in between.
         """
         with self._poked:
             self._pokes += 1
@@ -142,14 +141,14 @@ def _finish(woken: asyncio.Future[None]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Stat:
-    """What /proc/PID/stat says of a process."""
+    """The content of /proc/PID/stat."""
 
     state: str
     started: str
 
 
 def _owner_name(pid: int) -> str:
-    """host/boot/namespace/pid/start: a pid alone is used again, and means nothing in another container."""
+    """Return host/boot/namespace/pid/start. A pid alone is reused, and means nothing in another container."""
     host = socket.gethostname().replace("/", "_")
     boot = _text_of(Path("/proc/sys/kernel/random/boot_id"))
     try:
@@ -192,7 +191,7 @@ def _stat_of(pid: int) -> _Stat | None:
 
 
 def _has_other_threads(pid: int) -> bool:
-    """A process whose first thread has ended shows as a zombie while others of its threads still run."""
+    """A process shows as a zombie after the end of the first thread, while other threads still run."""
     try:
         return len(os.listdir(f"/proc/{pid}/task")) > 1
     except FileNotFoundError:

@@ -1,8 +1,8 @@
-"""Ed25519 keys of approvers: private ones in a file that a passphrase opens, and the check of signatures.
+"""Ed25519 keys of approvers: private keys in a file with a passphrase, and the check of signatures.
 
-Chosen by bootstrap. A key file is PKCS#8 in PEM, encrypted, and of use to its owner alone (mode 0600): one that others
-may read is refused. `cryptography` is imported when something is signed, opened or checked, and not before. It must not
-ask for a passphrase itself, and keeps none.
+Chosen by bootstrap. A key file is PKCS#8 in PEM, encrypted, with mode 0600. A file readable by others is refused.
+`cryptography` is imported at the first signature, opening or check. The module neither asks for a passphrase
+nor stores the passphrase.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Ed25519Signer:
 
 
 def verify(public_key: str, message: bytes, signature: bytes) -> bool:
-    """Whether the signature is this key's over exactly this message; see ports.signer.Verifier."""
+    """Return whether the signature is from this key over exactly this message; see ports.signer.Verifier."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
@@ -54,7 +54,7 @@ def verify(public_key: str, message: bytes, signature: bytes) -> bool:
 
 
 def create_key(path: Path, passphrase: str) -> Ed25519Signer:
-    """A fresh key in a new file. Raises ApprovalError where the file exists, or the passphrase is too short."""
+    """Create a key in a new file. Raises ApprovalError for an existing file or a short passphrase."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat
 
@@ -83,7 +83,7 @@ def create_key(path: Path, passphrase: str) -> Ed25519Signer:
 
 
 def open_key(path: Path, passphrase: str) -> Ed25519Signer:
-    """The key in a file. Raises ApprovalError for one that others may read, and for another passphrase than its own."""
+    """Open the key in a file. Raises ApprovalError for a file readable by others, or a wrong passphrase."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -101,7 +101,7 @@ def open_key(path: Path, passphrase: str) -> Ed25519Signer:
 
 
 def _owners_bytes(path: Path) -> bytes:
-    """The file's bytes, where it is a plain file that nobody but its owner may read or write."""
+    """Return the bytes of a plain file that only the owner may read or write."""
     keep(path)
     try:
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK)) as file:

@@ -1,1 +1,1 @@
-"""The log outside the ledger: its key, its anchors, and its tiles in a folder."""
+"""The log outside the ledger: the log's key, anchors, and tiles in a folder."""

@@ -1,6 +1,6 @@
-"""An anchor in a file: the last checkpoint, whole or as it was, wherever whoever writes the ledger may not rewrite it.
+"""An anchor in a file: the last checkpoint, replaced whole or not at all, on a disk outside the ledger writer's reach.
 
-Chosen by bootstrap for `file:` URLs. It keeps `readback.ports.anchor`; it must not look into what it keeps.
+Chosen by bootstrap for `file:` URLs. Implements `readback.ports.anchor` and never parses the checkpoint.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from readback.ports.anchor import Proof
 
 
 def file_anchor(url: str) -> FileAnchor:
-    """The anchor that a `file:///absolute/path` URL names. Raises SettingsError."""
+    """Return the anchor of a `file:///absolute/path` URL. Raises SettingsError."""
     parts = urlsplit(url)
     path = Path(unquote(parts.path))
     if (
@@ -37,7 +37,7 @@ def file_anchor(url: str) -> FileAnchor:
 
 
 class FileAnchor:
-    """Keeps `Anchor`."""
+    """Implements `Anchor`."""
 
     __slots__ = ("_place", "_seen", "name")
 
@@ -46,7 +46,7 @@ class FileAnchor:
         self._place = place
         keep(place)
         self._seen: tuple[bytes | None] | None = None
-        """What the last look showed, until something is put there."""
+        """The last content read, until the next write."""
 
     @property
     def shows(self) -> bool:

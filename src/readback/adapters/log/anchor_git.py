@@ -1,7 +1,7 @@
-"""An anchor in a git repository: each checkpoint is a commit on a branch, and is pushed where that was asked for.
+"""An anchor in a git repository: each checkpoint is a commit on a branch, pushed if the URL says so.
 
-Chosen by bootstrap for `git+file:` URLs: `git+file:///path/to/repository?file=NAME&push=REMOTE#BRANCH`. It runs the
-machine's own `git`, with neither hooks nor a working tree, and moves the branch only from the commit that it built on.
+Chosen by bootstrap for `git+file:` URLs: `git+file:///path/to/repository?file=NAME&push=REMOTE#BRANCH`. The anchor runs
+the machine's `git` without hooks or a working tree. The branch moves only from the parent of the new commit.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}(/[A-Za-z0-9][A-Za-z0
 
 
 def git_anchor(url: str) -> GitAnchor:
-    """The anchor that such a URL names. Raises SettingsError."""
+    """Return the anchor of a `git+file:` URL. Raises SettingsError."""
     parts = urlsplit(url)
     asked = {name: values[-1] for name, values in parse_qs(parts.query).items()}
     repository = Path(unquote(parts.path))
@@ -49,7 +49,7 @@ def git_anchor(url: str) -> GitAnchor:
 
 
 class GitAnchor:
-    """Keeps `Anchor`. `push`: a remote of the repository, whose branch is then the one that counts; "" for none."""
+    """Implements `Anchor`. `push`: a remote whose branch then counts, or ""."""
 
     __slots__ = ("_branch", "_file", "_push", "_repository", "name")
 
@@ -86,7 +86,7 @@ class GitAnchor:
         return b""
 
     def _tip(self) -> str:
-        """The branch's commit where it counts; "" where there is none."""
+        """Return the commit of the counting branch, or ""."""
         branch = f"refs/heads/{self._branch}"
         if self._push:
             commit = _commit_of(branch, self._git("ls-remote", "--heads", self._push, branch))
@@ -96,7 +96,7 @@ class GitAnchor:
         return _commit_of(branch, self._git("for-each-ref", "--format=%(objectname)%09%(refname)", branch))
 
     def _tree(self, parent: str, blob: str) -> str:
-        """The parent's files with this one among them."""
+        """Return the parent's files with this file added."""
         kept = self._git("ls-tree", "-z", parent).split(b"\0") if parent else []
         lines = [line for line in kept if line and line.split(b"\t", 1)[1] != self._file.encode()]
         lines.append(f"100644 blob {blob}\t{self._file}".encode())
@@ -132,13 +132,13 @@ class GitAnchor:
 
 
 def _commit_of(branch: str, listed: bytes) -> str:
-    """Of exactly this branch: git takes the name for the end of others' too, and any of them may be listed first."""
+    """Return the commit of exactly this branch: git also matches the end of other names, in any order."""
     lines = (line.partition("\t") for line in listed.decode(errors="replace").splitlines())
     return next((commit for commit, _, name in lines if name == branch), "")
 
 
 def _environment() -> Mapping[str, str]:
-    """Without replacements and grafts, by which an earlier checkpoint would stand in the last one's place."""
+    """Return an environment without replacements and grafts, where an earlier checkpoint could replace the last."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     named = {"GIT_AUTHOR_NAME": WHO, "GIT_AUTHOR_EMAIL": MAIL, "GIT_COMMITTER_NAME": WHO, "GIT_COMMITTER_EMAIL": MAIL}
     as_named = {"GIT_NO_REPLACE_OBJECTS": "1", "GIT_GRAFT_FILE": os.devnull}

@@ -1,8 +1,8 @@
-"""An anchor behind HTTP: the last checkpoint is put under a URL, and got from there.
+"""An anchor behind HTTP: PUT and GET of the last checkpoint at a URL.
 
-Chosen by bootstrap for `https:` URLs (`http:` on this machine alone). It follows no redirect, believes no answer but a
-status and a bounded body, and replaces only what it read before where the server names versions (ETag), and nothing
-where it found nothing.
+Chosen by bootstrap for `https:` URLs, and for `http:` on this machine. The anchor follows no redirect and trusts only a
+status and a bounded body. A write replaces only the version read before where the server names versions (ETag), and
+nothing where none was found.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from readback.ports.anchor import Proof
 
 
 def http_anchor(url: str, token: str = "") -> HttpAnchor:
-    """The anchor at a URL. Raises SettingsError where that is neither https nor on this machine."""
+    """Return the anchor at a URL. Raises SettingsError where the URL is neither https nor on this machine."""
     parts = urlsplit(url)
     here = parts.scheme == "http" and _is_here(parts.hostname or "")
     if not parts.hostname or parts.username or parts.fragment or not (parts.scheme == "https" or here):
@@ -30,7 +30,7 @@ def http_anchor(url: str, token: str = "") -> HttpAnchor:
 
 
 class HttpAnchor:
-    """Keeps `Anchor`. `token`: sent as a bearer token where it is not empty."""
+    """Implements `Anchor`. `token`: a bearer token, or ""."""
 
     __slots__ = ("_empty", "_etag", "_headers", "_url", "name")
 

@@ -1,7 +1,7 @@
-"""How anchors ask over HTTP: no redirect, no proxy, a bounded body, and one limit of time for the whole answer.
+"""HTTP requests of anchors: no redirect, no proxy, a bounded body, and one time limit for the whole answer.
 
-Called by the anchors behind HTTP, which neither act nor verify, so that this is written once for them. httpx limits
-each reading of a socket alone: whoever sends a byte now and then would hold up all other anchors, and whoever compares.
+The HTTP anchors share this client, since anchors neither act nor verify. httpx limits each read of a socket by itself.
+A server sending a byte now and then would otherwise delay all other anchors and the comparison.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     import httpx
 
 STEP_SECONDS: Final = 5.0
-"""How long each step may take: to connect, to send, to wait for more."""
+"""Seconds for each step: connect, send, wait for more."""
 WHOLE_SECONDS: Final = 10.0
-"""How long all of it may take."""
+"""Seconds for the whole request."""
 _CONNECTED: Final = frozenset({"connection.connect_tcp.complete", "connection.start_tls.complete"})
 
 Answer = tuple[int, bytes, Mapping[str, str]]
@@ -28,9 +28,9 @@ Answer = tuple[int, bytes, Mapping[str, str]]
 
 
 def ask(who: str, method: str, url: str, body: bytes | None, headers: Mapping[str, str], bytes_max: int) -> Answer:
-    """The answer. Raises AnchorError where none comes in time, and AnchorRefusedError for one that is too long.
+    """Return the answer. Raises AnchorError for a late answer, AnchorRefusedError for a long answer.
 
-    `who`: the anchor, as messages begin with it.
+    `who`: the anchor, at the start of messages.
     """
     import httpx
 
@@ -67,7 +67,7 @@ def _late(who: str) -> AnchorError:
 
 
 class _Limit:
-    """Ends a connection when its time is over, whatever it is waiting for."""
+    """Close a connection at the end of the time limit, in every state of the connection."""
 
     def __init__(self) -> None:
         self.late = False
@@ -87,7 +87,7 @@ class _Limit:
         self._watch.join()
 
     def heard(self, event: str, info: Mapping[str, Any]) -> None:
-        """Told by httpx what its connection does."""
+        """Receive httpx's trace events of the connection."""
         if event in _CONNECTED:
             with self._lock:
                 self._socket = info["return_value"].get_extra_info("socket")

@@ -1,7 +1,7 @@
-"""A witness as an anchor (C2SP tlog-witness): it checks that the log goes on from what it saw, and cosigns.
+"""A witness as an anchor (C2SP tlog-witness): checks that the log extends the last seen log, and cosigns.
 
-Chosen by bootstrap for `witness+https:` URLs, whose fragment is the witness's verifier key. A witness shows nothing: it
-compares by itself, and what its answers say of our log becomes an error with a code. Its cosignature is checked here.
+Chosen by bootstrap for `witness+https:` URLs with the witness's verifier key in the fragment. A witness shows no
+checkpoint. It compares on its side, and its refusals become errors with codes. The cosignature is checked here.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from readback.ports.anchor import Proof
 ANSWER_MAX_BYTES: Final = 65_536
 PROOF_MAX_HASHES: Final = 63
 ASKED_MAX: Final = 3
-"""The witness's size is learned from its first answer; more often it changes only while others talk to it."""
+"""Maximum requests. The first answer gives the witness's size; the size changes again only through other clients."""
 
 
 def witness_anchor(url: str, check: Check) -> WitnessAnchor:
-    """The witness at `witness+https://host/prefix#KEY`. Raises SettingsError, LogFormatError for what is no key."""
+    """Return the witness at `witness+https://host/prefix#KEY`. Raises SettingsError, LogFormatError for a bad key."""
     parts = urlsplit(url.removeprefix("witness+"))
     here = parts.scheme == "http" and _is_here(parts.hostname or "")
     plain = parts.hostname and not parts.username and not parts.query and parts.fragment
@@ -39,7 +39,7 @@ def witness_anchor(url: str, check: Check) -> WitnessAnchor:
 
 
 class WitnessAnchor:
-    """Keeps `Anchor`."""
+    """Implements `Anchor`."""
 
     __slots__ = ("_check", "_key", "_known", "_url", "name")
 
@@ -48,7 +48,7 @@ class WitnessAnchor:
         self._url = prefix.rstrip("/") + "/add-checkpoint"
         self._key, self._check = key, check
         self._known = 0
-        """The size that it saw last, as far as we know."""
+        """The last known size at the witness."""
 
     @property
     def shows(self) -> bool:
@@ -75,7 +75,7 @@ class WitnessAnchor:
         return more
 
     def _older(self, answer: bytes, old: int, size: int) -> int:
-        """The size that the witness saw last, by its answer to a conflict. Raises LogCutError, LogForkError."""
+        """Return the witness's last size, from a conflict answer. Raises LogCutError, LogForkError."""
         try:
             held = number(answer.decode("ascii").removesuffix("\n"), "size")
         except (UnicodeDecodeError, LogFormatError) as error:
@@ -89,7 +89,7 @@ class WitnessAnchor:
         return held
 
     def _cosignatures(self, note: bytes, answer: bytes) -> bytes:
-        """The lines by the key that was named, each checked; others are left out, as the form demands."""
+        """Return the checked lines of the named key. Other lines are dropped, as the format requires."""
         found = parse_note(note)
         with_them = parse_note(note + answer)
         lines: list[Signature] = []
@@ -108,7 +108,7 @@ class WitnessAnchor:
 
 
 def _request(note: bytes, old: int, path: list[bytes]) -> bytes:
-    """Old size, proof, a blank line, and the checkpoint."""
+    """Return old size, proof, a blank line, and the checkpoint."""
     return f"old {old}\n".encode() + b"".join(f"{base64_text(each)}\n".encode() for each in path) + b"\n" + note
 
 

@@ -1,6 +1,7 @@
-"""Files and folders that processes hold for a moment, alone or together with others of their kind.
+"""Short locks on files and folders, exclusive or shared.
 
-Used by the anchor in a file, the folder of a log of checkpoints and the log's key. A process that dies lets go.
+The file anchor, the folder of a log of checkpoints and the log's key use these locks. The end of a process releases its
+locks.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from pathlib import Path
 from typing import Final
 
 HELD_MS_MAX: Final = 5_000
-"""So long somebody else may hold it: a process that was stopped in the middle holds it for ever."""
+"""Milliseconds to wait for a lock. A stopped process holds a lock forever."""
 HELD_PAUSE_MS: Final = 20
 NO_LOCKS: Final = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS})
 
 
 @contextmanager
 def held_folder(folder: Path) -> Iterator[int]:
-    """The folder, open. Raises BlockingIOError where somebody else holds it for too long, else what the system says."""
+    """Open and lock a folder. Raises BlockingIOError after a long wait, or the system's error."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         _hold(handle, fcntl.LOCK_EX, HELD_MS_MAX)
@@ -33,10 +34,10 @@ def held_folder(folder: Path) -> Iterator[int]:
 
 @contextmanager
 def held_file(path: Path, *, alone: bool) -> Iterator[None]:
-    """The file that has this name while it is held, whoever replaces it. Who does not want it `alone` does not wait.
+    """Lock the file at a name, also after replacements of the file. A lock that is not `alone` does not wait.
 
-    Where the file system has no such locks nobody is held up. Raises BlockingIOError where somebody else holds it, else
-    what the system says.
+    File systems without such locks grant every lock. Raises BlockingIOError where another process holds the lock, or
+    the system's error.
     """
     while True:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -66,7 +67,7 @@ def _hold(handle: int, how: int, patience_ms: int) -> None:
 
 
 def _let_go(handle: int) -> None:
-    """Said in so many words: a child that was forked meanwhile has it open, too."""
+    """Unlock explicitly: a forked child has the file open, too."""
     try:
         with suppress(OSError):
             fcntl.flock(handle, fcntl.LOCK_UN)

@@ -1,8 +1,8 @@
-"""The log's own Ed25519 key, in a file that only its owner may read: what signs checkpoints.
+"""The log's Ed25519 key for checkpoints, in a file that only the owner may read.
 
-Chosen by bootstrap. The file holds the key as signed notes have it, name and all, without a passphrase: a service signs
-with it while nobody is there. So its mode is all that guards it, and is checked on each reading. `cryptography` is
-imported when a key is made or opened. It must not sign anything by itself.
+Chosen by bootstrap. The file holds the key in the form of signed notes, with its name and without a passphrase, because
+a service signs unattended. Only the file's mode protects the key, and every read checks the mode. `cryptography` is
+imported when a key is made or opened. The module signs nothing by itself.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 FILE_MAX_BYTES: Final = 4_096
 OWNER_ONLY: Final = 0o600
 NEXT_SUFFIX: Final = ".next"
-"""Of the file of a key that is about to follow another one."""
+"""Suffix of the file with the next key."""
 MADE_SUFFIX: Final = ".being-written"
-"""Of such a file while it is made."""
+"""Suffix of an unfinished file of the next key."""
 ROTATIONS_SUFFIX: Final = ".rotations"
-"""Of the file that says which keys came before; there is nothing secret in it."""
+"""Suffix of the file with the earlier keys. Nothing in the file is secret."""
 OWN_NAME: Final = "readback.local/"
-"""What the name of a log begins with that was given none; eight digits of its key's hash make it one of its own."""
+"""Start of the default name of a log. Eight digits of the key's hash make the name unique."""
 
 
 class LogKey:
-    """Keeps `ports.signer.LogSigner`."""
+    """Implements `ports.signer.LogSigner`."""
 
     __slots__ = ("_key", "name", "raw_key")
 
@@ -51,7 +51,7 @@ class LogKey:
 
 
 def create_log_key(path: Path, name: str) -> LogKey:
-    """A fresh key in a new file. Raises SettingsError where the file is there, or the name is none."""
+    """Create a key in a new file. Raises SettingsError for an existing file or an invalid name."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     key = Ed25519PrivateKey.generate()
@@ -79,7 +79,7 @@ def create_log_key(path: Path, name: str) -> LogKey:
 
 
 def open_log_key(path: Path) -> LogKey:
-    """The key in a file. Raises SettingsError for one that others may read, and for what is no key."""
+    """Open the key in a file. Raises SettingsError for a file readable by others, or no key."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     try:
@@ -94,10 +94,11 @@ def open_log_key(path: Path) -> LogKey:
 
 @contextmanager
 def in_use(path: Path, *, alone: bool) -> Iterator[None]:
-    """While the key in this file signs, no other one follows it; `alone`: for whoever lets one follow it.
+    """Lock the key against rotation while the key signs. `alone`: lock for a rotation.
 
-    Raises SettingsError where the file cannot be opened, or is held by others: for who is not `alone`, at once, and
-    where a rotation was broken off, too, since what the old key signs after the statement counts for nobody.
+    Raises SettingsError where the file cannot be opened or another process holds the lock. A lock that is not `alone`
+    fails at once, also after an interrupted rotation: signatures of the old key after the rotation statement count for
+    no reader.
     """
     with ExitStack() as stack:
         try:
@@ -114,14 +115,14 @@ def in_use(path: Path, *, alone: bool) -> Iterator[None]:
 
 
 def _beside(path: Path) -> Path:
-    """Where the key is that is about to follow this one."""
+    """Return the place of the next key."""
     return path.with_name(path.name + NEXT_SUFFIX)
 
 
 def next_key(path: Path, name: str) -> tuple[LogKey, Path]:
-    """The key that is to follow the one in a file, in a file beside it; the same again where it was made.
+    """Return the next key, from a file beside the present key, or create the key there.
 
-    It is whole before it has the name by which it is found: nothing is signed from then on, and no other one is made.
+    The file is complete before it gets its name. From then on, nothing is signed and no other next key is made.
     """
     beside = _beside(path)
     if beside.exists():
@@ -137,7 +138,7 @@ def next_key(path: Path, name: str) -> tuple[LogKey, Path]:
 
 
 def take_over(path: Path, beside: Path) -> None:
-    """Puts the new key in the old one's place, which is gone then. Raises SettingsError."""
+    """Replace the old key by the next key. The old key is deleted. Raises SettingsError."""
     try:
         os.replace(beside, path)
         descriptor = os.open(path.parent, os.O_RDONLY)
@@ -150,7 +151,7 @@ def take_over(path: Path, beside: Path) -> None:
 
 
 def _owners_text(path: Path) -> str:
-    """The file's one line, where it is a plain file that nobody but its owner may read or write."""
+    """Return the single line of a plain file that only the owner may read or write."""
     keep(path, ("", NEXT_SUFFIX, MADE_SUFFIX, ROTATIONS_SUFFIX))
     try:
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK)) as file:

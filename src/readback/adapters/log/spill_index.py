@@ -1,7 +1,7 @@
-"""The last entry of each action while a log is read through: in memory while they are few, else in a temporary file.
+"""The last entry of each action during a read of a log: in memory, or in a temporary file for many actions.
 
-Chosen by bootstrap. The file is SQLite's own temporary one, without a name; nothing of it is left, and nothing of it is
-believed beyond the run.
+Chosen by bootstrap. The file is a nameless temporary file of SQLite. Nothing of the file remains or is believed after
+the run.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final, cast
 import apsw
 
 IN_MEMORY_MAX: Final = 20_000
-"""Actions whose last entry is remembered without the file. Actions that are in flight together are far fewer."""
+"""Maximum actions remembered in memory. Far fewer actions are in flight together."""
 _TABLE: Final = (
     "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -16000; PRAGMA temp_store = FILE;"
     " CREATE TABLE last (action TEXT PRIMARY KEY, version INTEGER NOT NULL, leaf BLOB NOT NULL) STRICT, WITHOUT ROWID"
@@ -21,7 +21,7 @@ _GET: Final = "SELECT version, leaf FROM last WHERE action = ?"
 
 
 class TemporaryLinks:
-    """Keeps `ports.export.Links`."""
+    """Implements `ports.export.Links`."""
 
     __slots__ = ("_file", "_recent")
 

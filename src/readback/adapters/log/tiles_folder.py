@@ -1,7 +1,7 @@
-"""An exported log in a folder, and texts that are kept elsewhere: written beside and moved into place, whole or not.
+"""An exported log in a folder, and other exported texts: written beside and renamed into place, whole or not at all.
 
-Chosen by bootstrap. A file that is too large, or no plain file, is refused before it is read. It must not believe what
-it reads: whoever calls hashes it.
+Chosen by bootstrap. A file that is too large, or not a plain file, is refused before reading. Content is not trusted:
+the caller hashes.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _EMPTY: Final = "Name one that is empty, or not there; what was broken off has n
 
 
 class TilesFolder:
-    """Keeps `ports.export.Tiles`."""
+    """Implements `ports.export.Tiles`."""
 
     __slots__ = ("_folder", "_made", "_synced")
 
     def __init__(self, folder: Path, *, synced: bool = False) -> None:
-        """`synced`: what is written is on the disk, file by file, in the order in which it was written."""
+        """Open a folder. `synced`: files reach the disk one by one, in the order of the writes."""
         self._folder, self._synced = folder, synced
         keep_folder(folder)
         self._made: set[Path] = set()
@@ -61,14 +61,14 @@ class TilesFolder:
             return False
 
     def _sync_down_to(self, folder: Path) -> None:
-        """The names of folders that were made, too."""
+        """Sync the names of new folders, too."""
         while folder != self._folder:
             folder = folder.parent
             _sync_folder(folder)
 
 
 def new_folder(folder: Path) -> TilesFolder:
-    """A folder of its owner's alone, made now or found empty. Raises UsageError where it holds something."""
+    """Return a private folder, new or empty. Raises UsageError for a folder with content."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if any(folder.iterdir()):
@@ -79,7 +79,7 @@ def new_folder(folder: Path) -> TilesFolder:
 
 
 def old_folder(folder: Path) -> TilesFolder:
-    """A folder that is there. Raises UsageError where it is not."""
+    """Return an existing folder. Raises UsageError for a missing folder."""
     if not folder.is_dir():
         raise UsageError(f"There is no folder {folder}.", remedy="Name the folder of an exported log.")
     return TilesFolder(folder)
@@ -87,8 +87,10 @@ def old_folder(folder: Path) -> TilesFolder:
 
 @contextmanager
 def alone(folder: Path) -> Iterator[TilesFolder]:
-    """A log that is gone on with in this folder, which is made where it is not there: nobody else who asks for it so
-    has it meanwhile, and what is written stays. Raises UsageError, and StoreLockedError where somebody else keeps it.
+    """Lock the folder of a continued log, and create a missing folder.
+
+    Other callers of `alone` are locked out meanwhile. Written files stay. Raises UsageError, and StoreLockedError where
+    another process holds the lock.
     """
     with ExitStack() as stack:
         try:
@@ -104,7 +106,7 @@ def alone(folder: Path) -> Iterator[TilesFolder]:
 
 
 def put(place: Path, data: bytes, *, synced: bool = True) -> None:
-    """A whole file in place of what was there. `synced`: on the disk when this returns. Raises StoreError."""
+    """Replace a file as a whole. `synced`: on the disk at return. Raises StoreError."""
     beside = place.with_name(place.name + BEING_WRITTEN)
     try:
         with open(beside, "wb") as file:
@@ -121,10 +123,10 @@ def put(place: Path, data: bytes, *, synced: bool = True) -> None:
 
 @contextmanager
 def written(place: Path, *, private: bool = False) -> Iterator[Callable[[bytes], object]]:
-    """What somebody named is written piece by piece. A file stands there whole or not at all, also behind a link, with
-    the rights that it had; a device or a pipe is written to, and stays what it is. Raises StoreError.
+    """Write to a path named by the user, piece by piece.
 
-    `private`: a new file is its owner's alone, from before anything is in it.
+    A file appears whole or not at all, also behind a link, with its old permissions. Devices and pipes are written to
+    and stay. Raises StoreError. `private`: a new file belongs to its owner alone, before the first byte.
     """
     there = _there(place)
     if there is not None and not stat.S_ISREG(there.st_mode) and not stat.S_ISDIR(there.st_mode):
@@ -163,7 +165,7 @@ def _there(place: Path) -> os.stat_result | None:
 
 @contextmanager
 def _into(place: Path) -> Iterator[Callable[[bytes], object]]:
-    """Opened without waiting: a pipe that nobody reads is an error, and not waited for."""
+    """Open without waiting: a pipe without a reader is an error."""
     try:
         with open(place, "wb", opener=lambda name, flags: os.open(name, os.O_WRONLY | os.O_NONBLOCK)) as file:
             os.set_blocking(file.fileno(), True)
@@ -178,7 +180,9 @@ def _forgotten(beside: Path) -> None:
 
 
 def take(place: Path, bytes_max: int) -> bytes | None:
-    """A plain file's bytes, or None where there is none. Raises LogFormatError for a larger one, else StoreError."""
+    """Return a plain file's bytes, or None for a missing file. Raises LogFormatError for a larger file, else
+    StoreError.
+    """
     try:
         with open(place, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -196,7 +200,7 @@ def take(place: Path, bytes_max: int) -> bytes | None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """So that the name is on the disk too."""
+    """Sync the folder, so that the name is on the disk too."""
     opened = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(opened)

@@ -1,1 +1,1 @@
-"""Where messages go: webhooks, commands, files and callables."""
+"""Destinations of messages: webhooks, commands, files and callables."""

@@ -1,7 +1,7 @@
-"""Tells messages to a callable of the program itself, sync or async, within a limit of time.
+"""Deliver messages to a callable of the program, sync or async, within a time limit.
 
-Chosen by bootstrap for a subscriber with `tell`. Each call has a thread of its own, since nothing else can be given up:
-one that hangs is left to itself, and until it returns no other call is made.
+Chosen by bootstrap for a subscriber with `tell`. Each call runs in its own thread, because only a thread can be given
+up. A hanging call is abandoned, and no further call is made until the abandoned call returns.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from readback.errors import SinkError
 
 
 class CallableSink:
-    """Calls `tell` with each message. What it returns means nothing; that it returns means that it was taken."""
+    """Call `tell` with each message. A return, with any value, means accepted."""
 
     def __init__(self, tell: Callable[[Message], Any], *, timeout_s: float) -> None:
         self._tell, self._timeout_s = tell, timeout_s
@@ -25,7 +25,7 @@ class CallableSink:
         self._stopped = False
 
     def deliver(self, message: Message) -> None:
-        """Raises SinkError where it takes too long or is not back from the call before; else what it raises itself."""
+        """Raises SinkError for a timeout or an unfinished earlier call. The callable's own errors pass."""
         with self._lock:
             if self._stopped:
                 raise SinkError("The subscriber's callable is not called any more.")
@@ -49,7 +49,7 @@ class CallableSink:
 
 
 class _Call(threading.Thread):
-    """One call, and what became of it."""
+    """One call and its result."""
 
     def __init__(self, tell: Callable[[Message], Any], message: Message) -> None:
         super().__init__(name="readback-tell", daemon=True)

@@ -1,7 +1,7 @@
-"""Tells a message to a command: its JSON on standard input, no shell, a limit of time.
+"""Deliver a message to a command: JSON on standard input, no shell, a time limit.
 
-Chosen by bootstrap for a subscriber with `command`. The command's arguments are the operator's alone; nothing of a
-message becomes an argument. Exit code 0 means that it was taken.
+Chosen by bootstrap for a subscriber with `command`. All arguments come from the operator, none from a message. Exit
+code 0 means accepted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from readback.errors import SettingsError, SinkError
 
 
 class CommandSink:
-    """Runs `argv` once a message. Raises SettingsError for an empty one."""
+    """Run `argv` for each message. Raises SettingsError for an empty `argv`."""
 
     def __init__(self, argv: Sequence[str], *, timeout_s: float) -> None:
         if not argv or not all(argv[:1]):
@@ -31,7 +31,7 @@ class CommandSink:
         self._stopped = False
 
     def deliver(self, message: Message) -> None:
-        """Raises SinkError where it cannot be started, takes too long, or ends with another code than 0."""
+        """Raises SinkError for a failed start, a timeout, or an exit code other than 0."""
         process = self._start()
         try:
             process.communicate(envelope_bytes(message.as_json()) + b"\n", timeout=self._timeout_s)
@@ -68,7 +68,7 @@ class CommandSink:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """The command and whatever it started; only while it has not been waited for, so that its number is its own."""
+    """Kill the command and its children, before the wait: only until then is the process id its own."""
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)

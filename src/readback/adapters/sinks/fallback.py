@@ -1,8 +1,8 @@
-"""The last resort for a record that nobody took: a file beside the ledger, else in the temporary folder.
+"""The last resort for a record without any other destination: a file beside the ledger, else in the temporary folder.
 
-Called through bootstrap when an append failed after an effect. It must never raise or wait, and never be read back as
-truth: the attempt is in the ledger, and the next start finds it there. Everybody on the machine may write to the
-temporary folder: what somebody else put there under our name is left alone, and a fresh name is taken.
+Called through bootstrap after a failed append behind an effect. The write never raises or waits, and the file is never
+read back as truth: the attempt is in the ledger, and the next start finds the attempt there. Every user of the machine
+may write to the temporary folder. A foreign file with our name is left alone, and a fresh name is chosen.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ OTHERS_MAY_WRITE = 0o022
 
 
 def write_fallback(ledger: object, record: dict[str, Json], suffix: str = SUFFIX) -> str:
-    """Appends the record as one line, synced; returns the file's path, or says that there is none."""
+    """Append the record as one synced line. Returns the file's path, or a text for no file."""
     line = json.dumps(record, sort_keys=True).encode() + b"\n"
     places = _places(ledger, suffix)
     while True:

@@ -1,8 +1,8 @@
-"""Tells messages to a file: one line of JSON each, on the disk before it counts as taken.
+"""Deliver messages to a file: one line of JSON each, synced before acceptance.
 
-Chosen by bootstrap for a subscriber with `file`, for the operator where nobody else is told of incidents, and as the
-default fallback. Several processes may write one file: each line is one write. A last line that a crash or a full disk
-tore is ended before the next one, so that it spoils no other.
+Chosen by bootstrap for a subscriber with `file`, for the operator where no subscriber receives incidents, and as the
+default fallback. Several processes may write one file: each line is one write. A last line torn by a crash or a full
+disk is ended before the next line, and spoils no other line.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from readback.domain.records.message import Message
 from readback.errors import SinkError
 
 OPERATOR_SUFFIX: Final = ".operator.jsonl"
-"""What follows the ledger's own name in that of the file beside it."""
+"""Suffix after the ledger's name, for the file beside the ledger."""
 MODE: Final = 0o600
 OTHERS_MAY_WRITE: Final = 0o022
 
 
 class FileSink:
-    """Appends to `path`, which is made, for its owner alone, where it is not there."""
+    """Append to `path`. A missing file is created, private to the owner."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -32,7 +32,7 @@ class FileSink:
         self._stopped = False
 
     def deliver(self, message: Message) -> None:
-        """Raises SinkError where it could not be written, or others may write the file."""
+        """Raises SinkError for a failed write, or a file writable by others."""
         line = envelope_bytes(message.as_json()) + b"\n"
         try:
             with self._lock:
@@ -64,7 +64,7 @@ class FileSink:
 
 
 def _put(descriptor: int, line: bytes) -> None:
-    """One line. What is torn is left to the next one to end: cutting it off could cut off another process's line."""
+    """Write one line. The next write ends a torn line: cutting could remove another process's line."""
     size = os.fstat(descriptor).st_size
     torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
     whole = b"\n" + line if torn else line
@@ -74,7 +74,7 @@ def _put(descriptor: int, line: bytes) -> None:
 
 
 def _keep_name(folder: Path) -> None:
-    """A new file's name is on the disk only once its folder is."""
+    """Sync the folder: only then is a new file's name on the disk."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

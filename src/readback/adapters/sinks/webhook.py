@@ -1,12 +1,12 @@
-"""Tells messages to a webhook: CloudEvents JSON, signed in the manner of Standard Webhooks, under an id that stays.
+"""Deliver messages to a webhook: CloudEvents JSON, signed like Standard Webhooks, with a constant id.
 
-Chosen by bootstrap for a subscriber with `webhook` and `secret`. It follows no redirect, uses no proxy, sends no
-credential but the signature, and takes any 2xx for "taken". The answer's body is not read. The socket is its own, so
-that it can be shut from another thread: a receiver that dribbles its answer, or never lets us in, is held to the limit
-all the same. Only the look-up of a name takes as long as the system's resolver lets it.
+Chosen by bootstrap for a subscriber with `webhook` and `secret`. The sink follows no redirect, uses no proxy, and sends
+no credential but the signature. Any 2xx means accepted; the body of the answer is not read. The sink uses its own
+socket, so another thread can close the socket: the time limit also holds for a slow answer or a blocked connect. Only a
+name lookup takes as long as the system's resolver.
 
-``webhook-signature: v1,base64(HMAC-SHA256(secret, webhook-id + "." + webhook-timestamp + "." + body))``, the timestamp
-in seconds, so that an old message cannot be sent again as a new one. See https://www.standardwebhooks.com.
+``webhook-signature: v1,base64(HMAC-SHA256(secret, webhook-id + "." + webhook-timestamp + "." + body))``, the
+timestamp in seconds, so that an old message cannot be replayed as new. See https://www.standardwebhooks.com.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ SECRET_PREFIX: Final = "whsec_"
 SECRET_MIN_BYTES: Final = 24
 SECRET_MAX_BYTES: Final = 512
 RETRY_AFTER_MAX_US: Final = 24 * 3600 * 1_000_000
-"""A receiver may ask for a pause of up to a day; a longer one counts as a day."""
+"""Maximum pause for a receiver's request: a day. Longer requests count as a day."""
 NEVER: Final = frozenset({400, 413, 415, 422})
-"""Answers that say that this message will never be taken. All others may be temporary, and it is tried again."""
+"""Answers for a permanent rejection. All other answers may be temporary, and the message is retried."""
 US: Final = 1_000_000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND: Final = timedelta(seconds=1)
@@ -51,9 +51,9 @@ _Address: TypeAlias = tuple[Any, Any, int, str, Any]
 
 
 class WebhookSink:
-    """Posts to `url`. `secret` is shared with whoever checks the signature; `now_us` is the clock.
+    """Post to `url`. `secret` is shared with the verifier of the signature. `now_us` is the clock.
 
-    Raises SettingsError for a URL that is neither https nor on this machine, or a secret that is too short.
+    Raises SettingsError for a URL that is neither https nor on this machine, and for a short secret.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class WebhookSink:
         self._stopped = False
 
     def deliver(self, message: Message) -> None:
-        """Raises SinkError where it is not answered with 2xx in time."""
+        """Raises SinkError without a 2xx answer in time."""
         body = envelope_bytes(message.as_json())
         try:
             with self._bounded() as connection:
@@ -100,7 +100,7 @@ class WebhookSink:
 
     @contextmanager
     def _bounded(self) -> Iterator[HTTPConnection]:
-        """A connection that is held to the limit of time as a whole, from the first packet on."""
+        """A connection under the time limit as a whole, from the first packet."""
         late = threading.Event()
 
         def end() -> None:
@@ -136,7 +136,9 @@ class WebhookSink:
                 made_last.close()
 
     def _connected(self, where: Sequence[_Address], late: threading.Event) -> socket:
-        """To the first address that takes it. Begun before it is registered: only then shutting it ends the wait."""
+        """Connect to the first accepting address. The connect starts before the registration: only then does a close
+        end the wait.
+        """
         fault: OSError = OSError("the name has no address")
         for family, kind, protocol, _, address in where:
             made = socket(family, kind, protocol)
@@ -158,7 +160,7 @@ class WebhookSink:
         raise fault
 
     def _register(self, made: socket, late: threading.Event) -> None:
-        """From now on it can be shut from another thread. Raises where that was asked for already."""
+        """Let another thread close the socket from now on. Raises after an earlier close request."""
         with self._lock:
             self._socket = made
             if late.is_set() or self._stopped:
@@ -176,7 +178,7 @@ class WebhookSink:
         }
 
     def _pause(self, asked: str | None) -> int:
-        """How long the receiver wants to be left alone: seconds, or a date."""
+        """Return the receiver's requested pause: seconds, or a date."""
         if asked is None:
             return 0
         text = asked.strip()
@@ -192,7 +194,7 @@ class WebhookSink:
 
 
 def secret_bytes(secret: bytes) -> bytes:
-    """The key in a secret: base64 behind `whsec_`, or the bytes as they are. Raises SettingsError."""
+    """Return the key of a secret: base64 behind `whsec_`, or the bytes unchanged. Raises SettingsError."""
     key = secret
     if secret.startswith(SECRET_PREFIX.encode()):
         try:
@@ -208,13 +210,13 @@ def secret_bytes(secret: bytes) -> bytes:
 
 
 def signature(key: bytes, message_id: str, at: str, body: bytes) -> str:
-    """What stands in the signature header for a body sent at a time (in seconds)."""
+    """Return the signature header for a body sent at a time in seconds."""
     signed = hmac.new(key, f"{message_id}.{at}.".encode() + body, sha256).digest()
     return "v1," + base64.b64encode(signed).decode()
 
 
 def _await(made: socket, timeout_s: float) -> None:
-    """Returns once it is connected. Raises OSError where it is refused, shut, or too late."""
+    """Wait for the connection. Raises OSError for a refusal, a close, or a timeout."""
     with DefaultSelector() as waiting:
         waiting.register(made, EVENT_WRITE)
         if not waiting.select(timeout_s):
@@ -225,7 +227,7 @@ def _await(made: socket, timeout_s: float) -> None:
 
 
 def _shut(found: socket | None) -> None:
-    """Ends whatever waits on a socket. Past TLS's own farewell, which would wait for the other side."""
+    """End every wait on a socket. Skips TLS's goodbye, since TLS would wait for the other side."""
     if found is not None:
         with suppress(OSError):
             socket.shutdown(found, SHUT_RDWR)
