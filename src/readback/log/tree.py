@@ -12,8 +12,6 @@ from typing import Final, TypeAlias
 
 from readback.log.fault import LogFormatError
 
-# The hash by which an event stands in a Merkle log. The store calls it for every event; it must not look
-
 LEAF_PREFIX: Final = b"\x00"
 """RFC 6962, 2.1: separates a leaf from an inner node, whose prefix is 0x01."""
 

@@ -65,7 +65,7 @@ class GroupCommit(Generic[W]):
             with self._mutex:
                 if self._closed is not None:
                     raise self._closed()
-                if self._leader is None:  # then nobody waits either
+                if self._leader is None:  # then the queue is empty too
                     self._leader = job
                 else:
                     job.gate = threading.Lock()
@@ -81,7 +81,7 @@ class GroupCommit(Generic[W]):
                 if self._leader is job:
                     self._lead(job)
         except BaseException:
-            # A signal may end the wait at any line above: then the lead must not be lost with this thread.
+            # A signal may end the wait at any line above. The lead must not be lost with this thread.
             self._withdraw(job)
             raise
         if job.error is not None:
@@ -123,8 +123,8 @@ class GroupCommit(Generic[W]):
             self._take(group)
             self._run(group)
         finally:
-            # Everybody is answered whatever ended the run, a signal in this thread included; one in the middle of that,
-            # too, which then begins again where it was.
+            # Every job is answered, even if a signal in this thread ended the run. If a signal interrupts the answers,
+            # the second call continues with the remaining jobs.
             try:
                 _answer(group, job)
             finally:
@@ -140,7 +140,7 @@ class GroupCommit(Generic[W]):
                     break
                 taken += 1
             first, rest = [*islice(self._waiting, taken)], deque(islice(self._waiting, taken, None))
-            # In one: between two calls a signal could end this with a job that is in neither, and waits for ever.
+            # One statement: between two, a signal could leave a job in neither list, waiting forever.
             self._waiting, group[:] = rest, first
 
     def _hand_on(self) -> None:

@@ -34,7 +34,7 @@ def approval_faults(
     approvals: Approvals | None,
 ) -> Iterator[str]:
     """Return the faults in the approvals of one action. `approvals` None: no list of approvers."""
-    if action.approval is None and not _always(action, contract):  # none was asked for, and none is said to be there
+    if action.approval is None and not _always(action, contract):  # no approval was required or recorded
         attempts = [one.event.data.get("approval") for one in opened if one.event.kind is _ATTEMPTED]
         if not any(attempts):
             return
@@ -70,7 +70,7 @@ def _token(store: LedgerStore, action: Action, digest: str) -> ApprovalToken | N
         found = store.evidence(action.tenant, action.id, digest)
         return None if found is None else token_of(found.body)
     except ReadbackError:
-        return None  # evidence that is damaged is named by its digest
+        return None  # damaged evidence is reported by its digest
 
 
 def _token_faults(store: LedgerStore, action: Action, asking: Asked, event: Event) -> Iterator[str]:

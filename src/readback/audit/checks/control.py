@@ -107,7 +107,7 @@ class Controls:
                 self._read(stored)
                 head_seq = stored.seq
             for stored in store.unplaced(UNPLACED_MAX):
-                self._read(stored)  # last: its place is behind all those
+                self._read(stored)  # last: unsequenced entries come after all others
             if (head_seq, len(self._ahead)) == (read, ahead):
                 break
         return wrong

@@ -68,7 +68,7 @@ class Counters:
             try:
                 self.read(open_envelope(each.envelope) for each in store.events(action_id))
             except ReadbackError:
-                continue  # named by its place
+                continue  # reported by its sequence number
         return self._wrong(store)
 
     def _wrong(self, store: LedgerStore) -> list[str]:

@@ -23,7 +23,7 @@ from readback.log.checkpoint import Checkpoint
 from readback.log.tree import SIZE_MAX, GrowingTree, leaf_hash, leaf_hashes
 from readback.ports.storage.store import LedgerStore, StoredEvent
 
-# The part of the audit that compares the log with checkpoints that were kept elsewhere: cut, rewritten, forked.
+# Comparison of the log with external checkpoints: cut, rewritten, forked.
 
 
 class Heads:
@@ -71,7 +71,7 @@ class Heads:
         self._roots[self._tree.size] = self._tree.root()
 
 
-# The part of the audit that looks at what was asked for: key and request hash, made again of what was kept.
+# Comparison of key and request hash with values recomputed from the stored request.
 
 
 def request_faults(action: Action, contract: Mapping[str, Json], request: Mapping[str, Json]) -> Iterator[str]:
@@ -80,7 +80,7 @@ def request_faults(action: Action, contract: Mapping[str, Json], request: Mappin
     given = requested if isinstance(requested, dict) else {}
     keys = {key_hash(action.tenant, action.contract, action.operation)}
     if isinstance(named, list) and named:
-        # The key is made of these, where the caller named no operation; one that was redacted cannot be made again.
+        # Without an operation from the caller, the key consists of these fields. Redacted fields prevent the check.
         fields = {str(name): given.get(str(name)) for name in named}
         unknown = not request or _redacted(fields)
         normal = in_normal_form(str(contract.get("target", "")), _form(contract), fields)
@@ -89,7 +89,7 @@ def request_faults(action: Action, contract: Mapping[str, Json], request: Mappin
         yield f"Action {action.id} has another key than its tenant, contract and operation make."
     if not isinstance(requested, dict) or _redacted(requested):
         return
-    if not action.contract_ref:  # asked for by name, and nobody who knows its contract has looked at it
+    if not action.contract_ref:  # submitted by name, and not yet processed by a worker with the contract
         if asked_hash(action.contract, given) != action.request_hash:
             yield f"Action {action.id} has another request than it was asked for by."
         return
@@ -153,7 +153,7 @@ def order_faults(events: list[StoredEvent], head_seq: int) -> Iterator[Fault]:
     before = 0
     for each in events:
         if not each.seq:
-            before = SIZE_MAX  # what follows an entry without a place has none either
+            before = SIZE_MAX  # entries after an unsequenced entry are unsequenced too
             if leaf_hash(each.envelope) != each.leaf:
                 yield fault_at(each, "entry.leaf", f"{named(each)} has other bytes than its leaf hash says.")
         elif each.seq <= before and each.seq <= head_seq:
@@ -175,7 +175,7 @@ def piece_faults(store: LedgerStore, piece: list[Placed], previous_seq: int) -> 
     seqs, envelopes, leaves = zip(*piece, strict=True)
     first = previous_seq + 1
     if seqs == tuple(range(first, first + len(seqs))) and leaf_hashes(envelopes) == [*leaves]:
-        return  # as most are
+        return  # the usual case
     for seq, envelope, leaf in piece:
         if seq != previous_seq + 1 or leaf_hash(envelope) != leaf:
             yield from _place_faults(store, seq, previous_seq)
@@ -204,7 +204,7 @@ def opened_entry(stored: StoredEvent, faults: list[Fault]) -> Opened | None:
     try:
         raw = parse_json(stored.envelope)
         opened = opened_of(raw)
-        # What is not data has the types that it must have.
+        # All fields besides `data` must have their types.
         canonical = is_envelope(stored.envelope, raw, opened.event.data)
     except ReadbackError as error:
         faults.append(fault_at(stored, "entry.envelope", f"{named(stored)} cannot be read: {error.message}"))

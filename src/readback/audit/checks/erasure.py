@@ -36,7 +36,7 @@ def _is_there(store: LedgerStore, tenant: str, action_id: str, digest: str) -> b
     try:
         return store.evidence(tenant, action_id, digest) is not None
     except StoreCorruptError:
-        return False  # said of the evidence itself
+        return False  # reported for the evidence itself
 
 
 def is_gone(store: LedgerStore, tenant: str, kept: Kept, let_go: frozenset[str]) -> bool:

@@ -321,7 +321,7 @@ def _audit_action(store: LedgerStore, shelf: EvidenceCache, look: _Look, report:
     report.actions += 1
     events = look.events
     if events and events[0].seq > report.head_seq:
-        return 0  # begun after the scan
+        return 0  # started after the scan
     if look.faults:
         report.add(look.faults)
     seqs = [each.seq for each in events]
@@ -417,12 +417,12 @@ def _action_faults(
 def _differences(held: StoredProjection, wanted: Projection, entries: int) -> Iterator[str]:
     """Compare each column of the projection with the folded column."""
     if held.projection == wanted and held.version == entries:
-        return  # as most are
+        return  # the usual case
     for column in fields(Projection):
         found, folded = getattr(held.projection, column.name), getattr(wanted, column.name)
         if column.name in LEASED or found == folded:
             continue
-        # A signal brings a due time forward, and decides nothing: only a later one, or none, loses an action.
+        # A signal only brings a due time forward. Only a later or missing due time would lose an action.
         if column.name == "due_us" and found is not None and folded is not None and found < folded:
             continue
         yield f"Action {wanted.action_id} has {column.name} {found!r}, and its entries say {folded!r}."
@@ -445,7 +445,7 @@ def _recomputed(action: Action, first: Opened) -> Iterator[str]:
 
 def _evidence(store: LedgerStore, shelf: EvidenceCache, tenant: str, look: _Look, report: AuditReport) -> Iterator[str]:
     opened = look.opened
-    if tenant == look.held.projection.tenant and shelf.is_whole(tenant):  # as most are
+    if tenant == look.held.projection.tenant and shelf.is_whole(tenant):  # the usual case
         return
     new = shelf.unseen(tenant, set(map(_kept, _refs(look))))
     report.evidence += len(new)

@@ -57,7 +57,7 @@ class Positions:
         return self._counts[seq]
 
     def _counted(self, seq: int) -> int:
-        found = self.store.entries(seq - 1, 1) if seq > 0 else []  # this one alone: a scan fetches many
+        found = self.store.entries(seq - 1, 1) if seq > 0 else []  # a single entry: a scan would fetch many
         if not found or found[0][0] != seq:
             return 0
         _, envelope, leaf = found[0]
@@ -67,4 +67,4 @@ class Positions:
             stored = StoredEvent(seq, opened.action_id, opened.version, event.kind, event.at_us, envelope, leaf)
             return len(messages_at(self.store, "", stored))
         except ReadbackError:
-            return 0  # the entry itself is named elsewhere
+            return 0  # another check reports the entry itself

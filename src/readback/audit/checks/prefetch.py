@@ -109,7 +109,7 @@ class EvidenceCache:
         except (StoreCorruptError, ReadbackError) as error:
             if isinstance(error, StoreError) and not isinstance(error, StoreCorruptError):
                 raise
-            return {}  # named already, by its digest
+            return {}  # already reported by its digest
         made = body if isinstance(body, dict) else {}
         if not action_id and len(self._contracts) < CONTRACTS_KEPT_MAX:
             self._contracts[at] = made

@@ -49,7 +49,7 @@ def check_member(store: LedgerStore, action: Action) -> Said:
     try:
         saga = fold_saga(store.events(named))
     except ReadbackError:
-        return  # said of the saga itself
+        return  # reported for the saga itself
     if saga is None or saga.tenant != action.tenant:
         yield "saga.member", f"Action {action.id} names saga {named}, which is not there."
     elif action.id not in saga.action_ids():
@@ -94,11 +94,11 @@ def _steps(store: LedgerStore, saga: Saga, opened: list[Opened]) -> Iterator[str
             action = fold(events)
             effect = fold(store.events(latest.get((step, "begins"), ""))) if announced == "reverses" else None
         except ReadbackError:
-            continue  # said of the action itself
+            continue  # reported for the action itself
         if action is None:
             if what in ("ended", "reversed"):
                 yield f"Saga {saga.id} names action {action_id} for step {step!r}, which is not there."
-            continue  # announced, and not begun yet
+            continue  # announced, but not started
         yield from _link(saga, step, what, action, effect)
         head = event.data.get("head")
         if head and head not in [each.leaf.hex() for each in events]:

@@ -49,7 +49,7 @@ class SealedAudit:
     def read(self, leaves: Sequence[bytes]) -> None:
         """Add the next entries by their leaf hashes. The audit compares the hashes with the bytes."""
         at = 0
-        while self._until and at < len(leaves):  # behind what was sealed nothing is kept, however much there is
+        while self._until and at < len(leaves):  # leaves after the sealed part need no memory
             some = leaves[at : at + self._until - len(self._leaves)]
             self._leaves += some
             at += len(some)
@@ -90,7 +90,7 @@ class SealedAudit:
     def _advance(self) -> None:
         self._next = next(self._heads, None)
         if self._next is not None and self._next.size > self.size:
-            self._next = None  # sealed since it began
+            self._next = None  # sealed during the check
 
     def _compare(self, tiles: list[HashTile], *, last: bool = False) -> None:
         """Compare computed tiles with stored tiles. An unfinished tile may have grown meanwhile."""

@@ -23,7 +23,7 @@ from readback.errors import StoreCorruptError, StoreError
 
 _SIGNED_BY: Final = "signed_by"
 _STATUS: Final = {
-    EventKind.CLAIM_CONTESTED: "retracted",  # on the way to that
+    EventKind.CLAIM_CONTESTED: "retracted",  # the step before a retraction
     EventKind.CLAIM_RETRACTED: "retracted",
     EventKind.CLAIM_REINSTATED: "reinstated",
 }
@@ -59,7 +59,7 @@ class Signatures:
                 yield f"Version {one.version} of action {one.action_id} lifts a freeze, and is no lift."
         told = [one for one in opened if _is_signed(one.event) or _is_a_persons(one.event)]
         if not told:
-            return  # as most
+            return  # the usual case
         said = _Said(opened)
         for one in told:
             event, digest = one.event, one.event.refs.get(TOKEN)
@@ -178,4 +178,4 @@ def _kept(shelf: EvidenceCache, one: Opened) -> SignedStatement | None:
     except ReadbackError as error:
         if isinstance(error, StoreError) and not isinstance(error, StoreCorruptError):
             raise
-        return None  # evidence that is damaged is named by its digest
+        return None  # damaged evidence is reported by its digest

@@ -165,7 +165,7 @@ def prove_now(
     read = StoredTiles(last.size, store.tile).read
     if last.signed is not None and index < last.size:
         return prove(entry, last.signed, read, authority)
-    stated = [each for each in authority.stated if each.size > last.size]  # from the others it went on as it was sealed
+    stated = [each for each in authority.stated if each.size > last.size]  # the sealed log already extends the others
     keep = frozenset(node for leaf in (index, *(each.size - 1 for each in stated)) for node in path_nodes(leaf))
     tree = grow(store, None, keep, progress, GrowingTree.going_on(last.size, read, keep))
     for each in stated:

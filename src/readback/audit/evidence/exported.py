@@ -87,7 +87,7 @@ def audit_export(
             bundle = parse_bundle(_file(tiles, bundle_path(place, width), BUNDLE_MAX_BYTES), width)
         except LogFormatError as error:
             report.add([Fault("export.bundle", error.message, place * WIDTH + 1)])
-            return report  # what comes after it cannot be placed
+            return report  # later bundles have no known position
         _entries(tiles, place, bundle, (writer, roots), links, report)
         report.entries += len(bundle)
         progress(report.entries)
@@ -173,7 +173,7 @@ def _above(tiles: Tiles, made: list[tuple[str, bytes]]) -> Iterator[Fault]:
     """Compare the upper tiles, built again from the entries, with the files."""
     for path, data in made:
         if path.startswith(("tile/0/", "tile/entries/")):
-            continue  # compared entry by entry
+            continue  # already compared entry by entry
         try:
             found = _file(tiles, path, TILE_BYTES)
         except LogFormatError as error:

@@ -24,7 +24,7 @@ from readback.domain.verification.observation_signs import ObservationStatus
 from readback.domain.verification.reading import Fault, Presence, Role
 from readback.ports.storage.store import StoredEvent
 
-# How long things take, in bounded memory: a histogram whose buckets grow with the value.
+# Durations in bounded memory: a histogram with buckets growing with the value.
 
 FINE_BITS: Final = 3
 """Each power of two has eight buckets."""
@@ -276,7 +276,7 @@ def _conclude(found: Feedback, story: _Story) -> None:
     if not story.attempts or story.answer is ObservationStatus.NOT_DISPATCHED:
         return
     if story.state is State.UNKNOWN and story.verdict in DECIDED:
-        story.verdict = Verdict.UNDETERMINED.value  # nothing is refuted while the state is unknown
+        story.verdict = Verdict.UNDETERMINED.value  # an unknown state refutes nothing
     one.executed += 1
     one.mutating += story.mutates
     one.reviews += story.review

@@ -161,7 +161,7 @@ def _candidate(store: LedgerStore, order: Erasing, held: StoredProjection, resul
 
 def _erase(store: LedgerStore, order: Erasing, now_us: int, waiting: list[_Candidate], result: Erased) -> None:
     """Erase these payloads, or only count them."""
-    # A crash before this line leaves these actions as they were, a crash after it leaves them erased.
+    # A crash before this line leaves these actions unchanged, a crash after this line leaves them erased.
     appends = [] if result.dry_run else [_append(order, now_us, each) for each in waiting]
     answers = store.append(appends) if appends else ()
     for each, answer in zip_longest(waiting, answers):

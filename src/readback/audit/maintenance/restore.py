@@ -98,7 +98,7 @@ def _open(store: LedgerStore) -> list[StoredProjection]:
             held.append(stored)
         elif State(stored.projection.state) in _RETRIED:
             ended.append(stored)
-    ended.sort(key=lambda each: each.projection.updated_us, reverse=True)  # the last of an operation keeps its key
+    ended.sort(key=lambda each: each.projection.updated_us, reverse=True)  # the last one keeps the key
     return held + [each for each in ended if _asked_again(store, each.projection, taken_us)]
 
 
@@ -121,9 +121,9 @@ def _asked_again(store: LedgerStore, p: Projection, taken_us: int) -> bool:
         mine = record is not None and record.action_id == p.action_id
         return saga is not None and saga.may_repeat and mine and taken_us < saga.updated_us + KEY_KEPT_US
     if p.operation == p.action_id:
-        return False  # it was drawn for this one proposal: nobody asks for it again
+        return False  # the operation id was generated for this proposal: no other request can name it
     if p.kind == Kind.READ.value:
-        return False  # it may be done as often as anybody likes
+        return False  # a read may be repeated any number of times
     action = fold(store.events(p.action_id))
     if action is None or taken_us >= action.updated_us + action.key_kept_us:
         return False
@@ -141,11 +141,11 @@ def _held_action(store: LedgerStore, stored: StoredProjection, words: tuple[str,
         raise StoreCorruptError(f"Action {stored.projection.action_id} cannot be held: its entries say otherwise.")
     record = store.key(action.tenant, action.key_hash)
     if record is not None and record.action_id != action.id:
-        return None  # its operation is another action's by now, and that one is held
+        return None  # the operation now belongs to another action, held in its place
     mine = KeyRecord(action.tenant, action.key_hash, action.request_hash, action.id, "PENDING", action.created_us, 0)
     entries, path = Recorder(action, action.version), _WAY[action.state]
     if action.attempt_open:
-        # What became of the call is not known, and nobody has read it: that is recorded first.
+        # The result of the call is unknown and unread: this is recorded first.
         entries.add(EventKind.RESUMED, now_us, path[:1], {"owner": words[0]})
         path = path[1:]
     entries.add(EventKind.HELD, now_us, path, _data(words))

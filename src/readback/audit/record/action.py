@@ -26,7 +26,7 @@ from readback.engine.entries.recorder import settled_key
 from readback.errors import StoreCorruptError
 from readback.ports.storage.store import StoredEvent
 
-# What a replay bundle of an action holds, named by hashes alone; and the id that follows from it.
+# The manifest of a replay bundle, by hashes, and the bundle id derived from it.
 
 FORMAT: Final = "readback/replay-bundle/1"
 _TABLES: Final = ("table", "recovery_table")

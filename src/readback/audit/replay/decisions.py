@@ -149,7 +149,7 @@ def _said(decision: Decision) -> dict[str, Json]:
 def _rejected(standing: Standing, table: RecoveryTable) -> Decided:
     data = standing.event.data
     if "row" not in data:
-        return Decided({}, standing.event.path)  # another attempt was refused: what the one before came to stands
+        return Decided({}, standing.event.path)  # another attempt was refused: the result of the previous attempt stays
     said: dict[str, Json] = {}
     finding = Finding(str(data["finding"]))
     if data["code"] in BY_THE_WORLD:

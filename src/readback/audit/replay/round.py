@@ -95,7 +95,7 @@ class Standing:
     @property
     def proposed_table(self) -> str:
         """The recovery table at the time of the proposal."""
-        said = [each.event.data.get("recovery_table") for each in self.bundle.entries[:2]]  # admitted second, if at all
+        said = [each.event.data.get("recovery_table") for each in self.bundle.entries[:2]]  # `admitted` is second
         return str(next((each for each in said if each), ""))
 
     def recorded_ensure(self) -> dict[str, str]:

@@ -74,7 +74,7 @@ def compare(log: SealedLog, anchor: Anchor, authority: Authority) -> Compared:
     checkpoints too.
     """
     if anchor.shows:
-        took = max((mark.size for mark in log.anchors() if mark.name == anchor.name), default=0)  # asked first
+        took = max((mark.size for mark in log.anchors() if mark.name == anchor.name), default=0)  # read this first
         kept = seen(anchor, authority)
         return Compared(anchor.name, 0 if kept is None else kept.size, kept, took)
     head = log.checkpoint()

@@ -36,7 +36,7 @@ def is_confirmed(store: LedgerStore, action_id: str, authority: Authority) -> bo
         if head is None or any(not 0 < event.seq <= head.size for event in events):
             return False
         covering = opened(head, authority).checkpoint
-        fetch = cache(store.tile)  # the proofs of one action's entries stand on the same few tiles
+        fetch = cache(store.tile)  # the proofs of one action's entries use the same few tiles
         goes_on_from(authority.stated, covering, fetch)
         return _are_covered(events, covering, StoredTiles(covering.size, fetch).read)
     except (LogError, StoreCorruptError, CanonError):
@@ -53,7 +53,7 @@ def _is_bound(action: Action) -> bool:
     named = (action.contract_hash, action.contract_version, action.key_hash, action.request_hash, judgement.table)
     if not all(named) or action.contract_ref != action.contract_hash or action.break_glass:
         return False
-    if approval is None:  # what takes an effect back stands on the approval of that effect
+    if approval is None:  # a compensation is covered by the approval of its effect
         return action.side_effect != SideEffect.CRITICAL_MUTATION or bool(action.context.get("reverses"))
     return approval.used and approval.complete and bool(approval.policy and approval.payload)
 

@@ -39,7 +39,7 @@ from readback.ports.signer import LogSigner
 from readback.ports.storage.log import SealedHead, SealedLog
 from readback.ports.storage.store import LedgerStore
 
-# Place: every entry that can have its place in the log gets it, before somebody looks at the log.
+# Sequencing: every eligible entry gets its sequence number before the log is read.
 
 PLACES_AT_ONCE_MAX: Final = 4_096
 
@@ -52,7 +52,7 @@ def place_all(store: LedgerStore) -> int:
     return total
 
 
-# Whose signatures of a log count. Handed to whoever signs, checks, proves or audits one.
+# The accepted keys of a log, for signing, checking, proving and auditing.
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +166,8 @@ def seal(
     for _ in range(RACES_MAX):
         after, known = last.size, last.signed.checkpoint if last.signed is not None else None
         stated = [each for each in authority.stated if each.size >= after]
-        others = [each for each in (*before, *stated) if each != known]  # from what was signed last it goes on anyway
-        # No head is signed before the log has been compared with all of them, however long its backlog is.
+        others = [each for each in (*before, *stated) if each != known]  # the edge already extends the last signed head
+        # No head is signed before the comparison with all of them, for any length of the backlog.
         most = max((ENTRIES_A_CHECKPOINT_MAX, *(each.size - after for each in others)))
         leaves = new_leaves(log, after, most)
         last.edge.grow(leaves)
@@ -179,7 +179,7 @@ def seal(
         signed = sign_checkpoint(found, authority.key, signer.sign)  # 6
         if log.seal(after, tiles, SealedHead(found.size, at_us, signed.to_bytes())):
             return signed
-        last = sealed(log, authority)  # somebody else sealed meanwhile
+        last = sealed(log, authority)  # another process sealed meanwhile
     return last.signed
 
 
@@ -196,7 +196,7 @@ def seal_all(
         size = signed.checkpoint.size
         signed = seal(log, signer, authority, at_us, before) or signed
         if signed.checkpoint.size - size < ENTRIES_A_CHECKPOINT_MAX:
-            break  # what came meanwhile is the next one's
+            break  # newer entries belong to the next checkpoint
     return signed
 
 

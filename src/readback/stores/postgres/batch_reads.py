@@ -73,7 +73,7 @@ class Looking(Queries):
         held = [rows.stored_projection(row) for row in projections]
         found = {stored.projection.action_id: (stored, cast("list[StoredEvent]", [])) for stored in held}
         for event in map(rows.stored_event, events):
-            if event.action_id in found:  # else it was created between the two questions
+            if event.action_id in found:  # else created between the two queries
                 found[event.action_id][1].append(event)
         return found
 

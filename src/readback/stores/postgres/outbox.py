@@ -32,7 +32,7 @@ _TAKE: Final = rows.statement(
     "OR ends_us <= CASE WHEN %(own)s THEN clock_us() ELSE %(now)s END) RETURNING", CURSOR_COLUMNS,
 )  # fmt: skip
 _KEEP: Final = (
-    # What the lease is longer by is longer by any clock.
+    # The extension of the lease is a duration, equal by any clock.
     "UPDATE subscriber SET after_seq = %s, done = %s, tried = %s, since_us = %s, next_us = %s, said = %s, owner = %s,"
     " ends_us = ends_us + (%s - until_us), until_us = %s WHERE name = %s AND owner = %s AND until_us = %s RETURNING 1"
 )

@@ -200,7 +200,7 @@ class Queries:
     def by_stamp(self, tenant: str, stamp: str) -> str | None:
         if not stamp:
             return None
-        # `OFFSET 0`: else the least id is looked for along the ids, which walks every action where there is none.
+        # `OFFSET 0`: else the planner searches the least id in the order of ids, and may scan every action.
         found = "SELECT action_id FROM action WHERE stamp = %s AND tenant = %s AND stamp <> '' OFFSET 0"
         sql = f"SELECT min(action_id) FROM ({found}) AS found"  # noqa: S608 - of our own text
         return cast("str | None", rows.plain(self._rows(sql, (stamp, tenant))[0])[0])
@@ -363,7 +363,7 @@ class Queries:
         conditions, values = _conditions(query)
         page = rows.statement(_PAGE, *conditions)
         if query.open:
-            # `OFFSET 0`: else the ids' own order may be walked, which is that of everything that is settled too.
+            # `OFFSET 0`: else the planner may scan in the order of ids, through all settled actions.
             page = f"SELECT * FROM ({page} OFFSET 0) AS open"  # noqa: S608 - of our own text
         sql = rows.statement(page, "ORDER BY action_id DESC LIMIT %s")
         if query == ActionFilter(before_id=query.before_id, limit=query.limit):
@@ -386,15 +386,15 @@ class Queries:
         after = (since_us, "")
         while piece := self._many_rows(_PROPOSED, (*after, until_us, PIECE_ROWS)):
             for row in piece:
-                if row[2] is not None:  # an entry of no action is named by the audit
+                if row[2] is not None:  # the audit reports an entry without action
                     yield rows.stored_projection(row[1:])
             after = cast("tuple[int, str]", rows.plain(piece[-1][:2]))
 
 
 def _conditions(query: ActionFilter) -> tuple[list[str], tuple[str, ...]]:
     """Return the conditions of a filter besides its tenant, and the bound values."""
-    # The second condition of a run is the partial index's own, which is used only if it stands here. What is open is
-    # found by its state: `||` keeps the search out of the run's index.
+    # The second condition of a run repeats the condition of the partial index: the planner requires it. Open actions
+    # are found by state: `||` keeps the planner from the run's index.
     run = "AND run || '' = %s" if query.open else "AND run = %s AND run <> ''"
     asked = [
         (run, query.run),

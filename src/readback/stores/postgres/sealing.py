@@ -65,7 +65,7 @@ def _raw(digest: str) -> bytes | None:
         raw = bytes.fromhex(digest)
     except ValueError:
         return None
-    return raw if raw.hex() == digest else None  # capitals and blanks are another name, which nothing has
+    return raw if raw.hex() == digest else None  # capitals or blanks make another name, without evidence
 
 
 class SealedQueries:
@@ -127,7 +127,7 @@ class SealedQueries:
 
     def seal(self, after: int, tiles: Sequence[HashTile], head: SealedHead) -> bool:
         def keep(connection: Any) -> bool:
-            # The lock first, and by itself: the next statement sees what whoever had it has kept.
+            # The lock needs a statement of its own: the next statement sees the commit of the previous holder.
             connection.execute(_LOCK, (self._lock_class,))
             if connection.execute(_LAST_SIZE).fetchone() != (after,):
                 return False

@@ -130,7 +130,7 @@ class PostgresStore(Sequencing, SealedQueries, Outgoing, Looking):
         connection.execute("SELECT pg_advisory_xact_lock(%s::int, %s::int)", (self._lock_class, bucket_of(tenant)))
         for place, kept in map(rows.plain, connection.execute(rows.TO_REMOVE, (tenant,)).fetchall()):
             if not kept:
-                # A crash after this line finds the object gone, and the row as it was: it is removed again.
+                # After a crash here the object is gone and the row unchanged: the next run removes the object again.
                 self._objects.drop(place)
             connection.execute(rows.REMOVED, (tenant, place))
 

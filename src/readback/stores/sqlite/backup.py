@@ -52,9 +52,9 @@ def copy_ledger(source: Path, out: Path, busy_timeout_ms: int, progress: Progres
 def _copy_pages(reader: apsw.Connection, part: Path, progress: Progress) -> None:
     copy = apsw.Connection(str(part))
     try:
-        copy.pragma("journal_mode", "OFF")  # a copy that was broken off is thrown away
-        copy.pragma("synchronous", "OFF")  # it is synced once, as a whole
-        # One read transaction round all of it: what others commit meanwhile is not in it, and restarts nothing.
+        copy.pragma("journal_mode", "OFF")  # an interrupted copy is deleted
+        copy.pragma("synchronous", "OFF")  # the file is synced once at the end
+        # One read transaction around the copy: concurrent commits are not included, and do not restart the copy.
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM sqlite_schema").fetchall()
         with copy.backup("main", reader, "main") as backup:
@@ -78,7 +78,7 @@ def standing_by(backup: Path, target: Path, progress: Progress) -> Iterator[tupl
         taken = Path(f"{target}{suffix}")
         said = "Move what is there away, all of its files, when nobody uses it any more; nothing is overwritten."
         _refuse_taken(taken, RestoreError, "restore.exists", said)
-    with_log = Path(f"{os.path.realpath(backup)}-wal")  # it lies beside what a link names
+    with_log = Path(f"{os.path.realpath(backup)}-wal")  # beside the target of a link
     if with_log.exists() and with_log.stat().st_size:
         said = f"{backup} is no backup, but a ledger with a write-ahead log beside it."
         raise RestoreError(said, remedy="Take a backup of it with `readback ledger backup`.", code="restore.in-use")
@@ -90,7 +90,7 @@ def standing_by(backup: Path, target: Path, progress: Progress) -> Iterator[tupl
 def _put(part: Path, target: Path) -> None:
     for suffix in BESIDE:
         with suppress(FileNotFoundError):
-            os.unlink(f"{part}{suffix}")  # empty: whoever had it open has closed it
+            os.unlink(f"{part}{suffix}")  # empty: the last user has closed the file
     _publish(part, target, RestoreError)
 
 
@@ -112,7 +112,7 @@ def _copy_bytes(backup: Path, part: Path, progress: Progress) -> None:
 
 
 def _not_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)  # for a pipe that nobody writes
+    return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)  # does not block at a pipe without writer
 
 
 Kind = type[StoreError]

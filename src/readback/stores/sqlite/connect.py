@@ -27,7 +27,7 @@ from readback.errors import (
 from readback.stores.sqlite.faults import as_store_error
 from readback.stores.sqlite.schema import APPLICATION_ID, migrate, pending
 
-# A ledger that this user may not write, looked at without leaving anything beside it, and without missing anything.
+# Reads a ledger without write permission, complete and without creating files beside the ledger.
 
 LOOKS_MAX: Final = 5
 """Most attempts to read a ledger that is written during the read."""
@@ -71,7 +71,7 @@ def may_write(path: Path) -> bool:
 
 def at_rest(path: Path) -> _As | None:
     """Return the file's present state. None if the file is gone, or if a log beside it may hold further content."""
-    real = os.path.realpath(path)  # SQLite's logs stand beside what a link names
+    real = os.path.realpath(path)  # SQLite's logs are beside the target of a link
     try:
         found = os.stat(real)
     except OSError:
@@ -143,7 +143,7 @@ class Opening:
             _refuse_strangers(connection, self.path)
             self._enter_wal(connection)
             _tune(connection, WRITER_CACHE_KIB)
-            # What an update or an erasure frees is written over, on the page and in the list of free pages.
+            # Freed bytes are overwritten, on the page and in the list of free pages.
             connection.pragma("secure_delete", True)
             migrate(connection, self.path)
             if self.pages_max:
@@ -264,7 +264,7 @@ class Opening:
 
 def _wait_for_others(connection: apsw.Connection, limit_ms: int) -> None:
     connection.set_busy_timeout(limit_ms)
-    # Asks again each millisecond; the busy handler's own steps go up to a tenth of a second.
+    # Retries each millisecond; the busy handler's own steps grow to a tenth of a second.
     connection.setlk_timeout(limit_ms, 0)
 
 
@@ -305,9 +305,9 @@ def _refuse_strangers(connection: apsw.Connection, path: Path) -> None:
 
 
 def _tune(connection: apsw.Connection, cache_kib: int) -> None:
-    # Else SQLite prepares a statement anew for each bound value that could change its plan; ours never should.
+    # Else SQLite prepares a statement again for bound values that could change its plan. Our plans never should change.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
-    # Else a column that a newer release has taken away is read as a text: its own name.
+    # Else a column removed by a newer release is read as a text: its own name.
     connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
     connection.pragma("synchronous", "FULL")
     connection.pragma("fullfsync", True)
@@ -324,7 +324,7 @@ def _refuse_impossible_paths(path: Path) -> None:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):
         pass
-    except OSError as error:  # a name that is too long, a folder that this user may not enter
+    except OSError as error:  # an overlong name, or a folder without permission
         raise StoreError(
             f"The database {path} cannot be reached ({error.strerror}).",
             remedy="Check the path, and that this user may enter its folders.",
@@ -356,7 +356,7 @@ def _create_private(path: Path) -> None:
         try:
             os.mknod(path, 0o600 | stat.S_IFREG)
         except PermissionError:
-            # Some systems keep mknod to the superuser; nobody can have locked a file that did not exist.
+            # Some systems restrict mknod to the superuser. A new file has no locks to lose.
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     except FileExistsError:
         return

@@ -33,7 +33,7 @@ def as_store_error(error: apsw.Error, path: Path) -> StoreError:
             return StoreReadOnlyError(f"The database {path} cannot be written ({said}).")
         case apsw.FullError():
             return StoreFullError(f"There is no space left for the database {path} ({said}).")
-        case apsw.IOError() if _is_full(path):  # as SQLite tells it of what it keeps beside the database
+        case apsw.IOError() if _is_full(path):  # the error of SQLite for its files beside the database
             return StoreFullError(f"There is no space left beside the database {path} ({said}).")
         case apsw.NotADBError():
             return StoreCorruptError(

@@ -53,7 +53,7 @@ _PROPOSED: Final = (
 _HELD, _FROZEN, _COUNTED = range(3)
 """The meaning of the rows of `rows.OPENING`."""
 _PAGE: Final = rows.statement("SELECT", rows.STORED_COLUMNS, "FROM action WHERE tenant = ?")
-# Named, since for the order of the ids SQLite would rather walk all of a run, which grows with what is settled.
+# Index named: for the order of ids SQLite would scan the whole run, including settled actions.
 _PAGE_OPEN: Final = rows.statement(
     "SELECT", rows.STORED_COLUMNS, "FROM action INDEXED BY action_of_state WHERE tenant = ?"
 )
@@ -151,7 +151,7 @@ class Queries:
     def by_stamp(self, tenant: str, stamp: str) -> str | None:
         if not stamp:
             return None
-        # Named, since for the least id SQLite would rather walk the tenant's whole index, which has the ids in order.
+        # Index named: for the least id SQLite would scan the tenant's whole index in the order of ids.
         action = "action INDEXED BY action_of_stamp"
         sql = f"SELECT min(action_id) FROM {action} WHERE stamp = ? AND tenant = ? AND stamp <> ''"  # noqa: S608
         return cast("str | None", self._rows(sql, (stamp, tenant))[0][0])
@@ -355,7 +355,7 @@ class Queries:
         while piece := self._many_rows(_PROPOSED, (*after, until_us, PIECE_ROWS)):
             for _, action_id in piece:
                 held = self.projection(cast("str", action_id))
-                if held is not None:  # an entry of no action is named by the audit
+                if held is not None:  # the audit reports an entry without action
                     yield held
             after = piece[-1]
 
@@ -363,7 +363,7 @@ class Queries:
 def _conditions(query: ActionFilter) -> tuple[list[str], rows.Row]:
     """Return the conditions of a filter besides its tenant, and the bound values."""
     asked = [
-        # The second condition of a run is the partial index's own, which is used only if it stands here.
+        # The second condition of a run repeats the condition of the partial index: the planner requires it.
         ("AND run = ? AND run <> ''", query.run),
         ("AND contract = ?", query.contract),
         ("AND state = ?", query.state),

@@ -34,7 +34,7 @@ def migrate(connection: apsw.Connection, path: Path) -> None:
             "CREATE TABLE IF NOT EXISTS migration"
             " (number INTEGER PRIMARY KEY, name TEXT NOT NULL, sha256 TEXT NOT NULL) STRICT"
         )
-        # Asked again inside the lock: another process may have been here in between.
+        # Read again inside the lock: another process may have migrated meanwhile.
         for step in pending(connection, path):
             connection.execute(step.sql)
             connection.execute(

@@ -112,7 +112,7 @@ def _raw(digest: str) -> bytes | None:
         raw = bytes.fromhex(digest)
     except ValueError:
         return None
-    return raw if raw.hex() == digest else None  # capitals and blanks are another name, which nothing has
+    return raw if raw.hex() == digest else None  # capitals or blanks make another name, without evidence
 
 
 def _named(digests: Sequence[str]) -> dict[bytes, str]:
@@ -147,7 +147,7 @@ class SealedQueries:
         found = cast("list[tuple[int, bytes, bytes]]", self._many_rows(_ENTRIES, (after_seq, limit)))
         if not _BYTES.issuperset(map(type, chain(map(_ENVELOPE, found), map(_LEAF, found)))):
             for seq, envelope, leaf in found:
-                if type(envelope) is not bytes or type(leaf) is not bytes:  # pages of a file that was cut
+                if type(envelope) is not bytes or type(leaf) is not bytes:  # pages of a truncated file
                     raise StoreCorruptError(f"Entry {seq} of the ledger has no bytes, or no leaf hash.")
         return found
 
@@ -158,7 +158,7 @@ class SealedQueries:
             last = held[-1].projection.action_id
             found = groupby(self._many_rows(_EVENTS_OF, (after, last)), itemgetter(1))
             events = {action_id: [*starmap(StoredEvent, of_action)] for action_id, of_action in found}
-            for each in held:  # what belongs to none of them is named by the audit
+            for each in held:  # the audit reports entries without action
                 yield each, events.get(each.projection.action_id, [])
             after = last
 

@@ -39,7 +39,7 @@ from readback.stores.sqlite.schema import (
 from readback.stores.sqlite.sealing import SealedQueries
 from readback.stores.sqlite.transaction import Transaction, WriteCache
 
-# Folds the write-ahead log back beside the writer, so that no commit has to.
+# Checkpoints the write-ahead log beside the writer, to spare commits the work.
 
 LONG_PAGES: Final = 8000
 """32 MB. A shorter log would write the same pages to the database more often, and slow down more commits. A longer log
@@ -90,7 +90,7 @@ class Folding:
         if pages < LONG_PAGES:
             self._due, self._folded = LONG_PAGES, 0
         elif pages >= TOO_LONG_PAGES or (self._folded and 0 <= pages - self._folded <= REST_PAGES_MAX):
-            self._folded = 0  # once: whoever still reads what is there keeps the log from beginning anew
+            self._folded = 0  # only once: a reader of the old pages prevents a restart of the log
             with suppress(apsw.Error):
                 writer.wal_checkpoint(mode=_PASSIVE)
         elif pages >= self._due:
@@ -103,11 +103,11 @@ class Folding:
             if self._held or (self._thread is not None and self._thread.is_alive()):
                 return
             self._thread = threading.Thread(target=self._fold, name="readback-folding")
-            with suppress(RuntimeError):  # the system gives no thread: the writer does it, later
+            with suppress(RuntimeError):  # no thread available: the writer runs the checkpoint later
                 self._thread.start()
 
     def _fold(self) -> None:
-        with suppress(apsw.Error, StoreError):  # whoever writes finds out what is wrong with the file, and says so
+        with suppress(apsw.Error, StoreError):  # the next writer reports the fault of the file
             connection = self._connect()
             try:
                 there, folded = connection.wal_checkpoint(mode=_PASSIVE)
@@ -237,7 +237,7 @@ class SqliteStore(SealedQueries, Outgoing, Queries):
         """Checkpoint and empty the write-ahead log, which held pages from before an erasure."""
         if self._read_only:
             raise StoreReadOnlyError(f"The database {self._path} was opened read-only.")
-        self._folding.hold()  # two cannot fold it at once, and neither would wait
+        self._folding.hold()  # two checkpoints cannot run at once, and neither waits
         try:
             return self._emptied()
         finally:
@@ -331,7 +331,7 @@ class SqliteStore(SealedQueries, Outgoing, Queries):
                     self._run([job], trusting=False)
             else:
                 group[0].error = unstorable(f"{type(error).__name__}: {error}")
-        except apsw.SQLError as error:  # a statement that is none under the present schema: its own fault, and no more
+        except apsw.SQLError as error:  # an invalid statement under the present schema affects only its own job
             if len(group) > 1:
                 for job in group:
                     self._run([job], trusting=trusting)
@@ -362,7 +362,7 @@ class SqliteStore(SealedQueries, Outgoing, Queries):
                     transaction.look_up(items)
             results = [job.work.apply(transaction) for job in group]
             transaction.flush()
-            # A crash before this line leaves nothing of the group, a crash after it everything.
+            # A crash before this line stores nothing of the group, a crash after this line everything.
             writer.execute("COMMIT")
             known.believe()
         except BaseException:
@@ -376,7 +376,7 @@ class SqliteStore(SealedQueries, Outgoing, Queries):
     # --- the end -------------------------------------------------------------------------------------
 
     def _close_connections(self) -> None:
-        self._folding.hold()  # for good
+        self._folding.hold()  # permanently
         self._readers.close(closed_error)
         if self._writer is not None:
             self._writer.close()
@@ -395,7 +395,7 @@ def _leave_to_the_parent(connection: apsw.Connection) -> None:
     """Count one extra reference, so the connection stays open even at this process's end. Closing would checkpoint and
     delete a write-ahead log in use by the parent.
     """
-    import ctypes  # in a forked child only
+    import ctypes  # only needed in a forked child
 
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
 
@@ -411,7 +411,7 @@ def _places_of(path: str) -> tuple[tuple[str, tuple[int, int]], ...]:
     If a side file is removed, the next process creates another. Both processes would then write without seeing each
     other.
     """
-    real = os.path.realpath(path)  # beside what a link names
+    real = os.path.realpath(path)  # beside the target of a link
     beside = ((place, _inode_of(place)) for place in (f"{real}-wal", f"{real}-shm"))
     return (path, _inode_of(path)), *(each for each in beside if each[1] != _NONE)
 

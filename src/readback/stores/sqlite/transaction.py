@@ -65,7 +65,7 @@ class WriteCache:
     def doubt(self) -> None:
         """At the start of a transaction: drop the cache if the database has changed."""
         if self._connection.data_version() != self._count or len(self.heads) > KNOWN_HEADS_MAX:
-            self._watched.look()  # whoever wrote may have been a newer release, which brought the schema up
+            self._watched.look()  # the writer may have been a newer release with a migration
             self.forget()
 
     def believe(self) -> None:

@@ -187,7 +187,7 @@ class ProcrastinateWakeups:
             found: list[Wakeup] = []
             try:
                 await self._collect(found, await self._queues(tenants, full, known), limit, set(leave))
-            except BaseException:  # nothing is taken then: what was fetched is recalled
+            except BaseException:  # no job is taken then: fetched jobs are recalled
                 self._in_hand.difference_update(each.ticket for each in found)
                 raise
             return found
@@ -227,7 +227,7 @@ class ProcrastinateWakeups:
             await self._jobs.update_heartbeat(self._worker)
             await self._jobs.prune_stalled_workers(self._timeout_s)
             found |= held & {str(row["owner"]) for row in await self._rows(_SILENT)}
-            # First the leases: whoever is woken for what they had in hand shall get it.
+            # First the leases: a worker woken for an action must be able to lease the action.
             await _aside(self._release, found)
             if await self._rows(_PUT_BACK_STALLED, task=TASK, timeout=self._timeout_s):
                 await self._rows(_STIR)
@@ -258,7 +258,7 @@ class ProcrastinateWakeups:
         if self._listening is not None:
             await _ended(self._listening)
         if self._worker:
-            with suppress(ConnectorException, psycopg.Error):  # what is left behind is found by the heartbeat
+            with suppress(ConnectorException, psycopg.Error):  # the heartbeat finds remaining jobs
                 await self._finish()
                 for ticket in [*self._in_hand]:
                     await self._put_back(ticket, 0)
@@ -295,7 +295,7 @@ class ProcrastinateWakeups:
         `queues`.
         """
         rows = await self._rows(_FETCH, queues=queues, worker=self._worker)
-        rows.sort(key=lambda row: (row["priority"], -row["id"]))  # the first of each queue is at the end
+        rows.sort(key=lambda row: (row["priority"], -row["id"]))  # the first job of each queue is last
         by_queue: dict[str, list[Wakeup]] = {}
         for row in rows:
             by_queue.setdefault(str(row["queue"]), []).append(Wakeup(str(row["action"]), int(row["id"])))
@@ -312,7 +312,7 @@ class ProcrastinateWakeups:
         if due:
             ids, queues = zip(*due, strict=True)
             await self._rows(_SWEEP, schema=self._schema, task=TASK, ours=QUEUE, ids=list(ids), queues=list(queues))
-        # Of another version, and nobody took them who knows that one.
+        # Actions of other versions, still without a worker that knows the version.
         able = None if known is None else self._parts(known)
         self._left = set() if able is None else {queue for _, queue in due if parts_of(queue)[1] not in able}
         now_us = self._runtime.now_us()
@@ -347,7 +347,7 @@ class ProcrastinateWakeups:
 
     async def _put_back(self, ticket: int, delay_ms: int) -> None:
         self._in_hand.discard(ticket)
-        with suppress(ConnectorException):  # somebody else has ended it, or put it back; or it is recalled
+        with suppress(ConnectorException):  # another worker ended the job or put it back, or a recall follows
             await self._rows(_PUT_BACK, id=ticket, ms=delay_ms)
 
     # --- being there ---------------------------------------------------------------------------------
@@ -370,7 +370,7 @@ class ProcrastinateWakeups:
         await connection.set_autocommit(True)
         await connection.execute(sql.SQL("SET search_path TO {}").format(sql.Identifier(self._schema)))
         await connection.execute("SET synchronous_commit TO off")
-        # By the index of what is to be done next, however empty the table was when it was last looked at.
+        # Use the index of waiting jobs, even if the statistics are from an empty table.
         for setting in ("enable_seqscan", "enable_bitmapscan", "jit"):
             await connection.execute(f"SET {setting} TO off")
 
@@ -394,7 +394,7 @@ class ProcrastinateWakeups:
             worker=worker,
             owner=self._runtime.owner(),
         )
-        self._worker = worker  # only now: whose leases end with it has to be on record
+        self._worker = worker  # only now: the owner of its leases must be on record first
 
     async def _is_known(self) -> bool:
         """Return whether the queue still knows this worker. False after a silence mistaken for the worker's end."""
@@ -405,7 +405,7 @@ class ProcrastinateWakeups:
             self._stirred.set()
 
         while True:
-            with suppress(ConnectorException, psycopg.Error, psycopg_pool.PoolTimeout):  # looked for by `pause`s end
+            with suppress(ConnectorException, psycopg.Error, psycopg_pool.PoolTimeout):  # `pause` ends in time
                 await self._jobs.listen_for_jobs(on_notification=heard)
             await self._runtime.sleep_async(1.0)
 

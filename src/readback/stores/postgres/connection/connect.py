@@ -24,7 +24,7 @@ from readback.stores.postgres.connection.row_encoding import Bodies, BodiesDumpe
 from readback.stores.postgres.connection.rows import TextDumper
 from readback.stores.postgres.connection.schema import migrate, pending
 
-# What a `postgresql://` URL says: where the database is, and which of its schemas holds the ledger.
+# The parts of a `postgresql://` URL: the database, and the schema of the ledger.
 
 SCHEMA_DEFAULT: Final = "readback"
 OBJECTS_OVER_BYTES: Final = 262_144
@@ -59,8 +59,8 @@ def address_of(url: str, *, primary: bool = False) -> Address:
             "The address is no postgresql:// URL.",
             remedy="Write postgresql://user@host:5432/database, and ?schema=NAME for a schema of its own.",
         )
-    # As libpq takes it apart: who comes before an @ that is before any slash, whatever else his password holds, and a
-    # plus stands for itself. What is not ours is handed on as it is written.
+    # Split as libpq does: an @ before any slash ends user and password, and a plus is a plus. Foreign parameters
+    # are passed on unchanged.
     who, at, after = rest.partition("@") if "@" in rest.partition("/")[0] else ("", "", rest)
     where, _, query = after.partition("?")
     if "@" in where:
@@ -121,7 +121,7 @@ RECONNECT_SILENT_MAX: Final = 3
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 _SESSION: Final = {
-    # Each statement finds its rows by an index, however empty a table was when its plan was made.
+    # Each statement uses an index, even if its plan was made for an empty table.
     "plan_cache_mode": "force_generic_plan",
     "enable_seqscan": "off",
     "enable_hashjoin": "off",
@@ -131,7 +131,7 @@ _SESSION: Final = {
     "max_parallel_workers_per_gather": "0",
     "default_transaction_isolation": "read committed",
     "client_encoding": "UTF8",
-    "client_min_messages": "notice",  # that a commit did not wait for its standby is said with a warning
+    "client_min_messages": "notice",  # a commit without its standby produces only a warning
     "lock_timeout": str(LOCK_TIMEOUT_MS),
     "statement_timeout": str(STATEMENT_TIMEOUT_MS),
     "idle_in_transaction_session_timeout": str(IDLE_IN_TRANSACTION_TIMEOUT_MS),
@@ -156,7 +156,7 @@ def waited_for(connect: Callable[[], Connection], said: str) -> Connection:
             if error.code not in (UNREACHABLE, STANDBY) or not left or silent == RECONNECT_SILENT_MAX:
                 raise
         pause.wait(RECONNECT_PAUSE_MS / 1000)
-    raise AssertionError(said)  # the last try answers or raises
+    raise AssertionError(said)  # unreachable: the last attempt returns or raises
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +265,7 @@ class Opening:
             raise UsageError(
                 f"The address {self.shown} is none that libpq understands.",
                 remedy="Check the names of its options, and write what is no letter or digit encoded: %20.",
-            ) from None  # what it says may quote the password
+            ) from None  # its text may quote the password
         except psycopg.Error as error:
             raise as_store_error(error, self.shown) from error
         try:
@@ -289,7 +289,7 @@ class Opening:
             try:
                 return self._connected_to(self.rather)
             except psycopg.OperationalError:
-                pass  # no primary is there; what else there is may be looked at
+                pass  # no primary is available; a standby may be read
         return self._connected_to(self.address.url)
 
     def _connected_to(self, url: str) -> Connection:
@@ -335,7 +335,7 @@ class Opening:
             )
 
 
-# Statements that travel together: sent one after another, and answered in one round trip.
+# Pipelines: several statements in one round trip.
 
 
 @contextmanager

@@ -41,7 +41,7 @@ def was_missed(error: BaseException) -> bool:
 def was_cut(error: BaseException) -> bool:
     """Return whether the connection is gone, so the result of the transaction is unknown."""
     if isinstance(error, errors.PipelineAborted):
-        return False  # of a statement after one that failed; the session goes on
+        return False  # a statement after the failed statement; the session is intact
     return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and (
         error.sqlstate is None or error.sqlstate in _AWAY or error.sqlstate.startswith("08")
     )
@@ -84,7 +84,7 @@ def as_store_error(error: BaseException, shown: str) -> StoreError:
         case errors.TooManyConnections():
             return _crowded(shown, said)
         case psycopg.OperationalError() if error.sqlstate is None and any(each in said for each in _CROWDED):
-            return _crowded(shown, said)  # what a server says before there is a session comes as a text alone
+            return _crowded(shown, said)  # before the session exists, a server sends only a text
         case errors.DataCorrupted() | errors.IndexCorrupted():
             return StoreCorruptError(
                 f"The database {shown} is damaged ({said}).",

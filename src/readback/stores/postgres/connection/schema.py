@@ -19,7 +19,7 @@ from readback.ports.storage.store import Append, Projection
 from readback.stores.migration import Applied, left_of, migrations_of, not_compared, refuse_older
 from readback.stores.migration import Migration as Migration
 
-# Which locks a group of changes takes, and how long its leases last.
+# The locks of a group of changes, and the duration of its leases.
 
 BUCKETS: Final = 256
 """Tenants share locks, so a group of any number of tenants needs few locks."""
@@ -87,7 +87,7 @@ def migrate(connection: psycopg.Connection[Any], schema: str, shown: str) -> Non
         return
     name = sql.Identifier(schema)
     with connection.transaction():
-        # Whoever changes the ledger holds it together with others (`Watched`): none of them is in the middle here.
+        # Writers hold this lock shared (`Watched`): no writer is inside a transaction here.
         connection.execute("SELECT pg_advisory_xact_lock(%s::int, %s::int)", (lock_class(schema), SCHEMA))
         if not _exists(connection, schema):
             connection.execute(sql.SQL("CREATE SCHEMA {}").format(name))
@@ -95,9 +95,9 @@ def migrate(connection: psycopg.Connection[Any], schema: str, shown: str) -> Non
         connection.execute(
             "CREATE TABLE IF NOT EXISTS migration (number int PRIMARY KEY, name text NOT NULL, sha256 text NOT NULL)"
         )
-        # Asked again under the lock: another process may have been here in between.
+        # Read again under the lock: another process may have migrated meanwhile.
         for step in pending(connection, schema, shown):
-            connection.execute(step.sql.encode())  # many statements: without parameters they go together
+            connection.execute(step.sql.encode())  # many statements: only without parameters can they be sent together
             connection.execute(
                 "INSERT INTO migration (number, name, sha256) VALUES (%s, %s, %s)",
                 (step.number, step.name, step.checksum),

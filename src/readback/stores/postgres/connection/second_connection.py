@@ -24,7 +24,7 @@ from readback.stores.postgres.connection.faults import (
 )
 from readback.stores.postgres.connection.schema import SCHEMA, lock_class, migrations, pending, refuse_unknown
 
-# Holds each change to the schema that this release knows: a newer one may bring it up while this process runs.
+# Binds each change to a schema known to this release: a newer release may migrate while this process runs.
 
 AS_IT_IS: Final = "(SELECT max(number) FROM migration), current_schema()::text, current_setting('synchronous_commit')"
 """The input of `check`. A session-sharing pooler may have replaced the session meanwhile."""
@@ -45,7 +45,7 @@ class Watched:
         """Block migrations until the end of this transaction. Raises StoreVersionError like `check`."""
         with together(connection):
             connection.execute(_HOLD, (self._class, SCHEMA), prepare=True)
-            # A statement of its own: it sees what was there once the lock was held.
+            # A separate statement sees the state after the acquisition of the lock.
             found = connection.execute(_AS_IT_IS, prepare=True)
         self.check(connection, *cast("tuple[int, str, str]", found.fetchone()))
 
@@ -69,7 +69,7 @@ class Watched:
             except StoreError as other:
                 return other
             except psycopg.Error:
-                pass  # in a transaction that has failed: the first error says more
+                pass  # the transaction has failed, and the first error is more exact
         return as_store_error(error, self._shown)
 
 

@@ -43,7 +43,7 @@ class AppendWork:
 
     def apply(self, transaction: Transaction) -> list[AppendResult]:
         if self.outside:
-            if transaction.anything_erased():  # and its objects removed, until the locks were held
+            if transaction.anything_erased():  # and its objects may have been removed before the locks were acquired
                 for kept in self.outside.values():
                     self.ensure(kept)
             transaction.outside |= self.outside

@@ -19,7 +19,7 @@ from readback.stores.postgres.connection.connect import Connection
 from readback.stores.postgres.connection.rows import Row
 from readback.stores.postgres.connection.second_connection import Watched
 
-# Defers wake-ups in the ledger's own transaction, by the SQL functions of the queue that stands beside it.
+# Defers wake-ups in the ledger's own transaction, by the SQL functions of the queue in the same schema.
 
 LOOKED_FOR_EVERY: Final = 64
 """A missing queue is searched again after so many groups with a job to defer."""

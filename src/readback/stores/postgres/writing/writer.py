@@ -140,7 +140,7 @@ class Writer:
         try:
             self._connection.execute("ROLLBACK")
         except psycopg.Error:
-            self._connection.close()  # the next group begins on a new one
+            self._connection.close()  # the next group opens a new connection
 
     # --- after a connection was lost -----------------------------------------------------------------
 
@@ -192,7 +192,7 @@ class Writer:
             try:
                 found = self._connection.execute("SELECT pg_xact_status(%s::xid8)", (xid,)).fetchone()
             except errors.InvalidParameterValue:
-                return "aborted"  # a number that is still to be given: the server crashed before any of it was on disk
+                return "aborted"  # an id not yet assigned: the server crashed before the transaction reached the disk
             if found is None or found[0] is None:
                 break
             if found[0] != "in progress":
