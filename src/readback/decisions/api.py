@@ -1,8 +1,8 @@
-"""Decisions by envelope: a decision type loaded and enforced round one action of Readback.
+"""Decisions by envelope: a decision type, loaded and enforced around one action of Readback.
 
-`DecisionType.load` reads the envelope with its verifiers; `begin` starts the clock of one decision; after `context` and
-`planned` it ends with `act`, `abstain` or `bypass`, once. The action runs through the client like any other, under its
-contract narrowed by the envelope; what comes back is a sealed episode with its drift events. Time is the client's.
+`DecisionType.load` reads the envelope and its verifiers. `begin` starts the clock of one decision. After `context` and
+`planned` the decision ends once, with `act`, `abstain` or `bypass`. The action runs through the client under its
+contract, narrowed by the envelope. The result is a sealed episode with drift events. The client's clock measures time.
 """
 
 from __future__ import annotations
@@ -59,9 +59,10 @@ Client = Readback | AsyncReadback
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What became of a decision. `episode` is sealed; `outcome` is None where nothing was executed.
+    """The result of a decision. `episode` is sealed. `outcome` is None if nothing was executed.
 
-    `proceed`: the action was verified in time, so that what depends on it may go on. There is no other way to it.
+    Attributes:
+        proceed: Whether the action was verified in time. Dependent work may start only then.
     """
 
     episode: Mapping[str, Json]
@@ -73,12 +74,12 @@ class Decided:
 
     @property
     def proceed(self) -> bool:
-        """Only on a pass."""
+        """Whether the verification passed."""
         return self.verification is VerificationResultWord.PASS
 
     @property
     def exit_code(self) -> int:
-        """The command line's: the outcome's, and never 0 without a pass."""
+        """The command line's exit code: the outcome's code, and never 0 without a pass."""
         if self.outcome is None:
             return EXIT_HELD if self.degraded.rung is DegradeStep.HITL else EXIT_FAILED
         if self.outcome.exit_code == 0 and not self.proceed:
@@ -86,7 +87,7 @@ class Decided:
         return self.outcome.exit_code
 
     def as_json(self) -> dict[str, Json]:
-        """For `--json` and for programs."""
+        """Return plain data for `--json` and for programs."""
         return {
             "proceed": self.proceed,
             "verification": self.verification.value,
@@ -100,18 +101,19 @@ class Decided:
 
 @dataclass(slots=True)
 class DecisionType:
-    """An envelope that is enforced, with the verifiers that it names. Safe to use for any number of decisions."""
+    """An enforced envelope with its verifiers. Use it for any number of decisions."""
 
     loaded: LoadedEnvelope
     samples_ms: deque[int] = field(default_factory=lambda: deque(maxlen=SAMPLES_MAX))
-    """What its decisions took in this process, for the telemetry of the next."""
+    """The durations of decisions in this process, for the telemetry of later decisions."""
     _plans: dict[str, tuple[CompiledContract, CompiledContract]] = field(default_factory=dict)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, verifiers: str | os.PathLike[str] | None = None) -> DecisionType:
-        """The envelope of this file (YAML by its name, else JSON); `verifiers`: the folder of custom ones.
+        """Load the envelope of a file (YAML by its name, else JSON).
 
-        Raises EnvelopeError with every fault at once, SettingsError where a file cannot be read.
+        `verifiers` is the folder of custom verifiers. Raises EnvelopeError with every fault at once, and SettingsError
+        for an unreadable file.
         """
         folder = None if verifiers is None else Path(verifiers)
         if folder is not None and not os.path.isdir(folder):
@@ -120,11 +122,11 @@ class DecisionType:
 
     @property
     def envelope(self) -> Envelope:
-        """What it bounds."""
+        """The bounds of the decision."""
         return self.loaded.envelope
 
     def plan_of(self, plan: CompiledContract) -> CompiledContract:
-        """The contract of an action under this envelope. Raises BindingError with all that it lacks."""
+        """Return the contract of an action under this envelope. Raises BindingError with every missing part."""
         known = self._plans.get(plan.contract.hash)
         if known is None or known[0] is not plan:
             while len(self._plans) >= PLANS_MAX:
@@ -135,9 +137,11 @@ class DecisionType:
     def begin(
         self, client: Client, *, actor: Actor | None = None, spent_ms: Mapping[Stage, int] | None = None
     ) -> Decision:
-        """The clock of one decision starts. `actor`: the client's principal, as an agent, where none is given.
+        """Start the clock of one decision.
 
-        `spent_ms`: what context and plan took already, where they ran elsewhere.
+        Args:
+            actor: The deciding actor. The default is the client's principal as an agent.
+            spent_ms: The time already spent on context and plan elsewhere, in milliseconds.
         """
         session = client._session  # noqa: SLF001 - of the same room
         session.check_open()
@@ -151,7 +155,7 @@ class DecisionType:
 
 
 def envelope_file(path: str | os.PathLike[str]) -> bytes:
-    """The bytes of a regular file. Raises SettingsError."""
+    """Return the bytes of a regular file. Raises SettingsError."""
     try:
         return read_given(Path(path), FILE_MAX_BYTES, "envelope")
     except TraceError as error:
@@ -159,7 +163,7 @@ def envelope_file(path: str | os.PathLike[str]) -> bytes:
 
 
 class Bound:
-    """An action under an envelope, as a proposal's definition."""
+    """An action under an envelope, as the definition of a proposal."""
 
     def __init__(self, name: str, plan: CompiledContract) -> None:
         self.name = name
@@ -167,7 +171,7 @@ class Bound:
 
 
 class Decision:
-    """One decision, from its beginning to its sealed episode. Not shared between threads."""
+    """One decision, from its start to its sealed episode. Do not share a decision between threads."""
 
     def __init__(self, kind: DecisionType, client: Client, actor: Actor, spent_ms: Mapping[Stage, int]) -> None:
         self._kind, self._client, self._actor = kind, client, actor
@@ -184,14 +188,14 @@ class Decision:
     # --- the stages before the action ---
 
     def context(self, snapshot: Snapshot) -> None:
-        """The context is gathered: its features' ages count from here on by our clock."""
+        """Record the gathered context. From here on our clock adds to the age of each feature."""
         if self._snapshot is not None or self._over:
             raise DecisionOrderError("The context of this decision was given already.")
         input_checks.check_snapshot(snapshot)
         self._snapshot, self._captured_us = snapshot, self._mark(Stage.CONTEXT)
 
     def planned(self, summary: str, *, planner: str = "rules", ref: str = "", fallback: str = "") -> None:
-        """It is planned. `fallback`: the step of the ladder by which it was planned faster; it may be planned again."""
+        """Record the plan. `fallback` names the ladder's step of a faster plan. A decision may be planned again."""
         if self._snapshot is None or self._over:
             raise DecisionOrderError("Before the plan comes the context.")
         input_checks.check_text(summary, "summary")
@@ -217,11 +221,19 @@ class Decision:
         operation: str | None = None,
         tier: str | None = None,
     ) -> Decided | None:
-        """Runs the action where every gate is passed, and seals what came of it. For a `Readback` client.
+        """Run the action if every gate passes, and seal the episode. Use this with a `Readback` client.
 
-        `counts` is what the decision used up; `operation` names the intent; `tier` is the blast radius that the
-        proposer says it has, which is held against the contract's class. None: too little time is left for the plan;
-        plan again by `needed_step`, then call it once more. Raises BindingError, and what `run` raises.
+        Args:
+            counts: The resources used by the decision.
+            operation: The name of the intent.
+            tier: The blast radius declared by the proposer. The contract's class limits the declaration.
+
+        Returns:
+            The result, or None if too little time is left for the plan. Then plan again by `needed_step` and call `act` again.
+
+        Raises:
+            BindingError: The contract lacks a part.
+            ReadbackError: Any error of `run`.
         """
         assert isinstance(self._client, Readback)
         ready = self._admit(proposal, counts, operation, tier)
@@ -245,7 +257,7 @@ class Decision:
         operation: str | None = None,
         tier: str | None = None,
     ) -> Decided | None:
-        """The same for an `AsyncReadback` client."""
+        """Run the action through an `AsyncReadback` client. See `act`."""
         assert isinstance(self._client, AsyncReadback)
         ready = self._admit(proposal, counts, operation, tier)
         if not isinstance(ready, _Ready):
@@ -261,12 +273,13 @@ class Decision:
         return self._concluded(ready, outcome, called_us)
 
     def abstain(self, reason: str, *, counts: Counts) -> Decided:
-        """Ends it without an action."""
+        """End the decision without an action."""
         return self._ended_without(DegradeStep.ABSTAIN, DecisionEnd.ABSTAIN, reason, counts)
 
     def bypass(self, reason: str, *, counts: Counts) -> Decided:
-        """Ends it without an action here: whoever goes round the envelope says so. Only where the ladder has that step;
-        it is always told, in red.
+        """End the decision without an action here, and record a bypass of the envelope.
+
+        The ladder must have this step. Every bypass is reported, with red severity.
         """
         if self._kind.envelope.step(DegradeStep.BYPASS) is None:
             raise DecisionOrderError("The ladder of this decision type has no step 'bypass'.")
@@ -274,7 +287,7 @@ class Decision:
 
     @property
     def needed_step(self) -> str:
-        """The step of the ladder by which it has to be planned again now; "" where there is time enough."""
+        """The ladder's step for a new plan now, or "" with enough time left."""
         found = ladder.before(self._kind.envelope, (), self._remaining_us(), self._fallback)
         return found.word if found.rung in FALLBACKS and self._fallback is None else ""
 
@@ -311,7 +324,7 @@ class Decision:
         return _Ready(_Admitted(narrowed, counts, tuple(broken), degraded), ready)
 
     def _left_seconds(self, outcome: Outcome, called_us: int) -> float:
-        """How long it may still be waited for: until the time for verification is over, or else the deadline."""
+        """Return the remaining wait in seconds: up to the verification limit, or else to the deadline."""
         if outcome.settled or outcome.hold or not outcome.attempted:
             return 0.0
         timeout_ms = self._kind.envelope.verification.timeout_ms
@@ -321,7 +334,7 @@ class Decision:
         return max(until_us - self._runtime.now_us(), 0) / 1_000_000
 
     def _answered_us(self, outcome: Outcome, called_us: int) -> int:
-        """When the tool answered; of a replay and of a call without an answer, when it was called."""
+        """Return the time of the tool's answer. A replay and a call without an answer give the time of the call."""
         seen = outcome.observation
         if outcome.replayed or seen is None or seen.at_us < called_us:
             return called_us
@@ -429,14 +442,14 @@ class Decision:
         return Decided(episode, drifts, broken, said, degraded, outcome)
 
     def _mark(self, stage: Stage) -> int:
-        """The stage ends now; one that is taken twice took both times."""
+        """End the stage now. A repeated stage adds both durations."""
         now_us = self._runtime.now_us()
         self._stages[stage] = self._stages.get(stage, 0) + now_us - self._stage_us
         self._stage_us = now_us
         return now_us
 
     def _ages_us(self) -> dict[str, int]:
-        """How old each feature is now: as old as it was then, and what has passed since."""
+        """Return each feature's age: its recorded age plus the time since then."""
         assert self._snapshot is not None
         since_us = self._runtime.now_us() - self._captured_us
         return {name: age * MS_US + since_us if age >= 0 else -1 for name, age in self._snapshot.ages_ms.items()}
@@ -448,7 +461,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class _Admitted:
-    """What is known of an action before it runs. `plan` None: there is none."""
+    """The facts of an action before its run. `plan` is None without a plan."""
 
     plan: CompiledContract | None
     counts: Counts
@@ -458,7 +471,7 @@ class _Admitted:
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """An action that passed the gates."""
+    """An action past the gates."""
 
     admitted: _Admitted
     proposal: Proposal

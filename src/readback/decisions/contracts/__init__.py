@@ -1,4 +1,4 @@
-"""Envelopes of decision types: read and checked, their verifiers found, and bound to the contracts of actions.
+"""Envelopes of decision types: read, checked, and bound to verifiers and to contracts of actions.
 
-A second front beside contract files: what an envelope adds to a contract is compiled into a plan like any other.
+An envelope's additions to a contract are compiled into a plan, as contract files are.
 """

@@ -1,12 +1,12 @@
-"""An envelope bound to the contract of an action: a plan like any other, verified as the envelope asks for.
+"""Binds an envelope to the contract of an action. The result is a plan, verified by the envelope's rules.
 
-Custom verifiers run together with each reading after the action, and what each answered lies beside the record, under
-`$verifiers`; a postcondition of its own judges it. So an inconclusive one is undetermined by the engine's own rules:
-nothing proceeds on it and nothing is executed again because of it. One that raises, or answers anything but a
-VerificationResult, is an error of the verifier. `read_after_write` and `invariant_check` are what the contract has to
-bring: a reader with postconditions over what it read, and an invariant.
+Custom verifiers run with each reading after the action. Their answers stand beside the record under `$verifiers`, and a
+postcondition of their own judges them. The engine's rules make an inconclusive answer undetermined: nothing proceeds
+and nothing is executed again. An exception, or any value except a VerificationResult, is an error of the verifier. The
+contract itself must provide `read_after_write` (a reader with postconditions over its reading) and `invariant_check`
+(an invariant).
 
-Called by the SDK, once for each contract. It runs nothing.
+The client binds once for each contract. Binding runs nothing.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ READ_AFTER_WRITE, INVARIANT_CHECK = "read_after_write", "invariant_check"
 
 
 def bound(plan: CompiledContract, loaded: LoadedEnvelope) -> CompiledContract:
-    """The plan of this action under this envelope. Raises BindingError with everything that the contract lacks."""
+    """Return the plan of an action under an envelope. Raises BindingError with every missing part."""
     envelope, verifiers = loaded.envelope, tuple(loaded.verifiers.values())
     lacking = [*_lacking(plan, envelope, verifiers)]
     if lacking:
@@ -87,7 +87,7 @@ def _lacking(plan: CompiledContract, envelope: Envelope, verifiers: tuple[Verifi
 
 
 def _reads_back(plan: CompiledContract) -> bool:
-    """Some postcondition is about the target's own record."""
+    """Whether some postcondition covers the target's own record."""
     return bool(plan.contract.readers) and any(
         "authoritative" in mentioned(each) and not _of_probes(each) for each in plan.ensure
     )
@@ -98,7 +98,7 @@ def _of_probes(check: Check) -> bool:
 
 
 def _is_invariant(check: Check) -> bool:
-    """It names neither what was asked nor what was answered: a probe's answer, or a condition on the system."""
+    """Whether a postcondition names neither request nor answer: a probe's answer, or a condition on the system."""
     roots = mentioned(check)
     return "authoritative" in roots and not roots & NOT_SYSTEM
 
@@ -110,7 +110,7 @@ def _check(verifier: Verifier, plan: CompiledContract) -> Check:
 
 
 def _narrowed(contract: Contract, envelope: Envelope, verifiers: tuple[Verifier, ...]) -> Contract:
-    """Within the envelope's times, and no weaker than its readings now are."""
+    """Return a contract within the envelope's times, with readings at least as strong as before."""
     deadline_us = envelope.deadline_ms * MS_US
     verify_us = envelope.verification.timeout_ms * MS_US
     within_us = min(contract.within_us, verify_us or contract.within_us)
@@ -151,7 +151,7 @@ def _sooner(search: ReaderTerms | None, verify_us: int) -> ReaderTerms | None:
 
 @dataclass(frozen=True, slots=True)
 class _Asking:
-    """Asks the verifiers after the action, and puts their answers beside what was read."""
+    """A reader with the verifiers' answers beside the record."""
 
     envelope: Envelope
     contract: Contract
@@ -204,17 +204,17 @@ class _Asking:
 
 
 def _asks(ctx: Context, seen: object) -> bool:
-    """After an attempt only, and only where there is a record to stand beside."""
+    """Whether verifiers run: after an attempt, and with a record."""
     return ctx.attempt > 0 and isinstance(seen, Reading) and seen.presence is Presence.PRESENT
 
 
 def episode_context(
     envelope: Envelope, contract: Contract, ctx: Context, arguments: Mapping[str, object], seen: object
 ) -> dict[str, object]:
-    """What a verifier is given: the episode as far as it is known, the action, and what was just read.
+    """Return a verifier's input: the known episode, the action and the fresh reading.
 
-    A copy each time: whatever a verifier does to it reaches nobody. It follows from the attempt alone, so that a
-    restart asks the same.
+    Each call gets a copy, so a verifier changes nothing for others. The input depends on the attempt alone, so a
+    restart gives the same input.
     """
     kind, name = target_of(ctx.target, contract.name)
     return {
@@ -240,15 +240,15 @@ def episode_context(
 
 
 def target_of(target: str, contract: str) -> tuple[str, str]:
-    """A target as type and id: `order/17` is an order, 17; one that is not divided is of the contract's own type."""
+    """Return type and id of a target: `order/17` is an order, 17. An undivided target has the contract's own type."""
     kind, sign, name = target.partition("/")
     return (kind, name) if sign and kind and name else (contract, target)
 
 
 async def _apart(call: Callable[[], dict[str, VerificationResult]]) -> dict[str, VerificationResult]:
-    """A plain function without holding up the event loop, on a loop of its own in a daemon thread.
+    """Run a plain function on a loop of its own in a daemon thread, so the event loop continues.
 
-    One that hangs is left behind there when its reading is over its time; it holds up nobody's end.
+    A hanging function stays behind in its thread after the reading's time limit, and delays no exit.
     """
     own = asyncio.new_event_loop()
 

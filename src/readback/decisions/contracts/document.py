@@ -1,7 +1,7 @@
-"""A JSON or YAML file as a plain value that knows where its parts stand, as far as the notation can say.
+"""A JSON or YAML file as a plain value with the position of each part, as far as the notation has positions.
 
-Used by the loader of envelopes and by importers of other systems' files. No repeated key, no NaN, no alias or tag, no
-bottomless nesting, and nothing over a megabyte. It must not know what any key means.
+Used by the loader of envelopes and by importers. Repeated keys, NaN, aliases, tags, deep nesting and files above one
+megabyte are faults. This module knows no key's meaning.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ FILE_MAX_BYTES: Final = 1_048_576
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong with a file: the keys that lead there, and in YAML where that is."""
+    """One fault of a file: the path of keys, and the position in YAML."""
 
     path: str
     said: str
     place: Place | None = None
 
     def line(self, file: str) -> str:
-        """In one line, as editors read it."""
+        """The fault in one line, in the form of editors."""
         at = f":{self.place.line}:{self.place.column}" if self.place else ""
         return f"{file}{at}: {self.path or 'the whole'}: {self.said}"
 
     def as_json(self, file: str) -> dict[str, Json]:
-        """The form for details and `--json`."""
+        """Return plain data for error details and `--json`."""
         place: dict[str, Json] = {"line": self.place.line, "column": self.place.column} if self.place else {}
         return {"file": file, "key": self.path, "reason": self.said, **place}
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The value, and what was wrong with its form; then the value is None, or not to be relied on."""
+    """A value and the faults of its form. With faults the value is None or unreliable."""
 
     value: Json
     findings: tuple[Finding, ...] = ()
     places: Mapping[str, Place] = field(default_factory=dict)
 
     def at(self, path: str, said: str) -> Finding:
-        """A finding at this path, or at what is nearest above it."""
+        """Return a finding at this path, or at the nearest known part above."""
         near = path
         while near and near not in self.places:
             near = near[: max(near.rfind("."), near.rfind("["), 0)]
@@ -55,7 +55,7 @@ class Document:
 
 
 def read_text(content: bytes, name: str) -> Document:
-    """YAML where the name says so, else JSON."""
+    """Read YAML or JSON, by the file's name."""
     if len(content) > FILE_MAX_BYTES:
         return Document(None, (Finding("", f"The file is over {FILE_MAX_BYTES} bytes."),))
     if name.lower().endswith((".yaml", ".yml")):
@@ -64,7 +64,7 @@ def read_text(content: bytes, name: str) -> Document:
 
 
 def read_json(content: bytes) -> Document:
-    """One JSON value."""
+    """Read one JSON value."""
     try:
         return Document(strict_json(content, "The file", bytes_max=FILE_MAX_BYTES))
     except TraceError as error:

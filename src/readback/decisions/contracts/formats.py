@@ -1,7 +1,6 @@
-"""What the files of decision types look like: envelope, action, episode, drift event.
+"""The formats of decision files: envelope, action, episode, drift event.
 
-The shapes are those of the formats' published schemas, by whole numbers and real times where those leave it to the
-reader. Used by the loader and by importers.
+The shapes follow the published schemas. Where a schema is open, whole numbers and real times are required.
 """
 
 from __future__ import annotations
@@ -143,7 +142,7 @@ _MORE: Final[dict[str, Shape]] = {
 
 EPISODE: Final = Fields({**_PARTS, "seal": _SEAL, **_MORE}, (*_PARTS, "seal"))
 UNSEALED: Final = Fields({**_PARTS, **_MORE}, tuple(_PARTS))
-"""An episode that is still to be sealed."""
+"""An episode before its seal."""
 
 DRIFT: Final = Fields(
     {

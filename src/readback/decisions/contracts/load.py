@@ -1,6 +1,6 @@
-"""An envelope from its file: every fault at once, each with its place, and nothing used where there is one.
+"""Loads an envelope from its file, with every fault at once and its position. A faulty envelope is never used.
 
-Called by the SDK and by `decisions check`. Unknown keys, words and verification methods are faults.
+Called by the client and by `decisions check`. Unknown keys, words and verification methods are faults.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ VERSION_MAX_CHARS: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class LoadedEnvelope:
-    """An envelope with the custom verifiers that it names. `file`: as it was called."""
+    """An envelope with its custom verifiers. `file` is the name of the call."""
 
     envelope: Envelope
     verifiers: Mapping[str, Verifier]
@@ -39,7 +39,7 @@ class LoadedEnvelope:
 
 
 def load_envelope(content: bytes, name: str, folder: Path | None = None) -> LoadedEnvelope:
-    """`folder`: where custom verifiers are. Raises EnvelopeError with every fault of the file."""
+    """Load an envelope. `folder` holds the custom verifiers. Raises EnvelopeError with every fault of the file."""
     document = read_text(content, name)
     value = document.value
     findings = [*document.findings]
@@ -57,7 +57,7 @@ def load_envelope(content: bytes, name: str, folder: Path | None = None) -> Load
 
 
 def refused(findings: list[Finding], name: str) -> EnvelopeError:
-    """The error that tells all of them."""
+    """Return the error with all faults."""
     shown = findings[:FINDINGS_MAX]
     many = "" if len(findings) == 1 else f" ({len(findings)} faults)"
     lines = "; ".join(each.line(name) for each in shown)
@@ -66,7 +66,7 @@ def refused(findings: list[Finding], name: str) -> EnvelopeError:
 
 
 def envelope_of(value: Mapping[str, Any], sha256: str = "") -> Envelope:
-    """The envelope of a value that has its format's shape."""
+    """Return the envelope of a value in the right shape."""
     fresh, asked, safe = value["freshness"], value["verification"], value["safeAction"]
     limits, policy = value["limits"], value.get("policyPack", {})
     allowed = safe.get("allowedActionTypes")
@@ -101,7 +101,7 @@ def envelope_of(value: Mapping[str, Any], sha256: str = "") -> Envelope:
 
 
 def _contradictions(value: Json) -> Iterator[tuple[str, str]]:
-    """What is well formed and cannot be enforced. It looks only at parts that have their shape."""
+    """Return the well-formed but unenforceable parts. Only parts in the right shape are examined."""
     ladder = _part(value, "degradeLadder", list)
     yield from _repeated("degradeLadder", [each.get("step") if isinstance(each, dict) else None for each in ladder])
     yield from _repeated("verification.methods", _part(value, "verification", dict).get("methods"))

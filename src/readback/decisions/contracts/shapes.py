@@ -1,7 +1,7 @@
-"""Shapes of JSON values, and every way in which a value departs from one.
+"""Shapes of JSON values, and every departure of a value from a shape.
 
-Used by `formats`, which says what the files of decision types look like. By exact types: a truth value is no number,
-and a number with a fraction no whole one. All faults are found, none is repaired.
+`formats` uses the shapes. Types are exact: a truth value is no number, and a fraction is no whole number. All faults
+are found, and none is repaired.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from readback.contracts.problems import did_you_mean
 from readback.decisions.model.drift import read_moment
 
 WHOLE_MAX: Final = INTEGER_SAFE_MAX // 1_000
-"""Milliseconds that can still be counted exactly in microseconds."""
+"""The largest number of milliseconds with an exact count of microseconds."""
 
 Fault = tuple[str, str]
-"""Where, in dots, and what."""
+"""The path, with dots, and the fault."""
 
 
 class Shape(Protocol):
-    """Says every fault of a value, with its path."""
+    """Yields every fault of a value with its path."""
 
     def faults(self, value: Json, path: str) -> Iterator[Fault]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text; `among`: one of these; `moment`: a time by RFC 3339."""
+    """A text. `among` lists the permitted texts. `moment` requires a time by RFC 3339."""
 
     least: int = 0
     among: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A whole number from `least` on."""
+    """A whole number of at least `least`."""
 
     least: int = 0
 
@@ -71,7 +71,7 @@ class Flag:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A list of things of one shape."""
+    """A list of values of one shape."""
 
     of: Shape
     least: int = 0
@@ -88,7 +88,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Mapped:
-    """An object with keys of its author's own, and values of one shape; None: of any."""
+    """An object with free keys and values of one shape, or of any shape with None."""
 
     of: Shape | None = None
 
@@ -102,7 +102,7 @@ class Mapped:
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """An object with these keys: the `required` are there, and unless it is `open` there are no others."""
+    """An object with these keys. The `required` keys are present. Without `open` no other key is permitted."""
 
     keys: Mapping[str, Shape]
     required: tuple[str, ...] = ()

@@ -1,7 +1,7 @@
-"""Custom verifiers: found by name in a folder or among entry points, imported, and looked at before anything runs.
+"""Custom verifiers: found by name in a folder or among entry points, imported, and checked before any run.
 
-A verifier is operator's code, as a contract in Python is; it is imported only where an envelope lists its name.
-Whatever is wrong with one is a fault of the envelope that names it.
+A verifier is code of the operator, like a contract in Python. It is imported only if an envelope lists its name. A
+faulty verifier is a fault of the envelope.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from readback.contracts.documents.own_files import keep
 from readback.contracts.problems import did_you_mean
 
 GROUP: Final = "readback.verifiers"
-"""The entry points: each names a callable, under the identifier that envelopes list."""
+"""The group of entry points. Each names a callable under the identifier in envelopes."""
 BUILT_IN: Final = ("read_after_write", "invariant_check")
 VERIFIER_MAX_BYTES: Final = 1_048_576
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}", re.ASCII)
@@ -29,7 +29,7 @@ _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Verifier:
-    """A function that takes the episode's context. `source` says where it came from, and its hash."""
+    """A function over the episode's context. `source` states its origin and hash."""
 
     name: str
     verify: Callable[[dict[str, object]], object]
@@ -37,7 +37,7 @@ class Verifier:
 
 
 def found_verifier(name: str, folder: Path | None) -> Verifier:
-    """The custom verifier of this name. Raises VerifierLoadError, which says why there is none."""
+    """Return the custom verifier of this name. Raises VerifierLoadError with the reason."""
     if _NAME.fullmatch(name) is None:
         raise VerifierLoadError(f"{name!r:.80} is no name of a verifier: letters, digits and '_', a letter first.")
     file = _file(name, folder)
@@ -57,7 +57,9 @@ def found_verifier(name: str, folder: Path | None) -> Verifier:
 
 
 def shadows(folder: Path | None) -> tuple[str, ...]:
-    """Built-in names that a file of the folder bears: such a folder is refused, since nobody could tell which ran."""
+    """Return built-in names among the folder's files. Such a folder is refused, because the running code would be
+    ambiguous.
+    """
     return tuple(name for name in BUILT_IN if _file(name, folder) is not None)
 
 
@@ -103,7 +105,7 @@ def _from_package(name: str, point: object) -> Verifier:
 
 
 def _looked_at(name: str, verify: object) -> Callable[[dict[str, object]], object]:
-    """A plain callable of one argument; it is not called here."""
+    """Return a plain callable of one argument. The check does not call it."""
     if not callable(verify):
         raise VerifierLoadError(f"The verifier {name!r} has no function `verify`.")
     if inspect.iscoroutinefunction(verify) or inspect.isgeneratorfunction(verify):
@@ -118,7 +120,7 @@ def _looked_at(name: str, verify: object) -> Callable[[dict[str, object]], objec
 def methods_found(
     names: tuple[str, ...], folder: Path | None
 ) -> tuple[Mapping[str, Verifier], tuple[tuple[int, VerifierLoadError], ...]]:
-    """The custom ones of these methods, and by their numbers the faults of those that cannot be had."""
+    """Return the custom verifiers of these methods, and the faults of missing verifiers by their numbers."""
     found: dict[str, Verifier] = {}
     faults: list[tuple[int, VerifierLoadError]] = []
     for number, name in enumerate(names):

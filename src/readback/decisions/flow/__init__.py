@@ -1,4 +1,4 @@
-"""What enforces an envelope round one action: gates before it, its ladder, and what is concluded from its outcome.
+"""Enforces an envelope around one action: gates, the ladder, and the conclusion from the outcome.
 
-Pure functions over the nouns of `domain.decision`; `sdk.deciding` keeps the time and runs the action in between.
+Pure functions over the nouns of `decisions.model`. `decisions.api` measures time and runs the action between them.
 """

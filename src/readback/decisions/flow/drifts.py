@@ -1,6 +1,6 @@
-"""Which drift events a decision amounts to: all eight kinds, from what was broken and what was found.
+"""Decides the drift events of a decision: all eight kinds, from broken rules and findings.
 
-Called once, when a decision is concluded.
+Called once, at the conclusion of a decision.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ def drifts_of(
     outcome: Outcome | None,
     contended: str = "",
 ) -> tuple[Drift, ...]:
-    """In the order of the stages. `contended`: why the action could not be begun beside others; "" where it could."""
+    """Return drifts in the order of the stages. `contended` gives the reason if another action blocked the start, else
+    "".
+    """
     found = [_of(each) for each in broken]
     found += [drift for each in degraded for drift in _of_step(each)]
     if judged is not None:
@@ -59,7 +61,7 @@ def _of_step(degraded: Degraded) -> list[Drift]:
 
 
 def _of_verification(judged: Judged) -> list[Drift]:
-    """Yellow where it did not pass, red where its time was over."""
+    """Yellow without a pass, red after the time limit."""
     if judged.said not in (VerificationResultWord.FAIL, VerificationResultWord.INCONCLUSIVE):
         return []
     severity = Severity.RED if judged.timed_out else Severity.YELLOW
@@ -68,7 +70,7 @@ def _of_verification(judged: Judged) -> list[Drift]:
 
 
 def _of_outcome(outcome: Outcome) -> list[Drift]:
-    """What went otherwise than by a wrong value: another actor in between, an effect in parts, twice or elsewhere."""
+    """Return deviations beyond a wrong value: another actor in between, a partial, doubled or misplaced effect."""
     found = outcome.discrepancy
     if found is Discrepancy.STALE_STATE or outcome.attribution is Attribution.OTHER_ACTOR:
         return [Drift(DriftType.CONTENTION, Severity.YELLOW, "other_actor", "Another actor changed the target.")]

@@ -1,6 +1,6 @@
-"""Gates: every rule of an envelope that an action would break, found before anything runs.
+"""Gates: every rule of an envelope an action would break, found before any run.
 
-Called by the SDK with what is known by then. A limit itself is within; only what is over it breaks a rule.
+The client calls the gates with the facts of the moment. A value at a limit is within the limit.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SPENT: Final = (Stage.CONTEXT, Stage.PLAN)
 
 
 def check_counts(counts: Counts) -> None:
-    """Raises ArgumentError for what is no four whole numbers."""
+    """Check the counts. Raises ArgumentError unless there are four whole numbers."""
     if not isinstance(counts, Counts):
         raise ArgumentError("What a decision used up is told as Counts(hops, fanout, tool_calls, chain_depth).")
     for name in ("hops", "fanout", "tool_calls", "chain_depth"):
@@ -29,7 +29,7 @@ def check_counts(counts: Counts) -> None:
 
 
 def check_snapshot(snapshot: Snapshot) -> None:
-    """Raises ArgumentError for a context that cannot be held against anything, or kept."""
+    """Check the context. Raises ArgumentError for values beyond comparison or storage."""
     if not isinstance(snapshot.ages_ms, Mapping):
         raise ArgumentError("The context of a decision is a Snapshot, and its ages a mapping of features.")
     check_text(snapshot.id, "snapshot.id")
@@ -43,7 +43,7 @@ def check_snapshot(snapshot: Snapshot) -> None:
 
 
 def check_text(value: object, name: str) -> None:
-    """Raises ArgumentError for what is no text, or could not be read out of an episode again."""
+    """Check a text. Raises ArgumentError for other types, and for texts an episode could not give back."""
     if not isinstance(value, str):
         raise ArgumentError(f"`{name}` is a text, and not {type(value).__name__}.")
     if any("\ud800" <= letter <= "\udfff" for letter in value):
@@ -51,7 +51,7 @@ def check_text(value: object, name: str) -> None:
 
 
 def spent_of(given: Mapping[Stage, int]) -> dict[Stage, int]:
-    """What context and plan took already. Raises ArgumentError."""
+    """Return the time spent on context and plan. Raises ArgumentError."""
     spent: dict[Stage, int] = {}
     for stage, took in given.items():
         if stage not in _SPENT or _whole(took, f"spent_ms.{stage}") < 0:
@@ -68,8 +68,8 @@ def _whole(value: object, name: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is asked for: the contract of the action, and whether its intent is named. `declared`: a tier that whoever
-    asks says it has; None where he says none.
+    """The request: the contract of the action, and whether the intent has a name. `declared` is the proposer's tier, or
+    None.
     """
 
     contract: Contract
@@ -78,18 +78,18 @@ class Asked:
 
     @property
     def tier(self) -> BlastRadius:
-        """By the contract's class alone."""
+        """The tier by the contract's class alone."""
         return TIER_OF[self.contract.side_effect]
 
 
 def deadline_us(envelope: Envelope, fallback: DegradeStep | None) -> int:
-    """How long the decision may take: the deadline, and what the ladder gives to the step that was taken."""
+    """The time limit of the decision: the deadline plus the allowance of the ladder's step."""
     step = envelope.step(fallback) if fallback is not None else None
     return (envelope.deadline_ms + (step.max_extra_ms if step else 0)) * MS_US
 
 
 def over_time(envelope: Envelope, elapsed_us: int, fallback: DegradeStep | None = None) -> Iterator[Violation]:
-    """The hard deadline."""
+    """Check the hard deadline."""
     limit_us = deadline_us(envelope, fallback)
     if elapsed_us > limit_us:
         took, most = -(-elapsed_us // MS_US), limit_us // MS_US
