@@ -1,1 +1,1 @@
-"""Claims on the way of an action: entries that say what became of them, reports, and whoever was planned upon one."""
+"""Claims during an action: entries about their status, reports, and dependent actions."""

@@ -1,8 +1,8 @@
-"""Claims: what a judgement, a reversal or a person says of them becomes entries of the same append.
+"""Claims: the consequences of a judgement, a reversal or a person's statement become entries of the same append.
 
-Called by the engine after each judgement, by watch, by review and by reversed. It decides nothing about the action: a
-claim follows from what was reconciled. On the way of an action that verifies at the first reading there is nothing to
-do here, since a recorded success is what makes its claims.
+Called by the engine after each judgement, by watch, by review and by the saga's reversals. Decides nothing about the
+action: a claim follows from the reconciliation. An action verified at the first reading needs no work here, since its
+recorded success makes its claims.
 """
 
 from __future__ import annotations
@@ -43,28 +43,28 @@ from readback.engine.entries.recorder import Recorder
 from readback.engine.run import Run
 from readback.errors import NOT_STANDING, MalformedClaimError
 
-# Relying: whether what an action was planned upon stands, before it acts and whenever its outcome is told.
+# Dependencies: whether the claims behind an action are valid, before the action and for every report.
 
 LOOKED_AT_MAX: Final = 256
-"""So many claims are looked at, the nearest first; beyond them nothing is said."""
+"""The number of claims checked, nearest first. Claims beyond are not checked."""
 NAMED_MAX: Final = 8
 
 STANDS: Final = frozenset({ClaimStatus.STANDING, ClaimStatus.REINSTATED})
 
 
 def claims_relied_on(action: Action) -> tuple[str, ...]:
-    """The claims that the action was planned upon."""
+    """The claims behind the action."""
     return upon_in(action.context)
 
 
 def upon_in(context: Mapping[str, Json]) -> tuple[str, ...]:
-    """The same, of the context that a proposal's entry holds."""
+    """The same, from the context in a proposal's entry."""
     named = context.get("upon")
     return tuple(str(each) for each in named) if isinstance(named, list) else ()
 
 
 def invalid_claims(tenant: str, claims: tuple[str, ...]) -> Generator[Effect, EffectResult, tuple[str, ...]]:
-    """Which of these claims do not stand, and which of those that they in turn were planned upon; the nearest first."""
+    """The invalid claims among these and among the claims behind them, nearest first."""
     waiting, seen, found = list(claims), set(claims), list[str]()
     looked = 0
     while waiting and looked < LOOKED_AT_MAX:
@@ -89,7 +89,7 @@ def invalid_claims(tenant: str, claims: tuple[str, ...]) -> Generator[Effect, Ef
 
 
 def reason_blocked(action: Action) -> Generator[Effect, EffectResult, str]:
-    """Why it may not be executed, in a sentence, as far as that depends on claims; "" where nothing is against it."""
+    """Why claims bar the execution, in a sentence; "" if they do not."""
     claims = claims_relied_on(action)
     if not claims:
         return ""
@@ -109,22 +109,22 @@ _K, _C, _S = ClaimKind, ClaimStatus, State
 SAYS_DONE: Final = frozenset(
     {ObservationStatus.SUCCESS, ObservationStatus.ACCEPTED, ObservationStatus.PENDING, ObservationStatus.PARTIAL}
 )
-"""Answers by which the tool itself says that it did it, or took it: what is not verified of that is contested."""
+"""Answers by which the tool claims completion or acceptance. An unverified claim of this kind is contested."""
 OPEN: Final = frozenset({_S.UNKNOWN, _S.REVIEW_REQUIRED, _S.COMPENSATING})
 ENDED_WITHOUT: Final = frozenset(
     {_S.FAILED, _S.ROLLED_BACK, _S.RECONCILIATION_FAILED, _S.PARTIALLY_COMMITTED, _S.VALIDATED}
 )
-"""Where a judgement leaves an action that was not done as intended; VALIDATED: it is attempted once more."""
+"""States after a judgement without the intended effect. VALIDATED means another attempt follows."""
 TELLING: Final = OPEN | ENDED_WITHOUT
-"""States that say something of a claim that nobody verified."""
+"""States relevant to a claim without verification."""
 _LOOKED: Final = frozenset({Why.NONE, Why.PROPAGATING})
-"""Why it is open where the system of record was read, and does not show it."""
+"""Reasons of an open result after a reading of the system of record without the effect."""
 
 
 def after_judgement(run: Run, result: Reconciliation, path: tuple[State, ...], *, news: bool, now_us: int) -> Steps:
-    """What the judgement that was recorded just now says of the action's claims.
+    """Record the consequences of the latest judgement for the action's claims.
 
-    `path`: the states that it walked through. `news`: it contradicts what somebody was told.
+    `path`: the states passed through. `news`: the judgement contradicts an earlier report.
     """
     yield from record_claims(run, changes_of(run.action, result, path, news=news), now_us)
 
@@ -132,7 +132,7 @@ def after_judgement(run: Run, result: Reconciliation, path: tuple[State, ...], *
 def changes_of(
     action: Action, result: Reconciliation, path: tuple[State, ...], *, news: bool = False
 ) -> tuple[Change, ...]:
-    """What a judgement says of the claims of an action that has taken it."""
+    """The consequences of an applied judgement for the action's claims."""
     own = own_status(action.claims, _K.HAPPENED, made=action.claimed_us > 0)
     if action.state is _S.RECONCILED_SUCCESS:
         again = path and own is _C.CONTESTED and _may_stand_again(action)
@@ -152,18 +152,18 @@ def changes_of(
 
 
 def _may_stand_again(action: Action) -> bool:
-    """A reading alone may reinstate what was contested: not what a person contested, and not what was reversed."""
+    """A reading may reinstate a contested claim, except after a person's contest or a reversal."""
     said = said_of(action.claims, _K.HAPPENED)
     return not action.compensation_id and (said is None or said.reason is not Reason.PERSON)
 
 
 def _is_final(action: Action) -> bool:
-    """Nothing can change what refutes it: an effect is there, and is wrong, or there is none, and none can follow."""
+    """The refutation is final: a wrong effect exists, or no effect exists and none can follow."""
     return action.state is not _S.UNKNOWN and (action.judgement.effect_shown or action.judgement.dead)
 
 
 def says_done(action: Action) -> bool:
-    """By the tool's own word it did something, or took it."""
+    """The tool claims to have done the work, or to have accepted the request."""
     seen = action.observation
     if seen is None or action.kind == Kind.READ or not seen["dispatched"]:
         return False
@@ -171,7 +171,7 @@ def says_done(action: Action) -> bool:
 
 
 def after_reversal(run: Run, now_us: int) -> Steps:
-    """What was verified and is taken back holds no more; that it happened stands."""
+    """A verified and reversed effect no longer holds; the claim of having happened stands."""
     if run.action.state is _S.COMPENSATED and run.action.claimed_us:
         yield from record_claims(run, (REVERSED,), now_us)
 
@@ -180,7 +180,7 @@ REVERSED: Final = Change(_K.HOLDS, _C.RETRACTED, Reason.REVERSED)
 
 
 def of_attestation(action: Action, decision: Decision) -> tuple[Change, ...]:
-    """What a decision in review says of the claims of an action as it was before it."""
+    """The consequences of a review decision for the claims, by the action's state before the decision."""
     happened = own_status(action.claims, _K.HAPPENED, made=action.claimed_us > 0)
     success = action.state is _S.RECONCILED_SUCCESS
     match decision:
@@ -197,9 +197,9 @@ def of_attestation(action: Action, decision: Decision) -> tuple[Change, ...]:
 
 
 def record_claims(run: Run, changes: Iterable[Change], now_us: int) -> Steps:
-    """Records each change with the next append; contested first, where it is to be retracted.
+    """Record each change with the next append; a retraction contests the claim first.
 
-    What was said already with the same reason is not said again.
+    A change already recorded with the same reason is skipped.
     """
     for change in changes:
         for each in stages(run.action, change):
@@ -208,7 +208,7 @@ def record_claims(run: Run, changes: Iterable[Change], now_us: int) -> Steps:
 
 
 def enter_claims(entries: Recorder, changes: Iterable[Change], now_us: int, word: Word = NOBODY) -> Steps:
-    """The same without a contract at hand: for what a person says, and for a saga's reversal."""
+    """The same without a loaded contract: for a person's statement, and for a saga's reversal."""
     for change in changes:
         for each in stages(entries.action, change):
             named, more = yield from dependants(entries.action, each.kind)
@@ -216,9 +216,9 @@ def enter_claims(entries: Recorder, changes: Iterable[Change], now_us: int, word
 
 
 def stages(action: Action, change: Change) -> tuple[Change, ...]:
-    """The change as it is recorded: contested before retracted; none where it was said, or cannot follow.
+    """The change as recorded: contested before retracted; empty if already recorded or not permitted.
 
-    What fell already falls anew where it is taken back: from then on nobody's word and no look can let it stand again.
+    A retracted claim is retracted anew by a reversal: from then on no statement and no reading can reinstate the claim.
     """
     before = own_status(action.claims, change.kind, made=action.claimed_us > 0)
     said = said_of(action.claims, change.kind)
@@ -232,15 +232,15 @@ def stages(action: Action, change: Change) -> tuple[Change, ...]:
 
 
 def is_reversed(action: Action) -> bool:
-    """What was said last of what it left is that it was taken back."""
+    """The last statement about "holds" is its reversal."""
     said = said_of(action.claims, _K.HOLDS)
     return said is not None and said.reason is Reason.REVERSED
 
 
 def dependants(action: Action, kind: ClaimKind) -> Generator[Effect, EffectResult, tuple[tuple[str, ...], int]]:
-    """The actions that were planned upon the claim, and upon those, and so on: some by id, of the others how many.
+    """The actions depending on the claim, directly or indirectly: some by id, and the number of the others.
 
-    Nothing is asked where nothing was ever verified: nobody can have been planned upon it.
+    Without a verified claim the store is not asked: no action can depend on the claim.
     """
     if not action.claimed_us:
         return (), 0

@@ -1,6 +1,6 @@
-"""A reading as its ledger entry and its evidence say it: the way back from `verify.record_reading`.
+"""Rebuild a reading from its ledger entry and its evidence: the inverse of `verify.record_reading`.
 
-Called by resume, which goes on with an action after a crash, and by replay. What an entry does not say is not made up.
+Called by resume after a crash, and by replay. A missing field is an error, and never guessed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from readback.errors import StoreCorruptError
 
 
 def taken_as_recorded(data: Mapping[str, Json], value: Json) -> TakenReading:
-    """The reading that a `read` entry tells of, with its content from the evidence. Raises StoreCorruptError."""
+    """The reading of a `read` entry, with its content from the evidence. Raises StoreCorruptError."""
     try:
         return _taken(data, value)
     except (KeyError, ValueError, TypeError) as wrong:

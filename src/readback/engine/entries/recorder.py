@@ -1,7 +1,7 @@
-"""Entries that are made without a contract: folded as they are made, and turned into one append.
+"""Record entries without a contract: folded at once, and combined into one append.
 
-Used by escalate and by review, which move an action by legal transitions only and call nothing. A run makes its own;
-that both agree with what the entries say is what the audit shows.
+Used by escalate and by review, both limited to legal transitions and without calls. A run records its own entries; the
+audit shows both to agree with the entries.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from readback.domain.state import State
 from readback.engine.entries.side_records import FreezeAndIncidentChanges
 from readback.ports.storage.store import Append, Evidence, KeyRecord, Projection, SealedEvent
 
-# What the events of one action amount to, as the store's projection: derived from the fold alone.
+# The store's projection of one action's events, derived from the fold alone.
 
 
 def projection_of(action: Action, *, lease_owner: str = "", lease_until_us: int = 0) -> Projection:
-    """The projection that the events of this action demand."""
+    """The projection of this action's events."""
     return Projection(
         action_id=action.id,
         tenant=action.tenant,
@@ -56,7 +56,7 @@ def projection_of(action: Action, *, lease_owner: str = "", lease_until_us: int 
 
 
 def settled_key(action: Action) -> tuple[str, int] | None:
-    """What the action's idempotency record has to be now: its status, and when it expires; None where it stays."""
+    """The new status and expiry of the action's idempotency record; None for no change."""
     if not action.durable_key_change:
         return None
     status = key_status(action.state, may_repeat=action.may_repeat, resolution=action.attested)
@@ -68,14 +68,14 @@ MEDIA: Final = "application/json"
 
 @dataclass(slots=True)
 class Recorder:
-    """The entries of one append to an action that is at version `expected`."""
+    """The entries of one append to an action at version `expected`."""
 
     action: Action
     expected: int
     events: list[SealedEvent] = field(default_factory=list)
     control: FreezeAndIncidentChanges = field(default_factory=FreezeAndIncidentChanges)
     evidence: dict[str, Evidence] = field(default_factory=dict)
-    """By digest: several entries may stand on one signature."""
+    """By digest: several entries may share one signature."""
 
     def add(
         self,
@@ -85,7 +85,7 @@ class Recorder:
         data: dict[str, Json],
         signed: SignedStatement | None = None,
     ) -> None:
-        """One more fact: folded now, durable with the append. `signed`: the word that it says, kept beside it."""
+        """Add an event: folded now, durable with the append. `signed`: the signed statement, stored as evidence."""
         refs: dict[str, str] = {}
         if signed is not None:
             refs[TOKEN] = digest = signed.digest()
@@ -97,7 +97,7 @@ class Recorder:
         self.events.append(SealedEvent(kind.value, at_us, envelope, leaf))
 
     def append(self, fence: int, *, reserve: KeyRecord | None = None, replaces: str = "") -> Append:
-        """All of them, and the lease given back: whoever comes next may go on."""
+        """All entries, with the lease released for the next worker."""
         action, control = self.action, self.control
         return Append(
             action.id,

@@ -1,7 +1,7 @@
-"""What an entry does beside its own action: subjects frozen and lifted, incidents opened and closed.
+"""Side records of an entry: subjects frozen and lifted, incidents opened and closed.
 
-Used by whoever records entries (a run, escalate, review) to make the append, and by audit, which derives the same from
-the entries again and compares. Everything stands in the entry's own data, under these keys and in no other way:
+Used by the recorders of entries (a run, escalate, review) for the append, and by audit to derive the same from the
+entries and compare. Everything is in the entry's own data, under these keys alone:
 
     freeze: [subject, ...], frozen_for: reason      lift: [subject, ...]
     incident: cause, severity: word                 closes: [incident id, ...]
@@ -26,7 +26,7 @@ from readback.ports.storage.store import Freeze, Incident, LedgerStore
 
 @dataclass(slots=True)
 class FreezeAndIncidentChanges:
-    """What the entries of one append do beside their action."""
+    """Freezes and incidents from the entries of one append."""
 
     freezes: list[Freeze] = field(default_factory=list)
     lifts: list[str] = field(default_factory=list)
@@ -34,7 +34,7 @@ class FreezeAndIncidentChanges:
     closes: list[str] = field(default_factory=list)
 
     def take(self, tenant: str, action_id: str, version: int, at_us: int, data: Mapping[str, Json]) -> None:
-        """One more entry, the action's `version`th."""
+        """Add one entry, the action's `version`th."""
         reason = str(data.get("frozen_for", ""))
         self.freezes += [Freeze(tenant, s, action_id, reason, at_us) for s in texts(data.get("freeze"))]
         if "lift" in data:
@@ -47,21 +47,21 @@ class FreezeAndIncidentChanges:
 
 
 def oldest_freeze(store: LedgerStore, tenant: str, subjects: tuple[str, ...], by: str = "") -> Freeze | None:
-    """The oldest freeze of one of these subjects; of those by one action alone, where it is named."""
+    """The oldest freeze of these subjects, or of one named action's freezes alone."""
     if not by:
         return store.frozen(tenant, subjects)
     return next((one for one in store.freezes(tenant) if one.action_id == by and one.subject in subjects), None)
 
 
 def texts(value: Json) -> list[str]:
-    """A list of texts in an entry; nothing where there is none."""
+    """A list of texts in an entry; empty if missing."""
     return [str(each) for each in value] if isinstance(value, list) else []
 
 
 def incident_data(
     finding: Finding, side_effect: SideEffect, action_id: str, sources: tuple[str, ...] = ()
 ) -> dict[str, Json]:
-    """What an entry says that opens an incident."""
+    """The data of an entry opening an incident."""
     severity = severity_of(finding, side_effect).value
     return {"incident": cause_of(finding, action_id, sources), "severity": severity}
 
@@ -76,9 +76,9 @@ def freeze_data(
     executed: bool,
     places: Callable[[], tuple[str, ...]] = tuple,
 ) -> dict[str, Json]:
-    """What an entry says that leaves the action in `state` and freezes; empty where it does not, or had already.
+    """The data of an entry freezing subjects as the action enters `state`; empty if nothing new is frozen.
 
-    `places`: asks where the target's file lies, where it is one.
+    `places`: returns the locations of the target's files, if the target is a file.
     """
     if not freezes(contract.side_effect, state, by_row=by_row, executed=executed):
         return {}
@@ -94,12 +94,12 @@ def freeze_data(
 
 
 def freezing(named: tuple[str, ...], reason: str) -> dict[str, Json]:
-    """The same for subjects that are known."""
+    """The same for known subjects."""
     return {"freeze": list(named), "frozen_for": reason} if named else {}
 
 
 def resource_of(target: str) -> tuple[str, ...]:
-    """The least that is frozen, where no contract can be asked what it names."""
+    """The minimal subject to freeze, without a contract to name more."""
     return subjects((FreezeScope.RESOURCE,), tenant="", principal="", contract="", target=target)
 
 

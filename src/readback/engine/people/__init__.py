@@ -1,1 +1,1 @@
-"""A person's word: approvals, decisions in review, words about claims. Each is an event, and verifies nothing."""
+"""People's decisions: approvals, reviews, and statements about claims. Each is an event, and verifies nothing."""

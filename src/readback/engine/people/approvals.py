@@ -1,8 +1,7 @@
-"""Countersign: records what approvers decide about an action that waits for them. It executes nothing.
+"""Approvals: record the approvers' decisions about a waiting action. Executes nothing.
 
-Called by the clients and by `readback approve` and `deny`. It needs no contract: what was asked for stands in the
-ledger. A token that does not count is refused with its code, and leaves no trace; one that counts is checked again by
-whoever executes.
+Called by the clients and by `readback approve` and `deny`. Needs no contract, since the request is in the ledger. An
+invalid token is refused with its code and leaves no record. A valid token is checked again before execution.
 """
 
 from __future__ import annotations
@@ -58,29 +57,29 @@ TRIES_MAX: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRequest:
-    """What an approver is asked, as it stands in the ledger. `bytes` are exactly what a token's `payload` hashes."""
+    """An approval request from the ledger. A token's `payload` is the hash of exactly `bytes`."""
 
     bound: Bound
     bytes: bytes
     payload: str
     read_us: int
-    """When it was read from the ledger, by this machine's clock."""
+    """The time of reading from the ledger, by this machine's clock."""
     signed_by: tuple[str, ...]
     policy_now: str
-    """The policy of this process; another than `bound.policy` means that it is asked for anew before it counts."""
+    """The policy of this process. If it differs from `bound.policy`, a token counts only after a renewed request."""
 
     @property
     def current(self) -> bool:
-        """Whether it was asked for under the list of approvers of this process."""
+        """Whether the request was made under this process's list of approvers."""
         return self.bound.policy == self.policy_now
 
     def signed(self, signer: Signer, approver: str, decision: Decision) -> ApprovalToken:
-        """The token of this approver, signed. `signed_at_us` is when it was read from the ledger."""
+        """This approver's signed token. `signed_at_us` is the time of reading from the ledger."""
         return signed_token(self.bound, signer, approver, decision, self.read_us)
 
 
 def requested(action_id: str, tenant: str, approvals: Approvals) -> Generator[Effect, EffectResult, ApprovalRequest]:
-    """The request that an action waits for. Raises ApprovalError where it waits for none, or it was changed."""
+    """The pending request of an action. Raises ApprovalError if there is none, or if the request was changed."""
     action = yield from _find(action_id, tenant)
     asked = _open(action)
     bound = yield from _bound(action, asked)
@@ -91,7 +90,7 @@ def requested(action_id: str, tenant: str, approvals: Approvals) -> Generator[Ef
 
 
 def signed_token(bound: Bound, signer: Signer, approver: str, decision: Decision, at_us: int) -> ApprovalToken:
-    """A token over exactly these bytes, signed."""
+    """A signed token over exactly these bytes."""
     token = ApprovalToken(
         approver,
         key_id(signer.public_key),
@@ -109,7 +108,7 @@ def record(
     action_id: str, tenant: str, given: bytes | str | Mapping[str, object] | ApprovalToken, approvals: Approvals,
     decision: Decision,
 ) -> Generator[Effect, EffectResult, None]:  # fmt: skip
-    """Takes a token up. Raises ApprovalError for one that does not count; then nothing was recorded."""
+    """Record a token. Raises ApprovalError for an invalid token; then nothing was recorded."""
     token = given if isinstance(given, ApprovalToken) else token_of(given)
     for _ in range(TRIES_MAX):
         action = yield from _find(action_id, tenant)
@@ -127,16 +126,16 @@ def record(
             assert isinstance(committed, Committed)
             if isinstance(committed.result, Appended):
                 return
-        yield Wait(action.id, begun.now_us + LOOK_AGAIN_US)  # somebody else moved it, or works on it now
+        yield Wait(action.id, begun.now_us + LOOK_AGAIN_US)  # another worker moved the action on, or holds the lease
     raise ApprovalError(f"Action {action_id} is busy; nothing was recorded.", remedy="Ask again.")
 
 
 def renew(
     action_id: str, tenant: str, approvals: Approvals, table: RecoveryTable
 ) -> Generator[Effect, EffectResult, None]:
-    """Asks anew where it was asked for under another list of approvers than this process has; else does nothing.
+    """Renew a request made under another list of approvers; otherwise do nothing.
 
-    What was signed under the old one no longer counts. Raises ApprovalError where nothing waits.
+    Earlier signatures no longer count. Raises ApprovalError if no request is pending.
     """
     action = yield from _find(action_id, tenant)
     asked = _open(action)
@@ -220,7 +219,7 @@ def _open(action: Action) -> Asked:
 
 
 def _bound(action: Action, asked: Asked) -> Generator[Effect, EffectResult, Bound]:
-    """The bytes made anew, which have to be those that were kept."""
+    """Rebuild the bytes and compare them with the stored bytes."""
     bound = bound_of(action, asked, (yield from load_kept(action)))
     kept = yield from load(action, asked.payload)
     if bound.bytes() != kept or sha256_hex(kept) != asked.payload:
@@ -249,8 +248,8 @@ def _decided(
         data |= {"code": ApprovalCode.DENIED.value, "detail": f"{token.approver} denied it."}
     else:
         complete = len(asked.signed) + 1 >= asked.people
-        # What was redacted is known to nobody here, and what is attempted outside is attempted by nobody here: whoever
-        # runs the same operation again goes on with it.
+        # No worker knows redacted arguments or can make an external attempt. The action continues when the caller runs
+        # the same operation again, so it is not due before its expiry.
         blind = any(marks(dict(kept), "")) or bool(action.context.get("outside"))
         data["due"] = now_us if complete and not blind else asked.expires_us
     kind, path = (EventKind.DENIED, (State.FAILED,)) if denied else (EventKind.APPROVED, ())

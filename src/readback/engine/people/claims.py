@@ -1,7 +1,7 @@
-"""A person's word about a claim: retracted or reinstated by name and with a reason, and signed where that is asked for.
+"""A person's statement about a claim: retracted or reinstated, by name and with a reason, signed if required.
 
-Called by the clients and the command line. It makes no action
-verified: what never was can be attested in review, and is not reinstated here.
+Called by the clients and the command line. A statement verifies no action: a never verified action can be attested in
+review, but not reinstated here.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ from readback.engine.resume import fold_opened
 from readback.errors import ClaimError
 from readback.ports.storage.store import Appended, StoredEvent
 
-# Report of a claim: how it stands, and the entries that it stands on, by their numbers and leaf hashes.
+# Report of a claim: its status, and the entries behind it by number and leaf hash.
 
 _PARTS: Final = (EventKind.ATTEMPTED, EventKind.OBSERVED, EventKind.READ, EventKind.JUDGED)
-"""What a claim stands on: the attempt, what the tool answered, what was read, and how that was judged."""
+"""The grounds of a claim: attempt, tool answer, readings, judgement."""
 _LATER: Final = (EventKind.READ, EventKind.JUDGED)
 _Placed = tuple[Opened, str]
 
 
 def claims_of(events: Sequence[StoredEvent]) -> tuple[Claim, ...]:
-    """Every claim of the action that these entries tell, that it happened first; none where nothing was claimed."""
+    """Every claim of the action in these entries, "happened" first; empty without claims."""
     return tuple(each for each in _told(events) if each.made_us or each.said is not None)
 
 
 def claim_of(events: Sequence[StoredEvent], kind: ClaimKind) -> Claim | None:
-    """The claim of this kind, also where nothing was claimed so far; None where there are no entries."""
+    """The claim of this kind, even if not claimed so far; None without entries."""
     return next((each for each in _told(events) if each.kind is kind), None)
 
 
@@ -69,7 +69,7 @@ def _claim(action: Action, kind: ClaimKind, placed: Sequence[_Placed]) -> Claim:
 
 
 def _grounds(action: Action, kind: ClaimKind, placed: Sequence[_Placed]) -> tuple[Ground, ...]:
-    """The last of each part up to the judgement that made the claim; for what holds, the last later ones too."""
+    """The last entry of each part up to the claim's judgement; for "holds", the latest entries, too."""
     made = _made_at(action, placed)
     chosen = [*_last(placed[:made], _PARTS)]
     if kind is ClaimKind.HOLDS and action.claimed_us:
@@ -78,7 +78,7 @@ def _grounds(action: Action, kind: ClaimKind, placed: Sequence[_Placed]) -> tupl
 
 
 def _made_at(action: Action, placed: Sequence[_Placed]) -> int:
-    """How many entries it took to verify it; all of them where it never was."""
+    """The number of entries up to the verification; all entries if never verified."""
     for place, (opened, _) in enumerate(placed, 1):
         event = opened.event
         if event.kind is EventKind.JUDGED and event.at_us == action.claimed_us:
@@ -88,7 +88,7 @@ def _made_at(action: Action, placed: Sequence[_Placed]) -> int:
 
 
 def _last(placed: Sequence[_Placed], kinds: tuple[EventKind, ...]) -> list[_Placed]:
-    """The last entry of each kind, in their order; of readings those that were taken to judge."""
+    """The last entry of each kind, in order; of readings, those used for judging."""
     found: dict[EventKind, _Placed] = {}
     for each in placed:
         event = each[0].event
@@ -103,8 +103,9 @@ _K, _C = ClaimKind, ClaimStatus
 
 @dataclass(frozen=True, slots=True)
 class ClaimOrder:
-    """What a person says of a claim: RETRACTED or REINSTATED. `expect_version`: the version of the action that he
-    looked at, 0 for whichever it is at.
+    """A person's statement about a claim: RETRACTED or REINSTATED.
+
+    `expect_version`: the version of the action seen by the person, 0 for any.
     """
 
     action_id: str
@@ -119,11 +120,11 @@ class ClaimOrder:
 
 
 def decide(order: ClaimOrder, tenant: str) -> Steps:
-    """Records what a person says of a claim.
+    """Record a person's statement about a claim.
 
-    Raises ClaimError, and then nothing was changed: claim.not-offered where it cannot be said of how it stands,
-    claim.self where its own principal says it, claim.signature where it has to be signed and is not, claim.stale where
-    the action is at another version; NotFoundError.
+    Raises ClaimError, with nothing changed: claim.not-offered if the claim's status does not permit the statement,
+    claim.self if the action's own principal states it, claim.signature if a required signature is missing, claim.stale
+    if the action is at another version. Raises NotFoundError for an unknown action.
     """
     while True:
         action = yield from coordinator.find(order.action_id, tenant)
@@ -141,7 +142,7 @@ def decide(order: ClaimOrder, tenant: str) -> Steps:
 
 
 def check(action: Action, order: ClaimOrder) -> None:
-    """Raises ClaimError where this cannot be said of the claim as it stands, or not by this person."""
+    """Raise ClaimError if the claim's status, or this person, does not permit the statement."""
     if order.expect_version and action.version != order.expect_version:
         raise ClaimError(
             f"Action {action.id} is at version {action.version}, and version {order.expect_version} was decided about.",
@@ -161,7 +162,7 @@ def check(action: Action, order: ClaimOrder) -> None:
 
 
 def unsigned(why: str) -> ClaimError:
-    """It is not signed by somebody whose word counts here."""
+    """The error for a missing signature of an approver."""
     return ClaimError(
         why,
         remedy="Sign it with the key of an approver whom the operator's settings list for this tenant and contract.",

@@ -1,8 +1,7 @@
-"""Review: a person's decision about an action becomes an entry, and what follows from it is done like anything else.
+"""Review: record a person's decision about an action, and continue the action like any other.
 
-Called by attend's callers (the clients and the command line). The decision is durable before it has any effect; from
-then on whoever goes on with due actions goes on with this one, so that a crash in between loses nothing. No decision
-makes an action verified: only a reading does.
+Called by the clients and the command line. The decision is durable before any effect. From then on any worker may
+continue the action, so a crash in between loses nothing. No decision verifies an action: only a reading does.
 """
 
 from __future__ import annotations
@@ -55,15 +54,15 @@ from readback.ports.storage.store import Appended, KeyRecord, KeyTaken
 LEASE_US: Final = 5_000_000
 LOOK_AGAIN_US: Final = 500_000
 LOOKS_MAX: Final = 240
-"""An action that somebody works on all the time is not decided over his head: two minutes, then it is said."""
+"""How often to retry while a worker holds the action: after two minutes the decision is refused with an error."""
 
 Steps = Generator[Effect, EffectResult, None]
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a person decided. `expect_version`: the version of the action that he looked at. `signed`: what he signed,
-    where that was checked; None where nobody signed.
+    """A person's decision. `expect_version`: the version of the action seen by the person. `signed`: the checked,
+    signed statement; None without a signature.
     """
 
     action_id: str
@@ -75,17 +74,17 @@ class Order:
 
     @property
     def signed_by(self) -> str:
-        """Whose key signed it; "" where nobody signed."""
+        """The owner of the signing key; "" without a signature."""
         return self.signed.signer if self.signed is not None else ""
 
 
 def resolve(engine: Engine, order: Order, tenant: str, plans: PlanOf) -> Steps:
-    """Records the decision, and goes on with the action as far as it goes without waiting.
+    """Record the decision, and continue the action without waiting.
 
-    Raises ReviewError, and then nothing was changed: review.stale where the action is at another version by now,
-    review.resolved where there is nothing (more) to decide, review.not-offered where this decision cannot be taken,
-    review.signature where it has to be signed and is not, review.self where its own principal decides,
-    review.key-taken where another action has the key by now.
+    Raises ReviewError, with nothing changed: review.stale if the action is at another version, review.resolved if
+    nothing is left to decide, review.not-offered if the decision is not permitted, review.signature if a required
+    signature is missing, review.self if the action's own principal decides, review.key-taken if another action holds
+    the key.
     """
     action = yield from _of_version(order, tenant)
     yield from _check(action, order, plans)
@@ -109,14 +108,14 @@ def resolve(engine: Engine, order: Order, tenant: str, plans: PlanOf) -> Steps:
         case _:
             raise stale(order, action.version)
     if order.decision in ACTS and plans(action.contract) is not None:
-        # Durable and due: a crash from here on leaves it to whoever resumes it.
+        # Durable and due: after a crash the resuming worker continues.
         yield from StopAtWait(coordinator.go_on(engine, order.action_id, tenant, plans), may_wait=False)
     if action.context.get("saga"):
-        yield MakeDue(str(action.context["saga"]))  # it is looked at soon; it would be anyway, only later
+        yield MakeDue(str(action.context["saga"]))  # look soon; without this the look comes later
 
 
 def lift(action_id: str, subject: str, order: Order, tenant: str) -> Steps:
-    """Ends what one action had frozen. `order.decision` and `expect_version` are not asked."""
+    """End the freezes of one action. Ignores `order.decision` and `expect_version`."""
     while True:
         action = yield from coordinator.find(action_id, tenant)
         if subject not in action.frozen:
@@ -139,7 +138,7 @@ def lift(action_id: str, subject: str, order: Order, tenant: str) -> Steps:
 
 
 def _check_freeze(action: Action, subject: str, order: Order) -> Steps:
-    """What is signed lifts the freeze that was looked at, and no later one of the same action."""
+    """A signed order lifts the freeze seen by the person, and no later freeze of the same action."""
     if order.signed is None:
         return
     found = yield LoadFreeze(action.tenant, (subject,), action.id)
@@ -153,12 +152,12 @@ def _check_freeze(action: Action, subject: str, order: Order) -> Steps:
         )
 
 
-# --- may it be decided? ---
+# --- is the decision permitted? ---
 
 
 def _of_version(order: Order, tenant: str) -> Generator[Effect, EffectResult, Action]:
     action = yield from coordinator.find(order.action_id, tenant)
-    # After somebody attested that it was not done, it may still be reopened; everything else is decided once.
+    # An action attested as not done may still be reopened. Any other decision is final.
     again = order.decision is Decision.REOPEN and action.attested is Resolution.ATTESTED_NOT_DONE
     if not action.review and not again:
         raise undecided(order)
@@ -183,7 +182,7 @@ def _check(action: Action, order: Order, plans: PlanOf) -> Steps:
 
 
 def refuse(order: Order, standing: Standing) -> None:
-    """Raises ReviewError where the decision cannot be taken."""
+    """Raise ReviewError if the decision is not permitted."""
     found = choice(order.decision, standing)
     if found.why_not:
         raise ReviewError(
@@ -194,7 +193,7 @@ def refuse(order: Order, standing: Standing) -> None:
 
 
 def check_person(order: Order, principal: str, *, critical: bool) -> None:
-    """Nobody decides about what he did himself, and about a critical mutation only who has an approver's key."""
+    """No person decides about their own action. A critical mutation also needs an approver's key."""
     if is_principal(order.who, principal):
         raise ReviewError(
             f"{order.who!r} ran action {order.action_id}; somebody else has to decide about it.", code="review.self"
@@ -208,14 +207,14 @@ def check_person(order: Order, principal: str, *, critical: bool) -> None:
 
 
 def needs_signature(action: Action) -> bool:
-    """Whether a decision about it counts only where an approver signed it."""
+    """Whether a decision about the action requires an approver's signature."""
     return action.side_effect == SideEffect.CRITICAL_MUTATION
 
 
 def standing_of(
     action: Action, contract: Mapping[str, Json], request: Mapping[str, Json], *, loaded: bool | None = None
 ) -> Standing:
-    """An action as far as it depends on it what may be decided; by its record alone."""
+    """The fields of an action relevant to the permitted decisions, from its record alone."""
     requested = request.get("requested")
     return Standing(
         state=action.state,
@@ -227,14 +226,14 @@ def standing_of(
         reversible=bool(contract.get("compensate")),
         readable=bool(contract.get("readers")),
         blind=requested is None or any(True for _ in marks(requested, "requested")),
-        resolution=action.attested,  # as far as it counts: a reading may have contradicted it since
+        resolution=action.attested,  # unless contradicted by a later reading
         loaded=loaded,
         admitted=bool(action.contract_ref),
     )
 
 
 def leased(action_id: str, version: int) -> Generator[Effect, EffectResult, Leased]:
-    """The lease; whoever works on it right now is waited for. Raises ReviewError where it is at another version."""
+    """Acquire the lease, waiting for a current holder. Raises ReviewError if the action is at another version."""
     for _ in range(LOOKS_MAX):
         begun = yield Begin()
         assert isinstance(begun, Begun)
@@ -252,7 +251,7 @@ def leased(action_id: str, version: int) -> Generator[Effect, EffectResult, Leas
     raise ReviewError(f"Action {action_id} is being worked on all the time; try again.", code="review.stale")
 
 
-# --- what is recorded ---
+# --- recording ---
 
 
 def _data(action: Action, order: Order, lease: Leased) -> dict[str, Json]:
@@ -275,7 +274,7 @@ def _data(action: Action, order: Order, lease: Leased) -> dict[str, Json]:
 
 
 def _reserved(action: Action, now_us: int) -> Generator[Effect, EffectResult, tuple[KeyRecord, str]]:
-    """The key is taken again before anything is executed under it; from whom it may be taken over, too."""
+    """The key must be reserved again before any execution. Returns the reservation, and the record to replace."""
     found = yield LoadKey(action.tenant, action.key_hash)
     assert isinstance(found, KeyFound)
     replaces, record = "", found.record
@@ -290,12 +289,12 @@ def _reserved(action: Action, now_us: int) -> Generator[Effect, EffectResult, tu
 
 
 def undecided(order: Order) -> ReviewError:
-    """There is nothing to decide."""
+    """The error for an action without a pending decision."""
     return ReviewError(f"There is nothing to decide about action {order.action_id} (any more).", code="review.resolved")
 
 
 def stale(order: Order, version: int) -> ReviewError:
-    """It is not what was looked at."""
+    """The error for an action changed since the person's look."""
     return ReviewError(
         f"Action {order.action_id} is at version {version}, and version {order.expect_version} was decided about.",
         remedy="Look at it again, and decide about what it is now.",

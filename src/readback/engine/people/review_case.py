@@ -1,6 +1,6 @@
-"""What a person decides by, put together from the ledger: no system of record is asked, and no contract's code.
+"""The case for a review, from the ledger alone: no system of record is read, and no contract's code runs.
 
-Called by the clients and by `readback review`. It reads through the store port, as audit does, and changes nothing.
+Called by the clients and by `readback review`. Reads through the store port, as audit does, and changes nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _DECIDED: Final = frozenset({EventKind.RESOLVED, EventKind.LIFTED})
 
 
 def packet(store: LedgerStore, action_id: str, tenant: str, table: RecoveryTable, plans: PlanOf) -> ReviewCase:
-    """The packet of an action. Raises NotFoundError for another tenant's, OversizeError for one beyond all bounds."""
+    """The review case of an action. Raises NotFoundError for another tenant's, OversizeError beyond all bounds."""
     stored = store.events(action_id)
     action = fold(stored)
     if action is None or action.tenant != tenant:
@@ -63,7 +63,7 @@ def packet(store: LedgerStore, action_id: str, tenant: str, table: RecoveryTable
 
 
 def _drift(store: LedgerStore, action: Action) -> dict[str, Json]:
-    """How it was when it held last, and what is another since; nothing where it was not watched or has not drifted."""
+    """The last valid state and the differences since; empty without a watch or without a drift."""
     watched = action.watch
     if watched is None or not watched.drifted:
         return {}
@@ -114,12 +114,12 @@ def _head(a: Action) -> dict[str, Json]:
 
 
 def _around(store: LedgerStore, action: Action) -> dict[str, Json]:
-    """What it has frozen, and the incidents that it opened."""
+    """The action's freezes, and its incidents."""
     return {"freezes": list(action.frozen), "incidents": incidents_of(store, action.tenant, action.incidents)}
 
 
 def incidents_of(store: LedgerStore, tenant: str, ids: Sequence[str]) -> list[Json]:
-    """The incidents of these ids that were opened, the newest first. One that only counted in another is none."""
+    """The opened incidents of these ids, newest first, without those only counted in another."""
     found = [each for one in ids for each in store.incidents(tenant, open_only=False, named=one)]
     found.sort(key=lambda each: (-each.opened_us, each.id))
     return [
@@ -128,7 +128,7 @@ def incidents_of(store: LedgerStore, tenant: str, ids: Sequence[str]) -> list[Js
 
 
 def _decision(action: Action, table: RecoveryTable) -> Json:
-    """The row that decided, with its reason where this process has the table that it stands in."""
+    """The deciding row, with its reason if this process has the row's table."""
     j = action.judgement
     row = table.row(j.row) if j.row and j.table == table.version else None
     return {
@@ -156,7 +156,7 @@ def _observed(store: LedgerStore, action: Action) -> Json:
 
 
 def _state(action: Action, taken: dict[str, Json] | None, digest: str, value: Json) -> Json:
-    """What a reading brought; a mark where its content is somebody else's and was not kept, or was erased."""
+    """The content of a reading; a mark for foreign content (not stored) or erased content."""
     return dict(WITHHELD) if taken is not None and taken.get("withheld") else _shown(action, digest, value)
 
 
@@ -169,7 +169,7 @@ def _reading(one: Opened) -> dict[str, Json]:
 
 
 def history(one: Opened) -> dict[str, Json]:
-    """One entry in a line."""
+    """Each entry in one line."""
     event = one.event
     return {
         "version": one.version,

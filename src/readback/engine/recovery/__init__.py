@@ -1,1 +1,1 @@
-"""What a recovery may rest on: paths between states, evidence of keys, and sending again."""
+"""The grounds of a recovery: paths between states, evidence about keys, and sending again."""

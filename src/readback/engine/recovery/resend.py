@@ -1,14 +1,14 @@
-"""Sending a lost request again under its honoured key: when, and whether it may be sent at all.
+"""Send a lost request again under its honoured key: when, and whether at all.
 
 Called by the engine and by recovery. An honoured key permits another dispatch of the byte-identical request to the same
-place; it frees nothing. The order is: read, look the key up where that is offered, then send again, and verify.
+place, and releases nothing. The order is: read, look the key up if offered, send again, verify.
 
 1. Only a lost request is sent again: no answer, a lost connection, a 5xx, a process that died.
-2. A reading after it ran and shows nothing of it, and so does the key's record.
-3. Attempts are bounded, wait for each other, and end with the deadline of the first one.
+2. A later reading ran and shows no effect, and neither does the key's record.
+3. Attempts are bounded, keep a distance, and end with the first attempt's deadline.
 4. Another process sends again only within the key's declared retention.
-5. What ends an action ends this too: a cancellation, a reversal, a freeze, a person's word, an approval that is over.
-6. A key is known where it was sent to: where a setting names another system by now, nothing is sent again.
+5. Everything to end the action ends this too: a cancellation, a reversal, a freeze, a decision, an expired approval.
+6. A key is known only to its first system: if a setting names another system now, nothing is sent again.
 """
 
 from __future__ import annotations
@@ -36,13 +36,15 @@ from readback.engine.run import Run
 from readback.engine.schedule import jittered
 from readback.ports.predicates import Predicate
 
-# An action whose contract was read by another expression engine than the one that judges it now.
+# An action started under another expression engine than today's.
 
 _DOUBTED = frozenset({Finding.APPROVAL_MISMATCH.value, Finding.POLICY_VERSION_MISMATCH.value})
 
 
 def doubt(run: Run) -> None:
-    """Leaves the doubt in the run, where there is one. Said once: a person who has decided is not asked again."""
+    """Store a doubt about the expression engine in the run, if any. Reported once: a decided action is not questioned
+    again.
+    """
     action = run.action
     if not action.attempts or action.state is State.REVIEW_REQUIRED or action.judgement.finding in _DOUBTED:
         return
@@ -55,7 +57,7 @@ def doubt(run: Run) -> None:
 
 
 def predicates(run: Run) -> Iterator[Predicate]:
-    """The expressions that its readings are judged by."""
+    """The expressions used to judge the action's readings."""
     plan = run.plan
     for check in (*plan.ensure, *plan.fails_when, *plan.intermediate):
         if check.predicate is not None:
@@ -65,7 +67,7 @@ def predicates(run: Run) -> Iterator[Predicate]:
 
 
 def _unkept(run: Run) -> str:
-    """Values that the other engine could not keep: it cut texts at NUL, and its numbers had 64 bits."""
+    """Values unsupported by the other engine: texts were cut at NUL, and numbers had 64 bits."""
     variables = run.variables()
     for judged in run.checks:
         seen = {**variables, "authoritative": judged.taken.reading.value}
@@ -88,11 +90,11 @@ def _holds_unkept(value: Json) -> bool:
     return isinstance(value, ExactNumber) or (isinstance(value, list) and any(map(_holds_unkept, value)))
 
 
-# What a run knows of places where its effect could be: the evidence for the table, and for `domain.key_release`.
+# A run's knowledge about possible places of its effect: evidence for the table, and for the key's release.
 
 
 def release(run: Run, result: Reconciliation, *, dead: bool) -> KeyRelease:
-    """Whether what is known now releases the key; asked of the domain's one decision."""
+    """Whether the current knowledge releases the key; decided by the domain."""
     action, seen = run.action, run.observation
     left = action.left_before or seen is None or seen.dispatched
     known = effects_known(run.found, run.lookup)
@@ -111,15 +113,15 @@ def release(run: Run, result: Reconciliation, *, dead: bool) -> KeyRelease:
 
 
 def named_refusal(run: Run) -> bool:
-    """The contract names it a refusal: a terminal failure holds, or the key's record says that it failed for good."""
+    """The contract names a refusal: a terminal failure holds, or the key's record reports a final failure."""
     by_key = run.lookup is not None and run.lookup.status == "failed"
     return by_key or any(each.terminal_failure or each.refused for each in run.checks)
 
 
 def searched(run: Run) -> bool:
-    """The places where the effect could be instead were looked at, or the tool did not claim any effect.
+    """A search covered the other possible places of the effect, or the tool claimed no effect.
 
-    Or strong readings before and after are equal: of the whole region that the call may change, or of the target where
+    Alternatively, strong readings before and after are equal: of the whole region open to change, or of the target if
     the contract names the refusal.
     """
     searchable = run.contract.has_find
@@ -140,7 +142,7 @@ def searched(run: Run) -> bool:
 
 
 BACKOFF_FIRST_US: Final = SECOND_US
-"""How long the first repetition waits after the end of the attempt; each one after it twice as long."""
+"""The pause before the first repetition, after the end of the attempt. Every further pause is twice as long."""
 SERVER_ERRORS: Final = range(500, 600)
 TOO_MANY: Final = 429
 _LOST: Final = frozenset({ObservationStatus.TIMEOUT, ObservationStatus.NONE})
@@ -149,7 +151,7 @@ _OPEN: Final = frozenset({State.EXECUTING, State.ACCEPTED, State.PENDING, State.
 
 
 def is_lost(seen: Observation | None) -> bool:
-    """The answer says nothing of what became of the request."""
+    """The answer is silent about the request's fate."""
     if seen is None or not seen.dispatched:
         return False
     if seen.status in _LOST:
@@ -160,7 +162,7 @@ def is_lost(seen: Observation | None) -> bool:
 
 
 def key_known_until_us(run: Run) -> int | None:
-    """Until when the tool is declared to know the key; 0 where nobody may rely on it any more, None for no end."""
+    """The declared end of the tool's memory of the key; 0 if no longer reliable, None for no end."""
     if is_elsewhere(run):
         return 0
     valid_us = run.contract.execution.key_valid_for_us
@@ -170,7 +172,7 @@ def key_known_until_us(run: Run) -> int | None:
 
 
 def place_of(run: Run) -> str:
-    """Which systems the contract reaches now, where settings of the environment say that; else ""."""
+    """A digest of the systems behind the contract now, if the environment's settings name them; else ""."""
     hands = run.plan.hands
     every = (hands.execute, hands.lookup, hands.find, *hands.readers)
     found = [each.place() for each in every if each is not None and each.place is not None]
@@ -178,17 +180,17 @@ def place_of(run: Run) -> str:
 
 
 def is_elsewhere(run: Run) -> bool:
-    """Whether the contract reaches other systems now than when its first attempt was made."""
+    """Whether the contract reaches other systems now than at its first attempt."""
     if not run.action.place:
         return False
-    here = place_of(run)  # "" where a record alone is judged again, which knows no settings
+    here = place_of(run)  # "" for a replayed record, without settings
     return bool(here) and here != run.action.place
 
 
 def knows_key(run: Run) -> bool:
-    """Whether another attempt may rely on the tool's knowing the key still. A first attempt relies on nothing."""
+    """Whether another attempt may rely on the tool's memory of the key. A first attempt relies on nothing."""
     until_us = key_known_until_us(run)
-    person = run.action.decision == Decision.REOPEN  # who knows that nothing of the earlier one can be there
+    person = run.action.decision == Decision.REOPEN  # the person knows of no effect of the earlier attempt
     return run.action.attempts == 0 or person or until_us is None or run.now_us < until_us
 
 
@@ -201,7 +203,7 @@ def is_due(run: Run, result: Reconciliation) -> bool:
 
 
 def at_us(run: Run, result: Reconciliation) -> int | None:
-    """When the same request may be sent again; None where it may not."""
+    """When the same request may be sent again; None for never."""
     action, execution = run.action, run.contract.execution
     if not execution.honours_key or run.contract.side_effect is SideEffect.CRITICAL_MUTATION:
         return None
@@ -219,14 +221,14 @@ def at_us(run: Run, result: Reconciliation) -> int | None:
 
 
 def _is_ended(run: Run) -> bool:
-    """Somebody or something has decided about it, so that nothing of it is sent any more."""
+    """A decision about the action rules out sending again."""
     a = run.action
     decided = a.cancelled or a.restored or bool(a.resolution) or bool(a.compensation_id) or a.rollback_done
     return decided or bool(a.frozen) or a.commit_open or run.doubt is not None or a.state not in _OPEN
 
 
 def _is_unseen(run: Run, result: Reconciliation) -> bool:
-    """A reading ran, and neither it nor the search nor the key's record shows anything of the request."""
+    """A reading ran, and no reading, search or key record shows the request."""
     if result.verdict is Verdict.VERIFIED or result.effect_shown or run.action.seen:
         return False
     if not run.checks or not run.checks[result.deciding].taken.ran or effects_known(run.found, run.lookup):
@@ -235,9 +237,9 @@ def _is_unseen(run: Run, result: Reconciliation) -> bool:
 
 
 def sooner(run: Run, result: Reconciliation, path: tuple[State, ...], due_us: int | None) -> int | None:
-    """When to look next, where the request may be sent again by then: every repetition comes after a reading."""
+    """The time of the next reading, if a repetition is possible by then: every repetition follows a reading."""
     state = path[-1] if path else run.action.state
     resend_us = at_us(run, result) if due_us is not None and state in _OPEN else None
     if due_us is None or resend_us is None or resend_us <= run.now_us:
-        return due_us  # it was due already, and the table chose something else
+        return due_us  # the repetition was due already, and the table chose otherwise
     return min(due_us, resend_us)

@@ -1,6 +1,6 @@
-"""The way from one state to another that says what was learned: a table over the transitions.
+"""The path between two states, by what was learned: a table over the transitions.
 
-Called by the engine when a judgement is recorded. It chooses among legal transitions only; it cannot invent one.
+Called by the engine for each recorded judgement. Chooses among legal transitions only.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _WITHOUT_EFFECT = ((), (S.UNKNOWN,), (S.PENDING, S.UNKNOWN))
 
 @cache
 def shortest_path(now: State, goal: State, effect_shown: bool = False) -> tuple[State, ...]:
-    """The states to walk from `now`, `goal` last; empty if that is where we are.
+    """The states to pass from `now`, `goal` last; empty if already there.
 
-    `effect_shown`: a reading shows an effect, so that a failed reconciliation comes after COMMITTED; else it comes
-    after UNKNOWN, since nothing was seen to be committed.
+    `effect_shown`: a reading shows an effect, so a failed reconciliation follows COMMITTED. Otherwise it follows
+    UNKNOWN, since no commit was seen.
     """
     if now is goal:
         return ()
@@ -48,7 +48,7 @@ def _options(goal: State, effect_shown: bool) -> tuple[tuple[State, ...], ...]:
 
 
 def path_through(now: State, *goals: State, effect_shown: bool = False) -> tuple[State, ...]:
-    """Several goals after one another."""
+    """The path through several goals in turn."""
     steps: tuple[State, ...] = ()
     for goal in goals:
         part = shortest_path(now, goal, effect_shown)

@@ -1,1 +1,1 @@
-"""Several actions as one: announced, begun, taken back, told and decided about, each by entries of the saga's own."""
+"""Sagas: several actions as one, each move recorded in entries of the saga's own."""

@@ -1,6 +1,6 @@
-"""Attend to a saga: go on with it when it is due, stay with it until it is settled, look at it, or ask it to stop.
+"""Coordinate a saga: continue when due, wait until settled, look, or cancel.
 
-Called by the clients and workers through their drivers, for the ids that are sagas'. It decides nothing about a saga.
+Called by the clients and workers through their drivers, for ids of sagas. Decides nothing about a saga.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ LOOK_AGAIN_US = coordinator.LOOK_AGAIN_US
 def begin(
     engine: Engine, request: SagaRequest, scope: CallerContext, plans: PlanOf, ticket: coordinator.ActionHandle
 ) -> Telling:
-    """Begins a saga, or joins the one that its operation already has, and stays until it is settled."""
+    """Start a saga, or join the operation's existing saga, and wait until settled."""
     yield from saga.begin(engine, request, scope, plans, ticket)
     return (yield from stay(engine, ticket.action_id, scope.tenant, plans, replayed=ticket.replayed))
 
 
 def stay(engine: Engine, saga_id: str, tenant: str, plans: PlanOf, *, replayed: bool = False) -> Telling:
-    """Until it is settled: goes on with it when it is due and nobody else does, else waits for whoever does."""
+    """Wait until settled. Continue a due saga without a lease holder; otherwise wait for the holder."""
     looked = False
     while True:
         found = yield from find(saga_id, tenant)
@@ -62,7 +62,7 @@ def stay(engine: Engine, saga_id: str, tenant: str, plans: PlanOf, *, replayed: 
 
 
 def _stirred(found: Saga, now_us: int) -> Generator[Effect, EffectResult, bool]:
-    """Whether what it waits for has happened: an approval was given, or a person has decided about a step."""
+    """Whether the awaited event has happened: an approval, or a person's decision about a step."""
     family = yield from load_family(found)
     moves = next_moves(found, family, now_us)
     turns = moves.turn is not None and found.review != FORWARD_HELD
@@ -70,17 +70,17 @@ def _stirred(found: Saga, now_us: int) -> Generator[Effect, EffectResult, bool]:
 
 
 def settled(found: Saga) -> bool:
-    """Nothing is going to happen soon."""
+    """No change is expected soon."""
     return found.state in TERMINAL or found.quiet
 
 
 def look(saga_id: str, tenant: str, *, replayed: bool = False) -> Telling:
-    """The outcome as the ledger tells it now."""
+    """The current outcome by the ledger."""
     return (yield from outcome_of_saga((yield from find(saga_id, tenant)), replayed=replayed))
 
 
 def find(saga_id: str, tenant: str) -> Generator[Effect, EffectResult, Saga]:
-    """The saga of this tenant. Another tenant's does not exist here."""
+    """The saga of this tenant. Other tenants' sagas do not exist here."""
     found = yield from load_saga(saga_id)
     if found is None or (tenant and found.tenant != tenant):
         raise NotFoundError(f"There is no saga {saga_id!r} in this tenant.")
@@ -88,10 +88,10 @@ def find(saga_id: str, tenant: str) -> Generator[Effect, EffectResult, Saga]:
 
 
 def advance(engine: Engine, saga_id: str, tenant: str, plans: PlanOf) -> Generator[Effect, EffectResult, None]:
-    """Goes on with a due saga until it would have to wait: what a worker does with it.
+    """Continue a due saga until its next wait: a worker's unit of work.
 
-    One of whose contracts is another one now goes to review; one of which a contract is not here is left as it is, and
-    the caller is told by NotFoundError. It looks whenever it is called: a saga that is not due loses nothing by it.
+    A saga with a changed contract goes to review. A saga with a missing contract stays unchanged, with NotFoundError
+    for the caller. Every call takes a look, and a look at a saga before its due time is harmless.
     """
     found = yield from find(saga_id, tenant)
     if found.state in CLOSED or found.due_us is None:
@@ -105,7 +105,7 @@ def advance(engine: Engine, saga_id: str, tenant: str, plans: PlanOf) -> Generat
 def advance_step(
     engine: Engine, action_id: str, saga_id: str, tenant: str, plans: PlanOf
 ) -> Generator[Effect, EffectResult, None]:
-    """Goes on with a due action of a saga, and has the saga looked at if it is settled; nothing depends on that."""
+    """Continue a due action of a saga. If the action is settled, also make the saga due; no result depends on this."""
     yield from coordinator.advance(engine, action_id, tenant, plans)
     action = yield from coordinator.find(action_id, tenant)
     if coordinator.settled(action):
@@ -113,7 +113,7 @@ def advance_step(
 
 
 def go_on(engine: Engine, found: Saga, plans: PlanOf) -> saga.Look:
-    """Takes the lease and proceeds. Elsewhere where somebody else has it."""
+    """Acquire the lease and proceed. Returns ELSEWHERE if another worker holds the lease."""
     run = yield from _leased(found, engine)
     if run is None:
         return saga.Left.ELSEWHERE
@@ -124,7 +124,7 @@ def go_on(engine: Engine, found: Saga, plans: PlanOf) -> saga.Look:
 
 
 def cancel(engine: Engine, saga_id: str, tenant: str, plans: PlanOf) -> Generator[Effect, EffectResult, None]:
-    """Records that the caller wants it stopped: before the pivot it turns back; after it, it goes on forward."""
+    """Record the caller's cancellation: before the pivot the saga turns back; after the pivot it continues forward."""
     while True:
         found = yield from find(saga_id, tenant)
         if found.state in CLOSED or found.cancelled:
@@ -142,7 +142,7 @@ def cancel(engine: Engine, saga_id: str, tenant: str, plans: PlanOf) -> Generato
 
 
 def missing(found: Saga, plans: PlanOf) -> NotFoundError | None:
-    """Which contract of it is not here; whoever has all of them can go on with it."""
+    """The error for a contract not loaded here. A process with all contracts can continue."""
     for terms in found.terms:
         plan = plans(terms.contract)
         if plan is None or (terms.undo and plan.compensation is None):
@@ -154,7 +154,7 @@ def missing(found: Saga, plans: PlanOf) -> NotFoundError | None:
 
 
 def changed(found: Saga, plans: PlanOf) -> str:
-    """Which contract of it is another one than it began with; "" for none. All of them are here."""
+    """The name of a contract changed since the start; "" for none. Requires all contracts to be loaded."""
     for terms in found.terms:
         plan = plans(terms.contract)
         assert plan is not None
@@ -165,7 +165,7 @@ def changed(found: Saga, plans: PlanOf) -> str:
 
 
 def _hold(run: SagaRun, contract: str) -> saga.Look:
-    """A saga keeps the contracts that it began with; where one is another now, a person decides."""
+    """A saga keeps its original contracts. If a contract has changed, a person decides."""
     detail = f"Contract {contract!r} changed since the saga began."
     held: dict[str, Json] = {"hold": CONTRACT_CHANGED, "code": CONTRACT_CHANGED, "detail": detail}
     run.record(EventKind.HELD, held, TO_REVIEW[run.saga.state])
@@ -184,7 +184,7 @@ def _leased(found: Saga, engine: Engine) -> Generator[Effect, EffectResult, Saga
 
 
 def _scope(found: Saga, engine: Engine) -> Generator[Effect, EffectResult, CallerContext]:
-    """In whose name it goes on: its own, whoever works on it. A broken glass counts where it is broken alone."""
+    """The saga's own principal and context. An emergency override counts only in a process with an override."""
     context = {key: str(value) for key, value in found.context.items()}
     budget = yield from load_json(found, found.budget_ref)
     return CallerContext(

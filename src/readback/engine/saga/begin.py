@@ -1,6 +1,6 @@
-"""From proposed steps to a saga: checked as a whole, then written down as data, from which anybody can go on with it.
+"""From proposed steps to a saga: checked as a whole, then recorded as data, so that any process can continue.
 
-Called by lifecycle.saga. Nothing is recorded, and nothing acts, before every fault of the definition has been told.
+Called by `saga.engine`. Before any record or effect, all faults of the definition are reported.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from readback.ports.storage.store import KeyRecord
 
 FORMAT: Final = 1
 TERMS_MAX_BYTES: Final = ENVELOPE_MAX_BYTES - 4 * ID_MAX_BYTES - 4_096
-"""The graph stands in the saga's first entry."""
+"""The graph is part of the saga's first entry."""
 _TOLD_MAX: Final = 20
 _NO_REFERENCES: Final[Mapping[str, Reference]] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class StepRequest:
-    """One step as a caller proposes it. `requested` lacks the arguments that `references` will bring."""
+    """One proposed step. `requested` lacks the arguments from `references`."""
 
     name: str
     plan: CompiledContract
@@ -48,7 +48,7 @@ class StepRequest:
 
 @dataclass(frozen=True, slots=True)
 class SagaRequest:
-    """A saga as a caller wants it. `operation` "": it is drawn fresh."""
+    """A proposed saga. `operation` "": drawn fresh."""
 
     name: str
     steps: tuple[StepRequest, ...]
@@ -56,7 +56,7 @@ class SagaRequest:
 
 
 def check(request: SagaRequest, scope: CallerContext) -> tuple[StepTerms, ...]:
-    """The terms of its steps. Raises SagaError with every fault, all at once; nothing was done."""
+    """Return the terms of the steps. Raises SagaError with every fault at once; nothing was done."""
     for step in request.steps:
         check_scopes(step.plan.contract, scope)
     drafts = [_draft(step) for step in request.steps]
@@ -83,7 +83,7 @@ def _draft(step: StepRequest) -> StepDraft:
 
 
 def _hidden(step: StepRequest) -> tuple[str, ...]:
-    """Arguments, given or to be brought, of which the record may keep a mark only."""
+    """Arguments, given or referenced, with only a redaction mark in the record."""
     given: dict[str, Json] = {**dict.fromkeys(step.references, "reference"), **step.requested}
     kept = Redactor(step.plan.contract.redact).hide(given, "requested")
     assert isinstance(kept, dict)
@@ -113,7 +113,7 @@ def _terms(step: StepRequest, draft: StepDraft, region: Region) -> StepTerms:
 def begin_run(
     request: SagaRequest, terms: tuple[StepTerms, ...], scope: CallerContext, begun: Begun, table_version: str
 ) -> tuple[SagaRun, Json]:
-    """The saga with its first event recorded and its key to be reserved, and its definition. Nothing is durable yet."""
+    """The saga with its first event and its key reservation, and the definition. Nothing is durable yet."""
     saga = Saga(begun.action_id, scope.tenant)
     run = SagaRun(saga, scope, begun.owner, now_us=begun.now_us)
     operation = request.operation or begun.action_id
@@ -149,7 +149,7 @@ def begin_run(
 
 
 def asked_of(step: dict[str, Json]) -> Json:
-    """What makes it another saga if it changes: contracts by name, as with an action."""
+    """The identity of the definition: any change makes another saga. Contracts count by name, as with an action."""
     return {key: step[key] for key in ("name", "contract", "region", "after", "requested", "references")}
 
 

@@ -1,8 +1,8 @@
-"""A saga's reversals and the claims of its steps: what was verified and taken back holds no more.
+"""A saga's reversals and the claims of its steps: a verified and reversed effect no longer holds.
 
-Called by lifecycle.saga when a reversal was verified, before the saga writes that down. The step's own entries say it,
-so that whoever asks the step knows. A crash in between loses nothing: until the saga has it on record, the reversal is
-news at every look, and what the step says already is not said again.
+Called by `saga.engine` after a verified reversal, before the saga's own record. The step's own entries record the
+reversal, so a look at the step shows the reversal. A crash in between loses nothing: until the saga records the
+reversal, every look finds the reversal as news, and recorded claims are not repeated.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LEASE_US: Final = 5_000_000
 
 
 def take_back(saga: Saga, undone: Iterable[str], family: Mapping[str, Action]) -> Generator[Effect, EffectResult, bool]:
-    """Retracts what the steps claimed to hold whose reversal is verified. False: somebody works on one; look again."""
+    """Retract the claims of steps with a verified reversal. Returns False if another worker holds a step."""
     for name in undone:
         record = saga.steps[name]
         effect, undo = family.get(record.action_id), family.get(record.undo_id)
@@ -35,7 +35,7 @@ def take_back(saga: Saga, undone: Iterable[str], family: Mapping[str, Action]) -
 
 
 def _claims(action: Action) -> bool:
-    """That it holds was claimed, and it is not said so far that it was taken back: also where it fell otherwise."""
+    """The action's effect was claimed to hold, and no reversal is recorded; other retractions do not matter."""
     status = own_status(action.claims, ClaimKind.HOLDS, made=action.claimed_us > 0)
     return status is not ClaimStatus.NONE and not (status is ClaimStatus.RETRACTED and is_reversed(action))
 
@@ -49,7 +49,7 @@ def _retract(effect: Action) -> Generator[Effect, EffectResult, bool]:
         return False
     entries = Recorder(effect, effect.version)
     yield from enter_claims(entries, (REVERSED,), leased.now_us)
-    # Nothing is durable so far: a crash from here on leaves a lease that runs out, and the reversal as news.
+    # Nothing is durable yet: a crash here leaves an expiring lease, and the reversal stays news.
     committed = yield Commit(entries.append(leased.fence))
     assert isinstance(committed, Committed)
     return isinstance(committed.result, Appended)

@@ -1,8 +1,8 @@
-"""Sagas: several actions as one, so that in the end all of them are verified, or none has an effect, or a person knows.
+"""Sagas: several actions as one. In the end all are verified, or none has an effect, or a person knows.
 
-Called by the clients and workers through their drivers. Like the engine it is sans-I/O and level-based: each look folds
-the saga, loads its actions, asks `saga.moves` what is next, and writes down what it is about to do before it does it.
-A process may die anywhere in between; whoever comes next finds the announced ids, and goes on from the ledger alone.
+Called by the clients and workers through their drivers. Sans-I/O and level-based, like the engine: each look folds the
+saga, loads its actions, asks `domain.saga` for the next moves, and records each move before the work. A process may die
+anywhere in between; the next process finds the announced ids and continues from the ledger alone.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class Left(StrEnum):
     """How a look at a saga ended."""
 
     WAITING = "waiting"
-    """Everything is durable, and it is due again later, or has ended."""
+    """Everything is durable. The saga is due again later, or has ended."""
     ELSEWHERE = "elsewhere"
-    """Somebody else moved it on."""
+    """Another worker moved the saga on."""
 
 
 Look = Generator[Effect, EffectResult, Left]
@@ -60,9 +60,9 @@ Steps = Generator[Effect, EffectResult, None]
 def begin(
     engine: Engine, request: SagaRequest, scope: CallerContext, plans: PlanOf, ticket: coordinator.ActionHandle
 ) -> Generator[Effect, EffectResult, None]:
-    """Begins a saga, or finds the one that its operation already has, which the ticket then names.
+    """Start a saga, or find the operation's existing saga and name it in the ticket.
 
-    Raises SagaError with all faults of its definition, PayloadConflictError for another definition under the same
+    Raises SagaError with all faults of the definition, and PayloadConflictError for another definition under the same
     operation; then nothing was done.
     """
     terms = check(request, scope)
@@ -70,7 +70,7 @@ def begin(
     assert isinstance(begun, Begun)
     run, body = begin_run(request, terms, scope, begun, engine.table.version)
     taken = yield from _key_holder(run)
-    if taken is None and engine.limits is not None:  # its steps are admitted with it
+    if taken is None and engine.limits is not None:  # the saga's steps are admitted with the saga
         own = engine.limits.of(scope.tenant)
         yield from tenant_limits.check_evidence_quota(scope.tenant, own)
         run.in_flight_max = own.in_flight
@@ -91,7 +91,7 @@ def _key_holder(run: SagaRun) -> Generator[Effect, EffectResult, Duplicate | Non
     composed = former_operation(run.saga.operation)
     if not composed:
         return None
-    # As releases began it that composed the letters of its id. Another definition under that id is another saga.
+    # Earlier releases composed the id's letters. Another definition under the composed id is another saga.
     found = yield LoadKey(run.saga.tenant, key_hash(run.saga.tenant, f"{KIND}:{run.saga.name}", composed))
     assert isinstance(found, KeyFound)
     record = found.record
@@ -116,14 +116,14 @@ def _existing(run: SagaRun, record: KeyRecord) -> Duplicate | None:
 
 
 def proceed(engine: Engine, plans: PlanOf, run: SagaRun) -> Look:
-    """Goes on with a saga whose lease is held, until it has to wait or has ended."""
+    """Continue a leased saga until its next wait or its end."""
     ended = yield from _SagaExecutor(engine, plans, run).work()
     return Left.ELSEWHERE if isinstance(ended, Duplicate) else ended
 
 
 @dataclass(slots=True)
 class _SagaExecutor:
-    """One saga in hand."""
+    """Executes one leased saga."""
 
     engine: Engine
     plans: PlanOf
@@ -131,7 +131,7 @@ class _SagaExecutor:
     definition: Definition | None = None
 
     def work(self, *, first: bool = False) -> Generator[Effect, EffectResult, Left | Duplicate]:
-        """Look, write down, do; again until nothing is to be done now."""
+        """Look, record, work; repeat until nothing can be done now."""
         run = self.run
         before: tuple[int, tuple[tuple[str, int], ...]] = (-1, ())
         while True:
@@ -163,7 +163,7 @@ class _SagaExecutor:
     def _rest(
         self, moves: SagaPlan, family: dict[str, Action], *, stalled: bool
     ) -> Generator[Effect, EffectResult, Left | Duplicate]:
-        """Nothing can be done now: that is written down with the time of the next look, and the lease given back."""
+        """Nothing can be done now: record the time of the next look and release the lease."""
         run = self.run
         if moves.end is not None:
             saga_record.end(run, moves, family, self.engine.table)
@@ -175,12 +175,12 @@ class _SagaExecutor:
             saga_record.wait(run, max(moves.until_us, run.now_us), quiet=moves.quiet, hold=moves.hold)
         return (yield from self._commit(park=True)) or Left.WAITING
 
-    # --- what is done ---
+    # --- work ---
 
     def _works(
         self, moves: SagaPlan, family: dict[str, Action]
     ) -> Generator[Effect, EffectResult, list[tuple[str, Work]]]:
-        """The works by the step (or "" for going on), each announced where it begins something."""
+        """The work by step ("" for continued actions). Every new action is announced first."""
         run, plans = self.run, self.plans
         works: list[tuple[str, Work]] = []
         for name in moves.begin:
@@ -236,7 +236,7 @@ class _SagaExecutor:
         effect = family[record.action_id]
         try:
             request = yield from saga_steps.reversal_of(run.saga, effect, undo_id, self.plans)
-        except InputError as refused:  # it cannot be proposed: the effect stays, and a person must know
+        except InputError as refused:  # not proposed: the effect stays, and a person must know
             saga_record.unreversed(run, name, refused)
             return []
         if not record.undo_id:
@@ -244,7 +244,7 @@ class _SagaExecutor:
         return [(name, self.engine.run(request, run.scope))]
 
     def _together(self, works: list[tuple[str, Work]]) -> Steps:
-        """All of them, each to where it has to wait. What the caller of a step would be told is its end."""
+        """Run all work, each up to its first wait. An error for a step's caller becomes the step's end."""
         if not works:
             return
         run = self.run
@@ -272,7 +272,7 @@ class _SagaExecutor:
             saga_record.refused(self.run, name, refused)
 
     def _taken(self, name: str, existing: Duplicate) -> None:
-        """The key is another action's. A reversal of the same effect is the same; another step is none of ours."""
+        """The key belongs to another action. Adopt a reversal of the same effect; refuse a step."""
         record = self.run.saga.steps[name]
         if existing.action_id in (record.action_id, record.undo_id):
             return
@@ -285,7 +285,7 @@ class _SagaExecutor:
         )
         saga_record.refused(self.run, name, taken)
 
-    # --- what it needs ---
+    # --- loading and committing ---
 
     def _defined(self) -> Generator[Effect, EffectResult, Definition]:
         if self.definition is None:

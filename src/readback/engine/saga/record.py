@@ -1,7 +1,6 @@
-"""What a saga writes down: each move as an event, with the row that decided where a row decides.
+"""A saga's entries: each move as an event, with the recovery row if a row decided.
 
-Called by lifecycle.saga, before anything is done and after it was. It chooses no move; it finds the legal way to the
-state that a move leads to.
+Called by `saga.engine`, before and after the work. Chooses no move; finds the legal path to the state of a move.
 """
 
 from __future__ import annotations
@@ -42,14 +41,14 @@ _PERSONS: Final[Mapping[State, tuple[State, ...]]] = {
     S.REVIEW_REQUIRED: (S.PENDING,),
     S.COMPENSATING: (S.REVIEW_REQUIRED, S.PENDING),
 }
-"""How a saga goes on where a person has to decide, or ordered a reversal and there was nothing to reverse after all."""
+"""The path out of a review, and out of an ordered reversal with nothing to reverse."""
 
 
 # --- steps ---
 
 
 def news(run: SagaRun, moves: SagaPlan, family: Family) -> None:
-    """What has become of steps and reversals since the last look."""
+    """Record the new states of steps and reversals since the last look."""
     for name in moves.news:
         child = family[run.saga.steps[name].action_id]
         _step(run, "ended", name, {"action": child.id, "state": child.state.value, "head": child.head})
@@ -60,22 +59,22 @@ def news(run: SagaRun, moves: SagaPlan, family: Family) -> None:
 
 
 def begins(run: SagaRun, name: str, action_id: str) -> None:
-    """Write ahead: the step is about to be begun as this action."""
+    """Write ahead: the step is about to start as this action."""
     _step(run, "begins", name, {"action": action_id}, _to_work(run.saga))
 
 
 def reverses(run: SagaRun, name: str, action_id: str) -> None:
-    """Write ahead: the step's effect is about to be reversed by this action."""
+    """Write ahead: this action is about to reverse the step's effect."""
     _step(run, "reverses", name, {"action": action_id})
 
 
 def refused(run: SagaRun, name: str, error: ReadbackError) -> None:
-    """The step could not even be proposed: it has no effect, and never will."""
+    """The step could not be proposed: it has no effect, now or later."""
     _step(run, "refused", name, {"code": error.code, "detail": one_line(error.message, DETAIL_MAX)})
 
 
 def unreversed(run: SagaRun, name: str, error: ReadbackError) -> None:
-    """The reversal could not even be proposed: the effect stays."""
+    """The reversal could not be proposed: the effect stays."""
     detail = one_line(f"{error.code}: {error.message}", DETAIL_MAX)
     _step(run, "reversed", name, {"action": "", "state": "refused", "head": "", "detail": detail})
 
@@ -85,7 +84,7 @@ def _step(run: SagaRun, what: str, name: str, data: dict[str, Json], path: tuple
 
 
 def _to_work(saga: Saga) -> tuple[State, ...]:
-    """The state of a saga that begins a step."""
+    """The state of a saga starting a step."""
     match saga.state:
         case S.VALIDATED:
             return (S.EXECUTING,)
@@ -98,7 +97,7 @@ def _to_work(saga: Saga) -> tuple[State, ...]:
 
 
 def wait(run: SagaRun, until_us: int, *, quiet: bool, hold: str = "") -> None:
-    """Until when nothing can be done, and whether anything is expected to happen soon."""
+    """Record the time of the next look, and whether an event is expected soon."""
     saga = run.saga
     data: dict[str, Json] = {"what": "waits", "step": "", "quiet": quiet, "hold": hold, "due": until_us}
     run.record(EventKind.SAGA_STEP, data, _to_wait(saga, late=quiet and not hold))
@@ -117,13 +116,13 @@ def _to_wait(saga: Saga, *, late: bool) -> tuple[State, ...]:
     return ()
 
 
-# --- which way ---
+# --- direction ---
 
 
 def turn(run: SagaRun, moves: SagaPlan, table: RecoveryTable) -> bool:
-    """Another heading. Forward recovery is a state of its own; backward becomes one when something is reversed.
+    """Record a new direction. Forward recovery is a state of its own; backward becomes a state with the first reversal.
 
-    False: the table does not let it go forward by itself; a person decides, and that is what is recorded.
+    Returns False if the table does not allow forward recovery: a person decides, and the record says so.
     """
     assert moves.turn is not None
     saga = run.saga
@@ -160,7 +159,7 @@ def _hold_forward(run: SagaRun, moves: SagaPlan, row: Row, table: RecoveryTable)
 
 
 def may_reverse(run: SagaRun, moves: SagaPlan, family: Family, table: RecoveryTable) -> bool:
-    """The table lets what was done be reversed; else a person decides, and that is what is recorded."""
+    """Whether the table allows the reversal; otherwise a person decides, and the record says so."""
     saga = run.saga
     if saga.state is S.COMPENSATING:
         return True
@@ -205,7 +204,7 @@ def _to_partial(saga: Saga) -> tuple[State, ...]:
 
 
 def end(run: SagaRun, moves: SagaPlan, family: Family, table: RecoveryTable) -> None:
-    """It has ended, for good or until a person decides. What waits for one goes on waiting, ever more slowly."""
+    """Record the end, final or until a person decides. A saga in review is looked at again with growing pauses."""
     assert moves.end is not None
     saga = run.saga
     match moves.end:
@@ -224,7 +223,7 @@ def end(run: SagaRun, moves: SagaPlan, family: Family, table: RecoveryTable) -> 
 
 
 def _reopened(saga: Saga, goal: State) -> tuple[State, ...]:
-    """The way to an end, out of review too, and out of what a person ordered there."""
+    """The path to an end, also out of a review and out of an order from review."""
     if saga.state not in _PERSONS:
         return path_through(saga.state, goal)
     return (*_PERSONS[saga.state], *path_through(S.PENDING, goal))
@@ -289,7 +288,7 @@ def _record_end(
 
 
 def _is_free(saga: Saga, family: Family) -> bool:
-    """Nothing of it exists or can follow, and none of its steps' keys is used up."""
+    """No effect of the saga exists or can follow, and no step's key is used up."""
     for step in saga.terms:
         child = family.get(saga.steps[step.name].action_id)
         if child is not None and not child.may_repeat:

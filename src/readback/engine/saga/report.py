@@ -1,7 +1,7 @@
-"""Report of a saga: from its fold and its actions to an outcome. It reads the ledger alone.
+"""Report of a saga: from its fold and its actions to an outcome. Reads the ledger alone.
 
-Called by lifecycle.saga.attend. Each step is told by what its own action's outcome is; nothing is concluded of a step
-from the saga's state.
+Called by `saga.attend`. Each step is reported by its own action's outcome; the saga's state implies nothing about a
+step.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ def outcome_of_saga(saga: Saga, *, replayed: bool = False) -> Generator[Effect, 
 
 
 def _contested(saga: Saga, step: StepOutcome) -> bool:
-    """What was told is contradicted by now: that it was done (a drift included), or that it was reversed. Of a saga
-    that has ended without an effect: one of this step has landed since.
+    """The reported result is contradicted now: a step's success (by a drift, too), or its reversal. For a saga ended
+    without effect: an effect of this step has landed since.
     """
     own, undo = step.outcome, step.compensation
     if undo is not None and undo.contested and undo.state is State.RECONCILED_SUCCESS:
@@ -88,7 +88,7 @@ def _contested(saga: Saga, step: StepOutcome) -> bool:
 
 
 def _attribution(steps: Mapping[str, StepOutcome]) -> Attribution:
-    """Ours where every step that changes something is shown to be, or had nothing to change."""
+    """Ours if every changing step is attributed to its action or had nothing to change."""
     whose = {s.outcome.attribution for s in steps.values() if s.outcome is not None and s.outcome.kind != "read"}
     doubtful = (Attribution.UNKNOWN, Attribution.OTHER_ACTOR)
     return next((each for each in doubtful if each in whose), Attribution.OURS)
@@ -123,7 +123,7 @@ def _step(saga: Saga, terms: StepTerms, family: Family) -> Generator[Effect, Eff
 
 
 def word_of(saga: Saga, name: str, family: Family) -> StepWord:
-    """What may be said of one step."""
+    """The permitted word for one step."""
     record = saga.steps[name]
     match standing_of(saga, name, family):
         case StepStatus.WAITING | StepStatus.ANNOUNCED:

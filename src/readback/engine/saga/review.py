@@ -1,7 +1,7 @@
-"""Review of a saga: a person's decision about the whole, and the packet that he decides by.
+"""Review of a saga: a person's decision about the whole saga, and the case for the decision.
 
-Called by the clients and the command line beside lifecycle.people.review, which decides about single actions. What a
-step really came to is decided about that step; the saga is then looked at again and goes on from there.
+Called by the clients and the command line, beside `people.review` for single actions. A step's real result is decided
+at the step; the saga then continues from there.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from readback.ports.storage.store import Appended, LedgerStore
 
 
 def resolve(engine: Engine, order: Order, tenant: str, plans: PlanOf) -> Steps:
-    """Records the decision, and goes on with the saga as far as it goes without waiting. Raises as review.resolve."""
+    """Record the decision, and continue the saga without waiting. Raises as review.resolve."""
     found = yield from saga_attend.find(order.action_id, tenant)
     if not found.review:
         raise undecided(order)
@@ -57,7 +57,7 @@ def resolve(engine: Engine, order: Order, tenant: str, plans: PlanOf) -> Steps:
 
 
 def standing_of(saga: Saga, *, loaded: bool | None = None) -> Standing:
-    """A saga as far as it depends on it what may be decided."""
+    """The fields of a saga relevant to the permitted decisions."""
     forward = saga.heading is Heading.FORWARD or saga.pivot_passed
     return Standing(
         state=saga.state,
@@ -76,7 +76,7 @@ def _loaded(saga: Saga, plans: PlanOf) -> bool | None:
 
 
 def saga_packet(store: LedgerStore, saga_id: str, tenant: str, plans: PlanOf) -> ReviewCase:
-    """The packet of a saga: what it is, where each of its steps stands, and what may be decided about the whole."""
+    """The review case of a saga: the saga, the state of each step, and the permitted decisions about the whole."""
     stored = store.events(saga_id)
     saga = fold_saga(stored)
     if saga is None or saga.tenant != tenant:

@@ -1,7 +1,7 @@
-"""The actions of a saga: what each is asked, with the values it refers to, and the work that begins or reverses it.
+"""The actions of a saga: each request with its referenced values, and the work to start or reverse an action.
 
-Called by lifecycle.saga. A step's arguments come from the saga's definition and from what was read back of the steps
-before it; both are in the ledger, so that any process makes the same request of them.
+Called by `saga.engine`. A step's arguments come from the saga's definition and from readings of earlier steps. Both are
+in the ledger, so any process builds the same request.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ DETAIL_MAX: Final = 500
 
 
 class UnresolvedError(InputError):
-    """A value of an earlier step is not there, or does not fit: the step is not begun."""
+    """A value of an earlier step is missing or does not fit: the step is not started."""
 
     code = REFERENCE
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A saga's steps as they were written down."""
+    """A saga's steps as recorded."""
 
     steps: Mapping[str, Mapping[str, Json]]
 
     @classmethod
     def of(cls, body: Json, saga: Saga) -> Definition:
-        """Raises StoreCorruptError where the evidence is gone, or another."""
+        """Raises StoreCorruptError if the evidence is missing or different."""
         steps = body.get("steps") if isinstance(body, dict) else None
         if not isinstance(steps, list):
             raise StoreCorruptError(f"The definition of saga {saga.id} is not there; it cannot be gone on with.")
@@ -68,7 +68,7 @@ def request_of(
     plan: CompiledContract,
     family: Mapping[str, Action],
 ) -> Generator[Effect, EffectResult, Request]:
-    """The step's request. Raises UnresolvedError, or the InputError of arguments that do not fit."""
+    """The step's request. Raises UnresolvedError, or InputError for unfit arguments."""
     requested = definition.part(terms.name, "requested")
     for argument, raw in definition.part(terms.name, "references").items():
         assert isinstance(raw, dict)
@@ -96,13 +96,13 @@ def request_of(
 
 
 def _edges(saga: Saga, terms: StepTerms, family: Mapping[str, Action]) -> tuple[str, ...]:
-    """What the steps before it left has to hold still when it is begun."""
+    """The claims of the earlier steps. They must still hold at the start of this step."""
     before = (family.get(saga.steps[name].action_id) for name in terms.after)
     return tuple(claim_id(each.id, ClaimKind.HOLDS) for each in before if each is not None)
 
 
 def _value(saga: Saga, step: str, path: str, family: Mapping[str, Action]) -> Generator[Effect, EffectResult, Json]:
-    """A value of what was read back of an earlier step; nothing that is not reconciled, and nothing redacted."""
+    """A value from an earlier step's reading: only reconciled, never redacted."""
     source = family.get(saga.steps[step].action_id)
     if source is None or standing_of(saga, step, family) is not StepStatus.DONE:
         raise UnresolvedError(f"Step {step!r} is not verified, so that nothing of it can be used.")
@@ -128,11 +128,11 @@ def _hides(value: Json) -> bool:
     return isinstance(value, list) and any(_hides(part) for part in value)
 
 
-# --- works ---
+# --- work ---
 
 
 def decline(engine: Engine, request: Request, scope: CallerContext) -> Work:
-    """Takes an announced id out of the game: whoever meant to begin the action finds it refused."""
+    """Refuse an announced action for good: a later start finds the refusal."""
     begun = yield Begin()
     assert isinstance(begun, Begun)
     named = Begun(begun.now_us, request.action_id, begun.owner)
@@ -148,7 +148,7 @@ def decline(engine: Engine, request: Request, scope: CallerContext) -> Work:
 
 
 def withdraw(engine: Engine, action: Action, plans: PlanOf) -> Work:
-    """An action that was not executed so far is not to be executed any more."""
+    """Withdraw an action before its execution."""
     begun = yield Begin()
     assert isinstance(begun, Begun)
     leased = yield Lease(action.id, begun.now_us + LEASE_US, action.version)
@@ -161,7 +161,7 @@ def withdraw(engine: Engine, action: Action, plans: PlanOf) -> Work:
 
 
 def reversal_of(saga: Saga, effect: Action, action_id: str, plans: PlanOf) -> Generator[Effect, EffectResult, Request]:
-    """The compensating action of a step's effect, under the key that every compensation of it has."""
+    """The compensating action of a step's effect, under the key shared by all compensations of the effect."""
     run = yield from revive(effect, plans, "", 0)
     request = yield from compensate.compensation_of(run)
     return Request(
@@ -179,7 +179,7 @@ def reversal_of(saga: Saga, effect: Action, action_id: str, plans: PlanOf) -> Ge
 
 
 def guarded(work: Work) -> Generator[Effect, EffectResult, RunResult | InputError]:
-    """The work, with the caller's faults as its result: a step that may not be proposed ends no other step's work."""
+    """The work, with the caller's faults as a result: an unproposable step does not end another step's work."""
     try:
         return (yield from work)
     except InputError as refused:

@@ -1,1 +1,1 @@
-"""Values on their way: copies for user code, results of readers, and what is redacted."""
+"""Values in transit: copies for user code, results of readers, and redaction."""

@@ -1,8 +1,7 @@
-"""What user code is given of an action: its own, so that what it does to it changes nothing for anybody else.
+"""Copies of an action's values for user code, so that no call changes another's values.
 
-Called by a run before each call. The tool, the readers and the searches share nothing that one of them could change: a
-tool that empties the list that it works through would have its reader look for nothing, and find that nothing is
-missing.
+Called by a run before each call. The tool, the readers and the searches share no mutable value. Otherwise a tool
+emptying its list of work would leave its reader an empty list, and the reader would find nothing missing.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _UNCHANGING: Final = frozenset({str, int, float, bool, bytes, type(None)})
 
 
 def has_mutable(arguments: Mapping[str, object]) -> bool:
-    """Whether anything among them can be changed by who is given it; of most nothing can."""
+    """Whether any value is mutable. Most arguments are not."""
     return not _UNCHANGING.issuperset(map(type, arguments.values()))
 
 
@@ -29,12 +28,12 @@ def copy_arguments(arguments: Mapping[str, object]) -> dict[str, object]:
 
 
 def own_json(values: Mapping[str, Json]) -> dict[str, Json]:
-    """The same of plain values."""
+    """The same for plain values."""
     return {name: _own_plain(value) for name, value in values.items()}
 
 
 def own_value(value: Json) -> Json:
-    """A plain value of an action, as what its tool answered, for one call."""
+    """A copy of a plain value, such as the tool's answer, for one call."""
     plain = short_copy(value) if type(value) is dict else None
     return json_value(value) if plain is None else plain
 
@@ -46,7 +45,7 @@ def _own_plain(value: Json) -> Json:
 
 
 def _own(value: object) -> object:
-    """A copy; of what cannot be copied, as a mark for what is withheld, the thing itself."""
+    """A copy; for uncopyable values, such as a redacted argument, the object itself."""
     if type(value) in _UNCHANGING:
         return value
     if type(value) is dict:

@@ -1,9 +1,9 @@
-"""Finds a value in a text by decoding the text: whatever forms somebody may have written the value in, one in another.
+"""Find a value in a text by decoding the text, through any nesting of usual encodings.
 
-Called by `secrecy`, `sdk.credentials` and the adapters of mail. A list of forms is never whole: services escape for
-HTML, JSON, addresses, mail and SQL, in either case of letters, once or twice, and encode by base 64, 32 or 16. So all
-of that is undone in the text, and the letters and digits of both sides are compared, without case or accents. Every
-step is linear in the text. A text over TEXT_MAX_CHARACTERS is undone once.
+Called by `redaction`, by the credentials check and by the mail adapters. A list of forms is never complete: services
+escape for HTML, JSON, addresses, mail and SQL, in either case of letters, once or twice, and encode by base 64, 32 or
+16. So every decoding is applied to the text, and the letters and digits of both sides are compared, without case or
+accents. Every step is linear in the text. A text over TEXT_MAX_CHARACTERS is decoded once.
 """
 
 from __future__ import annotations
@@ -17,18 +17,20 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 TEXT_MAX_CHARACTERS: Final = 16_384
-"""Undoing all of it again and again takes some 20 ms."""
+"""Repeated decoding of this much text takes about 20 ms."""
 ROUNDS_MAX: Final = 4
-"""So often one encoding may stand in another."""
+"""The maximum nesting of encodings."""
 SURE_MIN_CHARACTERS: Final = 8
-"""A value with fewer letters and digits is looked for as it is written: 12:34:56 is not the number 123456."""
+"""A value with fewer letters and digits is searched as written: 12:34:56 is not the number 123456."""
 SHORT_MIN_CHARACTERS: Final = 4
 OVERLAP_MAX_CHARACTERS: Final = 1_024
 
 _ESCAPE: Final = re.compile(
     r"\\(?:u\{([0-9A-Fa-f]{1,6})\}|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|x([0-9A-Fa-f]{2})|([0-3]?[0-7]{1,2}))"
 )
-"""As JSON and program texts escape a character; a backslash before another one is no letter, and so does not count."""
+"""A character's escape in JSON and program texts. A backslash before another character is no letter, and so does not
+count.
+"""
 _LETTER_ESCAPE: Final = re.compile(r"\\[abfnrtv0]")
 _PERCENTS: Final = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 _QUOTED: Final = re.compile(r"=([0-9A-Fa-f]{2})|=\r?\n")
@@ -40,14 +42,14 @@ _SPACE: Final = re.compile(r"\s+")
 
 
 def squashed(text: str) -> str:
-    """Its letters and digits, without case and accents: what every escaping leaves as it is."""
+    """Letters and digits without case and accents: unchanged by every escaping."""
     plain = text if text.isascii() else unicodedata.normalize("NFKD", text)
     folded = plain.casefold()
     return _NO_WORD.sub("", folded if folded.isascii() else unicodedata.normalize("NFKD", folded))
 
 
 class Sought:
-    """Values that a text must not hold in any form."""
+    """Values forbidden in a text, in any form."""
 
     __slots__ = ("_short", "_values")
 
@@ -57,7 +59,7 @@ class Sought:
         self._short = tuple(sorted(each for each, plain in found.items() if len(plain) < SURE_MIN_CHARACTERS))
 
     def stands_in(self, text: str, *, cut: bool = False) -> bool:
-        """Whether the text holds a value in any form; `cut`: or ends with the beginning of one."""
+        """Whether the text holds a value in any form. `cut`: or ends with the beginning of a value."""
         if not (self._values or self._short) or len(text) < SHORT_MIN_CHARACTERS:
             return False
         deep = len(text) <= TEXT_MAX_CHARACTERS
@@ -93,7 +95,7 @@ def _ends_with_begun(plain: str, value: str) -> bool:
 
 
 def _undone(text: str, *, each_way: bool) -> Iterator[str]:
-    """The text with what escapes characters undone: one after the other, and each way by itself where that is asked."""
+    """The unescaped text: all escapes in turn and, with `each_way`, each kind by itself."""
     whole = text
     for undo in (_without_entities, _without_escapes, _without_percents, _without_quoted):
         one = undo(text) if each_way else text
@@ -132,7 +134,7 @@ def _without_quoted(text: str) -> str:
 
 
 def _as_utf8(text: str) -> str:
-    """The text where its characters are characters, and not the bytes of one in UTF-8."""
+    """The text, decoded again if its characters are the bytes of UTF-8."""
     if text.isascii():
         return text
     try:
@@ -142,10 +144,10 @@ def _as_utf8(text: str) -> str:
 
 
 def _decoded(text: str) -> Iterator[str]:
-    """What the stretches of a text are that may be base 64, 32 or 16, as far as they are text then."""
+    """The decoded stretches of possible base 64, 32 or 16."""
     for found in _BASE16.finditer(text):
         digits = re.sub(r"[\s:,-]", "", found[0])
-        for at in (0, 1):  # a digit before it may be another word's
+        for at in (0, 1):  # the digit before may belong to another word
             some = digits[at:]
             yield _text(bytes.fromhex(some[: len(some) - len(some) % 2]))
     for found in _BASE64.finditer(text):
@@ -156,7 +158,7 @@ def _decoded(text: str) -> Iterator[str]:
 
 
 def _of_base64(letters: str) -> Iterator[str]:
-    """From its beginning, and from the next three letters on: a word may stand right before it."""
+    """Decode from the first four offsets: a word may directly precede the encoded text."""
     for at in range(4):
         some = letters[at:]
         some = some[:-1] if len(some) % 4 == 1 else some
@@ -167,7 +169,7 @@ def _of_base64(letters: str) -> Iterator[str]:
 
 
 def _of_base32(letters: str) -> Iterator[str]:
-    """From its beginning, and from the next seven letters on."""
+    """Decode from the first eight offsets."""
     for at in range(8):
         some = letters[at:]
         try:
@@ -177,7 +179,7 @@ def _of_base32(letters: str) -> Iterator[str]:
 
 
 def _last(letters: str) -> str:
-    """The last group of base 32, filled up where it is one."""
+    """The last group of base 32, padded if necessary."""
     rest = letters[len(letters) - len(letters) % 8 :]
     whole = max((size for size in (0, 2, 4, 5, 7) if size <= len(rest)), default=0)
     return rest[:whole] + "=" * (8 - whole) if whole else ""

@@ -1,7 +1,7 @@
-"""What readers, searches and look-ups hand back, made exact: the same thing in plain types, or the reason why not.
+"""Results of readers, searches and look-ups in exact form: plain types, or the reason for a rejection.
 
-Called by verify. User code may hand back anything, and so may the systems that it reads; here that becomes a value of
-known types and sizes, or a fault. Nothing here raises for what it is given, and nothing is guessed.
+Called by verify. User code and external systems may return anything. This module returns a value of known types and
+sizes, or a fault. No input raises an error here, and nothing is guessed.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _USUAL = frozenset(
     (Presence, _NONE, _NONE, _NONE, stamp, author, bool, bool, bool, str)
     for stamp, author in product((_NONE, str), repeat=2)
 )
-"""Types of the fields of a reading that says nothing of its version and age: most."""
+"""Types of the fields of a reading without version and age: most readings."""
 _FLAGS = ("created_after_dispatch", "commit_token_honoured", "complete")
 LOOKUP_STATUSES = frozenset({"landed", "failed", "pending", "unknown_key"})
 
 
 def reading_of(value: object) -> tuple[Reading | None, str]:
-    """A reading in plain types; else None and why it is none."""
+    """A reading in plain types; otherwise None and the reason."""
     if type(value) is not Reading:
         return None, f"returned {type(value).__name__}; it has to return a Reading"
     looked, made = guarded(_made_plain, value)
@@ -70,7 +70,9 @@ def _made_plain(value: Reading) -> tuple[Reading | None, str]:
 
 
 def lookup_of(value: object) -> Lookup | None:
-    """A look-up's answer in plain types, None where it is no answer. Its value decides nothing, and is not kept."""
+    """A look-up's answer in plain types, None for an invalid answer. The answer's value decides nothing, and is not
+    kept.
+    """
     if type(value) is not Lookup or type(value.status) is not str or value.status not in LOOKUP_STATUSES:
         return None
     detail = value.detail
@@ -78,7 +80,7 @@ def lookup_of(value: object) -> Lookup | None:
 
 
 def fits(value: Json) -> bool:
-    """Whether it may be kept as evidence."""
+    """Whether the value is small enough for evidence."""
     try:
         return len(stored_bytes(value)) <= PAYLOAD_MAX_BYTES
     except ReadbackError:
@@ -86,12 +88,12 @@ def fits(value: Json) -> bool:
 
 
 def text_of(error: BaseException) -> str:
-    """What an exception says, empty where it cannot say it."""
+    """An exception's text, empty if the exception cannot produce a text."""
     return guarded(str, error)[1] or ""
 
 
 def _are_forms(forms: object) -> bool:
-    """Of each field its rules, as `Reading.of` writes them down."""
+    """Rules for each field, as written by `Reading.of`."""
     if type(forms) is not tuple or len(forms) > FORMS_MAX:
         return False
     for each in forms:
@@ -103,7 +105,7 @@ def _are_forms(forms: object) -> bool:
 
 
 def _wrong_field(reading: Reading) -> str:
-    """The name of the first field that is not of its type, or not within its size."""
+    """The name of the first field with a wrong type or size."""
     version, as_of_us, detail = reading.version, reading.as_of_us, reading.detail
     if (*map(type, _FIELDS(reading)),) in _USUAL:
         return ""
@@ -127,12 +129,14 @@ def _wrong_field(reading: Reading) -> str:
 
 
 def _is_version(version: object) -> bool:
-    """A cut version could be taken for another one, so that a long one is none."""
+    """A cut version could equal another version, so a long version is invalid."""
     if type(version) is int:
         return INTEGER_WIRE_MIN <= version <= INTEGER_WIRE_MAX
     return type(version) is str and version.isprintable() and len(version.encode()) <= ID_MAX_BYTES
 
 
 def _name(text: str | None) -> str | None:
-    """A stamp or an author, as somebody wrote it into the artefact. Cut or cleaned it is still not ours."""
+    """A stamp or an author from the artefact, possibly written by others. A foreign name stays foreign after cutting or
+    cleaning.
+    """
     return text if text is None else one_line(text, ID_MAX_BYTES)

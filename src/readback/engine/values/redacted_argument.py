@@ -1,7 +1,7 @@
-"""What stands in an argument whose value is known as redacted only, after a resume: it can be handed on, and not used.
+"""A stand-in for an argument with a redacted value, after a resume: it can be passed on, and not used.
 
-Put in place by resume, for readers, searches and look-ups. A mark that could be compared or bound would make a reader
-look for the wrong thing, and find nothing; that would pass for absence.
+Placed by resume, for readers, searches and look-ups. A usable mark would make a reader look for the wrong object and
+find nothing, and the result would count as absence.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from readback.domain.verification.change import is_withheld
 
 
 class RedactedArgument:
-    """Raises UnsupportedValueError for whatever it is asked: the reading that uses it is then undetermined."""
+    """Raises UnsupportedValueError on any use: the reading is then undetermined."""
 
     __slots__ = ()
 
@@ -31,7 +31,7 @@ WITHHELD = RedactedArgument()
 
 
 def arguments_of(requested: Mapping[str, Json]) -> dict[str, object]:
-    """The recorded arguments, with what cannot be used wherever only a mark is recorded."""
+    """The recorded arguments, with a stand-in for each redaction mark."""
     return {name: _known(value) for name, value in requested.items()}
 
 

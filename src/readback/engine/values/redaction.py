@@ -1,8 +1,8 @@
-"""Keeping what a contract redacts out of the record: at its own paths, and wherever else its value turns up.
+"""Keep a contract's redacted values out of the record: at their own paths, and in all other text.
 
-Called by a run before anything is kept or recorded. A tool that quotes the card number in its error, a reader that puts
-it into an exception, an answer that repeats it under another name: the value is known from its path, and is looked for
-in everything that is written. Short values cannot be told from chance, and are hidden at their own paths alone.
+Called by a run before anything is stored or recorded. A tool may quote the card number in an error, a reader may put it
+into an exception, an answer may repeat it under another name. The value is known from its path, and every written text
+is searched. Short values may occur by chance, and are hidden at their own paths alone.
 """
 
 from __future__ import annotations
@@ -21,31 +21,32 @@ from readback.engine.values.decoding import TEXT_MAX_CHARACTERS, Sought
 
 SECRET_MIN_CHARACTERS: Final = 4
 SECRET_LINE_MAX_CHARACTERS: Final = 65_536
-"""A value that is longer is looked for as it is, and not in other forms."""
+"""A longer value is searched as written, and not in other forms."""
 SECRETS_MAX: Final = 64
-"""Values of one run that are looked for. Where there are more, no text of a payload is kept."""
+"""The maximum number of searched values in a run. Beyond, no text of a payload is kept."""
 PAYLOAD_MAX_CHARACTERS: Final = 49_152
-"""So much text of one payload is looked through. The rest is not kept, nor is a text over TEXT_MAX_CHARACTERS."""
+"""The searched length of one payload. The rest is not kept, nor is a text over TEXT_MAX_CHARACTERS."""
 OVERLAP_MAX_CHARACTERS: Final = 4_096
 HIDDEN_TEXT: Final = "[redacted]"
 JUDGEMENT: Final = "judgement"
-"""The root of what is our own and not a payload: what a contract's author wrote in it stays as it is."""
+"""The root of Readback's own text, in contrast to a payload: the contract author's words stay unchanged."""
 _TEXTS: Final = frozenset({"detail", "error", "reason"})
-"""Fields that are sentences: the value is cut out of them. Everywhere else a text that holds it becomes a mark."""
+"""Fields with sentences: the value is cut out. Elsewhere a text with a value becomes a mark."""
 _NAMES: Final = frozenset({"name", "group", "truth", "source", "key"})
-"""Fields of a judgement that the contract's author wrote."""
+"""Fields of a judgement written by the contract's author."""
 _HINTS: Final = ("reference", "source_version", "author", "stamp")
-"""What somebody else says of a thing, in an entry: left out where it holds a value."""
+"""Statements of other systems in an entry: omitted if they hold a value."""
 CUT: Final = "\u2026"
-"""What stands at the end of a text that was cut."""
+"""The last character of a cut text."""
 GUESSED: Final = "[redacted]"
-"""What `observation_signs` puts for what looks like a credential: it knows no value, and may end early."""
+"""The replacement by `observation_signs` for a suspected credential. The guess knows no value, and may end too early.
+"""
 
 
 class Redactor:
-    """What one run keeps to itself. Learns values as they pass; forgets with the run.
+    """The redacted values of one run. Learns values as they pass; forgets with the run.
 
-    `of` gives the one to use: without paths there is nothing to learn, and one is enough for every run.
+    Use `of`: a contract without redacted paths shares one instance, since there is nothing to learn.
     """
 
     __slots__ = ("_forms", "_left", "_paths", "_sought", "_values")
@@ -56,15 +57,15 @@ class Redactor:
         self._sought = Sought(())
         self._left = PAYLOAD_MAX_CHARACTERS
         self._forms: tuple[str, ...] = ()
-        """The values, and how they look in an address, in JSON, in a program's text or encoded; the longest first."""
+        """The values, and their forms in an address, in JSON, in a program's text or encoded; the longest first."""
 
     @staticmethod
     def of(paths: tuple[str, ...]) -> Redactor:
-        """That of a contract which redacts these paths."""
+        """The redactor for a contract with these redacted paths."""
         return Redactor(paths) if paths else _NOTHING_HIDDEN
 
     def learn(self, value: Json, root: str) -> None:
-        """Remembers the values at the redacted paths under `root`."""
+        """Remember the values at the redacted paths under `root`."""
         for path in self._paths:
             head, *parts = path.split(".")
             if head == root:
@@ -75,14 +76,14 @@ class Redactor:
             return
         self._values |= values
         if len(self._values) > SECRETS_MAX:
-            return  # nothing is looked for: no text is kept
+            return  # too many values to search: no text is kept
         self._sought = Sought(self._values)
         forms = {form for each in self._values for form in (each, *forms_of(each))}
         forms = {form for form in forms if len(form) >= SECRET_MIN_CHARACTERS}
         self._forms = tuple(sorted(forms, key=lambda form: (-len(form), form)))
 
     def hide(self, value: Json, root: str) -> Json:
-        """The value as it may be kept under `root`."""
+        """The storable value under `root`."""
         if not self._paths:
             return value
         self.learn(value, root)
@@ -94,8 +95,8 @@ class Redactor:
         return self._marked(value, ours=root == JUDGEMENT) if self._values else value
 
     def text(self, text: str) -> str:
-        """A sentence without the values in it, nor a part of one where the rest was cut off or guessed. One that holds
-        a value in a form that only decoding shows is left out as a whole.
+        """A sentence without the values, and without parts of values next to a cut or a guess. A sentence with a value
+        in an encoded form is omitted as a whole.
         """
         if self._is_beyond(text):
             return HIDDEN_TEXT
@@ -103,7 +104,7 @@ class Redactor:
         return HIDDEN_TEXT if self._sought.stands_in(kept, cut=kept.endswith(CUT)) else kept
 
     def recorded(self, data: dict[str, Json]) -> dict[str, Json]:
-        """An event's data: its sentences without the values, its hints only where they do not hold one."""
+        """An event's data: sentences without the values, hints only if free of values."""
         if not self._values:
             return data
         self._left = PAYLOAD_MAX_CHARACTERS
@@ -121,7 +122,7 @@ class Redactor:
         return text != "" and self.text(text) != text
 
     def _is_beyond(self, text: str) -> bool:
-        """Whether a text is more than is looked through, or more values are to be hidden than are looked for."""
+        """Whether the text exceeds the searched length, or the values exceed the searched number."""
         if not self._values:
             return False
         self._left -= len(text)
@@ -153,8 +154,10 @@ _NOTHING_HIDDEN: Final = Redactor(())
 
 
 def cleared(text: str, forms: Sequence[str], mark: str) -> str:
-    """The text without these forms of values, the longest first; nor with the beginning of one at its end, where it was
-    cut, nor with what is left of one round a part that was taken for a credential and is out.
+    """The text without these forms of values, the longest first.
+
+    Also removes the beginning of a value at a cut end, and the rest of a value around a part already removed as a
+    suspected credential.
     """
     for form in forms:
         text = text.replace(form, mark)
@@ -174,7 +177,7 @@ def _without_begun(text: str, forms: Sequence[str]) -> str:
 
 
 def _without_rest(text: str, forms: Sequence[str]) -> str:
-    """The text without the end of a value at its beginning; that may be cut itself."""
+    """The text without the end of a value at its beginning. The text may be cut itself."""
     kept = text.removesuffix(CUT)
     if kept != text and len(kept) >= SECRET_MIN_CHARACTERS and any(kept in form for form in forms):
         return CUT
@@ -182,7 +185,7 @@ def _without_rest(text: str, forms: Sequence[str]) -> str:
 
 
 def forms_of(secret: str) -> Iterator[str]:
-    """How a value looks where somebody has written it down in another form than its own."""
+    """The other written forms of a value."""
     if len(secret) > SECRET_LINE_MAX_CHARACTERS:
         return
     raw = secret.encode(errors="surrogatepass")
@@ -191,14 +194,14 @@ def forms_of(secret: str) -> Iterator[str]:
     yield from (json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])
     yield one_line(secret, SECRET_LINE_MAX_CHARACTERS)
     yield raw.hex()
-    for before in range(3):  # inside a longer text that was encoded as a whole, wherever it begins there
+    for before in range(3):  # inside a longer encoded text, at any offset
         whole = b64encode(bytes(before) + raw).decode().rstrip("=")
         inner = whole[(before * 8 + 5) // 6 : len(whole) - 1]
         yield from (inner, inner.replace("+", "-").replace("/", "_"))
 
 
 def _in_address(raw: bytes, safe: bytes = b"") -> str:
-    """As it stands in an address, with what is not plain there by its number."""
+    """The value in an address, percent-encoded."""
     plain = _UNRESERVED | frozenset(safe)
     return "".join(chr(byte) if byte in plain else f"%{byte:02X}" for byte in raw)
 
@@ -207,7 +210,7 @@ _UNRESERVED: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstu
 
 
 def _decoded(encoded: str) -> str:
-    """Bytes of a payload, as far as they are a text."""
+    """Bytes of a payload, as far as they are text."""
     try:
         return b64decode(encoded, validate=True).decode(errors="replace")
     except (NotBase64, ValueError):
@@ -215,11 +218,11 @@ def _decoded(encoded: str) -> str:
 
 
 def _overlap(text: str, secret: str) -> int:
-    """How much of the secret's beginning stands at the end of the text, where that is enough to be told from chance."""
+    """The length of the secret's beginning at the end of the text, if too long for chance."""
     longest = min(len(text), len(secret))
     if longest > OVERLAP_MAX_CHARACTERS:
         longest = OVERLAP_MAX_CHARACTERS
-        if text[-longest:] in secret:  # a long part of a long value: all of it from where it may begin
+        if text[-longest:] in secret:  # a long part of a long value: remove everything from its possible beginning
             return len(text) - max(text.find(secret[:SECRET_MIN_CHARACTERS]), 0)
     for size in range(longest, SECRET_MIN_CHARACTERS - 1, -1):
         if text.endswith(secret[:size]):
@@ -228,7 +231,7 @@ def _overlap(text: str, secret: str) -> int:
 
 
 def _leaves(value: Json, parts: list[str]) -> Iterator[str]:
-    """The values at a path, as text, where they are long enough to be told from chance."""
+    """The values at a path, as text, if too long for chance."""
     if isinstance(value, list):
         for part in value:
             yield from _leaves(part, parts)
@@ -249,7 +252,7 @@ def _digits(value: str | JsonNumber) -> str:
 
 
 def _without(value: Json, parts: list[str]) -> Json:
-    """The value with a mark in place of what stands at a path."""
+    """The value with a mark at the path."""
     if not parts:
         return {REDACTED: True}
     if isinstance(value, list):
