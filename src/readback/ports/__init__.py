@@ -1,1 +1,1 @@
-"""Promises: Protocols whose docstrings are contracts. Lifecycle calls them, adapters keep them."""
+"""Ports: protocols with contracts in their docstrings. The engine calls them, adapters implement them."""

@@ -1,7 +1,7 @@
-"""Anchors: places outside the ledger where its checkpoints are kept, so that a log that was cut or rewritten is seen.
+"""Anchors: places outside the ledger for its checkpoints, to detect a cut or rewritten log.
 
-Called by the sealer's thread after a checkpoint is durable, and by `ledger verify`; never on the way of an action.
-Nothing that an anchor shows is believed but signatures and proofs: whoever calls checks them.
+Called by the sealer's thread after a checkpoint is durable, and by `ledger verify`; never during an action. The caller
+trusts only signatures and proofs, and checks both.
 """
 
 from __future__ import annotations
@@ -10,34 +10,34 @@ from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
 Proof: TypeAlias = Callable[[int], list[bytes]]
-"""The hashes that show that the checkpoint's log begins with its first so many entries."""
+"""The hashes of a consistency proof: the checkpoint's log begins with its first so many entries."""
 
 
 class Anchor(Protocol):
     """Keeps the newest checkpoint of one log. Safe to call from one thread at a time; answers within seconds.
 
-    Every method raises AnchorError where the place cannot be reached, does not answer in time, or refuses, and a
-    LogError where what it holds does not go together with what it is given: then it keeps what it had.
+    Every method raises AnchorError if the place is unreachable, times out, or refuses. Every method raises LogError if
+    the stored checkpoint contradicts the new one; the anchor then keeps the stored checkpoint.
     """
 
     @property
     def name(self) -> str:
-        """The place, as it is named in settings, without secrets. It is the same each time."""
+        """The place as named in settings, without secrets. Constant."""
         ...
 
     @property
     def shows(self) -> bool:
-        """Whether it hands out what it keeps. One that does not compares by itself, in `take`."""
+        """Whether the anchor returns its checkpoint. An anchor without this compares by itself, in `take`."""
         ...
 
     def last(self) -> bytes | None:
-        """The note of the checkpoint that is kept there; None where there is none yet, or it is not shown."""
+        """The note of the stored checkpoint; None if there is none yet, or if the anchor does not return it."""
         ...
 
     def take(self, note: bytes, size: int, proof: Proof) -> bytes:
-        """Keep this checkpoint of `size` entries in place of the one before. Durable there when this returns.
+        """Replace the stored checkpoint by this one of `size` entries. Durable on return.
 
-        Returns signature lines to be added under the note, checked against the anchor's key; b"" where there are none.
-        May be repeated with the same checkpoint.
+        Returns signature lines for the note, checked against the anchor's key; b"" for none. The call may be repeated
+        with the same checkpoint.
         """
         ...

@@ -1,7 +1,7 @@
-"""Hands: what acts on the outside world, and what looks at it.
+"""Handlers: callables to act on the outside world, and callables to read it.
 
-Implemented by user code behind the decorators, and by the executors and sources among the adapters; called by the
-drivers alone. What acts and what looks share nothing but the context.
+Implemented by user code behind the decorators, and by executors and sources. Only the drivers call handlers. Acting and
+reading handlers share nothing but the context.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from readback.domain.context import Context
 from readback.domain.verification.reading import Reading
 
 Place = Callable[[], str]
-"""Which system is meant now, with references resolved, as a digest. Raises nothing."""
+"""A digest of the current system, with references resolved. Raises nothing."""
 Glance = Callable[[Context, Mapping[str, object]], Reading | None]
 After = Callable[[Context, Mapping[str, object], object], object]
 
@@ -24,10 +24,11 @@ After = Callable[[Context, Mapping[str, object], object], object]
 class Handler:
     """One callable of a contract. `call` takes the context and the bound arguments.
 
-    `is_async`: it returns an awaitable. It may be called from any thread, once at a time for one action. `glance`: the
-    same look where it takes but a moment, for an event loop that nobody may hold up; None from it where that is not
-    known, and then `call` is asked. `place`: which system it reaches now, where a setting of the environment says that;
-    None where the contract itself does.
+    Called from any thread, once at a time for one action.
+
+    - `is_async`: the call returns an awaitable.
+    - `glance`: the same read for an event loop, if surely fast; returns None if not, and then `call` follows.
+    - `place`: the current system, if a setting of the environment names it; None if the contract itself does.
     """
 
     name: str
@@ -37,9 +38,9 @@ class Handler:
     place: Place | None = None
 
     def then(self, after: After, after_async: Callable[..., Awaitable[object]]) -> Handler:
-        """A hand that does as this one does, and answers what `after` makes of that. Nothing is called here.
+        """Return a handler with the same behaviour and `after` applied to the answer. Nothing is called here.
 
-        `after` is given the context, the arguments and the answer; `after_async` the same, where this one is async.
+        `after` takes the context, the arguments and the answer. `after_async` is the same for an async handler.
         """
         act = self.call
         if not self.is_async:
@@ -57,13 +58,13 @@ class Handler:
 
 @dataclass(frozen=True, slots=True)
 class Handlers:
-    """Everything a contract can do.
+    """All handlers of a contract.
 
-    `execute`: the tool; called at most once for each durable attempt, and whatever it returns or raises is evidence.
-    `readers`: in the contract's order; each returns a Reading, or raises, which is never taken for absence.
-    `find`: every effect bearing the context's stamp, wherever it landed, as a list of readings.
-    `lookup`: what became of the attempt with the context's key.
-    `rollback`: puts a local boundary back; called at most once an attempt, and verified by reading.
+    - `execute`: the tool. Called at most once for each durable attempt. Its return value or error is evidence.
+    - `readers`: in the contract's order. Each returns a Reading or raises; an error never counts as absence.
+    - `find`: returns every effect with the context's stamp, wherever located, as a list of readings.
+    - `lookup`: returns the result of the attempt with the context's key.
+    - `rollback`: undoes a local boundary. Called at most once an attempt, and verified by reading.
     """
 
     execute: Handler
@@ -74,41 +75,41 @@ class Handlers:
 
 
 class Staged(Protocol):
-    """A local transaction that the tool left open, to be verified before it is committed.
+    """A local transaction left open by the tool, for verification before the commit.
 
-    `read` looks inside it. `commit` makes it visible, `abandon` drops it; exactly one of them is called, once.
-    If the process dies first, the boundary must drop it by itself.
+    `read` looks inside. `commit` makes the transaction visible, `abandon` drops it; exactly one of both is called,
+    once. If the process dies first, the boundary must drop the transaction by itself.
     """
 
     answer: object
 
     def read(self) -> Reading:
-        """The state as it would be."""
+        """The state after a commit."""
         ...
 
     def commit(self) -> object:
-        """Make it durable and visible. An exception leaves the outcome open, to be verified.
+        """Make the transaction durable and visible. An exception leaves the outcome open, and verification follows.
 
-        NotDispatchedError alone says that nothing was made visible, and never will be; that too is read back.
+        NotDispatchedError alone means nothing became visible, now or later; a reading verifies this, too.
         """
         ...
 
     def abandon(self) -> object:
-        """Drop it without a trace."""
+        """Drop the transaction without a trace."""
         ...
 
 
 class Source(Protocol):
-    """A system of record. `name` is what a reader's `source` says; how it is asked is each source's own affair.
+    """A system of record. `name` is a reader's `source`. Each source defines its own way of asking.
 
-    Whatever it is asked, it answers in Readings, and never changes anything. What was not reached is `unavailable`,
-    what may be hidden is `not_visible`; `absent` is said only where the object would have been seen. A search that
-    could not look everywhere raises. It keeps no view from one reading to the next, and any thread may use it.
-    `testing.conformance_source` holds an implementation to that.
+    A source answers in Readings and never changes anything. An unreached object is `unavailable`, and a possibly hidden
+    object is `not_visible`. `absent` requires proof of sight: the source would have seen the object. An incomplete
+    search raises an error. A source keeps no view between readings, and any thread may use it.
+    `testing.conformance_source` tests an implementation.
     """
 
     name: str
 
     def ping(self) -> None:
-        """Returns when the source answers; raises ReaderFailedError or OSError otherwise, in bounded time."""
+        """Return when the source answers. Raises ReaderFailedError or OSError otherwise, in bounded time."""
         ...

@@ -1,8 +1,7 @@
-"""The port to an expression language: text that the operator wrote becomes a judgement over JSON values.
+"""The port to an expression language: the operator's text becomes a judgement over JSON values.
 
-Who calls it: contracts (compile, at load), lifecycle.verify (bind, evaluate). Who implements it:
-`predicates_*` adapters. It must not offer anything that reads the world: an expression sees its variables
-and nothing else.
+Called by contracts (compile, at load) and by the engine's evaluation (bind, evaluate). Implemented by the expression
+adapters. An expression must not read the world: an expression sees its variables and nothing else.
 """
 
 from __future__ import annotations
@@ -15,32 +14,32 @@ from readback.canon.frozen import dataclass
 from readback.domain.predicate import Path
 
 ROOTS: Final = ("intended", "requested", "observed", "before", "authoritative", "scope")
-"""The variables that an expression may name, all of any JSON type; a root that was not bound is null."""
+"""The variables of an expression, each of any JSON type. An unbound root is null."""
 
 EvaluatedKind = Literal["value", "missing", "type", "limit", "error"]
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """What came of evaluating an expression.
+    """The result of an evaluation. Only `value` may decide; any other kind is undetermined, with a line of reason in
+    `error`.
 
-    `value`: there is one (null is a value). `missing`: a field, key or index that is not there. `type`: an
-    operation on values of the wrong types, or a boolean expression whose value is not a boolean. `limit`:
-    it took too much. `error`: anything else. Only `value` may decide; the rest is undetermined, and `error`
-    says why in one line.
+    - `value`: there is a value, possibly null.
+    - `missing`: a field, key or index does not exist.
+    - `type`: an operation on wrong types, or a boolean expression with another value.
+    - `limit`: the evaluation took too much.
+    - `error`: anything else.
     """
 
     kind: EvaluatedKind
     value: Json = None
     error: str | None = None
     path: str = ""
-    """The path at which it was seen, where it was at one."""
+    """The path of the fault, if known."""
 
 
 class Binding(Protocol):
-    """The variables of one judgement, converted once and shared by all its expressions. Not safe across
-    threads.
-    """
+    """The variables of one judgement, converted once and shared by all its expressions. Not thread-safe."""
 
 
 class Predicate(Protocol):
@@ -48,49 +47,47 @@ class Predicate(Protocol):
 
     @property
     def source(self) -> str:
-        """The text it was compiled from."""
+        """The compiled text."""
         ...
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """The longest paths under the roots that it mentions, in order, once each."""
+        """The longest paths under the roots, in order, once each."""
         ...
 
     @property
     def mentions(self) -> tuple[Path, ...]:
-        """As `paths`, each as often as it stands there, with its place."""
+        """As `paths`, with every occurrence and its position."""
         ...
 
     @property
     def whole(self) -> Path | None:
-        """The path, where the expression is one and nothing else."""
+        """The path, if the expression consists of one path."""
         ...
 
     @property
     def calls(self) -> frozenset[str]:
-        """The functions and macros that it calls; `in` is one of them."""
+        """The functions and macros called, including `in`."""
         ...
 
     @property
     def is_presence(self) -> bool:
-        """Whether it asks for nothing but whether there is a reading: `authoritative == null`, or `!=`."""
+        """Whether the expression only tests for a reading: `authoritative == null`, or `!=`."""
         ...
 
     @property
     def always_boolean(self) -> bool:
-        """Whether it can only be true or false, whatever the data holds."""
+        """Whether the value is true or false for any data."""
         ...
 
     def otherwise(self, engine: str) -> str:
-        """The first construct in it that the engine of this name could have answered otherwise over the same values;
-        empty where there is none. Entries that name no engine are those of the one before engines were named.
+        """The first construct with a possibly different answer in the named engine, over the same values; empty if
+        none. Entries without an engine's name belong to the engine before naming.
         """
         ...
 
     def evaluate(self, binding: Binding) -> Evaluated:
-        """Judges. Never raises for what the data holds; takes bounded time and memory. Same inputs, same
-        answer.
-        """
+        """Evaluate in bounded time and memory. Data never raises an error. Same inputs, same answer."""
         ...
 
 
@@ -99,27 +96,26 @@ class PredicateEngine(Protocol):
 
     @property
     def name(self) -> str:
-        """The engine's name and its version, which changes whenever an expression could mean anything else."""
+        """The engine's name and version. The version changes with any change of meaning."""
         ...
 
     def compile(self, source: str, *, boolean: bool = True) -> Predicate:
-        """Checks everything that can be checked without data.
+        """Check everything checkable without data.
 
-        With `boolean`, an expression that can only give another type is refused. Raises ExpressionError
-        with a code: `expression.syntax`, `expression.type`, `expression.limit` (too long, too deep),
-        `expression.unknown-name` (a root or function that does not exist), `expression.forbidden` (a
-        construct that is left out on purpose).
+        With `boolean`, an expression of any other type is refused. Raises ExpressionError with a code:
+        `expression.syntax`, `expression.type`, `expression.limit` (too long, too deep), `expression.unknown-name` (an
+        unknown root or function), `expression.forbidden` (a construct excluded on purpose).
         """
         ...
 
     def bind(self, variables: Mapping[str, Json]) -> Binding:
-        """Takes plain JSON values by root name. Unknown roots raise InvariantError; the values must not
-        change later.
+        """Bind plain JSON values by root name. The values must not change later. Raises InvariantError for unknown
+        roots.
         """
         ...
 
     def end(self, text: str, at: int) -> int:
-        """Where the closing brace stands that ends an expression which begins at a place of a template's text; -1 where
-        there is none. A brace in a text of the expression, or that of an object in it, is not the one.
+        """The position of the closing brace of an expression starting at this position of a template's text; -1 if
+        missing. Braces inside the expression's texts and objects do not count.
         """
         ...

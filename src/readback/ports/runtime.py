@@ -1,17 +1,19 @@
-"""Clock, sleep and identity: everything an action needs that a caller's simulation may want to own.
+"""Clock, sleep and identity: the parts of the environment replaced by a simulation.
 
-Called by the drivers. The engine itself never asks: times reach it with what happened.
+Called by the drivers. The engine itself never asks: times arrive with the answers.
 
-A virtual clock has to own all of this, and nothing else: `now_us`, both sleeps with `poke`, `new_id` and `jitter`
-(what is drawn from them decides polls and their order), and `owner` with `is_gone` (whose lease may be taken over).
-Beside them stand only the limits of the calls themselves: a reader or tool that hangs is given up by the driver after
-its `timeout`, measured on the machine's own clock, and an adapter's sockets have timeouts of their own.
+A virtual clock must own all of this, and nothing else: `now_us`, both sleeps with `poke`, `new_id` and `jitter` (they
+decide polls and their order), and `owner` with `is_gone` (they decide takeovers of leases). Call limits stay on the
+machine's own clock: the driver abandons a hanging reader or tool after its `timeout`, and an adapter's sockets have
+their own timeouts.
 
-Threads. `now_us`, `new_id`, `jitter`, `owner` and `is_gone` are called from any thread, several at a time, and must
-not block: the sync client's callers, its workers and couriers, and the event loop of the async client. `sleep` is
-called from threads of the sync client, its workers among them, and blocks its caller alone. `sleep_async` is called on
-an event loop, by several tasks at a time. `poke` is called from any thread and from the event loop, also while others
-sleep in either way, and wakes them all.
+Threads:
+
+- `now_us`, `new_id`, `jitter`, `owner` and `is_gone` are called from any thread, several at a time, and must not
+  block. Callers are the sync client, workers and background threads, and the async client's event loop.
+- `sleep` is called from threads of the sync client, including its workers, and blocks its caller alone.
+- `sleep_async` is called on an event loop, by several tasks at a time.
+- `poke` is called from any thread and from the event loop, also during sleeps, and wakes all sleepers.
 """
 
 from __future__ import annotations
@@ -20,13 +22,13 @@ from typing import Protocol, runtime_checkable
 
 
 class Runtime(Protocol):
-    """Given to `Readback.open(runtime=...)`; the default is the system's.
+    """Passed to `Readback.open(runtime=...)`; the default is the system's.
 
     Times are integer microseconds since the epoch and never step back within one process.
     """
 
     def now_us(self) -> int:
-        """The time now."""
+        """The current time."""
         ...
 
     def new_id(self) -> str:
@@ -38,28 +40,28 @@ class Runtime(Protocol):
         ...
 
     def owner(self) -> str:
-        """Who we are to other processes: the owner of leases taken here."""
+        """This process's name for others: the owner of leases taken here."""
         ...
 
     def is_gone(self, owner: str) -> bool:
-        """True only where that owner provably runs no more (same machine, process ended)."""
+        """True only if the owner provably has ended (same machine, process ended)."""
         ...
 
     def sleep(self, seconds: float) -> None:
-        """Block this thread; may return early when `poke` is called."""
+        """Block this thread; may return early after a `poke`."""
         ...
 
     async def sleep_async(self, seconds: float) -> None:
-        """Suspend this task; may return early when `poke` is called."""
+        """Suspend this task; may return early after a `poke`."""
         ...
 
     def poke(self) -> None:
-        """Wake every sleeper: something happened that it may want to look at."""
+        """Wake every sleeper: an event of possible interest happened."""
         ...
 
 
 @runtime_checkable
 class WallClock(Protocol):
-    """A runtime whose time is its machine's, which may be wrong; what is virtual has no such mark."""
+    """A runtime with the machine's time, possibly wrong. A virtual runtime lacks this mark."""
 
     wall_clock: bool

@@ -1,7 +1,7 @@
-"""The port to verifiers' scripts: text of an operator that looks at the world through a few counted calls.
+"""The port to verifiers' scripts: the operator's text reads the world through a few counted calls.
 
-Called by lifecycle.delegating. Implemented by `script_*` adapters; what a script may call is a `ScriptHost`, an adapter
-of its own. `testing.conformance_scripts` holds an engine to it. A script changes nothing: every call is a look.
+Called by delegated verification. Implemented by script adapters. A `ScriptHost`, an adapter of its own, provides the
+permitted calls. `testing.conformance_scripts` tests an engine. A script changes nothing: every call is a read.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ Functions = Mapping[str, Mapping[str, Callable[..., object]]]
 
 @dataclass(frozen=True, slots=True)
 class HostCall:
-    """One call that a script made. `failed`: it could not look (5xx, no answer, refused); what it found is not known.
+    """One call made by a script.
 
-    `digest` is the SHA-256 of what it was answered.
+    `failed`: the call could not read (5xx, no answer, refused), so the result is unknown. `digest`: the SHA-256 of the
+    answer.
     """
 
     name: str
@@ -30,7 +31,7 @@ class HostCall:
     detail: str = ""
     digest: str = ""
     unavailable: bool = False
-    """The system itself could not be reached, so the script was stopped by an error that is not its own."""
+    """The system itself was unreachable, so an error outside the script stopped it."""
 
     def as_json(self) -> dict[str, Json]:
         """For the reading."""
@@ -45,36 +46,36 @@ class HostCall:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What a script returned, and what it asked for on the way."""
+    """A script's return value and its calls."""
 
     value: Json
     calls: tuple[HostCall, ...] = ()
 
     @property
     def failed(self) -> tuple[HostCall, ...]:
-        """The calls that could not look."""
+        """The calls without a result."""
         return tuple(each for each in self.calls if each.failed)
 
 
 class Script(Protocol):
-    """A script that was compiled and loaded once. Immutable; any thread may run it."""
+    """A script, compiled and loaded once. Immutable; any thread may run it."""
 
     @property
     def name(self) -> str:
-        """What its errors call it."""
+        """The name in error messages."""
         ...
 
     @property
     def digest(self) -> str:
-        """SHA-256 of its text."""
+        """SHA-256 of the text."""
         ...
 
     def run(self, arguments: Sequence[Json], given: Mapping[str, Json] | None = None) -> Ran:
-        """Calls its function, in a sandbox of its own that nothing of an earlier run is in.
+        """Call the script's function, in a fresh sandbox without traces of earlier runs.
 
-        `given`: further names that it may use. Raises ScriptError with the calls so far in `details["calls"]`,
-        ScriptLimitError where it was stopped, and ScriptUnavailableError where a system could not be reached. Never
-        harms this process, and returns within its limits.
+        `given`: further available names. Raises ScriptError with the calls so far in `details["calls"]`,
+        ScriptLimitError after a stop, and ScriptUnavailableError for an unreachable system. Never harms this process,
+        and returns within its limits.
         """
         ...
 
@@ -85,14 +86,14 @@ class ScriptEngine(Protocol):
     def compile(
         self, source: str, name: str, *, entry: str, takes: int, allow: ScriptPermissions, limits: ScriptLimits
     ) -> Script:
-        """Checks that it compiles, loads without a host call, and defines `entry` with that many parameters.
+        """Check the script: it compiles, loads without a host call, and defines `entry` with this many parameters.
 
-        `entry` "" makes an expression of `source`, over the names that it is `given`. Raises ScriptCompileError.
+        With `entry` "", `source` is an expression over the `given` names. Raises ScriptCompileError.
         """
         ...
 
     def close(self) -> None:
-        """Ends what it runs scripts in. It begins again where it is used again."""
+        """End the sandbox processes. A later use starts them again."""
         ...
 
 
@@ -100,7 +101,7 @@ class ScriptHost(Protocol):
     """The host functions of one run."""
 
     def functions(self, record: Callable[[HostCall], None]) -> Functions:
-        """They take and give JSON values, note every call by `record`, raise PermissionError for what is not allowed
-        and ValueError for what has no meaning, and end in bounded time.
+        """Functions from JSON values to JSON values, in bounded time. Each notes every call by `record`, and raises
+        PermissionError for a forbidden request and ValueError for a meaningless request.
         """
         ...

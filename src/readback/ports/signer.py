@@ -1,7 +1,7 @@
-"""Signatures: somebody's key that signs, and the check that anybody can make with the public half.
+"""Signatures: a private key to sign with, and the check with the public key.
 
-Called where an approval is signed (`Signer`) and wherever one counts (`Verifier`). The engine is handed a verifier as a
-plain function; it never sees a private key.
+Called for signing an approval (`Signer`) and for every check (`Verifier`). The engine receives a verifier as a plain
+function, and never sees a private key.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from typing import Protocol
 
 
 class Signer(Protocol):
-    """One person's private key, opened. Trusted to sign nothing by itself.
+    """One person's private key, opened. Signs only on request.
 
-    `public_key` is text: the algorithm, a colon, and the raw key in base64 (`ed25519:...`). It is the same each time.
+    `public_key` is text: the algorithm, a colon, and the raw key in base64 (`ed25519:...`). Constant.
     """
 
     @property
@@ -21,7 +21,7 @@ class Signer(Protocol):
         ...
 
     def sign(self, message: bytes) -> bytes:
-        """The signature of exactly these bytes, of fixed length. The same bytes always give one that is valid."""
+        """The signature of exactly these bytes, of fixed length. Every signature of the same bytes is valid."""
         ...
 
 
@@ -31,22 +31,22 @@ class Verifier(Protocol):
     def __call__(self, public_key: str, message: bytes, signature: bytes) -> bool:
         """Whether the signature is this key's over exactly this message.
 
-        False for everything else, what is no key or no signature included; it raises nothing for what it is given.
+        False for everything else, including malformed keys and signatures; no input raises an error.
         """
         ...
 
 
 class LogSigner(Protocol):
-    """The key of a log, opened. Trusted to sign nothing by itself."""
+    """The key of a log, opened. Signs only on request."""
 
     @property
     def name(self) -> str:
-        """The log's origin, which is the key's name."""
+        """The log's origin, used as the key's name."""
         ...
 
     @property
     def raw_key(self) -> bytes:
-        """The public half, 32 bytes. It is the same each time."""
+        """The public half, 32 bytes. Constant."""
         ...
 
     def sign(self, message: bytes) -> bytes:

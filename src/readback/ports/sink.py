@@ -1,7 +1,7 @@
-"""Where messages go: a webhook, a command, a file, or a callable of a program.
+"""Sinks for messages: a webhook, a command, a file, or a program's callable.
 
-Called by the sdk's delivery, in a thread that nothing else waits for. Chosen by bootstrap. What a sink is given holds
-ids, names, codes and words of ours alone.
+Called by the delivery thread; no other work waits for it. Chosen by bootstrap. Messages hold only ids, names, codes and
+texts of Readback itself.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from readback.domain.records.message import Message
 
 
 class Sink(Protocol):
-    """Takes messages. Trusted with nothing: whatever it does, entries stay as they are, and nobody waits for it."""
+    """Receives messages. Trusted with nothing: no sink changes an entry or delays an action."""
 
     def deliver(self, message: Message) -> None:
-        """Returns once the message has been taken, within the sink's own limit of time.
+        """Return once the message is accepted, within the sink's own time limit.
 
-        Raises whatever it likes where it has not; a `SinkError` may say in its details that it never will be taken
-        (`final`), or when to come again (`retry_after_us`). The same message may come again also where it was taken (a
-        process may die in between), with the same id. Called from one thread at a time.
+        Any exception means refusal. A `SinkError` may state in its details a permanent refusal (`final`), or when to
+        try again (`retry_after_us`). An accepted message may arrive again with the same id, for example after a crash.
+        Called from one thread at a time.
         """
         ...
 
     def stop(self) -> None:
-        """Breaks off what is being delivered, if anything, and refuses from now on. From any thread, any number of
-        times; returns at once.
+        """Interrupt the current delivery, if any, and refuse further messages. Callable from any thread, repeatedly;
+        returns at once.
         """
         ...

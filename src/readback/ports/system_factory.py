@@ -1,8 +1,8 @@
-"""What a contract file may name: sources to read from, and executors to act with.
+"""The systems available to a contract file: sources to read from, and executors to act with.
 
-`contracts.files` knows their words and never an adapter: it is handed a `SystemFactory`. The one of the built-in
-systems is made in `sdk.fittings`; a test, or a surface with systems of its own, hands in another. Whatever a fitting
-is given was rendered from the contract's templates and checked; nothing in it is evaluated again.
+`contracts.files` knows their words and never an adapter, and receives a `SystemFactory`. The built-in factory serves
+the built-in systems. To support other systems, pass your own. A fitting's input is already rendered from the contract's
+templates and checked; nothing in the input is evaluated again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from readback.domain.verification.reading import Lookup, Reading
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Where a value is that no file holds: `kind` is env or file. It is resolved when it is needed."""
+    """The location of a value outside the file: `kind` is env or file. Resolved on use."""
 
     kind: str
     name: str
@@ -29,60 +29,60 @@ class Reference:
 
 
 class TemplateParts(NamedTuple):
-    """Fixed texts with values between them, for whatever binds or encodes values: `texts` is one longer."""
+    """Fixed texts with values between, for binding or encoding: `texts` is longer by one."""
 
     texts: tuple[str, ...]
     values: tuple[object, ...]
 
 
 Fixed: TypeAlias = Mapping[str, object]
-"""What a file says for good: texts, numbers, lists, and references."""
+"""Constant content of a file: texts, numbers, lists, and references."""
 TAKES_VALUES: Final = "takes_values"
-"""Set for a command: whether a value of a request is among its arguments or is its standard input."""
+"""Set for a command: whether a request's value is among its arguments or on its standard input."""
 Given: TypeAlias = Mapping[str, object]
-"""What a template came to for one call."""
+"""A template's result for one call."""
 
 
 class SourceAdapter(Protocol):
-    """One reader's source. Safe from any thread; keeps nothing open between two calls. `place`: see `acting.Hand`.
+    """One reader's source. Safe from any thread; keeps nothing open between two calls. `place`: see `Handler`.
 
-    `located`: where a path of it lies on this machine; None where it has no files. Raises ReadbackError.
+    `located`: the location of a path on this machine; None for a system without files. Raises ReadbackError.
     """
 
     place: Callable[[], str] | None
     located: Callable[[str], str] | None
 
     def read(self, ctx: Context, given: Given) -> Reading:
-        """One look. Raises what the adapter raises; never takes a failure for absence."""
+        """One reading. Raises the adapter's errors; a failure never counts as absence."""
         ...
 
     def glance(self, ctx: Context, given: Callable[[], Given]) -> Reading | None:
-        """The same look, where it surely takes but a moment: for an event loop. None where it is not known to, or where
-        it did not come to a present or absent object at once: then nothing was looked at.
+        """The same reading for an event loop, if surely fast. None if speed is uncertain, or without an immediately
+        present or absent object: then nothing was read.
         """
         ...
 
     def find(self, ctx: Context, given: Given) -> list[Reading]:
-        """Every effect with the context's stamp. Raises ReaderFailedError where not everything could be seen."""
+        """Every effect with the context's stamp. Raises ReaderFailedError after an incomplete search."""
         ...
 
     def lookup(self, ctx: Context, given: Given) -> Lookup:
-        """What became of the attempt with the context's key."""
+        """The result of the attempt with the context's key."""
         ...
 
     def ping(self) -> None:
-        """Returns where the source can be reached. Raises ReaderFailedError, SettingsError, OSError."""
+        """Return if the source is reachable. Raises ReaderFailedError, SettingsError, OSError."""
         ...
 
 
 class ExecutorAdapter(Protocol):
-    """What one contract acts with. Safe from any thread. `place`: see `acting.Hand`; `located`: as a source's."""
+    """One contract's executor. Safe from any thread. `place`: see `Handler`; `located`: as a source's."""
 
     place: Callable[[], str] | None
     located: Callable[[str], str] | None
 
     def execute(self, ctx: Context, given: Given) -> object:
-        """Acts once. What it returns or raises is evidence."""
+        """Act once. The return value or error is evidence."""
         ...
 
 
@@ -90,17 +90,17 @@ class ToolAdapter(Protocol):
     """One tool of a server, called on an event loop."""
 
     async def call(self, ctx: Context, arguments: Mapping[str, Json]) -> dict[str, Json]:
-        """The raw result, whatever it says. Raises NotDispatchedError where provably nothing was written to the server;
-        whatever else it raises leaves open what the call did.
+        """The raw result, unchecked. Raises NotDispatchedError if provably nothing reached the server; after any other
+        error the call's effect is open.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ServerTerms:
-    """A server as a contract file names it. `key`: its name among `servers`; "" for the file's own `server`.
+    """A server as named in a contract file. `key`: its name among `servers`; "" for the file's own `server`.
 
-    Either `command` or `url` is given. What is a reference is resolved by whoever starts it.
+    Either `command` or `url` is given. References are resolved at the server's start.
     """
 
     key: str
@@ -113,10 +113,10 @@ class ServerTerms:
 
 
 class SystemFactory(Protocol):
-    """Makes fittings when a contract is loaded; a system is reached only when one is used.
+    """Makes adapters when a contract is loaded; a system is reached only on use.
 
-    `kind`: a word of `contracts.files.words`. `folder`: where relative paths begin: the contract file's own.
-    `timeout_us`: what one call may take. Raises FittingError for what cannot be had here.
+    `kind`: a word of the contract file's vocabulary. `folder`: the base of relative paths, the contract file's own.
+    `timeout_us`: the limit of one call. Raises FittingError for unavailable systems.
     """
 
     def source(self, kind: str, name: str, fixed: Fixed, folder: str, timeout_us: int) -> SourceAdapter: ...
@@ -124,5 +124,5 @@ class SystemFactory(Protocol):
     def executor(self, kind: str, name: str, fixed: Fixed, folder: str, timeout_us: int) -> ExecutorAdapter: ...
 
     def tool(self, server: str, name: str, timeout_us: int) -> ToolAdapter:
-        """`server`: a name of the file's `servers`; "" for the server that the file's tools belong to."""
+        """`server`: a name of the file's `servers`; "" for the file's own server."""
         ...

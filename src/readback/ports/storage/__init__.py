@@ -1,1 +1,1 @@
-"""Where a ledger is kept: the store, its log, its outbox and its wake-ups."""
+"""Storage of a ledger: the store, its log, its outbox and its wake-ups."""

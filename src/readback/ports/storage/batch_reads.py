@@ -1,6 +1,6 @@
-"""What a ledger store far away offers beside its port: many looks, or many leases, in one journey.
+"""Batch operations of a remote ledger store: many reads, or many leases, in one round trip.
 
-Asked by the async driver and the worker, where a store keeps it; a store beside its callers has no need to.
+Used by the async driver and the worker, if the store offers them. A local store has no need to.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from readback.ports.storage.store import Evidence, Opened, StoredEvent, StoredPr
 
 @dataclass(frozen=True, slots=True)
 class LeaseWanted:
-    """One of many leases that are asked for together; see `LedgerStore.lease`."""
+    """One of many leases requested together; see `LedgerStore.lease`."""
 
     action_id: str
     until_us: int
@@ -23,31 +23,31 @@ class LeaseWanted:
 
 @runtime_checkable
 class LooksTogether(Protocol):
-    """What a store offers beside `LedgerStore` where a look is a journey over a network: many of them in one.
+    """An addition to `LedgerStore` for stores behind a network: many reads in one round trip.
 
-    Each method answers, and raises, as the one of the port that its docstring names.
+    Each method returns, and raises, as the port's method named in its docstring.
     """
 
     def openings(self, asked: Sequence[tuple[str, str, Sequence[str]]]) -> list[Opened]:
-        """What `opening` answers to each (tenant, key hash, subjects)."""
+        """The results of `opening` for each (tenant, key hash, subjects)."""
         ...
 
     def projections_of(self, action_ids: Sequence[str]) -> dict[str, StoredProjection]:
-        """What `projection` answers, of those that there are."""
+        """The results of `projection`, for existing actions."""
         ...
 
     def actions_of(self, action_ids: Sequence[str]) -> dict[str, tuple[StoredProjection, list[StoredEvent]]]:
-        """What `projection` and `events` answer, of those that there are. The events may be younger."""
+        """The results of `projection` and `events`, for existing actions. The events may be newer."""
         ...
 
     def evidence_of(self, asked: Sequence[tuple[str, str, str]]) -> list[Evidence | None]:
-        """What `evidence` answers to each (tenant, action id, digest)."""
+        """The results of `evidence` for each (tenant, action id, digest)."""
         ...
 
     def counts_of(self, tenants: Sequence[str]) -> dict[str, list[tuple[str, str, int]]]:
-        """What `counts` answers, for each of these tenants."""
+        """The results of `counts`, for each of these tenants."""
         ...
 
     def leases(self, wanted: Sequence[LeaseWanted], owner: str, now_us: int) -> list[int | None]:
-        """What `lease` answers to each, in one transaction. Each action is named once."""
+        """The results of `lease` for each, in one transaction. Each action is named once."""
         ...

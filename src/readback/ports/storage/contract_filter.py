@@ -1,6 +1,6 @@
-"""Which contracts somebody can go on with, said so that a store can leave out the rest by itself.
+"""A worker's contracts, in a form usable by a store as a filter.
 
-Asked for by workers: what they do not know is left where it is, however much of it is due, and costs them no memory.
+Passed by workers: actions of unknown contracts stay in the store, however many are due, and cost the worker no memory.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from readback.domain.saga.fold import KIND
 
 
 class Begun(Protocol):
-    """What is asked of an action for this: of its projection."""
+    """The fields of an action's projection used by the filter."""
 
     @property
     def kind(self) -> str: ...
@@ -28,8 +28,8 @@ class Begun(Protocol):
 class ContractFilter:
     """Contracts by the hashes of their versions, and by name.
 
-    By name: an action that was submitted and names no version yet, and one of another version that could be taken by
-    `left_us` and that no worker took. Sagas are covered whatever they are made of.
+    The name covers two kinds of actions: submitted actions without a version, and actions of another version due at or
+    before `left_us`, still not taken by any worker. Sagas are always covered.
     """
 
     names: frozenset[str]
@@ -37,14 +37,14 @@ class ContractFilter:
     left_us: int
 
     def covers(self, p: Begun) -> bool:
-        """Whether this action is one that may be gone on with."""
+        """Whether the worker may continue this action."""
         if p.kind == KIND or (p.contract_hash and p.contract_hash in self.hashes):
             return True
         return p.contract in self.names and (not p.contract_hash or (p.due_us or 0) <= self.left_us)
 
     def until_us(self, kind: str, contract: str, contract_hash: str, now_us: int) -> int | None:
-        """By when an action of this version has to be ready to be found now: due, and its lease at an end; None where
-        no action of the version is found.
+        """The latest ready time of an action of this version to be found now: due, and its lease ended. None if no
+        action of the version is found.
         """
         if kind == KIND or (contract_hash and contract_hash in self.hashes):
             return now_us
@@ -54,10 +54,10 @@ class ContractFilter:
 
     @property
     def keys(self) -> frozenset[str]:
-        """What `key_of` says of the actions that are covered at any time."""
+        """The `key_of` values of all actions covered at any time."""
         return self.names | self.hashes | {KIND}
 
 
 def key_of(p: Begun) -> str:
-    """By what an action is told from those that others can go on with."""
+    """The key to separate an action from other workers' actions."""
     return KIND if p.kind == KIND else p.contract_hash or p.contract

@@ -1,8 +1,8 @@
-"""The sealed log: tiles of hashes, signed checkpoints, and what each anchor was given. A part of the store.
+"""The sealed log: tiles of hashes, signed checkpoints, and each anchor's progress. A part of the store.
 
-Called by the sealer, which extends it; by proofs and audit, which read it; never on the way of an action. Nothing in it
-is believed: tiles have to lead to the root that a checkpoint's signature covers, and audit makes all of it again from
-the entries.
+Called by the sealer to extend the log, and by proofs and audit to read it; never during an action. Nothing in the log
+is trusted: tiles must lead to the root under a checkpoint's signature, and audit recomputes everything from the
+entries.
 """
 
 from __future__ import annotations
@@ -13,35 +13,36 @@ from typing import Protocol
 from readback.canon.frozen import dataclass
 from readback.log.frontier import HashTile
 
-# Where an exported log lies, and what its check remembers: files by path, and the last entry of each action.
+# An exported log's files by path, and the check's memory: the last entry of each action.
 
 
 class Tiles(Protocol):
-    """The files of one exported log, by their path within it (`tile/0/000`, `checkpoint`). Trusted with nothing."""
+    """The files of one exported log, by path within it (`tile/0/000`, `checkpoint`). Trusted with nothing."""
 
     def write(self, path: str, data: bytes) -> None:
-        """Put a file there, whole or not at all. Raises StoreError where it cannot be written."""
+        """Write a file, whole or not at all. Raises StoreError on failure."""
         ...
 
     def read(self, path: str, bytes_max: int) -> bytes | None:
-        """What the file holds, or None where there is none. Raises LogFormatError for one that is larger, and
-        StoreError where it cannot be read."""
+        """The file's content, or None for a missing file. Raises LogFormatError for a larger file, and StoreError for
+        an unreadable file.
+        """
         ...
 
 
 class Links(Protocol):
-    """The number and leaf hash of the last entry that was met of each action, in flat memory however many there are."""
+    """The number and leaf hash of each action's last entry so far, in constant memory for any number of actions."""
 
     def last(self, action_id: str) -> tuple[int, bytes] | None:
-        """Of the last entry of this action; None where none was met."""
+        """Of this action's last entry; None if there is none so far."""
         ...
 
     def met(self, action_id: str, version: int, leaf: bytes) -> None:
-        """One more entry of this action."""
+        """Add an entry of this action."""
         ...
 
     def close(self) -> None:
-        """Give everything back."""
+        """Release all resources."""
         ...
 
 
@@ -56,8 +57,8 @@ class SealedHead:
 
 @dataclass(frozen=True, slots=True)
 class AnchorMark:
-    """How far an anchor was told. `size`: of the last checkpoint that it took, 0 where it took none; `said`: why it did
-    not take the last one that it was offered, "" where it did.
+    """An anchor's progress. `size`: of the last accepted checkpoint, 0 for none. `said`: why the anchor refused the
+    last offer, "" if accepted.
     """
 
     name: str
@@ -70,41 +71,41 @@ class SealedLog(Protocol):
     """Kept in one transaction, by compare-and-swap on the last checkpoint's size. Raises as the store does."""
 
     def entries(self, after_seq: int, limit: int) -> list[tuple[int, bytes, bytes]]:
-        """Place, envelope and leaf hash of the next entries, at most `limit` of them."""
+        """Position, envelope and leaf hash of the next entries, at most `limit` of them."""
         ...
 
     def tile(self, level: int, place: int) -> bytes | None:
-        """The hashes of a tile as wide as it is by now."""
+        """The hashes of a tile at its current width."""
         ...
 
     def tiles(self) -> Iterator[HashTile]:
-        """Every tile, by level and place, streamed."""
+        """Every tile, by level and position, streamed."""
         ...
 
     def checkpoint(self, size: int | None = None) -> SealedHead | None:
-        """The last checkpoint, or that of exactly this size."""
+        """The last checkpoint, or the checkpoint of exactly this size."""
         ...
 
     def checkpoints(self) -> Iterator[SealedHead]:
-        """Every checkpoint, the smallest first, streamed."""
+        """Every checkpoint, smallest first, streamed."""
         ...
 
     def seal(self, after: int, tiles: Sequence[HashTile], head: SealedHead) -> bool:
-        """Keep a checkpoint and the tiles that it needs, each in place of a narrower one; all or nothing.
+        """Store a checkpoint and its tiles, each replacing a narrower tile; all or nothing.
 
-        False, and nothing kept, where the last checkpoint has another size than `after` (0: there is none): somebody
-        else sealed meanwhile.
+        Returns False, with nothing stored, if the last checkpoint's size differs from `after` (0: none): another
+        process sealed meanwhile.
         """
         ...
 
     def cosigned(self, size: int, note: bytes) -> None:
-        """Keep the note of a checkpoint with more signatures than it had."""
+        """Store a checkpoint's note with additional signatures."""
         ...
 
     def anchors(self) -> list[AnchorMark]:
-        """How far each anchor was told, by name."""
+        """Each anchor's progress, by name."""
         ...
 
     def mark(self, mark: AnchorMark) -> None:
-        """Remember how far an anchor was told, in place of what was known."""
+        """Replace the stored progress of an anchor."""
         ...

@@ -1,7 +1,7 @@
-"""How far each subscriber was told what the ledger says, and what was given up: the store's part in telling.
+"""Delivery positions and dead letters of the subscribers: the store's part in delivery.
 
-`LedgerStore` inherits this. Called by the sdk's delivery, by `readback events` and by audit. The entries themselves are
-the outbox; here is only a position in them for each subscriber, moved under a lease.
+`LedgerStore` inherits this. Called by the delivery thread, by `readback events` and by audit. The entries themselves
+are the outbox. This port holds only each subscriber's position, moved under a lease.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from readback.canon.frozen import dataclass
 class Cursor:
     """A subscriber's position. Times in microseconds.
 
-    `after_seq`: entries up to here are done, each message taken or a dead letter; `done`: so many messages of the next
-    entry are done too. `tried`: how often the next message was refused since `since_us`, the last time because of
-    `said`; it is not tried before `next_us`. `owner` delivers, and until `until_us` nobody else does.
+    - `after_seq`: entries up to here are complete; each message was accepted or is a dead letter.
+    - `done`: the number of complete messages of the next entry.
+    - `tried`: refusals of the next message since `since_us`, the last with reason `said`. No retry before `next_us`.
+    - `owner`: the current deliverer, exclusive until `until_us`.
     """
 
     name: str
@@ -34,9 +35,9 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A message that a subscriber did not take, and the fallback did: the `number`th (from 0) of the entry at `seq`.
+    """A message refused by a subscriber and accepted by the fallback: the `number`th (from 0) of the entry at `seq`.
 
-    `again`: somebody asked that it be delivered once more.
+    `again`: a redelivery was requested.
     """
 
     subscriber: str
@@ -49,40 +50,40 @@ class DeadLetter:
 
 
 class Outbox(Protocol):
-    """Positions and dead letters. Each change is one durable transaction; any thread and any process may ask."""
+    """Positions and dead letters. Each change is one durable transaction; any thread and any process may call."""
 
     def cursors(self) -> list[Cursor]:
         """Every subscriber's position, by name."""
         ...
 
     def enrol(self, name: str, after_seq: int) -> Cursor:
-        """Gives a new subscriber its position; the answer is the one that it has, which may be an older one."""
+        """Create a new subscriber's position. Returns the stored position, possibly an older one."""
         ...
 
     def take_cursor(self, name: str, owner: str, now_us: int, until_us: int, dead: str = "") -> Cursor | None:
-        """Takes the right to deliver to a subscriber until `until_us`; None where somebody else has it, or nobody knows
-        that subscriber.
+        """Acquire the lease to deliver to a subscriber until `until_us`. Returns None for a lease held elsewhere or an
+        unknown subscriber.
 
-        A live lease is not given twice, not even to its owner. `dead` names an owner known to be gone.
+        A live lease is not granted twice, not even to its owner. `dead` names an owner known to be gone.
         """
         ...
 
     def keep_cursor(self, held: Cursor, cursor: Cursor, letters: Sequence[DeadLetter] = ()) -> bool:
-        """Moves a position on, and keeps what died on the way, in one transaction.
+        """Move a position and store the dead letters on the way, in one transaction.
 
-        Only for whoever still has the lease as `held` has it (owner and end); else nothing is kept, and the answer is
-        False. What the cursor says of `owner` and `until_us` is the lease from now on: an `owner` of "" gives it back.
+        Requires the lease exactly as in `held` (owner and end). Otherwise nothing is stored, and the result is False.
+        The cursor's `owner` and `until_us` become the new lease; an `owner` of "" releases it.
         """
         ...
 
     def letters(self, subscriber: str = "", *, again: bool = False, limit: int = 1000) -> list[DeadLetter]:
-        """Dead letters in the order of the log: of one subscriber or all, all or only those asked for once more."""
+        """Dead letters in log order: of one subscriber or all, all or only those with a requested redelivery."""
         ...
 
     def put_letter(self, letter: DeadLetter) -> bool:
-        """Changes what is known of a dead letter; False where there is no such letter (any more)."""
+        """Update a dead letter. Returns False if the letter does not exist (any more)."""
         ...
 
     def drop_letter(self, letter: DeadLetter) -> None:
-        """It was taken after all."""
+        """Remove a letter after a successful redelivery."""
         ...

@@ -1,7 +1,7 @@
 """The ledger store: one append, and reading ports beside it.
 
-Called by the drivers (append, lease) and by surfaces that list and show. It stores bytes and
-small columns and decides nothing: which event may follow which is the engine's business.
+Called by the drivers (append, lease) and by list and show commands. The store holds bytes and small columns and decides
+nothing: the engine decides the order of events.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class SealedEvent:
 
 @dataclass(frozen=True, slots=True)
 class StoredEvent:
-    """A sealed event in its place: `seq` in the whole log, `version` (1, 2, ...) in its action.
+    """A sealed event at its position: `seq` in the whole log, `version` (1, 2, ...) in its action.
 
-    `seq` 0: it is durable, and its place in the log is given later (see `LedgerStore.take_places`).
+    With `seq` 0 the event is durable, and its position in the log follows later (see `LedgerStore.take_places`).
     """
 
     seq: int
@@ -43,10 +43,10 @@ class StoredEvent:
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """What the events of one action amount to now; written with them, never by itself.
+    """The current summary of one action's events; written with the events, never by itself.
 
-    `due_us`: when somebody has to look at it again, or None. `lease_owner` and `lease_until_us`:
-    who works on it now. The store adds `version` and `fence`.
+    `due_us`: when a worker must look again, or None. `lease_owner` and `lease_until_us`: the current lease. The store
+    adds `version` and `fence`.
     """
 
     action_id: str
@@ -73,13 +73,13 @@ class Projection:
     lease_owner: str
     lease_until_us: int
     review: str = ""
-    """Why a person has to look at it; "" where nobody has to."""
+    """Why a person must review the action; "" if no review is due."""
     incident: str = ""
-    """The cause of the incident that it opened or added to."""
+    """The cause of the incident opened or extended by the action."""
     saga: str = ""
-    """The saga that it is a step of."""
+    """The saga of this step."""
     claim: str = ""
-    """The worst that was said against what it claims: contested, retracted, reinstated; "" where nothing was."""
+    """The most severe status of the action's claims: contested, retracted, reinstated; "" for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class KeyRecord:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Bytes kept for an action under their SHA-256 (hex). A contract's text is kept once for a tenant."""
+    """Bytes stored for an action under their SHA-256 (hex). A contract's text is stored once for a tenant."""
 
     digest: str
     media: str
@@ -114,14 +114,14 @@ class Evidence:
 
 
 Kept: TypeAlias = tuple[str, str]
-"""Evidence by the action that keeps it and its digest. No action ("") keeps the text of a contract."""
+"""Evidence by its action and digest. An empty action ("") holds a contract's text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Erasure:
-    """Evidence of an action whose bytes are to go with an append of the `erased` entry that names it; the digest stays.
+    """Evidence of an action to be erased with the append of its `erased` entry; the digest stays.
 
-    Other actions that recorded the same bytes have their own. A contract's text does not go.
+    Other actions with the same bytes have their own copies. A contract's text is not erased.
     """
 
     digests: tuple[str, ...]
@@ -129,7 +129,7 @@ class Erasure:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """A counter of consecutive faults: `delta` is added; None sets it back to zero."""
+    """A counter of consecutive faults: `delta` is added; None resets the counter to zero."""
 
     subject: str
     name: str
@@ -138,10 +138,10 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Freeze:
-    """Nothing new may act on `subject` until the action that froze it has been dealt with.
+    """No new action may act on `subject` until a person resolves the freezing action.
 
-    `subject`: `resource:<target>`, `principal:<name>`, `tool:<contract>` or `tenant:<name>`. One subject may be frozen
-    by several actions; it is free when the last of them is lifted.
+    `subject`: `resource:<target>`, `principal:<name>`, `tool:<contract>` or `tenant:<name>`. Several actions may freeze
+    one subject; the subject is free after the last lift.
     """
 
     tenant: str
@@ -153,9 +153,9 @@ class Freeze:
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """Something that somebody has to be called for. While one of a cause is open, a second only counts in `seen`.
+    """An event in need of a person's attention. While an incident of a cause is open, another only increments `seen`.
 
-    `closed_us`: 0 while it is open.
+    `closed_us`: 0 while open.
     """
 
     tenant: str
@@ -170,12 +170,13 @@ class Incident:
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """All that one step makes durable, together or not at all.
+    """The durable changes of one step, all together or none.
 
-    `expected_version` 0 creates the action. `fence` must be the one of the lease held (0 for a new
-    action). `reserve` inserts an idempotency record, or finds the one that is there; a reservation
-    may replace a record that `replaces` names by action id, unless that is open (PENDING) by then.
-    `settle` updates the status of the action's own record.
+    - `expected_version`: 0 creates the action.
+    - `fence`: must match the held lease (0 for a new action).
+    - `reserve`: inserts an idempotency record, or finds the existing record. A reservation may replace the record named
+      by action id in `replaces`, unless open (PENDING) by then.
+    - `settle`: updates the status of the action's own record.
     """
 
     action_id: str
@@ -192,22 +193,22 @@ class Append:
     counts: tuple[Count, ...] = ()
     freezes: tuple[Freeze, ...] = ()
     lifts: tuple[str, ...] = ()
-    """Subjects that this action had frozen, and no longer does."""
+    """Subjects no longer frozen by this action."""
     unless_frozen: tuple[str, ...] = ()
-    """Subjects of which none may be frozen; else the answer is Frozen."""
+    """If one of these subjects is frozen, the result is Frozen."""
     incidents: tuple[Incident, ...] = ()
     closes: tuple[str, ...] = ()
-    """Ids of incidents that end now, at the projection's `updated_us`."""
+    """Ids of incidents closed now, at the projection's `updated_us`."""
     relies: tuple[str, ...] = ()
-    """Claims that this action was planned upon."""
+    """Claims behind this action."""
     in_flight_max: int = 0
-    """How many other actions of the tenant may be waiting for something; 0: any number. Else the answer is Crowded."""
+    """The tenant's limit of other waiting actions; 0: no limit. Beyond the limit the result is Crowded."""
     erases: Erasure | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """Durable. `version` is the action's version now; `seq` the place of the last event, 0 where it is given later."""
+    """Durable. `version` is the action's new version. `seq` is the position of the last event, 0 if assigned later."""
 
     version: int
     seq: int
@@ -215,7 +216,7 @@ class Appended:
 
 @dataclass(frozen=True, slots=True)
 class VersionConflict:
-    """Somebody else moved the action on (or holds its lease now): nothing of this append was kept."""
+    """Another worker moved the action on, or holds its lease now. Nothing of this append was stored."""
 
     version: int
     fence: int
@@ -223,21 +224,21 @@ class VersionConflict:
 
 @dataclass(frozen=True, slots=True)
 class KeyTaken:
-    """The idempotency key is another action's: nothing of this append was kept."""
+    """The idempotency key belongs to another action. Nothing of this append was stored."""
 
     record: KeyRecord
 
 
 @dataclass(frozen=True, slots=True)
 class Frozen:
-    """Something that the action would act on is frozen: nothing of this append was kept."""
+    """A subject of the action is frozen. Nothing of this append was stored."""
 
     freeze: Freeze
 
 
 @dataclass(frozen=True, slots=True)
 class Crowded:
-    """The tenant has as many actions in flight as it may: nothing of this append was kept."""
+    """The tenant's limit of actions in flight is reached. Nothing of this append was stored."""
 
     in_flight: int
 
@@ -258,17 +259,17 @@ class ActionFilter:
     kind: str = ""
     saga: str = ""
     review: bool = False
-    """Only what a person has to look at."""
+    """Only actions awaiting a review."""
     claim: bool = False
-    """Only what something was said against."""
+    """Only actions with a contested, retracted or reinstated claim."""
     open: bool = False
-    """Only what is not settled (`store_rules.OPEN_STATES`). It is found by its state: settled actions are not read."""
+    """Only unsettled actions (`store_rules.OPEN_STATES`), found by state without reading settled actions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What a new action meets. `record`: its key's, where there is one; `counts`: the tenant's counters above zero, by
-    subject and name; `freeze`: the oldest of what it would act on.
+    """The preconditions of a new action. `record`: its key's record, if any. `counts`: the tenant's counters above
+    zero, by subject and name. `freeze`: the oldest freeze of its subjects.
     """
 
     record: KeyRecord | None
@@ -277,43 +278,42 @@ class Opened:
 
 
 class LedgerStore(SealedLog, Outbox, Protocol):
-    """Durable, append-only, compare-and-swap. Trusted to keep what it acknowledged, and no more.
+    """Durable, append-only, compare-and-swap. Trusted to keep acknowledged appends, and no more.
 
-    Every method may raise `StoreError` (a typed child says which: locked, read-only, full, corrupt,
-    of another version) and then has changed nothing. Methods may be called from any thread. Several
-    processes may use one store; each append is one transaction that is on disk when it returns.
+    Every method may raise `StoreError` (a subclass names the cause: locked, read-only, full, corrupt, of another
+    version), and then has changed nothing. Methods may be called from any thread. Several processes may use one store.
+    Each append is one transaction, on disk on return.
 
-    `places_later`: an append is durable before its entries have their places in the log, which `take_places` gives.
-    Until then they belong to their action like any others, and are no part of the log: what asks for the log (`scan`,
-    `pick`, `entries`, `last_seq`) does not see them. Elsewhere the places come with the append.
+    With `places_later`, an append is durable before its entries have positions in the log; `take_places` assigns them.
+    Until then the entries belong to their action like any others, and not to the log: `scan`, `pick`, `entries` and
+    `last_seq` do not see them. Otherwise the append itself assigns positions.
     """
 
     @property
     def places_later(self) -> bool:
-        """Whether places in the log are given by `take_places` only."""
+        """Whether only `take_places` assigns positions in the log."""
         ...
 
     def take_places(self, limit: int) -> int:
-        """Give places to up to `limit` entries that have none, and say how many got one.
+        """Assign positions to up to `limit` waiting entries. Returns the number of assigned positions.
 
-        Dense, unique, in the order of arrival, so that the entries of an action keep theirs, and that what is visible
-        of the log never changes; all of the call's or none. Any process may call it at any time, and one at a time
-        does it: 0 says that somebody else does, or that nothing can be placed now. Always 0 where places come with the
-        append. May be repeated after an error.
+        Positions are dense and unique, in the order of arrival. So an action's entries keep their order, and the
+        visible part of the log never changes. Each call assigns all of its positions or none. Any process may call at
+        any time, and one at a time assigns: 0 means another process assigns now, or nothing can be assigned now. Always
+        0 if appends assign positions. May be repeated after an error.
         """
         ...
 
     def unplaced(self, limit: int) -> list[StoredEvent]:
-        """Up to `limit` of the entries that have no place yet, in the order of arrival; empty where there are none."""
+        """Up to `limit` entries without a position, in the order of arrival."""
         ...
 
     def append(self, batch: Sequence[Append]) -> list[AppendResult]:
         """Make each append durable, each whole or not at all, all in one transaction.
 
-        The results stand in the order of `batch`. A conflict of one does not touch the others. Two
-        appends of one batch may belong to one action only in order. Where the transaction fails,
-        none was kept and a StoreError is raised. May be repeated after an error: the version
-        compare makes a second success impossible.
+        The results follow the order of `batch`. One append's conflict does not affect the others. Two appends of one
+        batch may belong to one action only in order. If the transaction fails, nothing is stored and StoreError is
+        raised. May be repeated after an error: the version compare rules out a second success.
         """
         ...
 
@@ -322,7 +322,7 @@ class LedgerStore(SealedLog, Outbox, Protocol):
         ...
 
     def projection(self, action_id: str) -> StoredProjection | None:
-        """The action's present projection."""
+        """The action's current projection."""
         ...
 
     def key(self, tenant: str, key_hash: str) -> KeyRecord | None:
@@ -334,38 +334,39 @@ class LedgerStore(SealedLog, Outbox, Protocol):
         ...
 
     def due(self, now_us: int, limit: int, tenant: str = "", known: ContractFilter | None = None) -> list[str]:
-        """Ids of actions whose due time has come and which nobody holds a live lease on, the longest
-        due first; where `known` is given, of those that it covers. A lease past its time is not live. Where several
-        tenants have some, each tenant's first comes before any tenant's second: nobody waits behind another's backlog.
-        What has succeeded, and is only looked at again, comes after everything else."""
+        """Ids of due actions without a live lease, longest due first; with `known`, only those covered.
+
+        A lease past its time is not live. With several tenants, each tenant's first precedes any tenant's second: no
+        tenant waits behind another's backlog. Verified actions under watch come last.
+        """
         ...
 
     def next_due_us(self, tenant: str = "") -> int | None:
-        """When the next action becomes due (a leased one: when its lease ends), or None."""
+        """When the next action becomes due (for a leased action: the lease's end), or None."""
         ...
 
     def lease(self, action_id: str, owner: str, now_us: int, until_us: int, dead: str = "") -> int | None:
-        """Take the action's lease: the new fence, or None if somebody else's is live.
+        """Acquire the action's lease. Returns the new fence, or None if another owner's lease is live.
 
-        A live lease is not given twice, not even to its owner. `dead` names an owner known to be gone:
-        its lease does not count. Durable, since a fence that is forgotten fences nothing.
+        A live lease is not granted twice, not even to its owner. `dead` names an owner known to be gone; its lease does
+        not count. Durable, since a forgotten fence fences nothing.
 
-        A store that hosts share may measure leases by its own clock, so that hosts whose clocks are apart agree: then
-        one lasts for `until_us - now_us` from now on, and one of an append for its projection's `lease_until_us -
-        updated_us`; `due` and this method judge it by that clock. What a projection says stays as it was said.
+        A store shared by hosts may measure leases by its own clock, so that hosts with differing clocks agree. Then a
+        lease lasts for `until_us - now_us` from now on, and an append's lease for `lease_until_us - updated_us` of its
+        projection; `due` and this method judge by the store's clock. The projection keeps the values as given.
         """
         ...
 
     def owners(self) -> list[str]:
-        """Everybody who holds a lease, live or past its time."""
+        """All lease owners, with live or expired leases."""
         ...
 
     def release(self, owner: str) -> None:
-        """End every lease of an owner that is known to be gone; the fences stay as they are."""
+        """End every lease of an owner known to be gone; the fences stay."""
         ...
 
     def wake(self, action_id: str, at_us: int) -> bool:
-        """Bring the due time forward to `at_us`; false if the action waits for nothing."""
+        """Move the due time forward to `at_us`. Returns False if the action is not waiting."""
         ...
 
     def page(self, query: ActionFilter) -> list[StoredProjection]:
@@ -373,34 +374,37 @@ class LedgerStore(SealedLog, Outbox, Protocol):
         ...
 
     def evidence(self, tenant: str, action_id: str, digest: str) -> Evidence | None:
-        """The bytes that the action keeps under a digest, or a text of the tenant's contracts; None if absent or
-        erased. The digest is recomputed on reading: a difference raises StoreCorruptError."""
+        """The action's bytes under a digest, or a text of the tenant's contracts; None if absent or erased.
+
+        The digest is recomputed on reading: a difference raises StoreCorruptError.
+        """
         ...
 
     def erased(self, tenant: str, action_id: str, digest: str) -> bool:
-        """Whether this evidence of the action was erased: its digest is known, and its bytes are gone. Evidence that is
-        appended again after that has its bytes again."""
+        """Whether this evidence of the action was erased: the digest is known, and the bytes are gone. A later append
+        of the same evidence restores the bytes.
+        """
         ...
 
     def keeper(self, tenant: str, digest: str) -> str | None:
-        """The id of an action that keeps, or kept, this evidence; None where there is none. It looks through all
-        evidence: for a person's question, and not for work."""
+        """The id of an action with this evidence, present or erased; None if there is none. Searches all evidence: for
+        a person's question, not for regular work.
+        """
         ...
 
     def purge(self) -> bool:
-        """Nothing of what was erased is left in the store's own files when this returns true.
+        """Remove all traces of erased evidence from the store's own files. Returns True when complete.
 
-        False where somebody holds on to what was there before: call it again then. What was copied from the files is
-        out of its reach.
+        Returns False while a reader holds an older state: call again later. Copies of the files are out of reach.
         """
         ...
 
     def last_seq(self) -> int:
-        """The place of the last entry, 0 where there is none."""
+        """The position of the last entry, 0 for an empty log."""
         ...
 
     def count(self, tenant: str, subject: str, name: str) -> int:
-        """The present value of a counter."""
+        """The current value of a counter."""
         ...
 
     def counts(self, tenant: str) -> list[tuple[str, str, int]]:
@@ -408,47 +412,48 @@ class LedgerStore(SealedLog, Outbox, Protocol):
         ...
 
     def dependants(self, tenant: str, claim: str, limit: int) -> list[str]:
-        """Ids of the actions that were planned upon a claim, the oldest first."""
+        """Ids of the actions depending on a claim, oldest first."""
         ...
 
     def relies(self, tenant: str, claim: str, action_id: str) -> bool:
-        """Whether it is kept that the action was planned upon the claim."""
+        """Whether the action is recorded as depending on the claim."""
         ...
 
     def reliances(self) -> Iterator[tuple[str, str, str]]:
-        """All that is kept of who was planned upon what, as (tenant, claim, action id), streamed."""
+        """All recorded dependencies as (tenant, claim, action id), streamed."""
         ...
 
     def freezes(self, tenant: str) -> list[Freeze]:
-        """What is frozen in a tenant, the oldest first."""
+        """A tenant's freezes, oldest first."""
         ...
 
     def frozen(self, tenant: str, subjects: Sequence[str]) -> Freeze | None:
-        """The oldest freeze of one of these subjects."""
+        """The oldest freeze of these subjects."""
         ...
 
     def opening(self, tenant: str, key_hash: str, subjects: Sequence[str]) -> Opened:
-        """What `key`, `counts` and `frozen` answer, in one look: every new action asks for all of it."""
+        """The results of `key`, `counts` and `frozen` in one read: every new action needs all of them."""
         ...
 
     def incidents(self, tenant: str = "", *, open_only: bool = True, named: str = "") -> list[Incident]:
-        """A tenant's incidents (or everybody's), the newest first; of this id alone where one is `named`."""
+        """The incidents of a tenant, or of all tenants, newest first; with `named`, only the incident of this id."""
         ...
 
     def in_flight(self, tenant: str) -> int:
-        """How many actions of a tenant wait for something; what has succeeded and is only looked at again is none."""
+        """The number of a tenant's waiting actions, without verified actions under watch."""
         ...
 
     def evidence_bytes(self, tenant: str) -> int:
-        """How many bytes of evidence are kept for a tenant, each action's own and each contract's text once. A number
-        that every append keeps up: asking costs the same however much there is."""
+        """The stored bytes of evidence of a tenant: each action's own, and each contract's text once. Every append
+        updates the number, so asking has a constant cost.
+        """
         ...
 
     def pace(self, tenant: str, now_us: int, wanted_us: int, per_minute: int) -> int:
-        """Reserve a look: the first moment from `wanted_us` on in whose minute fewer than `per_minute` are reserved.
+        """Reserve a read: the first moment from `wanted_us` on in a minute with fewer than `per_minute` reservations.
 
-        Durable, and the same for every process. Minutes before `now_us` are forgotten. A look is put off by a day at
-        most, and never refused.
+        Durable, and shared by all processes. Minutes before `now_us` are forgotten. A read is delayed by a day at most,
+        and never refused.
         """
         ...
 
@@ -457,41 +462,43 @@ class LedgerStore(SealedLog, Outbox, Protocol):
         ...
 
     def pick(self, after_seq: int, kinds: Sequence[str], limit: int) -> list[StoredEvent]:
-        """Up to `limit` entries after a place in the log, in its order, that are of one of these kinds."""
+        """Up to `limit` entries of these kinds after a position in the log, in log order."""
         ...
 
     def projections(self, tenant: str = "") -> Iterator[StoredProjection]:
-        """Every projection (of one tenant, where one is named), by action id, streamed."""
+        """Every projection (of one tenant, if named), by action id, streamed."""
         ...
 
     def proposed(self, since_us: int, until_us: int) -> Iterator[StoredProjection]:
-        """The projections of actions whose first entry is of a moment from `since_us` to before `until_us`, streamed.
+        """The projections of actions with a first entry from `since_us` to before `until_us`, streamed.
 
         In the order of these moments, then of the ids. No other action is read.
         """
         ...
 
     def histories(self) -> Iterator[tuple[StoredProjection, list[StoredEvent]]]:
-        """Every action by its id with all its events, streamed. The events may be younger than the projection."""
+        """Every action by id with all its events, streamed. The events may be newer than the projection."""
         ...
 
     def bodies(self, tenant: str, asked: Collection[Kept]) -> dict[Kept, tuple[str, bytes]]:
-        """Media and bytes of evidence, as kept and not recomputed, many at a time. May leave out what is large."""
+        """Media and bytes of evidence, as stored and without recomputing digests, many at a time. May omit large
+        bodies.
+        """
         ...
 
     def keys(self, tenant: str, key_hashes: Sequence[str]) -> dict[str, KeyRecord]:
-        """The idempotency records under these keys, as far as there are some."""
+        """The existing idempotency records under these keys."""
         ...
 
     def close(self) -> None:
-        """Give everything back. May be called twice."""
+        """Release all resources. May be called twice."""
         ...
 
 
 @runtime_checkable
 class OwnClock(Protocol):
-    """What a store of many machines has beside: they may differ in what time it is, and its own is one for all."""
+    """An addition for stores shared by machines with differing clocks: the store's own clock serves all."""
 
     def clock_us(self) -> int | None:
-        """The time now, in microseconds since the epoch; None where the callers' clock counts. Raises StoreError."""
+        """The time now, in microseconds since the epoch; None if the callers' clock counts. Raises StoreError."""
         ...

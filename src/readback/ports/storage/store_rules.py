@@ -1,7 +1,7 @@
-"""What every ledger store asks of an append before it looks at its own state, and when an action is due.
+"""Common rules of every ledger store: checks of an append before any state, and the due time of an action.
 
-Called by each implementation of the store port, so that all of them refuse the same things and agree on
-the same moments. Pure: it knows no state, and decides nothing that the port's text does not say.
+Called by each implementation of the store port, so that all refuse the same appends and agree on the same moments.
+Pure: no state, and no rule beyond the port's text.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from readback.ports.storage.store import Append, KeyRecord, Projection
 LEAF_BYTES = 32
 MINUTE_US = 60_000_000
 PACE_MINUTES_MAX = 24 * 60
-"""So far ahead a look may be put off, in minutes."""
+"""The longest delay of a read, in minutes."""
 PACE = "pace"
-"""The subject under which a store counts reserved looks, by minute; it is no fault, and `counts` leaves it out."""
+"""The subject of a store's counters for reserved reads, by minute. No fault, and left out of `counts`."""
 OPEN = "PENDING"
-"""The status of a key whose action is on its way, or of which nobody knows: no other action may take it over."""
+"""The status of a key with an action in progress or unknown: no other action may take the key over."""
 SUCCEEDED = "reconciled_success"
-"""The state of what is only looked at again: it is not in flight, and comes after everything else that is due."""
+"""The state of a verified action under watch: not in flight, and after all other due actions."""
 SAGA = "saga"
-"""The kind of action that is a saga."""
+"""The kind of action for a saga."""
 SETTLED = frozenset(state.value for state in TERMINAL - {State.REVIEW_REQUIRED})
-"""The states that nothing leaves by itself and that wait for no person."""
+"""The states without further change and without a waiting person."""
 OPEN_STATES = tuple(sorted({state.value for state in State} - SETTLED))
 """All the others."""
 INT64_MAX = 2**63 - 1
-"""Times and versions are kept in signed 64 bits by every store."""
+"""Every store keeps times and versions in signed 64 bits."""
 
 
 def refuse_malformed(append: Append) -> None:
-    """Raise InvariantError where an append contradicts itself; nothing of it was kept.
+    """Raise InvariantError for a contradictory append; nothing was stored.
 
-    The digest of each piece of evidence is computed here, before it is written, and again on reading.
+    The digest of each piece of evidence is computed here, before writing, and again on reading.
     """
     action_id, tenant, projection = append.action_id, append.tenant, append.projection
     if not append.events:
@@ -66,15 +66,15 @@ def _refuse_anothers(append: Append) -> None:
 
 
 def is_contract(projection: Projection, digest: str) -> bool:
-    """Whether evidence is the text of the action's contract, which the tenant keeps once. A saga has its own definition
-    in that place.
+    """Whether evidence is the text of the action's contract, stored once for a tenant. A saga stores its own definition
+    instead.
     """
     return digest == projection.contract_hash and projection.kind != SAGA
 
 
 def may_have_key(item: Append, held: KeyRecord) -> bool:
-    """Whether an append may reserve the key of this record: its own, or that of the action that it replaces, as long as
-    that one has not come to be open again since it was looked at.
+    """Whether an append may reserve the key of this record: its own record, or the replaced action's record, unless
+    open again since the look.
     """
     if held.action_id == item.action_id:
         return True
@@ -82,23 +82,23 @@ def may_have_key(item: Append, held: KeyRecord) -> bool:
 
 
 def becomes_due_us(due_us: int | None, lease_owner: str, lease_until_us: int) -> int | None:
-    """When somebody may take the action up: its due time, or the end of its lease if that is later."""
+    """When a worker may take the action: its due time, or the later end of its lease."""
     if due_us is None or not lease_owner:
         return due_us
     return max(due_us, lease_until_us)
 
 
 def fairly(ready: Iterable[Iterable[tuple[int, str]]], limit: int) -> list[str]:
-    """Ids out of several tenants' (time, id) in order: every tenant's first, then every tenant's second."""
+    """Ids of several tenants' (time, id) in order: every tenant's first, then every tenant's second."""
     ranked = [(rank, *one) for each in ready for rank, one in enumerate(each)]
     return [action_id for _, _, action_id in sorted(ranked)[: max(limit, 0)]]
 
 
 def paced(taken: Mapping[int, int], wanted_us: int, per_minute: int) -> int:
-    """The moment from `wanted_us` on, in whose minute fewer than `per_minute` looks are reserved (`taken`, by minute).
+    """The moment from `wanted_us` on, in a minute with fewer than `per_minute` reserved reads (`taken`, by minute).
 
-    In a later minute than the wanted one they are spread evenly. After a day of full minutes the last of them takes it:
-    a look is put off, and never dropped.
+    In a later minute than the wanted minute, reads are spread evenly. After a full day the last minute takes the read:
+    a read is delayed, and never dropped.
     """
     first = wanted_us // MINUTE_US
     minute = next((m for m in range(first, first + PACE_MINUTES_MAX) if taken.get(m, 0) < per_minute), None)
@@ -111,12 +111,12 @@ def paced(taken: Mapping[int, int], wanted_us: int, per_minute: int) -> int:
 
 
 def lease_is_live(owner: str, until_us: int, now_us: int) -> bool:
-    """A lease ends at `until_us`: in that microsecond it is no longer live."""
+    """A lease ends at `until_us`: in this microsecond it is no longer live."""
     return bool(owner) and until_us > now_us
 
 
 def interrupted_error() -> StoreError:
-    """What whoever waits for a change is told, where a signal ended the thread's work in the middle of it."""
+    """The error for callers waiting for a change, after a signal ended the thread's work halfway."""
     return StoreError(
         "The process was interrupted while it wrote: whether this change was kept is not known.",
         remedy="Repeat the call; a change that was kept is found by its version and not made twice.",
@@ -125,7 +125,7 @@ def interrupted_error() -> StoreError:
 
 
 def closed_error() -> StoreError:
-    """What each call on a closed store raises."""
+    """The error of each call on a closed store."""
     return StoreError(
         "The store is closed.",
         remedy="Use it inside its `with` block, or open it again.",

@@ -1,7 +1,7 @@
-"""Wake-ups: "advance action X, not before T", brought to workers at least once.
+"""Wake-ups: "advance action X, not before T", delivered to workers at least once.
 
-Asked by `sdk.worker`. What is due is said by the ledger alone (the due time of an action's projection, written in the
-transaction of its entries); a wake-up only carries it to somebody who goes on with the action.
+Asked by the worker. The ledger alone decides due actions (by the due time in an action's projection, written in the
+transaction of its entries). A wake-up only brings an action to a worker.
 """
 
 from __future__ import annotations
@@ -18,43 +18,43 @@ from readback.ports.storage.store import LedgerStore
 US: Final = 1_000_000
 QUEUE: Final = "rb-"
 PART_HEX_DIGITS: Final = 17
-"""Of each of two parts: with what a queue puts before it, a name of a channel has to stay under 64 characters."""
+"""Of each of two parts: with a queue's prefix, a channel's name must stay under 64 characters."""
 HEARTBEAT_TIMEOUT_US: Final = 10 * US
-"""A worker that nobody has heard of for so long is taken for dead, where its end cannot be proved."""
+"""A worker silent for this long counts as dead, if its end cannot be proved."""
 TASK: Final = "readback.advance"
-"""What a wake-up is called in a queue; its one argument is `action`, the id."""
+"""A wake-up's name in a queue. The one argument is `action`, the id."""
 DEFER_AHEAD_US: Final = 5 * US
-"""What is due within so long is deferred with its append; what is due later is found when its time has come. A queue
-need not be able to tell a few that are due from many that are not.
+"""An action due within this time is deferred with its append; a later one is found when due. So a queue need not
+separate a few due actions from many others.
 """
 HEARTBEATS_IN_TIMEOUT: Final = 4
-"""So many heartbeats fit into that time: two may be lost before anybody takes notice."""
+"""Heartbeats within the timeout: two may be lost without consequence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wakeup:
-    """Go on with this action now. `ticket`: what its bringer knows it by, where it keeps one."""
+    """Continue this action now. `ticket`: the queue's own handle, if any."""
 
     action_id: str
     ticket: int = 0
 
 
 class Wakeups(Protocol):
-    """Brings wake-ups to one worker; any number of workers, on any number of machines, ask at the same time.
+    """Brings wake-ups to one worker. Any number of workers, on any number of machines, ask at the same time.
 
-    Level-based. A wake-up that is lost, late, doubled or out of date changes nothing but the time at which something
-    happens: whoever gets one looks at the action as it is now, and its lease and version keep several of them apart. An
-    action whose due time has come is brought at least once, and again for as long as nobody moves it on: what got lost
-    on the way (a process that died with it, a queue that forgot it) is found again in the ledger within `take`s that
-    follow each other. Nobody is trusted: a wake-up says nothing that is believed of the action.
+    Level-based. A lost, late, doubled or outdated wake-up changes only the time of the work: the worker looks at the
+    current action, and lease and version separate several workers. A due action is brought at least once, and again
+    until a worker moves it on. A wake-up lost on the way (with a dead process, or forgotten by a queue) is found again
+    in the ledger within successive `take` calls. A wake-up is trusted with nothing about its action.
 
-    Called from one event loop. Raises StoreError where it cannot be asked; then nothing was taken.
+    Called from one event loop. Raises StoreError if the queue cannot be asked; then nothing was taken.
     """
 
     @property
     def beat_every_us(self) -> int:
-        """How often `beat` is to be called at least, for others to know that this worker is alive. 0 where they know it
-        otherwise (a dead process is proved dead on its own machine): then once before something is taken.
+        """The longest pause between calls of `beat`, to show others this worker is alive.
+
+        0 if others know otherwise (a dead process is proved dead on its own machine): then once before a take.
         """
         ...
 
@@ -66,65 +66,65 @@ class Wakeups(Protocol):
         full: Collection[str] = (),
         known: ContractFilter | None = None,
     ) -> list[Wakeup]:
-        """Up to `limit` wake-ups whose time has come; of these tenants, or of everybody where none is named.
+        """Up to `limit` due wake-ups; of these tenants, or of all tenants if none is named.
 
-        Of actions that `known` covers, where it is given: the rest is neither taken nor remembered, however much of it
-        there is, and others have it.
+        With `known`, only covered actions: the rest stays for other workers, neither taken nor remembered, in any
+        number.
 
-        Each tenant's first comes before any tenant's second; the longest due first within a tenant; what has succeeded
-        and is only looked at again comes last. `leave`: ids that this worker has in hand, or will not take. `full`:
-        tenants of whom it takes nothing more now. One that was taken is not brought to others while its worker lives,
-        or it is, where leases alone keep them apart; either way it ends in `done` or `later`.
+        Each tenant's first precedes any tenant's second, longest due first within a tenant; verified actions under
+        watch come last. `leave`: ids in this worker's hands, or refused here. `full`: tenants without capacity here
+        now. Other workers do not receive a taken wake-up while this worker lives, or they do, and leases alone separate
+        the workers. Either way each take ends in `done` or `later`.
         """
         ...
 
     async def done(self, wakeup: Wakeup) -> None:
-        """The action was looked at. If it is due again, a later wake-up says so; this one is over."""
+        """The worker looked at the action, and this wake-up is over. A later wake-up announces the next due time."""
         ...
 
     async def later(self, wakeup: Wakeup, at_us: int) -> None:
-        """It was not gone on with here (its contract is not known, or is another one): others may have it at once, and
-        this worker does not want it before `at_us`.
+        """The worker could not continue the action (its contract is unknown here, or differs): others may take it at
+        once, and this worker not before `at_us`.
         """
         ...
 
     async def beat(self) -> list[str]:
-        """This worker is alive. Returns owners of leases that are not: proved, or silent for the heartbeat timeout.
+        """Report this worker alive. Returns lease owners found dead: proved, or silent for the heartbeat timeout.
 
-        Whoever gets them releases their leases, and so does everybody else who does: that changes nothing. An owner
-        that never beat is never silent: its leases end by their own time.
+        The caller releases their leases. Several workers may do so, without harm. An owner without any beat is never
+        silent: its leases end by their own time.
         """
         ...
 
     async def next_us(self, tenants: Sequence[str]) -> int | None:
-        """When the next wake-up is to be expected, as far as it is known now; None where none is."""
+        """The expected time of the next wake-up, as far as known now; None if none is expected."""
         ...
 
     async def pause(self, seconds: float) -> None:
-        """Until there may be something to take, and no longer than that."""
+        """Wait until a wake-up may be due, and no longer."""
         ...
 
     async def close(self) -> None:
-        """Ends this worker: what it has taken and not ended is brought to others at once. May be called twice."""
+        """End this worker: its unfinished wake-ups are brought to others at once. May be called twice."""
         ...
 
 
 def queue_of(tenant: str, key: str) -> str:
-    """The queue of a tenant's wake-ups for what `known.key_of` tells apart: none waits behind another tenant's backlog,
-    nor behind one that whoever asks cannot go on with.
+    """The queue of a tenant's wake-ups, by `known.key_of`: no wake-up waits behind another tenant's backlog, or behind
+    actions unfit for the asking worker.
     """
     return f"{QUEUE}{part_of(tenant)}{part_of(key)}"
 
 
 def part_of(name: str) -> str:
-    """What stands for a tenant, or for a contract, in the name of a queue."""
+    """The part for a tenant, or for a contract, in a queue's name."""
     return sha256_hex(name.encode())[:PART_HEX_DIGITS]
 
 
 def due_in_turn(
     store: LedgerStore, tenants: Sequence[str], now_us: int, limit: int, known: ContractFilter | None = None
 ) -> list[str]:
-    """Ids that are due, of these tenants (of all where none is named): every tenant's first, then every second."""
+    """Due ids of these tenants (of all if none is named): every tenant's first, then every second."""
     if len(tenants) <= 1:
         return store.due(now_us, limit, tenants[0] if tenants else "", known)
     each = [store.due(now_us, limit, tenant, known) for tenant in tenants]
