@@ -229,7 +229,8 @@ class Decision:
             tier: The blast radius declared by the proposer. The contract's class limits the declaration.
 
         Returns:
-            The result, or None if too little time is left for the plan. Then plan again by `needed_step` and call `act` again.
+            The result, or None if too little time is left for the plan. Then plan again by `needed_step`, and call
+            `act` again.
 
         Raises:
             BindingError: The contract lacks a part.
