@@ -74,7 +74,7 @@ def test_an_address_that_cannot_be_listened_at_is_named_with_a_next_step(tmp_pat
     assert process.returncode == 5, err
     assert out == ""
     *_, said, remedy = err.splitlines()
-    assert said.startswith(f"Error: Nobody can be served at {host} port {port}: ")
+    assert said.startswith(f"Error: The gateway cannot listen at {host} port {port}: ")
     assert remedy.startswith("Next: Name another port (--port; 0 takes a free one)")
     assert none_left(str(tmp_path))
 

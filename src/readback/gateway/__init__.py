@@ -1,1 +1,1 @@
-"""The gateway: an MCP server to agents, and an MCP client to the servers whose tools it verifies."""
+"""The gateway: an MCP server for agents, and an MCP client of servers with verified tools."""

@@ -1,8 +1,7 @@
-"""A server that one writes oneself, governed in its own process: what a gateway does, without a gateway.
+"""Govern your own MCP server in its own process, without a separate gateway.
 
-Its tools go through the same gate by a middleware. The server is its own toolserver: a call that a client waits for
-goes on to its handler with the client's own context, and whatever is gone on with later comes over a connection in
-memory.
+A middleware sends the server's tool calls through the same gate. The server is also its own toolserver. A call with a
+waiting client continues to its handler with the client's own context. A resumed action uses a connection in memory.
 """
 
 from __future__ import annotations
@@ -39,13 +38,13 @@ from readback.gateway.upstream.upstream import Upstream
 from readback.systems.configured.settings import Credentials
 
 INSIDE: ContextVar[bool] = ContextVar("readback_inside", default=False)
-"""Set on connections that come from the gate itself: what they ask is not governed again."""
+"""Set on connections from the gate itself: their calls are not governed again."""
 _NOT_STARTED: Final = Command(("in process",))
 
 
 @dataclass(slots=True)
 class Within(Server):
-    """A server of this process, reached over memory."""
+    """A server of this process, reached in memory."""
 
     sdk: Any = None
 
@@ -54,7 +53,7 @@ class Within(Server):
 
 
 class InProcess(Upstream):
-    """A server of the SDK that runs in this process, as an upstream. `server`: an MCPServer, or a lowlevel Server."""
+    """An SDK server in this process as an upstream. `server`: an MCPServer or a lowlevel Server."""
 
     def __init__(self, server: SdkServer[Any] | MCPServer[Any], *, key: str = "") -> None:
         super().__init__(_NOT_STARTED, key=key)
@@ -66,7 +65,17 @@ class InProcess(Upstream):
 async def verified_server(
     server: SdkServer[Any] | MCPServer[Any], contracts: Sequence[Any] = (), **options: Any
 ) -> AsyncIterator[Gateway]:
-    """Governs a server's own tools while it runs. `options` are those of `Gateway`; raises what that raises."""
+    """Govern a server's own tools while the context is open.
+
+    Args:
+        server: An MCPServer or a lowlevel Server of the MCP SDK.
+        contracts: Contract files.
+        options: Options of `Gateway`.
+
+    Raises:
+        SettingsError: The server or an option is invalid.
+        ContractFileError: A contract file has faults; the error lists every fault.
+    """
     sdk = lowlevel(server)
     async with Gateway([InProcess(sdk)], contracts, **options) as gateway:
         governing = _Governing(gateway.gate)
@@ -78,7 +87,7 @@ async def verified_server(
 
 
 def lowlevel(server: object) -> SdkServer[Any]:
-    """The server under an MCPServer, which has no public way to it. Raises SettingsError for what is no server."""
+    """Return the server under an MCPServer, through a private attribute. Raises SettingsError for any other object."""
     if isinstance(server, MCPServer):
         return server._lowlevel_server  # noqa: SLF001
     if isinstance(server, SdkServer):
@@ -123,7 +132,7 @@ class _Governing:
 
 
 class _Here:
-    """Keeps `Toolserver` over the handlers that come after the middleware, for one call."""
+    """Implements `Toolserver` over the handlers behind the middleware, for one call."""
 
     key = ""
     room: asyncio.Semaphore | None = None
@@ -160,7 +169,7 @@ def _tools_of(page: Mapping[str, Any]) -> list[Tool]:
 
 
 def _dumped(result: HandlerResult) -> dict[str, Any]:
-    """A handler's result as it would go out."""
+    """Return a handler's result in wire form."""
     if isinstance(result, BaseModel):
         return result.model_dump(by_alias=True, mode="json", exclude_none=True)
     return dict(result or {})

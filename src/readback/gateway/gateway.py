@@ -1,7 +1,7 @@
-"""The gateway put together: servers behind it, contracts, a ledger, and the gate that clients come through.
+"""The assembled gateway: servers, contracts, a ledger, and the gate for clients.
 
-Made by programs (`readback.mcp.Gateway`) and by `readback mcp`. Whatever it starts it ends again, in bounded time; an
-action that is not settled by then is gone on with by the next gateway over the same ledger, or by a worker.
+Used by programs (`readback.mcp.Gateway`) and by `readback mcp`. The gateway ends everything it started, in bounded
+time. The next gateway on the same ledger, or a worker, resumes unsettled actions.
 """
 
 from __future__ import annotations
@@ -45,20 +45,23 @@ from readback.systems.configured.settings import Settled
 HOLD_MAX_S: Final = 3_600.0
 IDLE_MAX_S: Final = 86_400.0
 COUNT_MAX: Final = 10_000
-"""Of sessions, and of processes of a server."""
+"""Largest limit for sessions, and for processes of a server."""
 GRACE_S: Final = 5.0
-"""How long what is in flight is waited for when the gateway ends."""
+"""How long calls in flight may still run at the gateway's end."""
 LINE_MAX_CHARACTERS: Final = 2_000
 
 
 class Gateway:
-    """A governed way to the tools of servers. Use it as an async context manager.
+    """Governed access to the tools of MCP servers. Use as an async context manager.
 
-    `upstreams`: the servers; of several each has a key, which their tools bear in front of their names. `contracts`:
-    contract files; a tool that none of them governs is subject to `ungoverned` (pass, unverified or deny). `url`,
-    `tenant`, `principal` and the other options of the ledger are as in `Readback.open`. `hold`: for how many seconds a
-    caller is kept waiting before the answer is that the call is pending. `pins`: the SHA-256 that contract files have
-    to have, by absolute path. `servers_max`: how many processes of each server run at a time for client sessions.
+    Args:
+        upstreams: The servers. With several servers, each needs a key; clients see the key as a prefix of tool names.
+        contracts: Contract files.
+        ungoverned: Policy for tools without a contract: "pass", "unverified" or "deny".
+        url: The ledger; this and the other ledger options are the same as in `Readback.open`.
+        hold: How long a caller waits before the answer "pending", in seconds.
+        pins: Required SHA-256 of contract files, by absolute path.
+        servers_max: Most processes of each server for client sessions.
     """
 
     def __init__(
@@ -108,15 +111,15 @@ class Gateway:
         self._reloading: Reloading | None = None
         self._tending: asyncio.Task[None] | None = None
         self._reached: set[Upstream] = set()
-        """Servers that contracts only read from; they are ended with the gateway."""
+        """Servers only read by contracts. The gateway ends these too."""
 
     # --- its life ---
 
     async def __aenter__(self) -> Gateway:
-        """Opens the ledger, lists the servers' tools, loads the contracts, and goes on with what is due.
+        """Open the ledger, list the servers' tools, load the contracts, and start resuming due actions.
 
-        Raises SettingsError, StoreError, ContractFileError with every fault; UpstreamLostError for a server that
-        cannot be asked for its tools.
+        Raises SettingsError, StoreError, ContractFileError with every fault, and UpstreamLostError for a server unable
+        to list its tools.
         """
         try:
             await self._start()
@@ -202,19 +205,21 @@ class Gateway:
 
     @property
     def gate(self) -> Gate:
-        """What the wire hands calls to. Raises UsageError outside of the gateway's context."""
+        """The gate for the wire. Raises UsageError outside the gateway's context."""
         if self._gate is None:
             raise UsageError("This gateway is not running.", remedy="Use it as `async with Gateway(...) as gateway`.")
         return self._gate
 
     @cached_property
     def server(self) -> Any:
-        """An `mcp.server.lowlevel.Server`, to be run over any transport, or in memory: `mcp.Client(gateway.server)`."""
+        """An `mcp.server.lowlevel.Server` for any transport, or in memory: `mcp.Client(gateway.server)`."""
         return serve.sdk_server(self.gate, self._upstreams)
 
     async def serve_stdio(self, *, stop: asyncio.Event | None = None) -> None:
-        """Serves one client on this process's stdin and stdout, until it goes or `stop` is set. All that it had asked
-        when it closed stdin has the hold and some seconds to be answered, since a call is told after the hold at last.
+        """Serve one client on this process's stdin and stdout, until the client goes or `stop` is set.
+
+        Requests open at the end of stdin have the hold time plus some seconds, since every call is answered after the
+        hold.
         """
         patience_s = self._hold_s + GRACE_S
         await serve.serve_stdio(self.gate, self._upstreams, stop=stop, patience_s=patience_s)
@@ -231,11 +236,18 @@ class Gateway:
         sessions_max: int = SESSIONS_MAX,
         session_idle: float = SESSION_IDLE_S,
     ) -> None:
-        """Serves clients over streamable HTTP until `stop` is set. `port` 0 takes a free one.
+        """Serve clients over streamable HTTP until `stop` is set.
 
-        `allow_hosts`: names by which clients reach it, beside `host` itself; needed at 0.0.0.0 and ::.
-        `sessions_max`: how many sessions are open at a time. `session_idle`: after how many seconds without a request
-        or an open stream a session ends. Raises SettingsError where the address cannot be had.
+        Args:
+            host: The listening address.
+            port: The port; 0 takes a free port.
+            allow_hosts: Names used by clients besides `host`; required at 0.0.0.0 and ::.
+            sessions_max: Most open sessions.
+            session_idle: Seconds without a request or an open stream after which a session ends.
+            stop: Ends serving when set.
+
+        Raises:
+            SettingsError: The address is unavailable.
         """
         await serve.serve_http(
             self.gate,
@@ -251,17 +263,17 @@ class Gateway:
         )
 
     def reload(self) -> None:
-        """Contract files are loaded again before the next call, whether they have changed or not."""
+        """Load the contract files again before the next call, even if unchanged."""
         if self._reloading is not None:
             self._reloading.ask()
 
     def reload_on_hangup(self) -> None:
-        """The same whenever the process gets SIGHUP. For the main thread."""
+        """Reload on every SIGHUP. Call from the main thread."""
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self.reload)
 
 
 def upstream_of(name: str, terms: ServerTerms) -> Upstream:
-    """A server as a contract file names it, its references resolved. Raises SettingsError."""
+    """Return a server named by a contract file, with resolved references. Raises SettingsError."""
     fixed = {"url": terms.url, "cwd": terms.cwd, "env": dict(terms.env), "headers": dict(terms.headers)}
     settled = Settled(name, fixed, terms.folder, 0)
     if terms.command:
@@ -273,7 +285,7 @@ def upstream_of(name: str, terms: ServerTerms) -> Upstream:
 
 
 def _refuse_own_files(upstream: Upstream) -> None:
-    """Raises SettingsError for a server that is given a folder with contracts, settings, the ledger or keys in it."""
+    """Raise SettingsError for a server with access to a folder of contracts, settings, the ledger or keys."""
     target = upstream.target
     if isinstance(target, Command):
         given = (*target.argv[1:], *(target.env or {}).values())
@@ -288,12 +300,12 @@ def _sound(upstreams: Sequence[Upstream]) -> tuple[Upstream, ...]:
     if not keys:
         raise SettingsError("The gateway has no server behind it.", remedy="Name a command or an address.")
     if len(set(keys)) < len(keys) or (len(keys) > 1 and "" in keys):
-        raise SettingsError("Of several servers each has a key of its own.", remedy="Give each a `key=`.")
+        raise SettingsError("Several servers need different keys.", remedy="Give each a `key=`.")
     return found
 
 
 def _told(contracts: Path, upstreams: Sequence[Upstream]) -> Path:
-    """A contract pack is told by its server's command where to read."""
+    """Pass the reading place to a contract pack through its server's command."""
     named = os.fspath(contracts)
     for target in [each.target for each in upstreams]:
         if isinstance(target, Command):
@@ -306,25 +318,30 @@ def _policy(named: str) -> Policy:
         return Policy(named)
     except ValueError:
         known = ", ".join(Policy)
-        raise SettingsError(f"ungoverned={named!r:.40} is none of {known}.", remedy=f"Say one of {known}.") from None
+        raise SettingsError(
+            f"ungoverned must be one of {known} (got {named!r:.40}).", remedy=f"Pass one of {known}."
+        ) from None
 
 
 def _hold(seconds: object) -> float:
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds <= HOLD_MAX_S:
-        raise SettingsError(f"hold={seconds!r} is no number of seconds.", remedy=f"Give 0 to {HOLD_MAX_S:g} seconds.")
+        raise SettingsError(
+            f"hold must be a number of seconds (got {seconds!r:.40}).", remedy=f"Pass 0 to {HOLD_MAX_S:g}."
+        )
     return float(seconds)
 
 
 def _count(name: str, given: object) -> int:
     if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= COUNT_MAX:
-        raise SettingsError(f"{name}={given!r:.40} is no number of them.", remedy=f"Give 1 to {COUNT_MAX}.")
+        raise SettingsError(f"{name} must be an integer (got {given!r:.40}).", remedy=f"Pass 1 to {COUNT_MAX}.")
     return given
 
 
 def _idle(seconds: object) -> float:
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds <= IDLE_MAX_S:
         raise SettingsError(
-            f"session_idle={seconds!r:.40} is no number of seconds.", remedy=f"Give up to {IDLE_MAX_S:g} seconds."
+            f"session_idle must be a number of seconds (got {seconds!r:.40}).",
+            remedy=f"Pass a number up to {IDLE_MAX_S:g}.",
         )
     return float(seconds)
 

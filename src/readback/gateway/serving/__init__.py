@@ -1,1 +1,1 @@
-"""Serving clients over stdio and HTTP, in both eras of the protocol."""
+"""Serve clients over stdio and HTTP, in both protocol eras."""

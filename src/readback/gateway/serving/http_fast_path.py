@@ -1,8 +1,8 @@
-"""Tool calls of the stateless era over HTTP, handed straight to their session: what `call_lane` is for pipes.
+"""The HTTP fast path: stateless tool calls go straight to their session, as `stdio_fast_path` does for pipes.
 
-In front of the SDK's application, and by its own tests: its classification of a request by headers and envelope, its
-status of an error. Whatever does not pass them at once, and whatever is no tool call, goes on to the SDK as it came,
-which refuses it in its own words. So does the call of a tool whose arguments are repeated in headers: the SDK compares.
+An ASGI application in front of the SDK's application. The fast path uses the SDK's own checks: the classification of a
+request by headers and envelope, and the status of an error. Any other request goes to the SDK unchanged, and the SDK
+rejects invalid ones. A tool with arguments repeated in headers also goes to the SDK, since the SDK compares both.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 CALL: Final = "tools/call"
 BODY_MAX_BYTES: Final = 1 << 20
-"""Larger bodies are the SDK's to read."""
+"""Larger bodies go to the SDK."""
 PING_S: Final = 15.0
-"""A call that takes longer is answered as a stream, which is kept open by comments: as the SDK does."""
+"""A longer call is answered as a stream. Comments keep the stream open, as in the SDK."""
 _JSON: Final = (b"content-type", b"application/json")
 _STREAM: Final = [
     (b"content-type", b"text/event-stream"),
@@ -46,7 +46,7 @@ _STREAM: Final = [
 
 @dataclass(frozen=True, slots=True)
 class PostContext:
-    """What a session has to know of a call: as the SDK's `ServerRequestContext` says it."""
+    """A call's context for the session, like the SDK's `ServerRequestContext`."""
 
     method: str
     params: dict[str, Any]
@@ -55,7 +55,7 @@ class PostContext:
 
 
 class PostSession:
-    """The way back to the client while its POST is answered: as the SDK's `ServerSession` is."""
+    """The way back to the client during its POST, like the SDK's `ServerSession`."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -63,7 +63,7 @@ class PostSession:
         self._streams = self._over = False
 
     async def send_notification(self, notification: Any, related_request_id: object = None) -> None:
-        """Tells the client on the stream of this request; there is no other."""
+        """Send the notification on the stream of this request, the only stream."""
         if related_request_id is None:
             return
         told = {"jsonrpc": "2.0", "method": notification.method}
@@ -72,15 +72,15 @@ class PostSession:
         await self._event(told)
 
     async def send_request(self, request: Any, *_: object, **__: object) -> Any:
-        """Nobody can be asked in this era."""
+        """Raise: a stateless client cannot be asked."""
         raise NoBackChannelError(request.asked)
 
     async def ping(self) -> None:
-        """Keeps the stream open."""
+        """Keep the stream open."""
         await self._part(b": ping\r\n\r\n")
 
     async def end(self, message: dict[str, Any], status: int) -> None:
-        """The answer, as JSON or as the last event."""
+        """Send the answer, as JSON or as the last event."""
         async with self._lock:
             self._over = True
             if self._streams:
@@ -105,7 +105,7 @@ class PostSession:
 
 
 class _Pings:
-    """Keeps the stream of a call open that takes long."""
+    """Keeps the stream of a long call open."""
 
     __slots__ = ("_loop", "_session", "_timer", "_under_way")
 
@@ -120,22 +120,22 @@ class _Pings:
             self._under_way = asyncio.ensure_future(self._session.ping())
 
     def stop(self) -> None:
-        """Begins no other."""
+        """Start no further ping."""
         self._timer.cancel()
 
     def drop(self) -> None:
-        """Gives up the one that is under way, too."""
+        """Cancel the ping in progress."""
         if self._under_way is not None:
             self._under_way.cancel()
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The headers of a request, as the SDK's tests ask for them: as of Starlette's `Request`, read once."""
+    """The headers of a request, read once, in the form of Starlette's `Request` for the SDK's checks."""
 
     lines: list[tuple[str, str]]
     headers: dict[str, str]
-    """By their names in small letters; of several of one name the first."""
+    """By lower-case name; the first of several equal names."""
 
     @classmethod
     def of(cls, raw: Iterable[tuple[bytes, bytes]]) -> Head:
@@ -144,7 +144,7 @@ class Head:
 
 
 class HttpLane:
-    """An ASGI application in front of the SDK's. `stateless`: the session of all clients of the stateless era."""
+    """An ASGI application in front of the SDK's. `stateless`: returns the session shared by all stateless clients."""
 
     def __init__(self, app: App, path: str, stateless: Callable[[], ClientSession]) -> None:
         self._app, self._path, self._stateless = app, path, stateless
@@ -163,7 +163,7 @@ class HttpLane:
             await self._answer(*found, receive, send)
 
     def _may_be_ours(self, scope: Scope) -> Head | None:
-        """The head of what may be such a call."""
+        """Return the headers of a possible tool call, else None."""
         if scope["type"] != "http" or scope["method"] != "POST" or scope["path"] != self._path:
             return None
         head = Head.of(scope["headers"])
@@ -173,7 +173,7 @@ class HttpLane:
         return head if head.headers.get("mcp-method") == CALL else None
 
     def _call_in(self, head: Head, body: bytes) -> tuple[int | str, dict[str, Any]] | None:
-        """The call that the SDK would let through; None for what it has to look at itself."""
+        """Return a call accepted by the SDK's checks; None for a request to be checked by the SDK itself."""
         request: Any = head
         if not head.headers.get("content-type", "").lower().startswith("application/json"):
             return None
@@ -193,7 +193,7 @@ class HttpLane:
         return request_id, params
 
     async def _answer(self, request_id: int | str, params: dict[str, Any], receive: Receive, send: Send) -> None:
-        """Until it is answered, or its client has gone: that cancels it."""
+        """Answer the call. A disconnected client cancels the call."""
         session = PostSession(send)
         context: Any = PostContext(CALL, params, request_id, session)
         loop, answering = asyncio.get_running_loop(), asyncio.current_task()
@@ -227,7 +227,7 @@ class HttpLane:
 
 
 async def _message(request_id: int | str, answer: Awaitable[dict[str, Any]]) -> tuple[dict[str, Any], int]:
-    """The answer to a call, and its status."""
+    """Return the answer to a call, and its HTTP status."""
     message: dict[str, Any] = {"jsonrpc": "2.0", "id": request_id}
     try:
         message["result"] = await answer
@@ -243,7 +243,7 @@ def _framed(message: dict[str, Any]) -> bytes:
 
 
 def _again(first: MutableMapping[str, Any], receive: Receive) -> Receive:
-    """What has been received already, and then the rest."""
+    """Replay the first received part, then receive the rest."""
     held = [first]
 
     async def replayed() -> MutableMapping[str, Any]:

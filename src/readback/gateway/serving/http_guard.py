@@ -1,8 +1,8 @@
-"""What is checked of every HTTP request before anything reads it: the names by which the gateway was addressed.
+"""Check each HTTP request before any other code reads the request: the gateway's name in `Host` and `Origin`.
 
-A page in a browser can send requests to a server on loopback or in the same network: under a name of its own that
-leads there (then `Host` says that name), or across origins (then `Origin` says the page's). Source: Model Context
-Protocol, streamable HTTP transport, "Security Warning"; RFC 9110, sections 5.5 and 7.2; RFC 6454, section 7.
+A page in a browser can send requests to a server on loopback or in the same network. The page uses either its own name
+for the address (`Host` shows the name) or another origin (`Origin` shows the page's). Source: Model Context Protocol,
+streamable HTTP transport, "Security Warning"; RFC 9110, sections 5.5 and 7.2; RFC 6454, section 7.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from readback.gateway.serving.http_fast_path import App, Receive, Scope, Send
 
 
 async def refuse(send: Send, status: int, error: ReadbackError) -> None:
-    """Answer a request with a status and an error of ours."""
+    """Answer a request with a status and an error."""
     said = {"code": INVALID_REQUEST, "message": str(error), "data": {"code": error.code, "remedy": error.remedy}}
     body = json.dumps({"jsonrpc": "2.0", "id": None, "error": said}).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode("ascii"))]
@@ -46,11 +46,12 @@ Refusal = tuple[int, ReadbackError]
 
 
 class HttpGuard:
-    """An ASGI application in front of another one. `host`: the address that the gateway listens at; `allowed`: more
-    names by which clients reach it.
+    """An ASGI application in front of another application.
 
-    The `Host` has to be one of these names, and an `Origin` has to be an `http` or `https` origin of one (of loopback:
-    `http`). Raises SettingsError for an `allowed` that is no name, and at every address at once without one.
+    `host`: the gateway's listening address. `allowed`: more names used by clients.
+
+    `Host` must be one of these names. `Origin` must be an `http` or `https` origin of such a name (of loopback:
+    `http`). Raises SettingsError for an invalid name in `allowed`, and for a wildcard address without `allowed`.
     """
 
     def __init__(self, app: App, host: str, allowed: Collection[str] = ()) -> None:
@@ -68,7 +69,7 @@ class HttpGuard:
         await self._app(scope, receive, send)
 
     def refusal(self, headers: Iterable[tuple[bytes, bytes]]) -> Refusal | None:
-        """Return the status and the error for a request with these headers; None where it may pass."""
+        """Return the status and error for a request with these headers, or None to pass the request."""
         hosts, origins = [], []
         for name, value in headers:
             if name == b"host":
@@ -87,7 +88,7 @@ class HttpGuard:
         return None
 
     def _is_own(self, form: re.Pattern[bytes], value: bytes) -> bool:
-        """Whether the whole value has the form, and its name is one of the gateway's. Case says nothing."""
+        """Return whether the whole value matches the form and names the gateway, in any case."""
         found = form.fullmatch(value)
         if found is None:
             return False
@@ -97,7 +98,7 @@ class HttpGuard:
 
 
 def names(host: str, allowed: Collection[str] = ()) -> frozenset[str]:
-    """The names by which a gateway at this address may be called, in small letters. Raises SettingsError."""
+    """Return the allowed names of a gateway at this address, in lower case. Raises SettingsError."""
     found = {_allowed(each) for each in allowed}
     try:
         address = ip_address(host)
@@ -116,7 +117,7 @@ def names(host: str, allowed: Collection[str] = ()) -> frozenset[str]:
 
 
 def _allowed(name: str) -> str:
-    """Raises SettingsError."""
+    """Validate an allowed name. Raises SettingsError."""
     bare = f"[{name}]" if ":" in name and not name.startswith("[") else name
     found = _HOST.fullmatch(bare.encode("utf-8", "replace"))
     if found is None or found["name"].decode("ascii") != bare:

@@ -1,9 +1,8 @@
-"""What reads the requests of clients over HTTP: llhttp by httptools, where that is installed; else h11.
+"""Choose the HTTP parser: llhttp by httptools if installed, else h11.
 
-h11 takes more of Python's steps for one request than the whole way of a call that is passed on. h11 bounds the head of
-a request, and llhttp bounds nothing: the bound for llhttp is here. Neither bounds the time that a client may take to
-send a request: both bounds of time are here. A client that opens connections and never ends a request would else hold
-a descriptor and memory for each of them, without an end.
+h11 spends more Python steps on one request than the gateway on a forwarded call. h11 limits the size of a request's
+head; llhttp has no limit, so this module adds one. Neither limits the time of a request, so this module limits head and
+body. Without limits, a client with many unfinished requests would hold a descriptor and memory for each.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from typing import Any, Final
 import h11
 
 HEAD_MAX_BYTES: Final = 65_536
-"""Of a request, beside its body: as h11 under uvicorn. What came in the same read is not held against it."""
+"""Largest request without its body, like h11 under uvicorn. Bytes of the same read do not count."""
 HEAD_S: Final = 15.0
-"""The time for the head of a request, from its first byte. A new connection has the same time for its first request."""
+"""Time limit for a request's head from its first byte, and for the first request of a new connection."""
 BODY_S: Final = 120.0
-"""The time for the body of a request, from the end of its head."""
+"""Time limit for a request's body from the end of its head."""
 _LATE: Final = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 HEAD: Final = "head"
@@ -36,14 +35,14 @@ def http_reader() -> type[asyncio.Protocol]:
 
 
 class _Timed(asyncio.Protocol):
-    """Ends connections whose request is not whole in time. In front of one of uvicorn's protocols."""
+    """Closes connections with an overdue request. In front of one of uvicorn's protocols."""
 
     loop: asyncio.AbstractEventLoop
     transport: asyncio.Transport
     _half: str | None = None
-    """The part of a request that has begun and has not ended."""
+    """The unfinished part of the request."""
     _timed: str | None = None
-    """The part that the timer is for."""
+    """The part watched by the timer."""
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
@@ -83,10 +82,10 @@ def _by_httptools() -> type[asyncio.Protocol]:
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
     class Bounded(_Timed, HttpToolsProtocol):
-        """Refuses what never comes to an end beside its body: a head, trailers, what is said of a chunk."""
+        """Rejects an endless head, trailer or chunk header."""
 
         _beside = 0
-        """Bytes since there was something of a body, or the end of a request."""
+        """Bytes since the last body data or the end of a request."""
 
         def data_received(self, data: bytes) -> None:
             self._beside += len(data)
@@ -118,7 +117,7 @@ def _by_h11() -> type[asyncio.Protocol]:
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
     class Bounded(_Timed, H11Protocol):
-        """Asks h11, after each read, which part of a request has begun."""
+        """Asks h11 after each read for the unfinished part of the request."""
 
         def handle_events(self) -> None:
             super().handle_events()

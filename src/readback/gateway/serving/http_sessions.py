@@ -1,8 +1,8 @@
-"""The sessions of clients of the handshake era over HTTP: how many there are, how long they idle, what they can resume.
+"""Handshake-era HTTP sessions: their number, idle time and resumable events.
 
-The SDK's session manager does the sessions. A client whose connection breaks in the middle of an answer comes again
-with the id of the last event that it got (`Last-Event-ID`), and is sent the events that followed. Source: Model Context
-Protocol, streamable HTTP transport, "Resumability and Redelivery".
+The SDK's session manager runs the sessions. A client with a broken connection returns with the id of its last event
+(`Last-Event-ID`) and receives the following events. Source: Model Context Protocol, streamable HTTP transport,
+"Resumability and Redelivery".
 """
 
 from __future__ import annotations
@@ -27,17 +27,20 @@ from readback.gateway.serving.http_guard import refuse
 from readback.gateway.wire.jsonl import MESSAGE_MAX_BYTES
 
 SESSIONS_MAX: Final = 256
-"""Sessions that are open at the same time."""
+"""Most open sessions."""
 SESSION_IDLE_S: Final = 1_800.0
-"""A session without any request in flight, an open stream included, ends after so long."""
+"""Idle time after which a session ends. An open stream counts as a request in flight."""
 RETRY_MS: Final = 1_000
-"""The pause before a client comes again, which each stream of events names at its beginning."""
+"""A client's pause before reconnecting, announced at the start of each event stream."""
 EVENTS_MAX: Final = 1_024
 EVENTS_MAX_BYTES: Final = 4 << 20
-"""Of one session; the oldest events are dropped first, and an event that is larger by itself is not kept."""
+"""Largest total of one session's stored events.
+
+The oldest are dropped first, and a larger single event is not stored.
+"""
 SESSION: Final = b"mcp-session-id"
 FAILED: Final = "readback.failed"
-"""In the scope of a request that opens a session: the session could not begin."""
+"""Key in the scope of an opening request: the session could not start."""
 NOT_FOUND: Final = 404
 UNAVAILABLE: Final = 503
 _HANDSHAKE: Final = frozenset(each.encode("ascii") for each in HANDSHAKE_PROTOCOL_VERSIONS)
@@ -47,12 +50,12 @@ _HANDSHAKE: Final = frozenset(each.encode("ascii") for each in HANDSHAKE_PROTOCO
 class _Event:
     stream: str
     message: JSONRPCMessage | None
-    """None for the event that begins a stream."""
+    """None for the first event of a stream."""
     size: int
 
 
 class RecentEvents(EventStore):
-    """One session's events of late, in their order."""
+    """The recent events of one session, in order."""
 
     def __init__(self) -> None:
         self._events: OrderedDict[str, _Event] = OrderedDict()
@@ -60,7 +63,7 @@ class RecentEvents(EventStore):
         self._numbers = itertools.count(1)
 
     async def store_event(self, stream_id: str, message: JSONRPCMessage | None) -> str:
-        """Keep an event, and return its id."""
+        """Store an event, and return its id."""
         number = str(next(self._numbers))
         size = 0 if message is None else _size(message)
         if size <= EVENTS_MAX_BYTES:
@@ -72,7 +75,7 @@ class RecentEvents(EventStore):
         return number
 
     async def replay_events_after(self, last_event_id: str, send_callback: EventCallback) -> str | None:
-        """Send what followed an event on its stream, and return the stream. None where the event is not kept."""
+        """Send the events after this one on its stream, and return the stream. None for a dropped event."""
         last = self._events.get(last_event_id)
         if last is None:
             return None
@@ -86,7 +89,7 @@ class RecentEvents(EventStore):
 
 
 def _size(message: JSONRPCMessage) -> int:
-    """About as many bytes as the message takes."""
+    """Return the approximate size of the message in bytes."""
     if isinstance(message, JSONRPCResponse):
         return size_of(message.result)
     if isinstance(message, JSONRPCError):
@@ -95,24 +98,25 @@ def _size(message: JSONRPCMessage) -> int:
 
 
 class _Manager(StreamableHTTPSessionManager):
-    """The SDK's, with events for each session alone: the SDK tells streams apart by the clients' request ids, which
-    two clients number alike.
+    """The SDK's session manager with one event store for each session.
+
+    The SDK identifies streams by the clients' request ids, and two clients use equal ids.
     """
 
     @property
     def event_store(self) -> EventStore:
-        """A new store: the manager asks once for each session."""
+        """Return a new store. The manager asks once for each session."""
         return RecentEvents()
 
     @event_store.setter
     def event_store(self, given: object) -> None:
-        """The manager sets none."""
+        """Ignore the manager's assignment."""
 
 
 class HttpSessions:
-    """An ASGI application: the SDK's session manager at one path. `run` holds its sessions open.
+    """An ASGI application: the SDK's session manager at one path. `run` keeps the sessions open.
 
-    `crowded`: why no session can be opened now, though there is room for one more.
+    `crowded`: returns why no session can open now, despite a free place.
     """
 
     def __init__(
@@ -147,7 +151,7 @@ class HttpSessions:
             await self._app(scope, receive, send)
 
     async def _opened(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """A request for a new session. Where there are too many, the manager says so without a code."""
+        """Open a new session. The manager alone would reject too many sessions without an error code."""
         if (crowded := self._crowded()) is not None:  # else a session would stay that can do nothing
             await refuse(send, UNAVAILABLE, crowded)
             return
@@ -170,7 +174,7 @@ class HttpSessions:
             await self._end(scope, session)
 
     async def _end(self, scope: Scope, session: bytes) -> None:
-        """Ends a session as its client would: one that never began would else stay until it has idled long enough."""
+        """End a session like its client. A session never started would otherwise stay for the idle time."""
 
         async def nothing() -> Any:
             return {"type": "http.request", "body": b"", "more_body": False}
@@ -183,7 +187,7 @@ class HttpSessions:
 
 
 def _opens_a_session(scope: Scope) -> bool:
-    """Whether the manager would open a session for it: of the handshake era, and of no session yet."""
+    """Return whether the request opens a session: handshake era, without a session id."""
     names = dict(scope["headers"])
     version = names.get(b"mcp-protocol-version")
     return SESSION not in names and (version is None or version in _HANDSHAKE)

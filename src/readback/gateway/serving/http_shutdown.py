@@ -1,7 +1,7 @@
-"""The end of serving over HTTP: who only listens is let go at once, and what has to be cut off ends as an answer does.
+"""End HTTP serving: close listening streams at once, and end interrupted calls with a proper response.
 
-In front of every other application. A client of the handshake era keeps a stream open for as long as it is there, and
-one that listens for changes does so too: neither has a call that the end would have to wait for.
+In front of every other application. Handshake-era clients hold a stream open while connected, and listeners for changes
+do too. Neither stream has a call for the shutdown to wait for.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _PLAIN: Final = [(b"content-type", b"text/plain"), (b"content-length", str(len(_
 
 
 class HttpEnd:
-    """An ASGI application in front of another one. `end` is told when the gateway is to end."""
+    """An ASGI application in front of another application. Call `end` at the gateway's end."""
 
     def __init__(self, app: App) -> None:
         self._app = app
@@ -52,7 +52,7 @@ class HttpEnd:
             self._listening.discard(task)
 
     def end(self) -> None:
-        """From now on who is cancelled is so by the end."""
+        """From now on, treat a cancelled request as ended by the gateway."""
         self._ending = True
         for task in self._listening:
             task.cancel()

@@ -1,7 +1,7 @@
-"""Serving the gateway to clients, over stdio and streamable HTTP, in both eras of the protocol.
+"""Serve the gateway to clients over stdio and streamable HTTP, in both protocol eras.
 
-The SDK's server does the transports, the sessions and the choice of era; one middleware takes every request before it
-is looked into, so that what passes is never read into models and written again.
+The SDK's server handles transports, sessions and the choice of era. One middleware receives every request in raw form,
+so that forwarded messages are never parsed into models.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from readback.gateway.upstream.upstream import Upstream
 from readback.gateway.wire.text_marks import over_http, written_out
 
 GRACE_S: Final = 2.0
-"""How long calls over HTTP may take when the gateway ends; then they are answered with what is known."""
+"""How long HTTP calls may still run at the gateway's end. Then they are answered with the current knowledge."""
 SHUTDOWN_S: Final = 3
-"""How long HTTP clients may finish when the gateway ends, the last answers included."""
+"""How long HTTP clients may take to finish at the gateway's end, including the last answers."""
 HTTP_PORT: Final = 8765
 
 
 class Door:
-    """The middleware: finds the session that a request belongs to. `one_client`: all that comes is one client's."""
+    """The middleware: finds the session of a request. `one_client`: all requests come from one client."""
 
     def __init__(
         self, gate: ToolGate, upstreams: Sequence[Upstream], *, one_client: bool, lane: CallLane | None = None
@@ -68,21 +68,24 @@ class Door:
                 if ctx.method == "initialize" and ctx.request is not None:
                     ctx.request.scope[FAILED] = True
                 raise
-            return written_out(result) if over_http(ctx) else result  # else the values go on as they are
+            return written_out(result) if over_http(ctx) else result  # other transports take the values unchanged
         await relay.hear(ctx)
         if ctx.method == "notifications/initialized":
             return await call_next(ctx)
         return None
 
     def _watch(self, lane: CallLane) -> None:
-        """The task that answers this call is waited for when the process is told to end."""
+        """Register the task answering this call, so that the process waits for the task at its end."""
         task = asyncio.current_task()
         if task is not None and task not in lane.beside:
             lane.beside.add(task)
             task.add_done_callback(lane.beside.discard)
 
     def _admit(self, lane: CallLane, relay: ClientSession, context: Context) -> None:
-        """Calls may go straight to a session that is open: one of the handshake era is when its client says so."""
+        """Open the fast path after the session is open.
+
+        A handshake-era session opens with the client's notification.
+        """
         modern = context.session.protocol_version in MODERN_PROTOCOL_VERSIONS
         if context.method == "notifications/initialized" or (modern and context.request_id is not None):
             meta = (context.params or {}).get("_meta")
@@ -91,7 +94,7 @@ class Door:
     def _relay(self, context: Context) -> ClientSession:
         if context.session.protocol_version in MODERN_PROTOCOL_VERSIONS:
             return self.stateless()
-        # The SDK gives a session's own state to middleware by no public name.
+        # The SDK has no public name for a session's state.
         connection = context.session._connection  # noqa: SLF001
         relay = connection.state.get("readback")
         if not isinstance(relay, ClientSession):
@@ -101,13 +104,13 @@ class Door:
         return relay
 
     def stateless(self) -> ClientSession:
-        """The session of all clients of the stateless era."""
+        """Return the session shared by all stateless clients."""
         if self._stateless is None:
             self._stateless = self._made(self._own(), modern=True, private=self._one_client)
         return self._stateless
 
     def header_schema(self, tool: str) -> Mapping[str, Any] | None:
-        """The input schema of a tool, by the name that clients use, where its calls repeat arguments in headers."""
+        """Return the input schema of a tool, by its client-side name, if calls repeat arguments in headers."""
         return self.stateless().header_schema(tool)
 
     def _own(self) -> list[Attachment]:
@@ -130,10 +133,10 @@ def sdk_server(
     one_client: bool = False,
     lane: CallLane | None = None,
 ) -> Server[Any]:
-    """The gateway as an `mcp.server.lowlevel.Server`: to be run over any transport, or in memory by tests.
+    """Return the gateway as an `mcp.server.lowlevel.Server`, for any transport or for tests in memory.
 
-    `one_client`: nobody else will come, so that the client may use the gateway's own connections. Whoever built the
-    upstreams closes them (`Upstream.aclose`) after serving. `lane`: takes this client's calls past the SDK.
+    `one_client`: the only client may use the gateway's own connections. The creator of the upstreams closes them
+    (`Upstream.aclose`) after serving. `lane`: the fast path for this client's calls.
     """
     return _served(name, Door(gate, upstreams, one_client=one_client, lane=lane))
 
@@ -152,10 +155,10 @@ async def serve_stdio(
     stop: asyncio.Event | None = None,
     patience_s: float = PATIENCE_S,
 ) -> None:
-    """Serves one client on this process's stdin and stdout, until it closes stdin or `stop` is set. What it had asked
-    when it closed stdin is answered, unless that takes longer than patience.
+    """Serve one client on this process's stdin and stdout, until the client closes stdin or `stop` is set.
 
-    Does not close the upstreams, so that what is in flight can still be ended in order.
+    Requests open at the end of stdin are still answered within `patience_s`. Does not close the upstreams, so that
+    calls in flight can end in order.
     """
     lane = CallLane()
     server = sdk_server(gate, upstreams, name=name, one_client=True, lane=lane)
@@ -177,11 +180,11 @@ async def serve_http(
     sessions_max: int = SESSIONS_MAX,
     session_idle_s: float = SESSION_IDLE_S,
 ) -> None:
-    """Serves clients over streamable HTTP until `stop` is set. `on_listening` is told the URL.
+    """Serve clients over streamable HTTP until `stop` is set. `on_listening` receives the URL.
 
-    `port` 0 takes a free one. `allow_hosts`: more names by which clients reach it (see `HttpGuard`). `sessions_max` and
-    `session_idle_s` are for clients of the handshake era: the others have no sessions. Raises SettingsError where the
-    address cannot be had, or has no name. Does not close the upstreams.
+    `port` 0 takes a free port. `allow_hosts`: more names used by clients (see `HttpGuard`). `sessions_max` and
+    `session_idle_s` concern handshake-era clients; stateless clients have no sessions. Raises SettingsError for an
+    unavailable or nameless address. Does not close the upstreams.
     """
     door = Door(gate, upstreams, one_client=False)
 
@@ -197,7 +200,7 @@ async def serve_http(
             http=http_reader(),
             log_level="warning",
             access_log=False,
-            proxy_headers=False,  # nobody here asks where a client is
+            proxy_headers=False,  # the client's address is never used
             lifespan="off",
             timeout_graceful_shutdown=SHUTDOWN_S,
         )
@@ -218,7 +221,7 @@ async def serve_http(
 @contextlib.contextmanager
 def _listening(host: str, port: int) -> Iterator[socket.socket]:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # The protocol is named, since asyncio sends without delay only where it is: else each answer waits 40 ms.
+    # Name the protocol: asyncio disables Nagle's delay only then. Otherwise each answer waits 40 ms.
     with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -227,7 +230,7 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
         except (OSError, OverflowError, UnicodeError) as error:
             why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             raise SettingsError(
-                f"Nobody can be served at {host:.80} port {port}: {why}.",
+                f"The gateway cannot listen at {host:.80} port {port}: {why}.",
                 remedy="Name another port (--port; 0 takes a free one) or an address of this machine (--host).",
             ) from error
         yield listener
@@ -240,13 +243,13 @@ async def _stopped(server: uvicorn.Server, app: HttpEnd, gate: ToolGate, stop: a
     over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     timer = asyncio.get_running_loop().call_later(GRACE_S, gate.answer_held)
     try:
-        await over  # until serving has ended, which cancels this
+        await over  # cancelled when serving ends
     finally:
         timer.cancel()
 
 
 class _Uvicorn(uvicorn.Server):
-    """Leaves signals to whoever runs the process."""
+    """Leaves signal handling to the process."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

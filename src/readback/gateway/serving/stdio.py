@@ -1,7 +1,7 @@
-"""This process's own stdin and stdout as a client's connection.
+"""Use this process's stdin and stdout as a client's connection.
 
-While serving, file descriptor 0 is empty and 1 leads to stderr, so that nothing else that runs here reads or writes the
-wire. Nothing is waited for that a client may keep open: the process can end at any time.
+While serving, file descriptor 0 is empty and 1 leads to stderr, so that no other code reads or writes the wire. Nothing
+waits for a descriptor held open by a client: the process can end at any time.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from readback.gateway.wire.pipes import Incoming, Outgoing
 # What a client has asked of the SDK's session and has not been told yet.
 
 NEVER_ANSWERED: Final = frozenset({"subscriptions/listen"})
-"""Nobody waits for the end of what goes on as long as somebody listens."""
+"""Requests open as long as the client listens. No shutdown waits for them."""
 
 
 class OpenRequests:
-    """One client's, by their ids."""
+    """One client's open requests, by id."""
 
     def __init__(self) -> None:
         self._ids: set[int | str] = set()
@@ -43,7 +43,7 @@ class OpenRequests:
         self._none.set()
 
     def asked(self, message: SessionMessage | Exception) -> None:
-        """Notes what the session is about to be handed. A request that is cancelled is answered no more."""
+        """Note a message before the session receives it. A cancelled request gets no answer."""
         asked = None if isinstance(message, Exception) else message.message
         if isinstance(asked, JSONRPCRequest) and asked.method not in NEVER_ANSWERED:
             self._ids.add(coerce_request_id(asked.id))
@@ -54,13 +54,13 @@ class OpenRequests:
                 self._settle(cancelled)
 
     def answered(self, message: SessionMessage) -> None:
-        """Notes what the client has been told."""
+        """Note a message sent to the client."""
         told = message.message
         if isinstance(told, JSONRPCResponse | JSONRPCError) and told.id is not None:
             self._settle(told.id)
 
     async def none(self) -> None:
-        """Until all are answered."""
+        """Wait until all requests are answered."""
         await self._none.wait()
 
     def _settle(self, request_id: int | str) -> None:
@@ -71,13 +71,13 @@ class OpenRequests:
 
 CHUNK_BYTES: Final = 1 << 16
 GRACE_S: Final = 2.0
-"""How long calls that are under way may take to be answered, when the process is told to end."""
+"""How long calls in flight may still take at the process's end."""
 LAST_S: Final = 1.0
-"""How long the answers with what is known may take after that."""
+"""How long the following answers with the current knowledge may take."""
 PATIENCE_S: Final = 45.0
-"""How long all that a client has asked may take to be answered, when its stdin has ended."""
+"""How long open requests may take after the end of stdin."""
 FLUSH_S: Final = 2.0
-"""How long a client may take to read the last answers, when the process ends."""
+"""How long a client may take to read the last answers at the process's end."""
 
 
 @asynccontextmanager
@@ -88,9 +88,11 @@ async def own_streams(
     patience_s: float = PATIENCE_S,
     answer_held: Callable[[], None] | None = None,
 ) -> AsyncIterator[Streams]:
-    """A client's messages as streams, without what `lane` takes. They end when `stop` is set, or with stdin: once what
-    was asked before is answered, nobody reads any more, or patience ends. `answer_held` is called when calls that are
-    under way have had their time after `stop`: then they are answered with what is known.
+    """Yield the client's messages as streams, without the calls taken by `lane`.
+
+    The streams end when `stop` is set. They also end after stdin: when all earlier requests are answered, the client
+    has stopped reading, or patience ends. After `stop`, calls in flight have a grace time. Then `answer_held` asks for
+    answers with the current knowledge.
     """
     lane, open_requests = lane or CallLane(), OpenRequests()
     stdin, stdout = os.dup(0), os.dup(1)
@@ -98,7 +100,7 @@ async def own_streams(
     arriving = _Arriving(lane)
     from_client_pipe = await arriving.begin(_pipe(stdin, reads=True))
     writer = lane.writer = Outgoing()
-    await writer.begin(_pipe(stdout, reads=False), high=0)  # so that what has been drained has been written
+    await writer.begin(_pipe(stdout, reads=False), high=0)  # so that drained means written
     to_session, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     write, from_session = anyio.create_memory_object_stream[SessionMessage](0)
     refusals = write.clone()
@@ -138,8 +140,10 @@ def _divert() -> None:
 
 
 def _pipe(fd: int, *, reads: bool) -> int:
-    """A descriptor that the loop can wait for: itself where it is a pipe or a socket, else a pipe that it is copied to
-    or from. The copying thread is nobody's to wait for.
+    """Return a descriptor usable by the event loop.
+
+    A pipe or socket is returned as is; anything else is copied through a pipe. No shutdown waits for the copying
+    thread.
     """
     mode = os.fstat(fd).st_mode
     if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
@@ -160,8 +164,9 @@ def _pipe(fd: int, *, reads: bool) -> int:
 
 
 class _Arriving:
-    """What a client says. A call that goes past the SDK does so at once, unless something before it still waits; the
-    rest waits here for the session, and no more is read meanwhile.
+    """Incoming lines. A call for the fast path goes there at once, unless an earlier line still waits.
+
+    Other lines wait for the session, and reading pauses meanwhile.
     """
 
     def __init__(self, lane: CallLane) -> None:
@@ -172,13 +177,13 @@ class _Arriving:
         self._came = asyncio.Event()
 
     async def begin(self, fd: int) -> asyncio.ReadTransport:
-        """Owns the descriptor, as does who closes the transport."""
+        """Start reading. Closing the returned transport closes the descriptor."""
         self._pipe = await Incoming.of(fd, self._take, self._end)
         self._hold()
         return self._pipe
 
     async def next(self) -> bytes | TooLong | None:
-        """The next line that the session has to see, once the one before it has been dealt with. None: the end."""
+        """Return the next line for the session, after the previous line is handled. None at the end."""
         self._busy = False
         while not self._waiting:
             if self.over:
@@ -191,7 +196,7 @@ class _Arriving:
         return self._waiting.popleft()
 
     def taken(self, line: bytes) -> bool:
-        """Whether the call goes past the SDK after all: what it waited for may have let it through."""
+        """Return whether the fast path takes the call now. The awaited earlier line may have opened the fast path."""
         return self._lane.take(line)
 
     def _take(self, line: bytes | TooLong) -> None:
@@ -211,7 +216,7 @@ class _Arriving:
 
 
 class _ToSession:
-    """What of a client's messages the session is handed, and what is refused before."""
+    """Passes a client's messages to the session, and rejects unusable ones before."""
 
     def __init__(
         self,
@@ -224,7 +229,7 @@ class _ToSession:
         self.lane, self._open = lane, open_requests
 
     async def hand_on(self, arriving: _Arriving) -> None:
-        """Until the client says no more."""
+        """Pass on messages until the end of input."""
         while (line := await arriving.next()) is not None:
             if isinstance(line, TooLong):
                 if (too_long := refusal(line)) is not None:
@@ -238,18 +243,18 @@ class _ToSession:
                     await self._messages.send(message)
 
     async def answered(self) -> None:
-        """Until everything is answered that was asked."""
+        """Wait until every request is answered."""
         await self._open.none()
         await self.lane.rest(None)
 
     def close(self) -> None:
-        """Nothing more comes."""
+        """End the session's input."""
         self._messages.close()
 
 
 @dataclass(frozen=True, slots=True)
 class _Ending:
-    """How the streams of a client end."""
+    """How a client's streams end."""
 
     stop: asyncio.Event | None
     patience_s: float
@@ -261,7 +266,7 @@ async def _read(arriving: _Arriving, session: _ToSession, ending: _Ending, write
 
     async def all_of_it() -> None:
         await session.hand_on(arriving)
-        # Whoever has said everything may still read: who pipes requests in, or a file of them, does.
+        # A client may still read after its last request, for example with requests piped from a file.
         gone = asyncio.ensure_future(writer.lost())
         answered = asyncio.ensure_future(session.answered())
         await _first_of([answered, gone], ending.patience_s)
@@ -273,7 +278,7 @@ async def _read(arriving: _Arriving, session: _ToSession, ending: _Ending, write
         await _first_of(waits)
     finally:
         if stop is not None and stop.is_set():
-            if not arriving.over:  # the client is still there, and waits for these
+            if not arriving.over:  # the client is still there and waits
                 await session.lane.rest(GRACE_S)
             if ending.answer_held is not None:
                 ending.answer_held()
@@ -282,7 +287,7 @@ async def _read(arriving: _Arriving, session: _ToSession, ending: _Ending, write
 
 
 async def _first_of(waits: Sequence[asyncio.Future[Any]], timeout_s: float | None = None) -> None:
-    """Until one of them is done, or the time is over; ends the others."""
+    """Wait until one future is done or the time limit passes, and cancel the others."""
     try:
         await asyncio.wait(waits, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -297,7 +302,7 @@ async def _write(
     open_requests: OpenRequests,
     flushed: asyncio.Event,
 ) -> None:
-    """Writes the session's messages in their order; they wait for the client to read."""
+    """Write the session's messages in order, at the client's reading speed."""
     try:
         async with from_session:
             async for message in from_session:
@@ -305,6 +310,6 @@ async def _write(
                 await writer.drain()
                 open_requests.answered(message)
     except OSError:
-        pass  # the client reads no more: the session sees its stream closed
+        pass  # the client no longer reads: the session's stream is closed
     finally:
         flushed.set()

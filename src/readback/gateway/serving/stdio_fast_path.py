@@ -1,8 +1,8 @@
-"""Tool calls of a client over pipes, handed straight to its session: read from the line, answered with a line.
+"""The stdio fast path: tool calls go from the line straight to their session, and the answer goes straight to a line.
 
-The SDK's server does everything else: it opens the session, decides its era, and judges each request that differs from
-those that it has let through. Only a call that bears the very envelope of such a request, which is every call that is
-made again and again, is spared the way through its models, streams and scopes.
+The SDK's server does everything else. The SDK opens the session, decides its era, and checks each request with a new
+envelope. A call with the envelope of an accepted request skips the SDK's models, streams and scopes. Repeated calls
+always have such an envelope.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ CALL: Final = "tools/call"
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """A request that the SDK has let through: whose session it belongs to, and what its envelope says."""
+    """A request accepted by the SDK: its session and its envelope."""
 
     relay: ClientSession
     session: Any
     envelope: Mapping[str, Any]
 
     def covers(self, meta: object) -> bool:
-        """Whether a call says the same of itself, word for word."""
+        """Return whether a call has exactly the same envelope."""
         if meta == self.envelope:  # most calls send only the envelope
             return True
         given = meta if isinstance(meta, dict) else {}
@@ -43,13 +43,14 @@ class Admitted:
 
 
 def envelope_of(meta: Mapping[str, Any]) -> dict[str, Any]:
-    """What a request of the stateless era says of itself; nothing of one of the handshake era."""
+    """Return the envelope of a stateless request; empty for a handshake-era request."""
     return {key: meta[key] for key in ENVELOPE if key in meta}
 
 
 class LaneCall:
-    """One call that goes this way, as a session has to know it: what the SDK's `ServerRequestContext` says of it, and,
-    as its `session`, the way back to the client.
+    """One call on the fast path: the session's view of the SDK's `ServerRequestContext`.
+
+    Its `session` property is the way back to the client.
     """
 
     __slots__ = ("_admitted", "_lane", "cancelled", "key", "params", "request_id", "task", "told")
@@ -67,18 +68,19 @@ class LaneCall:
 
     @property
     def session(self) -> LaneCall:
-        """The way back to the client: as the SDK's `ServerSession` is."""
+        """The way back to the client, like the SDK's `ServerSession`."""
         return self
 
     def cancel(self, params: Mapping[str, Any]) -> None:
-        """Its client cancels it, and says so in these words."""
+        """Cancel the call for its client, with the client's parameters."""
         self.cancelled = True
         self._admitted.relay.cancelled(params)
         self.task.cancel()
 
     async def _answer(self) -> dict[str, Any] | None:
-        """A call that its client has cancelled is not answered; one that is ended with us is. The result is of this
-        task where its request has been answered for now, with what a server asks first.
+        """Write the answer. A call cancelled by its client gets none; a call ended with the gateway gets an error.
+
+        After an interim answer with a server's questions, the task returns its result to the session instead.
         """
         message: dict[str, Any] = {"jsonrpc": "2.0", "id": self.request_id}
         context: Any = self
@@ -102,7 +104,7 @@ class LaneCall:
         return None
 
     def _put_off(self, asked: dict[str, Any]) -> None:
-        """The request is answered; what its client sends next is another one."""
+        """Write an interim answer. The client's next request is a new one."""
         self.told = True
         self._lane.forget(self)
         self._lane.tell({"jsonrpc": "2.0", "id": self.request_id, "result": asked})
@@ -111,29 +113,32 @@ class LaneCall:
         self._lane.forget(self)
 
     async def send_notification(self, notification: Any, related_request_id: object = None) -> None:
-        """Tells the client; over pipes there is one stream for everything."""
+        """Send the notification. Pipes have a single stream for everything."""
         told = {"jsonrpc": "2.0", "method": notification.method}
         if notification.params is not None:
             told["params"] = notification.params
         await self._lane.write(told)
 
     async def send_request(self, request: Any, result_type: Any, metadata: object = None) -> Any:
-        """Asks the client, by the SDK, which matches its answer."""
+        """Ask the client through the SDK, since the SDK matches the answer."""
         return await self._admitted.session.send_request(request, result_type)
 
 
 class CallLane:
-    """One client's. `admitted`: told by the door; nothing goes this way before."""
+    """The fast path of one client. `admitted`: set by the middleware; before, every line goes to the SDK."""
 
     def __init__(self) -> None:
         self.admitted: Admitted | None = None
         self.writer: Outgoing | None = None
         self._running: dict[int | str, LaneCall] = {}
         self.beside: set[asyncio.Task[Any]] = set()
-        """The SDK's tasks that answer this client's other calls."""
+        """The SDK's tasks answering this client's other calls."""
 
     def take(self, line: bytes) -> bool:
-        """Whether the line is a call that goes this way, or the cancellation of one; else the SDK has to read it."""
+        """Take the line if it is a call for the fast path, or the cancellation of one.
+
+        Else return False for the SDK.
+        """
         # A quick test of the bytes first: most other lines need no parsing here.
         if self.admitted is None or (b'"tools/call"' not in line and b'"notifications/cancelled"' not in line):
             return False
@@ -165,30 +170,30 @@ class CallLane:
         return True
 
     def forget(self, call: LaneCall) -> None:
-        """It is answered: its id is free."""
+        """Free the id of an answered call."""
         if self._running.get(call.key) is call:
             del self._running[call.key]
 
     def tell(self, message: Mapping[str, Any]) -> None:
-        """One line; lost where the client reads no more."""
+        """Write one line. The line is lost if the client no longer reads."""
         if self.writer is not None:
             self.writer.write(answer_line(message))
 
     async def write(self, message: Mapping[str, Any]) -> None:
-        """The same; then waits for the client to read."""
+        """Write one line, and wait for the client to read."""
         self.tell(message)
         if self.writer is not None and self.writer.is_full:
             with suppress(OSError):
                 await self.writer.drain()
 
     async def rest(self, patience_s: float | None) -> None:
-        """Waits until each call that is under way is answered, this way or by the SDK, or patience, if any, ends."""
+        """Wait until every call in flight is answered, here or by the SDK, or until patience ends."""
         running = {*self.beside, *(call.task for call in self._running.values())}
         if running:
             await asyncio.wait(running, timeout=patience_s)
 
     async def close(self) -> None:
-        """Takes nothing more; what is under way is ended."""
+        """Take no further calls, and cancel calls in flight."""
         self.admitted = None
         running = [call.task for call in self._running.values()]
         for task in running:

@@ -1,4 +1,4 @@
-"""Marks the messages of clients over HTTP, in front of the SDK's server (`text_marks`)."""
+"""Mark the messages of HTTP clients in front of the SDK's server (`text_marks`)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _resized(headers: Any, size: int) -> list[tuple[bytes, bytes]]:
 
 
 class _Body:
-    """A request's body, whole; what comes behind it as it comes."""
+    """A request's whole body. Later messages pass unchanged."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive, self._whole = receive, False

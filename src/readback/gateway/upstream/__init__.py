@@ -1,1 +1,1 @@
-"""Servers behind the gateway: their processes, connections and handshakes."""
+"""Servers behind the gateway: processes, connections and handshakes."""

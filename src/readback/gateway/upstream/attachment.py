@@ -1,6 +1,6 @@
-"""A server as one client session uses it, or the gateway itself: connected at first need, and again when it was lost.
+"""A server as used by one client session or by the gateway: connected on first use, and reconnected after a loss.
 
-Decides what is known of a call that failed: that nothing was sent, that the server refused, or nothing at all.
+Classifies a failed call: nothing was sent, the server rejected the call, or the outcome is unknown.
 """
 
 from __future__ import annotations
@@ -37,35 +37,35 @@ log = logging.getLogger(__name__)
 
 LIST_TIMEOUT_S: Final = 60.0
 LIST_ALL_S: Final = 120.0
-"""For all pages of a list, and the server's start before it."""
+"""Time limit for all pages of a list, including the server's start."""
 PROBE_S: Final = 5.0
-"""A server that let a call wait too long is asked for a sign of life; without one it is started again."""
+"""Time limit for a ping after a call timed out. A server without an answer is restarted."""
 RETIRE_S: Final = 60.0
-"""So long after the limit of what is under way a connection is kept that nobody uses for anything new: whoever has gone
-does not end what was begun for him.
+"""How long an unused connection stays open beyond the time limit of its calls in flight. A disconnected client does not
+end its calls.
 """
 ASKS_ON_S: Final = 60.0
-"""So long a server may still ask and tell of a request that it was told to give up."""
+"""How long a server may still ask and notify about an abandoned request."""
 PAGES_MAX: Final = 1000
 ROUNDS_MAX: Final = 10
-"""How often a server may ask before it answers."""
+"""How often a server may ask before answering."""
 STARTS_FREE: Final = 4
-"""So often a server that ends at once is started again without a pause; then each pause is twice the last."""
+"""How many immediate restarts of a short-lived server are allowed. Later pauses double each time."""
 LIVED_S: Final = 10.0
 PAUSE_S: Final = 1.0
 PAUSE_MAX_S: Final = 60.0
 UNANSWERED: Final = ("Unexpected content type", "server answered a request with 202 Accepted", "Redirect to ")
-"""How the HTTP transport begins to say that what came was no answer: to something else, for later, or elsewhere."""
+"""Prefixes of the HTTP transport's errors for a response other than the request's answer."""
 
 ERROR_RESPONSE: Final = "Server returned an error response"
-"""What the HTTP transport says of a status that no server of MCP gave."""
+"""The HTTP transport's error for a status without an MCP error."""
 
 UnderWay = tuple[str, Exchange | None]
-"""The method of a request to a server, and the client's request that it was sent for, if any."""
+"""The method of a request to a server, and the client's request behind it, if any."""
 
 
 class Nobody:
-    """A `Peer` where no client is: what a server asks is refused, what it tells is not needed."""
+    """A `Peer` without a client: rejects a server's requests, and ignores notifications."""
 
     async def asked(
         self, method: str, params: Mapping[str, Any] | None, on_progress: OnProgress | None
@@ -77,7 +77,7 @@ class Nobody:
 
 
 class Attachment:
-    """A `Toolserver` over connections of its own, of which at most one takes what is new."""
+    """A `Toolserver` with connections of its own. At most one connection takes new requests."""
 
     def __init__(self, server: Server, hello: ClientInfo | None = None, peer: Peer | None = None) -> None:
         self._server = server
@@ -86,12 +86,12 @@ class Attachment:
         self.peer: Peer = peer or Nobody()
         self.room = asyncio.Semaphore(server.at_once) if server.at_once else None
         self.fallback: Attachment | None = None
-        """Who takes calls when this one has been closed."""
+        """Takes calls after this attachment is closed."""
         self.under_way: list[UnderWay] = []
-        """What its servers may ask and tell of now."""
+        """Requests in flight, about which servers may ask and notify."""
         self._current: Connection | None = None
         self._listed: Connection | None = None
-        """The one over which tools were last listed."""
+        """The connection of the last tool list."""
         self._opening: asyncio.Task[Connection] | None = None
         self._leaving: set[asyncio.Task[None]] = set()
         self._closed = False
@@ -102,10 +102,10 @@ class Attachment:
     # --- connections ------------------------------------------------------------------------------------
 
     def introduce(self, hello: ClientInfo, peer: Peer) -> None:
-        """From now on a client speaks through it.
+        """Use this client's info from now on.
 
-        A connection that was opened for others stays where the server was told the same of them; else it ends when
-        what is on it has.
+        An existing connection stays if the server received the same info. Otherwise the connection ends after its
+        requests in flight.
         """
         current, told = self._current, self.hello
         self.hello, self.peer = hello, peer
@@ -119,7 +119,7 @@ class Attachment:
             self._current = None
 
     async def connection(self) -> Connection:
-        """The connection for what is new. Raises NotDispatchedError."""
+        """Return the connection for new requests. Raises NotDispatchedError."""
         current = self._current
         if current is not None and not current.closed:
             return current
@@ -128,7 +128,7 @@ class Attachment:
             opening = self._opening = asyncio.create_task(self._reopen())
             opening.add_done_callback(lambda task: task.cancelled() or task.exception())
         try:
-            # Who gives up waiting does not end a start that the next one waits for.
+            # A cancelled caller does not end a start awaited by the next caller.
             return await asyncio.shield(opening)
         except asyncio.CancelledError:
             waiting = asyncio.current_task()
@@ -181,7 +181,7 @@ class Attachment:
         except MCPError as error:
             if error.code != CONNECTION_CLOSED or server.modern is not None or self.hello.modern:
                 raise
-            # It ended when it was greeted as one of the handshake era: it may speak the other one alone.
+            # The server ended at the handshake: it may speak only the stateless era.
             found = await self._greeted_as_stateless(streams, error)
         found.posts = server.posts()
         if found.greeting.modern is not self.hello.modern:
@@ -189,7 +189,7 @@ class Attachment:
         return found
 
     async def _greeted_as_stateless(self, streams: Any, closed: MCPError) -> Connection:
-        """Raises the first error where that is of no use either."""
+        """Try the stateless era. Raises the first error if this fails too."""
         try:
             return await Connection.open(streams, self.hello, self.peer, modern=True)
         except (MCPError, OSError, ValueError) as error:
@@ -223,23 +223,23 @@ class Attachment:
         task.add_done_callback(self._leaving.discard)
 
     def rest(self) -> None:
-        """Keeps no connection for what may never come; the next request opens one again."""
+        """Release the idle connection. The next request opens a new one."""
         if self._current is not None:
             self._leave(self._current)
             self._current = None
 
     def retire(self) -> None:
-        """Takes nothing new any more; ends when what is under way has ended."""
+        """Take no new requests, and end after the requests in flight."""
         self._closed = True
         self.rest()
 
     async def settled(self) -> None:
-        """Waits for connections that are leaving."""
+        """Wait for ending connections."""
         if self._leaving:
             await asyncio.wait(set(self._leaving))
 
     async def aclose(self) -> None:
-        """Ends every connection now."""
+        """Close every connection now."""
         self._closed = True
         connections = [self._current] if self._current is not None else []
         self._current = None
@@ -251,7 +251,7 @@ class Attachment:
         await asyncio.gather(*(each.close() for each in connections), *ending, return_exceptions=True)
 
     def header_schema(self, name: str) -> Mapping[str, Any] | None:
-        """The input schema of a tool whose calls repeat arguments in HTTP headers; None for any other tool."""
+        """Return the input schema of a tool with arguments repeated in HTTP headers, else None."""
         return self._server.header_schemas.get(name)
 
     # --- requests ---------------------------------------------------------------------------------------
@@ -265,7 +265,7 @@ class Attachment:
         exchange: Exchange | None = None,
         drive: bool = True,
     ) -> dict[str, Any]:
-        """The raw result. `drive`: what a stateless server asks for first is asked of the client here.
+        """Return the raw result. `drive`: forward a stateless server's questions to the client here.
 
         Raises NotDispatchedError, MCPError.
         """
@@ -275,7 +275,7 @@ class Attachment:
             if not drive or result.get("resultType") != "input_required":
                 return result
             if not result.get("inputRequests") and result.get("requestState") is None:
-                # The same request again would be another call: nothing says that this one has not had its effect.
+                # Sending the request again would be a second call: this one may have had its effect.
                 raise MCPError(code=PARSE_ERROR, message="The server asks for input, and not for which.")
             asked = {**asked, **await self._input(result, exchange)}
         raise MCPError(code=INTERNAL_ERROR, message=f"The server asked more than {ROUNDS_MAX} times.")
@@ -290,7 +290,7 @@ class Attachment:
             return await self._once(method, params, timeout_s, exchange)
         except (asyncio.CancelledError, MCPError) as error:
             if not isinstance(error, MCPError) or error.code == REQUEST_TIMEOUT:
-                given_up = method, None  # of a request that nobody waits for any more
+                given_up = method, None  # an abandoned request
                 self.under_way.append(given_up)
                 asyncio.get_running_loop().call_later(ASKS_ON_S, self.under_way.remove, given_up)
             raise
@@ -333,7 +333,7 @@ class Attachment:
         raise AssertionError  # the second round returns or raises
 
     async def _input(self, result: Mapping[str, Any], exchange: Exchange | None) -> dict[str, Any]:
-        """What a retry carries: the client's answers, and the server's own state."""
+        """Return the parameters of a retry: the client's answers and the server's state."""
         wanted = result.get("inputRequests")
         requests = {str(key): each for key, each in wanted.items()} if isinstance(wanted, dict) else {}
         if exchange is None and requests:
@@ -350,14 +350,14 @@ class Attachment:
         return retry
 
     def _denied(self, error: MCPError) -> MCPError | None:
-        """What a status of 401 or 403 says, which the SDK tells as any error response."""
+        """Return the error for status 401 or 403. The SDK reports both like any error response."""
         status = self._server.denied
         if not status or error.code != INTERNAL_ERROR or error.message != ERROR_RESPONSE:
             return None
         return MCPError(code=INTERNAL_ERROR, message=f"{DENIED[status]}. {UpstreamDeniedError.remedy_default}")
 
     def _judge(self, connection: Connection, error: MCPError) -> None:
-        """What a failure says of the connection."""
+        """Decide from a failure whether the connection is lost."""
         if error.code == INVALID_REQUEST and error.message == "Session terminated":
             self._leave(connection)  # by the HTTP transport: the server has forgotten the session
             self._current = None if self._current is connection else self._current
@@ -377,21 +377,21 @@ class Attachment:
 
     @property
     def greeting(self) -> ServerInfo | None:
-        """What the server said of itself, as far as it was reached."""
+        """The server's greeting, if connected."""
         return None if self._current is None else self._current.greeting
 
     async def introduced(self) -> None:
-        """The client is ready."""
+        """Notify the server that the client is ready."""
         if self._current is not None and not self._current.closed:
             await self._current.introduced()
 
     @property
     def modern(self) -> bool:
-        """Whether the server, as far as it is connected, speaks the stateless era."""
+        """Whether the connected server speaks the stateless era."""
         return self._current is not None and self._current.greeting.modern
 
     async def notify(self, method: str, params: Mapping[str, Any] | None) -> None:
-        """Tells the server something, where there is a connection."""
+        """Send a notification, if connected."""
         current = self._current
         if current is not None and not current.closed:
             await current.notify(method, params)
@@ -414,7 +414,7 @@ class Attachment:
     async def call(
         self, params: Mapping[str, Json], *, timeout_s: float | None, link: ClientLink | None = None
     ) -> dict[str, Json]:
-        """`tools/call`; see `Toolserver`."""
+        """Send `tools/call`; see `Toolserver`."""
         if self._closed and self.fallback is not None:
             return await self.fallback.call(params, timeout_s=timeout_s, link=link)
         exchange = link if isinstance(link, Exchange) else None
@@ -431,7 +431,7 @@ class Attachment:
         return ToolRefusedError(f"{self._server.said} refused the call: {clear}", details=said)
 
     async def tools(self) -> Sequence[Mapping[str, Json]]:
-        """All its tools; see `Toolserver`."""
+        """Return all tools; see `Toolserver`."""
         if self._closed and self.fallback is not None:
             return await self.fallback.tools()
         try:
@@ -461,7 +461,7 @@ class Attachment:
         raise UpstreamLostError(f"{self._server.said} lists more than {PAGES_MAX} pages of tools.")
 
     def _has_none(self, error: Exception) -> bool:
-        """Whether the server does not know the question, and never said that it has tools."""
+        """Return whether the server has no tools: the method is unknown and no tool capability was announced."""
         greeting = self.greeting
         unknown = isinstance(error, MCPError) and error.code == METHOD_NOT_FOUND
         return unknown and greeting is not None and "tools" not in greeting.capabilities
@@ -470,15 +470,17 @@ class Attachment:
 def paged(
     page: Mapping[str, Any], before: Sequence[Mapping[str, Json]], cursors: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """The tools of a page; where it names a page that there was, without those that came before."""
+    """Return the tools of a page, without earlier tools if the server repeats a page."""
     tools = page.get("tools")
     found = [tool for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
     return [tool for tool in found if tool not in before] if page.get("nextCursor") in cursors else found
 
 
 def goes_on(page: Mapping[str, Any], cursors: list[str]) -> bool:
-    """Whether there is another page, which is then the last of `cursors`. An empty cursor is one like others; a server
-    that names a page again has no more: some say so instead of leaving the cursor out.
+    """Return whether another page follows, and append its cursor to `cursors`.
+
+    An empty cursor is valid. A repeated cursor means the end, since some servers repeat the cursor instead of omitting
+    it.
     """
     cursor = page.get("nextCursor")
     if not isinstance(cursor, str) or cursor in cursors:
@@ -488,7 +490,7 @@ def goes_on(page: Mapping[str, Any], cursors: list[str]) -> bool:
 
 
 def is_lost(error: MCPError) -> bool:
-    """Whether nobody knows what became of a request: no answer came, or none that could be read."""
+    """Return whether a request's outcome is unknown: no answer, or an unreadable one."""
     if error.code in (REQUEST_TIMEOUT, CONNECTION_CLOSED, PARSE_ERROR):
         return True
     said = error.message  # the HTTP transport's own words, for a status that no server of MCP gave

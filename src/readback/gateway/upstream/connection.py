@@ -1,7 +1,7 @@
-"""One live connection to a server: its transport, its dispatcher, and what the server said when it was greeted.
+"""One live connection to a server: transport, dispatcher and greeting.
 
-Ends once, and stays ended: whoever wants to go on opens another. What the server tells is handed on in the order in
-which it came, and before any answer that came after it.
+A closed connection stays closed; a new one replaces it. Notifications of the server are delivered in order, and before
+any later answer.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ log = logging.getLogger(__name__)
 
 CLOSE_S: Final = 8.0
 SETTLE_S: Final = 1.0
-"""How long an answer waits for what the server told before it, where somebody is slow to take it."""
+"""How long an answer waits for the delivery of earlier notifications to a slow receiver."""
 PROGRESS: Final = "notifications/progress"
 NOTICES_MAX: Final = 10_000
-"""More than so many that nobody takes are dropped, the newest first; progress and logs are no promises."""
+"""Most undelivered notifications. Beyond, the newest are dropped: progress and logs are best effort."""
 
 UNTOLD: Final = (MCPError, ReadbackError, OSError, ValueError, anyio.BrokenResourceError, anyio.ClosedResourceError)
-"""Why somebody cannot be told of one thing; the next one may reach him."""
+"""Errors of a single failed delivery. The next delivery may succeed."""
 
 OnProgress = Callable[[Mapping[str, Any]], Awaitable[None]]
-"""Takes a report as it came. Its token is that of the connection which it came by, and nobody else's."""
+"""Receives a raw progress report. The token belongs to the delivering connection only."""
 
 Dispatching = JSONRPCDispatcher[TransportContext] | LineDispatcher
-"""Whoever matches answers to requests."""
+"""Matches answers to requests."""
 
 
 class UnsentError(MCPError):
@@ -65,21 +65,21 @@ class UnsentError(MCPError):
 
 
 class Peer(Protocol):
-    """Whoever a server's own requests and notifications are for."""
+    """The receiver of a server's own requests and notifications."""
 
     async def asked(
         self, method: str, params: Mapping[str, Any] | None, on_progress: OnProgress | None
     ) -> dict[str, Any]:
-        """Answers a request of the server's. Raises MCPError."""
+        """Answer a server's request. Raises MCPError."""
         ...
 
     async def told(self, method: str, params: Mapping[str, Any] | None) -> None:
-        """Takes a notification."""
+        """Handle a notification."""
         ...
 
 
 class Connection:
-    """A connection that has been greeted. Open one with `open`."""
+    """A greeted connection. Create one with `open`."""
 
     greeting: ServerInfo
 
@@ -88,7 +88,7 @@ class Connection:
         self.hello = hello
         self.peer = peer
         self.log_level: str | None = None
-        """From which level on a client of the handshake era wants to be told what a stateless server logs."""
+        """The log level wanted from a stateless server by a handshake-era client."""
         self.in_flight = 0
         self.idle = asyncio.Event()
         self.idle.set()
@@ -96,9 +96,9 @@ class Connection:
         self._dispatcher: Dispatching | None = None
         self._by_lines = False
         self._marks = False
-        """Whether the SDK writes and reads its messages, so that their texts have to be marked."""
+        """Whether the SDK reads and writes the messages, so that their texts need marks."""
         self.posts: Posts | None = None
-        """Takes the calls of tools to a stateless server over HTTP, where it can."""
+        """Sends tool calls to a stateless server over plain HTTP, if possible."""
         self._tokens = itertools.count(1)
         self._progress: dict[str, OnProgress] = {}
         self._notices: asyncio.Queue[Callable[[], Awaitable[None]]] = asyncio.Queue()
@@ -117,7 +117,9 @@ class Connection:
         *,
         modern: bool | None = None,
     ) -> Connection:
-        """Starts the transport and greets the server. Raises OSError, ValueError, MCPError: it is ended again."""
+        """Start the transport and greet the server. Raises OSError, ValueError, MCPError, after closing the
+        transport.
+        """
         connection = cls(streams, hello, peer)
         started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         connection._task = asyncio.create_task(connection._live(started))
@@ -133,16 +135,16 @@ class Connection:
 
     @property
     def closed(self) -> bool:
-        """Whether it has ended, by whomever."""
+        """Whether the connection has ended, for any reason."""
         return self.ended.is_set() or self._dispatcher is None
 
     @property
     def unintroduced(self) -> bool:
-        """Whether the server, of the handshake era, has still to be told that the client is ready."""
+        """Whether a handshake-era server still waits for the notification "initialized"."""
         return not self._introduced and not self.greeting.modern
 
     async def introduced(self) -> None:
-        """Tells a server of the handshake era, once, that the client is ready."""
+        """Send "initialized" to a handshake-era server, once."""
         if self.unintroduced:
             self._introduced = True
             await self.notify("notifications/initialized", None)
@@ -157,7 +159,7 @@ class Connection:
         header_map: Mapping[tuple[str, ...], str] | None = None,
         request_id: str | None = None,
     ) -> dict[str, Any]:
-        """The raw result. Raises UnsentError, MCPError."""
+        """Return the raw result. Raises UnsentError, MCPError."""
         outgoing = dict(params or {})
         meta = enveloped(outgoing.get("_meta") or {}, self.hello, self.greeting, self.log_level)
         meta.pop("progressToken", None)
@@ -182,13 +184,13 @@ class Connection:
                 self._progress.pop(token, None)
 
     async def notify(self, method: str, params: Mapping[str, Any] | None) -> None:
-        """Tells the server something; lost where it has gone."""
+        """Send a notification. It is lost if the server is gone."""
         if self._dispatcher is not None:
             version = {MCP_PROTOCOL_VERSION_HEADER: self.greeting.version}
             await self._dispatcher.notify(method, params, {"headers": version})
 
     async def close(self) -> None:
-        """Ends it and its process, in bounded time."""
+        """Close the connection and its process, in bounded time."""
         self.ended.set()
         if self.posts is not None:
             self.posts.close()
@@ -229,7 +231,7 @@ class Connection:
         return await self._send(method, params, options)
 
     async def _live(self, started: asyncio.Future[None]) -> None:
-        """Holds the transport open from start to end, in one task as its scopes want it."""
+        """Hold the transport open from start to end in one task, as required by its cancel scopes."""
         try:
             async with self._streams() as wire, anyio.create_task_group() as tasks:
                 self._dispatcher = dispatcher = self._over(wire)
@@ -288,7 +290,7 @@ class Connection:
     async def _on_notify(
         self, context: DispatchContext[TransportContext], method: str, params: Mapping[str, Any] | None
     ) -> None:
-        """Never reached: `_on_notice` takes all of them, in their order."""
+        """Never called: `_on_notice` receives all notifications in order."""
 
     def _on_notice(self, method: str, params: Mapping[str, Any] | None) -> bool:
         if self._noticed - self._delivered >= NOTICES_MAX or method == CANCELLED:
@@ -320,7 +322,7 @@ class Connection:
                 self._delivery.notify_all()
 
     async def _settle(self) -> None:
-        """Waits until all has been handed on that came before now."""
+        """Wait for the delivery of all earlier notifications."""
         known = self._noticed
         with suppress(TimeoutError):
             async with asyncio.timeout(SETTLE_S), self._delivery:
@@ -328,14 +330,14 @@ class Connection:
 
 
 class _Watched:
-    """A transport's messages; says that they have ended before anybody who waits for an answer can know it."""
+    """A transport's messages. Reports their end before any waiting request can notice the end."""
 
     def __init__(self, stream: ReadStream[SessionMessage | Exception], ended: asyncio.Event) -> None:
         self._stream, self._ended = stream, ended
 
     @property
     def last_context(self) -> contextvars.Context | None:
-        """In which context the last message was sent, where the transport says it."""
+        """The context of the last message, if reported by the transport."""
         return getattr(self._stream, "last_context", None)
 
     async def receive(self) -> SessionMessage | Exception:
@@ -374,7 +376,9 @@ async def _exactly(
     *,
     marks: bool,
 ) -> dict[str, Any]:
-    """By the SDK, which reads a number that is none of JSON, and writes null for it: neither may pass for the value."""
+    """Check a result read by the SDK. The SDK writes null for a number outside JSON, and neither may replace
+    the value.
+    """
     if not is_json(params):
         raise NotDispatchedError(f"Nothing was sent: the request {NO_JSON}.", remedy=AS_TEXT)
     result = await dispatcher.send_raw_request(method, written_out(params) if marks else params, options)
@@ -391,7 +395,7 @@ def _bind(function: Callable[..., Awaitable[None]], *args: Any) -> Callable[[], 
 def _headers(
     greeting: ServerInfo, method: str, params: Mapping[str, Any], header_map: Mapping[tuple[str, ...], str] | None
 ) -> dict[str, str]:
-    """What the HTTP transport is to say of a request, as the SDK's own client stamps it."""
+    """Return the HTTP headers of a request, as set by the SDK's own client."""
     headers = {MCP_PROTOCOL_VERSION_HEADER: greeting.version}
     if greeting.modern:
         headers[MCP_METHOD_HEADER] = method
@@ -404,7 +408,7 @@ def _headers(
 
 
 def _first(error: BaseException) -> BaseException:
-    """The only error of a group of one, as often as it is one."""
+    """Unwrap nested groups of a single error."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error

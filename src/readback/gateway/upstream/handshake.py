@@ -1,7 +1,7 @@
-"""Who speaks to a server and in which era, and what the server says of itself.
+"""Identity and era of a connection: the client's info, and the server's greeting.
 
-Two eras: the handshake one (`initialize`, revisions up to 2025-11-25), and the stateless one (`server/discover`, each
-request with its own envelope, 2026-07-28). A client's own words are handed on where the server speaks its era.
+The handshake era uses `initialize` (revisions up to 2025-11-25). The stateless era uses `server/discover`, with an
+envelope in each request (2026-07-28). The client's own info is forwarded if the server speaks the client's era.
 """
 
 from __future__ import annotations
@@ -34,44 +34,44 @@ ENVELOPE: Final = (
     PROTOCOL_VERSION_META_KEY, CLIENT_INFO_META_KEY, CLIENT_CAPABILITIES_META_KEY, LOG_LEVEL_META_KEY,
 )  # fmt: skip
 TASKS: Final = "io.modelcontextprotocol/tasks"
-"""The extension that has tasks in the stateless era."""
+"""The tasks extension of the stateless era."""
 DISCOVER_S: Final = 10.0
 INITIALIZE_S: Final = 60.0
-"""How long a server may take to come up: some are fetched before they start."""
+"""How long a server may take to start. Some are downloaded first."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClientInfo:
-    """Who speaks: the gateway itself, or a client through it."""
+    """The speaker: the gateway itself, or a client of the gateway."""
 
     modern: bool = False
     version: str = LATEST_HANDSHAKE_VERSION
     info: Mapping[str, Any] = field(default_factory=lambda: {"name": "readback", "version": "0.1.0"})
     capabilities: Mapping[str, Any] = field(default_factory=dict)
     more: Mapping[str, Any] = field(default_factory=dict)
-    """What else a client's `initialize` said."""
+    """Further fields of a client's `initialize`."""
 
     @classmethod
     def of_initialize(cls, params: Mapping[str, Any]) -> ClientInfo:
-        """As a client of the handshake era says it."""
+        """Read the info from a handshake-era `initialize`."""
         more = dict(params)
         version = more.pop("protocolVersion", LATEST_HANDSHAKE_VERSION)
         return cls(False, version, more.pop("clientInfo", {}), more.pop("capabilities", {}), more)
 
     @classmethod
     def of_envelope(cls, meta: Mapping[str, Any]) -> ClientInfo:
-        """As each request of the stateless era says it."""
+        """Read the info from a stateless request's envelope."""
         version = meta.get(PROTOCOL_VERSION_META_KEY, LATEST_MODERN_VERSION)
         info = meta.get(CLIENT_INFO_META_KEY) or cls().info
         return cls(True, version, info, meta.get(CLIENT_CAPABILITIES_META_KEY) or {})
 
     def initialize(self) -> dict[str, Any]:
-        """The parameters of `initialize`."""
+        """Return the parameters of `initialize`."""
         version = LATEST_HANDSHAKE_VERSION if self.modern else self.version
         return {**self.more, "protocolVersion": version, "capabilities": self.capabilities, "clientInfo": self.info}
 
     def envelope(self, version: str) -> dict[str, Any]:
-        """What each request of the stateless era carries in `_meta`."""
+        """Return the `_meta` envelope of a stateless request."""
         return {
             PROTOCOL_VERSION_META_KEY: version,
             CLIENT_INFO_META_KEY: self.info,
@@ -81,7 +81,7 @@ class ClientInfo:
 
 @dataclass(frozen=True, slots=True)
 class ServerInfo:
-    """What a server says of itself: the raw result of `initialize` or `server/discover`."""
+    """A server's greeting: the raw result of `initialize` or `server/discover`."""
 
     modern: bool
     version: str
@@ -94,14 +94,14 @@ class ServerInfo:
 
     @property
     def has_tasks(self) -> bool:
-        """Whether it may answer a call with a task, of either era's kind."""
+        """Whether the server may answer a call with a task, in either era's form."""
         able = self.capabilities
         extensions = able.get("extensions")
         return "tasks" in able or (isinstance(extensions, Mapping) and TASKS in extensions)
 
     @property
     def info(self) -> dict[str, Any]:
-        """Its name and version, wherever its era says them."""
+        """The server's name and version, in either era's form."""
         meta = self.result.get("_meta")
         found = meta.get(SERVER_INFO_META_KEY) if self.modern and isinstance(meta, dict) else None
         found = found or self.result.get("serverInfo")
@@ -116,7 +116,7 @@ class ServerInfo:
 def enveloped(
     meta: Mapping[str, Any], hello: ClientInfo, greeting: ServerInfo, log_level: str | None
 ) -> dict[str, Any]:
-    """A request's `_meta` as the server's era wants it: with the envelope, or without."""
+    """Return a request's `_meta` in the form of the server's era, with or without envelope."""
     if not greeting.modern:
         return {key: value for key, value in meta.items() if key not in ENVELOPE}
     envelope = hello.envelope(greeting.version)
@@ -136,10 +136,9 @@ class Send(Protocol):
 
 
 async def greet(send: Send, hello: ClientInfo, *, modern: bool | None = None) -> ServerInfo:
-    """Agrees with a server on an era. `modern`: what it is known to speak. Raises MCPError, ConnectionError.
+    """Agree on an era with a server. `modern`: the server's era, if known. Raises MCPError, ConnectionError.
 
-    A server of both eras is spoken to in the client's. Anything that is no proof of the stateless era falls back to
-    the handshake.
+    A server of both eras is addressed in the client's era. Without proof of the stateless era, the handshake is used.
     """
     first = modern if modern is not None else hello.modern
     if first:
@@ -164,7 +163,7 @@ async def greet(send: Send, hello: ClientInfo, *, modern: bool | None = None) ->
 
 
 async def _discover(send: Send, hello: ClientInfo, version: str, *, again: bool = True) -> ServerInfo | None:
-    """None where the server does not speak the stateless era."""
+    """Return the greeting, or None if the server does not speak the stateless era."""
     params = {"_meta": hello.envelope(version)}
     try:
         result = await send("server/discover", params, timeout_s=DISCOVER_S, version=version)
@@ -192,16 +191,16 @@ CACHEABLE: Final = frozenset(
 )
 MODERN_ONLY: Final = ("resultType", "ttlMs", "cacheScope")
 INPUT_METHODS: Final = frozenset({"tools/call", "prompts/get", "resources/read"})
-"""What a stateless server may answer by asking for something first."""
+"""Requests a stateless server may answer with a question first."""
 
 HANDSHAKE_ONLY: Final = (
     "initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe",
 )  # fmt: skip
-"""Requests that the stateless era has no more."""
+"""Requests absent from the stateless era."""
 
 
 def stateless(method: str, result: Mapping[str, Any], info: Mapping[str, Any]) -> dict[str, Any]:
-    """A result with what the stateless era requires of every one, where it is not there."""
+    """Add the fields required of every stateless result."""
     shaped: dict[str, Any] = {"resultType": "complete", **result}
     if method in CACHEABLE and shaped["resultType"] == "complete":
         shaped = {"ttlMs": 0, "cacheScope": "private", **shaped}
@@ -214,7 +213,7 @@ def stateless(method: str, result: Mapping[str, Any], info: Mapping[str, Any]) -
 
 
 def handshake(result: Mapping[str, Any]) -> dict[str, Any]:
-    """A stateless server's result without what the handshake era does not know."""
+    """Remove fields unknown to the handshake era from a stateless server's result."""
     kept = {key: value for key, value in result.items() if key not in MODERN_ONLY}
     meta = kept.get("_meta")
     if isinstance(meta, Mapping) and SERVER_INFO_META_KEY in meta:
@@ -225,13 +224,13 @@ def handshake(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def opted_in(meta: Mapping[str, Any], level: object) -> bool:
-    """Whether a request of the stateless era wants to be told what is logged at a level."""
+    """Return whether a stateless request asked for log messages of this level."""
     wanted = meta.get(LOG_LEVEL_META_KEY)
     return wanted in LEVELS and level in LEVELS and LEVELS.index(str(level)) >= LEVELS.index(str(wanted))
 
 
 def initialized(greetings: Sequence[tuple[str, ServerInfo]], asked: str, own_tools: bool) -> dict[str, Any]:
-    """The answer to `initialize`, of all servers that were reached, by their names."""
+    """Build the answer to `initialize` from all reached servers, by name."""
     first = greetings[0][1]
     if len(greetings) == 1 and not first.modern:
         return {**first.result, "capabilities": _capabilities(greetings, own_tools)}
@@ -247,7 +246,7 @@ def initialized(greetings: Sequence[tuple[str, ServerInfo]], asked: str, own_too
 
 
 def discovered(greetings: Sequence[tuple[str, ServerInfo]], own_tools: bool) -> dict[str, Any]:
-    """The answer to `server/discover`, of all servers that were reached, by their names."""
+    """Build the answer to `server/discover` from all reached servers, by name."""
     first = greetings[0][1]
     capabilities = _capabilities(greetings, own_tools)
     if len(greetings) == 1 and first.modern:
@@ -261,7 +260,7 @@ def discovered(greetings: Sequence[tuple[str, ServerInfo]], own_tools: bool) -> 
 
 
 def info(greetings: Sequence[tuple[str, ServerInfo]]) -> dict[str, Any]:
-    """Who answers: the server, where it is the only one."""
+    """Return the server info of an answer: the only server's own, or the gateway's."""
     if len(greetings) == 1:
         return greetings[0][1].info
     names = ", ".join(key for key, _ in greetings)

@@ -1,7 +1,7 @@
-"""A server as a process: started in a group of its own, spoken to by lines, and ended with everything that it started.
+"""A server as a process: started in its own process group, addressed by lines, and ended with all its children.
 
-The SDK's own transport reads lines without a bound and leaves a dead server's children alone; otherwise this is the
-same. Source: Model Context Protocol, stdio transport, "Shutdown".
+The SDK's transport reads lines without a limit and leaves a dead server's children alone. Otherwise both are alike.
+Source: Model Context Protocol, stdio transport, "Shutdown".
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from readback.gateway.wire.line_dispatch import LineDispatcher
 from readback.gateway.wire.pipes import Incoming, Outgoing
 
 EXIT_S: Final = 2.0
-"""How long a server may take to end by itself after its stdin closed, and again after SIGTERM."""
+"""How long a server may take to exit after its stdin closed, and again after SIGTERM."""
 DRAIN_S: Final = 1.0
-"""How long what a dead server has still written is read, where something that it started holds its pipe."""
+"""How long to read the remaining output of a dead server while a child holds its pipe."""
 
 
 def environment(added: Mapping[str, str] | None) -> dict[str, str]:
-    """The gateway's own environment without what is Readback's alone, and what is added."""
+    """Return the gateway's environment without Readback's own variables, plus the additions."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("READBACK_")}
     return {**kept, **(added or {})}
 
@@ -38,7 +38,7 @@ def environment(added: Mapping[str, str] | None) -> dict[str, str]:
 async def process_lines(
     argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: str | None = None
 ) -> AsyncIterator[LineDispatcher]:
-    """Starts the server, and speaks with it. Leaves nothing running. Raises OSError, ValueError: not started."""
+    """Start the server and connect. Leaves no process running. Raises OSError, ValueError if the start fails."""
     process, stdin, stdout = _started(argv, environment(env), cwd)
     guard, server = Guard(process.pid), _Server(process, stdout)
     try:
@@ -57,7 +57,7 @@ async def process_lines(
 
 
 def _started(argv: Sequence[str], env: Mapping[str, str], cwd: str | None) -> tuple[subprocess.Popen[bytes], int, int]:
-    """The process, in a group of its own, and our ends of its stdin and stdout."""
+    """Start the process in its own group, and return our ends of its stdin and stdout."""
     process = subprocess.Popen([*argv], stdin=PIPE, stdout=PIPE, env=env, cwd=cwd, start_new_session=True)
     assert process.stdin is not None
     assert process.stdout is not None
@@ -66,7 +66,7 @@ def _started(argv: Sequence[str], env: Mapping[str, str], cwd: str | None) -> tu
 
 
 class _Server:
-    """`stdout`: a descriptor, owned from now on."""
+    """A running server. Owns the descriptor `stdout`."""
 
     def __init__(self, process: subprocess.Popen[bytes], stdout: int) -> None:
         self._process, self._stdout = process, stdout
@@ -84,11 +84,11 @@ class _Server:
             loop.call_soon_threadsafe(self._exited.set)
 
     async def speak(self, stdin: int) -> None:
-        """Owns the descriptor; from now on the server can be written to."""
+        """Open the server's stdin for writing. Owns the descriptor."""
         await self._stdin.begin(stdin)
 
     async def read(self) -> None:
-        """Hands on its messages until it ends; then whoever waits is told of the end."""
+        """Deliver the server's messages until the end, then notify waiting requests."""
         over = asyncio.ensure_future(self._over.wait())
         gone = asyncio.ensure_future(self._exited.wait())
         try:
@@ -103,7 +103,7 @@ class _Server:
             gone.cancel()
 
     async def stop(self) -> None:
-        """Closes its stdin after what was written, waits, then ends its whole group: politely, then not."""
+        """Close stdin after the last write, wait, then end the whole group: SIGTERM first, SIGKILL next."""
         self._stdin.close()
         for signal_number in (None, signal.SIGTERM, signal.SIGKILL):
             if signal_number is not None:
@@ -114,7 +114,7 @@ class _Server:
         self.kill()
 
     def kill(self) -> None:
-        """Ends what is left of the group; closes the pipes. Whoever is ending in a hurry still takes its exit code."""
+        """Kill the rest of the group, close the pipes, and collect the exit code even under time pressure."""
         self.dispatcher.end()
         self._signal(signal.SIGKILL)
         self._stdin.abort()

@@ -1,9 +1,8 @@
-"""Ends a server's process group where the gateway cannot any more: it was killed, and its server does not mind that its
-stdin has ended.
+"""End a server's process group after the gateway was killed, for a server ignoring the end of its stdin.
 
-Started beside each server by `process`. A shell that waits for the end of a pipe whose other end this process alone
-holds: the kernel closes that whatever ended us, and whichever thread started the server. The shell is in a session of
-its own, so that what ends the gateway's or the server's group leaves it its one task.
+`process` starts one watchdog beside each server: a shell waiting for the end of a pipe. Only this process holds the
+other end. The kernel closes the pipe for any kind of death, and for any thread as starter. The shell has a session of
+its own, so that a signal to the gateway's or the server's group does not end the shell.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ log = logging.getLogger(__name__)
 
 SHELL: Final = "/bin/sh"
 WATCH: Final = 'trap "" HUP INT TERM; read -r _; kill -9 "-$1"'
-"""Nothing is ever written: `read` returns when the pipe has no writer left."""
+"""The shell script. Nothing is ever written: `read` returns when the pipe has no writer."""
 
 
 class Guard:
-    """One process group's. Where there is no shell it guards nothing, and says so."""
+    """Guards one process group. Without a shell there is no guard, and a warning says so."""
 
     def __init__(self, group: int) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -43,7 +42,9 @@ class Guard:
             _close(waits)
 
     def dismiss(self) -> None:
-        """The group has been ended. The guard goes before its pipe: nobody who bears the number next is killed."""
+        """End the guard after the group's end. The guard ends before its pipe, so that no process with a reused id is
+        killed.
+        """
         if self._process is not None:
             self._process.kill()
             self._process.wait()

@@ -1,7 +1,7 @@
-"""One request of a client's while it is answered: the way back to its client, and to what a server asks meanwhile.
+"""A client's request while in work: the way back to the client, also for a server's questions.
 
-A client of the handshake era is asked directly. One of the stateless era is not: its request is answered with what is
-asked (`input_required`), and goes on waiting here until the client comes again with the answers.
+A handshake-era client is asked directly. A stateless client receives the questions as an interim answer
+(`input_required`). The request then waits here until the client returns with the answers.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ CAPABILITY: Final = {
 }
 ASKED_BY: Final = frozenset(CAPABILITY.values())
 WHAT: Final = ("name", "arguments", "uri")
-"""What a request is about: a retry that says otherwise would be told another request's outcome."""
+"""Parameters identifying a request. A retry with different values would receive another request's outcome."""
 GONE: Final = (NoBackChannelError, anyio.BrokenResourceError, anyio.ClosedResourceError)
 
 Context = ServerRequestContext[Any, Any]
 
 
 class RawRequest(Request[dict[str, Any] | None, str]):
-    """Any request, as it came from the server.
+    """Any request, in the server's own form.
 
-    The SDK holds an answer against its own model of what `method` names, and has none for the name of nothing: what a
-    client answers, such as a task in the result's place, is for the server to judge.
+    The SDK validates an answer against its model for `method`, and has no model for an empty name. The server judges a
+    client's answer, such as a task instead of a result.
     """
 
     method: str = Field(default="", exclude=True)
@@ -53,51 +53,53 @@ class RawRequest(Request[dict[str, Any] | None, str]):
 
 
 class RawNotification(Notification[dict[str, Any] | None, str]):
-    """Any notification, as it came from the server."""
+    """Any notification, in the server's own form."""
 
     method: str
     params: dict[str, Any] | None = None
 
 
 class RawResult(RootModel[dict[str, Any]]):
-    """Any result, as it came from the client."""
+    """Any result, in the client's own form."""
 
 
 class Exchange:
     """A client's request, and a `ClientLink`."""
 
     put_off: Callable[[Exchange], None] | None = None
-    """Answers for now where a server asks first: the request is answered in its own task, which goes on."""
+    """Sends an interim answer when a server asks first. The request's task continues."""
 
     def __init__(self, context: Context, *, modern: bool) -> None:
         self.context = context
         self.meta = _meta_of(context)
-        """The `_meta` of the client's request; empty where there is none."""
+        """The `_meta` of the client's request; empty if absent."""
         self.modern = modern
         self.task: asyncio.Task[Any] | None = None
-        """What gives the result, where that is not whoever asked for it."""
+        """The task computing the result, if separate from the caller."""
         self._asked: dict[str, tuple[dict[str, Any], asyncio.Future[dict[str, Any]]]] = {}
         self._given: dict[str, asyncio.Future[dict[str, Any]]] = {}
         self._turn: asyncio.Future[None] | None = None
-        """Done when there is something to go on with: the result, or a question."""
+        """Done when a result or a question is available."""
         self._numbered = 0
         self.suspended = False
         self.cancelled: Mapping[str, Any] | None = None
-        """What the client said when it cancelled the request."""
+        """The client's cancellation parameters, if cancelled."""
 
     @property
     def wants_progress(self) -> bool:
-        """Whether the client listens for progress: by a token, or, in the same program, by a function of its own."""
+        """Whether the client wants progress: by a token, or by a callback in the same program."""
         return self.meta.get("progressToken") is not None or _hearing(self.context) is not None
 
     @property
     def may_be_asked(self) -> bool:
-        """Whether a client of the stateless era takes anything of what a server may ask first."""
+        """Whether a stateless client accepts any kind of question."""
         declared = self.meta.get(CLIENT_CAPABILITIES_META_KEY)
         return isinstance(declared, Mapping) and not ASKED_BY.isdisjoint(declared)
 
     async def progress(self, report: Mapping[str, Any]) -> None:
-        """Hands a server's report on as it came, by the client's token, where the client wants it and still listens."""
+        """Forward a server's progress report under the client's token, if the client wants progress and still
+        listens.
+        """
         if self.suspended:
             return
         token = self.meta.get("progressToken")
@@ -107,12 +109,12 @@ class Exchange:
             await hears(*known)
 
     async def tell(self, method: str, params: Mapping[str, Any] | None) -> None:
-        """A notification that belongs to this request."""
+        """Forward a notification belonging to this request."""
         if not self.suspended:
             await tell(self.context, method, params, within=True)
 
     async def ask(self, method: str, params: Mapping[str, Any] | None, key: str = "") -> dict[str, Any]:
-        """The client's answer to a server's request. Raises MCPError."""
+        """Return the client's answer to a server's request. Raises MCPError."""
         if not self.modern:
             return await ask(self.context, method, params, within=True)
         capability = CAPABILITY.get(method)
@@ -127,7 +129,7 @@ class Exchange:
         request = {"method": method} if params is None else {"method": method, "params": dict(params)}
         self._asked[number] = (request, answer)
         if self.put_off is not None:
-            asyncio.get_running_loop().call_soon(self._put_off)  # behind whoever asks beside it
+            asyncio.get_running_loop().call_soon(self._put_off)  # after other questions of this turn
         self._go_on()
         try:
             return _checked(method, await answer)
@@ -136,7 +138,7 @@ class Exchange:
             self._given.pop(number, None)
 
     async def outcome(self) -> dict[str, Any] | None:
-        """The result once it is there; None where the server asks first (see `questions`). Cancels with its caller."""
+        """Wait for the result; None if the server asks first (see `questions`). Cancels the task with its caller."""
         task = self.task
         assert task is not None
         while not (task.done() or self._asked):
@@ -162,14 +164,14 @@ class Exchange:
             self._turn.set_result(None)
 
     def questions(self) -> dict[str, Any]:
-        """What the server asks, for the client to answer; from now on the request waits for that."""
+        """Return the server's questions for the client, and suspend the request until the answers."""
         asked, self._asked = self._asked, {}
         self._given.update({key: answer for key, (_, answer) in asked.items()})
         self.suspended = True
         return {key: request for key, (request, _) in asked.items()}
 
     def resume(self, context: Context, answers: object) -> None:
-        """Goes on with the client's answers. Raises MCPError where they are none, or to another request."""
+        """Resume with the client's answers. Raises MCPError for missing answers or another request."""
         waits, again = self.context.params or {}, context.params or {}
         if any(waits.get(key) != again.get(key) for key in WHAT) or context.method != self.context.method:
             raise MCPError(code=INVALID_PARAMS, message="The retry is of another request than the one that waits.")
@@ -182,7 +184,7 @@ class Exchange:
                 answer.set_result(dict(answers[key]) if isinstance(answers[key], Mapping) else {})
 
     def abandon(self) -> None:
-        """Ends the wait for a client that does not come again: the server's requests fail, and it goes on as it can."""
+        """Stop waiting for a client. The server's questions fail, and the server proceeds without answers."""
         for answer in (*self._given.values(), *(answer for _, answer in self._asked.values())):
             if not answer.done():
                 answer.set_exception(MCPError(code=INVALID_REQUEST, message="The client did not answer."))
@@ -194,9 +196,9 @@ def _meta_of(context: Context) -> Mapping[str, Any]:
 
 
 def _hearing(context: Context) -> Callable[[float, float | None, str | None], Awaitable[None]] | None:
-    """Where a stateless client in the same program gave a function for progress: such a one sends no token.
+    """Return the progress callback of a stateless client in the same program. Such a client sends no token.
 
-    The SDK says it nowhere in public; where it keeps it otherwise one day, such clients are told of no progress.
+    The SDK has no public name for the callback. If its private place changes, such clients receive no progress.
     """
     outbound = getattr(context.session, "_request_outbound", None)
     inner = getattr(outbound, "_inner", outbound)
@@ -204,7 +206,7 @@ def _hearing(context: Context) -> Callable[[float, float | None, str | None], Aw
 
 
 def _numbers(report: Mapping[str, Any]) -> tuple[float, float | None, str | None] | None:
-    """What such a function takes of a report. None where that says nothing."""
+    """Return the callback's arguments from a report, or None."""
     progress, total, message = report.get("progress"), report.get("total"), report.get("message")
     if not isinstance(progress, int | float):
         return None
@@ -212,7 +214,7 @@ def _numbers(report: Mapping[str, Any]) -> tuple[float, float | None, str | None
 
 
 async def ask(context: Context, method: str, params: Mapping[str, Any] | None, *, within: bool) -> dict[str, Any]:
-    """Asks a client of the handshake era. `within`: on the stream of the context's own request."""
+    """Ask a handshake-era client. `within`: on the stream of the context's own request."""
     given = None if params is None else written_out(params) if over_http(context) else dict(params)
     request = RawRequest(asked=method, params=given)
     scope = ServerMessageMetadata(related_request_id=context.request_id) if within else None
@@ -222,12 +224,12 @@ async def ask(context: Context, method: str, params: Mapping[str, Any] | None, *
 
 
 def _checked(method: str, answer: dict[str, Any]) -> dict[str, Any]:
-    """A client's answer as a server may have it."""
+    """Return a client's answer in the form permitted for servers."""
     return client_roots.permitted(answer) if method == client_roots.METHOD else answer
 
 
 async def tell(context: Context, method: str, params: Mapping[str, Any] | None, *, within: bool) -> None:
-    """Tells a client something; lost where it does not listen any more."""
+    """Notify a client. The notification is lost if the client no longer listens."""
     notification = RawNotification(method=method, params=None if params is None else dict(params))
     send: Any = context.session.send_notification
     try:

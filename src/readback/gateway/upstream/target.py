@@ -1,4 +1,4 @@
-"""How a server is reached, and what all connections to it know of it."""
+"""A server's address, and the knowledge shared by all connections to the server."""
 
 from __future__ import annotations
 
@@ -23,25 +23,27 @@ from readback.gateway.wire.texts_from_servers import from_server, to_server
 from readback.systems.configured.settings import Credentials
 
 CALL_TIMEOUT_S: Final = 600.0
-"""How long a request waits for its answer where nobody says a shorter time."""
+"""Default time limit of a request."""
 PROCESSES_MAX: Final = 64
 HTTP_TIMEOUT: Final = httpx2.Timeout(MCP_DEFAULT_TIMEOUT, read=MCP_DEFAULT_SSE_READ_TIMEOUT, pool=None)
-"""The SDK's own, but that a request waits for a connection without an end: giving up ends all that are in flight."""
+"""The SDK's own timeouts, but without a limit for acquiring a connection: reaching the limit ends all requests in
+flight.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A server started as a process that speaks over stdin and stdout."""
+    """A server started as a process, addressed over stdin and stdout."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str] | None = None
-    """Added to the gateway's own environment, without its READBACK_ variables."""
+    """Additions to the gateway's own environment without READBACK_ variables."""
     cwd: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A server that speaks streamable HTTP."""
+    """A server reached over streamable HTTP."""
 
     url: str
     headers: Mapping[str, str] | None = None
@@ -49,37 +51,37 @@ class Endpoint:
 
 @dataclass(slots=True)
 class Server:
-    """A server, and what was learnt of it. `modern`: the era that it speaks, where only one is known to work."""
+    """A server and its known properties. `modern`: its era, if only one is known to work."""
 
     target: Command | Endpoint
     key: str = ""
     timeout_s: float = CALL_TIMEOUT_S
     modern: bool | None = None
     at_once: int = 0
-    """How many calls it is given at a time over one session's connections; 0 for as many as come."""
+    """Most concurrent calls over one session's connections; 0 for no limit."""
     secrets: Credentials = field(default_factory=Credentials)
-    """What of the target came by reference."""
+    """Parts of the target resolved from references."""
     header_maps: dict[str, Mapping[tuple[str, ...], str]] = field(default_factory=dict)
-    """By tool: which arguments its calls repeat in HTTP headers. Of no other tool."""
+    """For each tool with arguments repeated in HTTP headers: the arguments."""
     header_schemas: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     """The input schemas of the same tools."""
     processes_max: int = PROCESSES_MAX
-    """How many processes of it run at a time for client sessions. The gateway's own is none of them."""
+    """Most processes of the server for client sessions. The gateway's own process does not count."""
     processes: int = 0
-    """How many do."""
+    """The current number of such processes."""
     denied: int = 0
-    """The status of its latest answer over the SDK's transport, where that was one of DENIED."""
+    """The status of the latest answer over the SDK's transport, if in DENIED."""
 
     @property
     def said(self) -> str:
-        """What it is called in messages."""
+        """The server's name in messages."""
         if self.key:
             return f"server {self.key!r}"
         target = self.target
         return f"server {_public(target.url)!r}" if isinstance(target, Endpoint) else f"server {target.argv[0]!r}"
 
     def streams(self) -> AbstractAsyncContextManager[Any]:
-        """A new transport to it: a dispatcher over lines, or the SDK's streams."""
+        """Open a new transport: a dispatcher over lines, or the SDK's streams."""
         if isinstance(self.target, Command):
             return process_lines(self.target.argv, env=self.target.env, cwd=self.target.cwd)
         return _http_streams(self.target, self._note_status)
@@ -88,7 +90,7 @@ class Server:
         self.denied = response.status_code if response.status_code in DENIED else 0
 
     def crowded(self) -> TooManyServersError | None:
-        """Why no process can be started for one more client session; None where one can."""
+        """Return why no process can start for another client session, or None."""
         if not isinstance(self.target, Command) or self.processes < self.processes_max:
             return None
         said = f"{self.processes} processes of {self.said} run for client sessions, which is as many as may."
@@ -96,7 +98,7 @@ class Server:
 
     @asynccontextmanager
     async def session_streams(self) -> AsyncIterator[Any]:
-        """The same for a client session: of processes only so many run. Raises TooManyServersError."""
+        """Open a transport for a client session. Raises TooManyServersError at the process limit."""
         if not isinstance(self.target, Command):
             async with self.streams() as streams:
                 yield streams
@@ -111,11 +113,11 @@ class Server:
             self.processes -= 1
 
     def posts(self) -> Posts | None:
-        """What takes calls to it past the SDK's transport. None for a process, and where that knows more."""
+        """Return the direct HTTP client, or None for a process or a target needing the SDK's transport."""
         return Posts.to(self.target.url, self.target.headers) if isinstance(self.target, Endpoint) else None
 
     def learn(self, tools: object) -> None:
-        """Remembers what listed tools want in the headers of their calls."""
+        """Record the headers wanted by the listed tools."""
         for tool in tools if isinstance(tools, list) else ():
             name, schema = (str(tool.get("name")), tool.get("inputSchema")) if isinstance(tool, dict) else ("", None)
             valid = isinstance(schema, dict) and find_invalid_x_mcp_header(schema) is None
@@ -128,8 +130,9 @@ class Server:
 
 
 def _public(url: str) -> str:
-    """An address without what may be secret in it, which its path may be as well as its query: messages go to clients,
-    and into the ledger.
+    """Return an address without credentials, path and query.
+
+    All three may hold secrets, and messages go to clients and into the ledger.
     """
     parts = urlsplit(url)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], "", "", ""))
@@ -137,7 +140,7 @@ def _public(url: str) -> str:
 
 @asynccontextmanager
 async def _http_streams(target: Endpoint, note: Callable[[httpx2.Response], Awaitable[None]]) -> AsyncIterator[Any]:
-    """`note` sees each answer before the SDK does, which says nothing of a status."""
+    """Open the SDK's streams. `note` sees each response first, since the SDK does not report the status."""
     async with create_mcp_http_client(headers=dict(target.headers or {}), timeout=HTTP_TIMEOUT) as client:
         client.event_hooks["request"].append(to_server)
         client.event_hooks["response"] += [note, from_server]

@@ -1,4 +1,4 @@
-"""A server behind the gateway: how it is reached, and the gateway's own connection to it."""
+"""A server behind the gateway: its address, and the gateway's own connection."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ __all__ = ["CALL_TIMEOUT_S", "Command", "Endpoint", "Upstream"]
 
 
 class Upstream:
-    """One server behind the gateway. Itself a `Toolserver`: over the gateway's own connection, opened at first need.
+    """One server behind the gateway, and a `Toolserver` over the gateway's own connection, opened on first use.
 
-    Client sessions get connections of their own from it. Usable in one event loop; `aclose` ends everything.
+    Client sessions get connections of their own. Usable in one event loop; `aclose` ends everything.
     """
 
     def __init__(
@@ -40,24 +40,24 @@ class Upstream:
 
     @property
     def room(self) -> asyncio.Semaphore | None:
-        """That of the gateway's own connection."""
+        """The call limit of the gateway's own connection."""
         return self.own.room
 
     @property
     def unlisted(self) -> bool:
-        """The same."""
+        """See `Toolserver`, for the gateway's own connection."""
         return self.own.unlisted
 
     @property
     def secrets(self) -> Credentials:
-        """Its own."""
+        """The target's secrets."""
         return self.server.secrets
 
     @classmethod
     def command(
         cls, argv: Sequence[str], *, key: str = "", env: Mapping[str, str] | None = None, cwd: str | None = None
     ) -> Upstream:
-        """A server started as a process. Raises SettingsError where the command is no list of words."""
+        """Return a server started as a process. Raises SettingsError if the command is not a list of words."""
         words = validation.several(
             "argv", argv, str, "Pass the program and its arguments as a list: no shell reads them."
         )
@@ -65,18 +65,18 @@ class Upstream:
 
     @classmethod
     def url(cls, url: str, *, key: str = "", headers: Mapping[str, str] | None = None) -> Upstream:
-        """A server behind streamable HTTP."""
+        """Return a server over streamable HTTP."""
         return cls(Endpoint(url, headers), key=key)
 
     def attach(self) -> Attachment:
-        """Connections for one client session."""
+        """Return connections for one client session."""
         attachment = Attachment(self.server)
         attachment.fallback = self.own
         self._attached.add(attachment)
         return attachment
 
     def detach(self, attachment: Attachment) -> None:
-        """The client session has ended; what it began may end first."""
+        """End the connections of a closed client session after its calls in flight."""
         if attachment is self.own or attachment not in self._attached:
             return
         attachment.retire()
@@ -92,15 +92,15 @@ class Upstream:
     async def call(
         self, params: Mapping[str, Json], *, timeout_s: float | None, link: ClientLink | None = None
     ) -> dict[str, Json]:
-        """`tools/call`; see `Toolserver`."""
+        """Send `tools/call`; see `Toolserver`."""
         return await self.own.call(params, timeout_s=timeout_s, link=link)
 
     async def tools(self) -> Sequence[Mapping[str, Json]]:
-        """All its tools; see `Toolserver`."""
+        """Return all tools; see `Toolserver`."""
         return await self.own.tools()
 
     async def aclose(self) -> None:
-        """Ends every connection and process, in bounded time."""
+        """Close every connection and process, in bounded time."""
         for task in tuple(self._leaving):
             task.cancel()
         await asyncio.gather(self.own.aclose(), *(each.aclose() for each in tuple(self._attached)))

@@ -1,1 +1,1 @@
-"""Messages as bytes: lines, pipes, events of a stream, and texts that keep their form."""
+"""Messages as bytes: lines, pipes, stream events, and values with their original text."""

@@ -1,7 +1,7 @@
-"""What a server is told of a request that its client has cancelled: what the client said of it.
+"""Forward a client's cancellation to the server in the client's own words.
 
-The SDK ends a request before it hands on what it was told, so whoever is ended waits some turns of the event loop for
-that. A request that nobody cancelled, and that is given up all the same, is given up in our own words.
+The SDK cancels a request before it delivers the client's notification. So a cancelled request waits some event loop
+turns for the notification. A request abandoned without a client's cancellation uses our own words.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from mcp_types.jsonrpc import JSONRPCNotification
 
 CANCELLED: Final = "notifications/cancelled"
 ENDED: Final = "caller cancelled"
-"""The reason that the SDK gives where whoever asked was ended."""
+"""The SDK's reason for a cancelled caller."""
 TURNS: Final = 8
-"""More than it takes from the end of a request to the word of its client."""
+"""Turns to wait: more than needed between a request's cancellation and the client's notification."""
 
 
 class Asking(Protocol):
-    """Whoever a request to a server was sent for. `cancelled`: what its client said when it cancelled it."""
+    """The client request behind a server request. `cancelled`: the client's cancellation parameters."""
 
     cancelled: Mapping[str, Any] | None
 
@@ -32,7 +32,7 @@ SENT_FOR: ContextVar[Asking | None] = ContextVar("readback_sent_for", default=No
 
 
 async def heard() -> None:
-    """Waits until it is known what the client said, as far as it said anything; also where this task is ended."""
+    """Wait for the client's cancellation parameters, if any. Works in a cancelled task."""
     asking = SENT_FOR.get()
     for _ in range(TURNS):
         if asking is None or asking.cancelled is not None:
@@ -41,14 +41,14 @@ async def heard() -> None:
 
 
 def given_up(request_id: object) -> dict[str, Any]:
-    """The parameters of a cancellation, in the client's words where it said any."""
+    """Return the parameters of a cancellation, in the client's words if available."""
     asking = SENT_FOR.get()
     said = None if asking is None else asking.cancelled
     return {**({"reason": ENDED} if said is None else said), "requestId": request_id}
 
 
 class CancellingStream:
-    """A stream to a server, on which cancellations go in the client's words."""
+    """A stream to a server with cancellations in the client's words."""
 
     def __init__(self, stream: WriteStream[SessionMessage]) -> None:
         self._stream = stream

@@ -1,7 +1,7 @@
-"""The folders that a client offers to servers (`roots`), less those in which Readback's own files lie.
+"""Remove folders with Readback's own files from a client's `roots`.
 
-Called with every answer of a client before a server has it: a server that is given such a folder could change
-contracts, settings, the ledger or keys, as one that is started on it could. Source: Model Context Protocol, "Roots".
+Applied to every client answer before a server receives the answer. A server with access to such a folder could change
+contracts, settings, the ledger or keys, like a server started there. Source: Model Context Protocol, "Roots".
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ _SCHEME: Final = "file:"
 
 
 def permitted(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """An answer to `roots/list` without the folders that hold own files, and written anew: what it carried of its own
-    text could name a folder twice.
+    """Return an answer to `roots/list` without folders of own files.
+
+    The answer is written anew: its original text could name a folder twice.
     """
     roots = answer.get("roots")
     if not isinstance(roots, list):
@@ -31,7 +32,7 @@ def permitted(answer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def permitted_in(params: dict[str, Any]) -> dict[str, Any]:
-    """The parameters of a request; what they answer to a server's own questions is held to the same rule."""
+    """Apply the same rule to answers inside a request's parameters."""
     answers = params.get("inputResponses")
     if not isinstance(answers, Mapping) or not any(_offers(each) for each in answers.values()):
         return params
@@ -58,7 +59,7 @@ def _reaches(root: object) -> bool:
 
 
 def _paths(uri: str) -> Iterator[str]:
-    """Every path that a server may take the address for: servers differ in what they decode and cut off."""
+    """Return every path possibly meant by the address. Servers decode and truncate differently."""
     text = uri.strip()
     if not text.lower().startswith(_SCHEME):
         yield text

@@ -1,9 +1,9 @@
-"""Tool calls to a stateless server over plain HTTP, one POST each, on connections that are kept.
+"""Send tool calls to a stateless server over plain HTTP: one POST for each call, on persistent connections.
 
-The SDK's transport does everything else, and this where anything is special: TLS, proxies, credentials in the address,
-a redirect, a server that cannot be connected to. A call costs it several tasks, streams and models, which is more than
-the call itself; here it is a socket. An answer that is plainly JSON of a length that is told is read as it stands; h11
-reads every other. What a failure means is said in the SDK's words, which `attachment` judges.
+The SDK's transport handles everything else, and special cases: TLS, proxies, credentials in the address, redirects, an
+unreachable server. The SDK spends several tasks, streams and models on a call, more than the call itself. This client
+uses a plain socket. A JSON answer with a content length is read directly; h11 reads every other answer. Errors use the
+SDK's words, since `attachment` classifies these.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from readback.gateway.wire.line_dispatch import AS_TEXT
 
 
 class Events:
-    """One stream's. Those that hold nothing, or are no messages (to keep a stream open, or to name a place in it), are
-    passed over. `held`: bytes of what is not whole yet.
+    """The events of one stream. Events without a message, such as keep-alives, are skipped. `held`: bytes of the
+    unfinished part.
     """
 
     def __init__(self) -> None:
         self._rest: list[bytes] = []
-        """Of a line that has not ended."""
+        """The unfinished line."""
         self._data: list[bytes] = []
         self._kind = b""
         self._data_bytes = self.held = 0
 
     def take(self, part: bytes) -> list[bytes]:
-        """What the messages say that end in this part."""
+        """Return the data of events completed by this part."""
         self.held += len(part)
         self._rest.append(part)
         if b"\n" not in part:
@@ -70,21 +70,21 @@ class Events:
 
 
 CALLS_MAX: Final = 100
-"""Calls of clients at a time, as with the SDK. More of them wait before they are begun: the time that a tool may take
-is the tool's, and does not run while its call waits for others.
+"""Most concurrent client calls, as in the SDK. Further calls wait before their start, so that a tool's time limit does
+not run during the wait.
 """
 OPEN_MAX: Final = 128
-"""Connections at a time: what contracts read by other tools of the server never waits for clients' calls."""
+"""Most connections. More than CALLS_MAX, so that reads by contracts never wait for clients' calls."""
 CONNECT_S: Final = 30.0
 CHUNK_BYTES: Final = 1 << 16
 HEADS_MAX: Final = 256
-"""So many heads of requests are kept as they are written: the same few, call for call."""
+"""Most cached request heads. Calls repeat a few heads."""
 UNTAKEN: Final = (307, 308)
-"""By these a server says that the call is to be made elsewhere as it is; by another redirect, that it may have been."""
+"""Redirects of an untaken call. After any other redirect the call may have run."""
 DENIED: Final = {401: "it demands credentials (HTTP 401)", 403: "it denies access (HTTP 403)"}
 
 _HEAD: Final = re.compile(rb"HTTP/1\.1 200 [ -~]*\r\n((?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t -~]*\r\n)*)\r\n")
-"""The head of an answer without anything that a reader of HTTP would have to think about."""
+"""The head of a plain answer, without any special HTTP feature."""
 _NO_BODY: Final = b"0\r\n\r\n"
 _LENGTH: Final = re.compile(rb"[0-9]{1,8}")
 
@@ -92,11 +92,11 @@ OnNotice = Callable[[str, Mapping[str, Any] | None], bool]
 
 
 class NotOursError(Exception):
-    """The server has not taken the call, and the SDK's transport has to make it."""
+    """The server did not take the call. The SDK's transport must send it."""
 
 
 class Posts:
-    """One server's, for one connection of ours. Make one with `to`."""
+    """The connections to one server, for one of our connections. Create with `to`."""
 
     def __init__(self, url: SplitResult, headers: Mapping[str, str] | None) -> None:
         self._host, self._port = url.hostname or "", url.port or 80
@@ -115,7 +115,7 @@ class Posts:
 
     @classmethod
     def to(cls, url: str, headers: Mapping[str, str] | None) -> Posts | None:
-        """None where the SDK's transport knows more than this one."""
+        """Return the client, or None for a target needing the SDK's transport."""
         found = urlsplit(url)
         plain = found.scheme == "http" and found.hostname and "@" not in found.netloc and not getproxies()
         return cls(found, headers) if plain else None
@@ -123,7 +123,7 @@ class Posts:
     async def call(
         self, params: Mapping[str, Any], headers: Mapping[str, str], timeout_s: float | None, on_notice: OnNotice
     ) -> dict[str, Any]:
-        """The raw result of a `tools/call`. Raises MCPError, and NotOursError where nothing has been done yet."""
+        """Return the raw result of a `tools/call`. Raises MCPError, and NotOursError if nothing was done."""
         asked = f"c{next(self._ids)}"
         message = {"jsonrpc": "2.0", "id": asked, "method": "tools/call", "params": params}
         async with self._room:
@@ -134,7 +134,7 @@ class Posts:
             except TimeoutError:
                 raise MCPError(code=REQUEST_TIMEOUT, message="Request 'tools/call' timed out") from None
             except (OSError, h11.ProtocolError) as error:
-                wire.close()  # what it says next answers nobody
+                wire.close()  # any later bytes belong to no request
                 raise MCPError(code=CONNECTION_CLOSED, message=f"Connection closed: {error}") from error
             finally:
                 if wire.reusable():
@@ -146,7 +146,7 @@ class Posts:
         return result
 
     def _request(self, headers: Mapping[str, str], message: Mapping[str, Any]) -> tuple[bytes, bytes]:
-        """Head and body as they are written. Raises NotDispatchedError, and h11's error for what is no header."""
+        """Return head and body as written. Raises NotDispatchedError, and h11's error for an invalid header."""
         try:
             body = json_line(message)[:-1]
         except NotJsonError as error:
@@ -178,14 +178,14 @@ class Posts:
         wire.close()
 
     def close(self) -> None:
-        """Ends every connection; whoever waits on one is told so."""
+        """Close every connection, and notify waiting calls."""
         self._idle.clear()
         for wire in tuple(self._open):
             self._drop(wire)
 
 
 def _head(target: str, headers: Mapping[str, str]) -> bytes:
-    """The head of a request, as h11 writes it once it has looked at all of it, up to the length of its body."""
+    """Return the request head written and validated by h11, up to the body length."""
     asked = h11.Request(method="POST", target=target, headers=[*headers.items(), ("content-length", "0")])
     written = h11.Connection(h11.CLIENT).send(asked)
     if not written.endswith(_NO_BODY):
@@ -194,7 +194,7 @@ def _head(target: str, headers: Mapping[str, str]) -> bytes:
 
 
 class _Counting(asyncio.StreamReader):
-    """Says how many bytes have come."""
+    """A stream reader counting its received bytes."""
 
     came = 0
 
@@ -210,12 +210,12 @@ class _Wire:
         self._reader, self._writer = reader, writer
         self._taken = 0
         self._http: h11.Connection | None = None
-        """Reads the answer, where that is not plainly one."""
+        """Reads an answer unsuited for direct reading."""
         self._ended = True
 
     @classmethod
     async def to(cls, host: str, port: int) -> _Wire:
-        """As `asyncio.open_connection`. Raises OSError."""
+        """Connect like `asyncio.open_connection`. Raises OSError."""
         loop = asyncio.get_running_loop()
         reader = _Counting(loop=loop)
         protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
@@ -224,22 +224,25 @@ class _Wire:
 
     @property
     def alive(self) -> bool:
-        """Whether it is open, and holds nothing that nobody asked for: the next call would take it for its answer."""
+        """Whether the connection is open without unexpected bytes.
+
+        The next call would read such bytes as its answer.
+        """
         return self._reader.came == self._taken and not (self._reader.at_eof() or self._writer.is_closing())
 
     def reusable(self) -> bool:
-        """Whether the exchange has ended on both sides, and another may follow."""
+        """Return whether the exchange has ended on both sides, so that another may follow."""
         http = self._http
         if http is not None:
             self._ended = http.our_state is h11.DONE and http.their_state is h11.DONE and not http.trailing_data[0]
         return self._ended and self.alive
 
     def close(self) -> None:
-        """Ends it. A stateless server takes that for a cancellation of what it is still doing."""
+        """Close the connection. A stateless server treats this as a cancellation of running work."""
         self._writer.close()
 
     async def exchange(self, head: bytes, body: bytes, asked: str, on_notice: OnNotice) -> dict[str, Any] | MCPError:
-        """The answer to a request, whose id is `asked`. Raises OSError, h11.ProtocolError, NotOursError."""
+        """Return the answer to the request with id `asked`. Raises OSError, h11.ProtocolError, NotOursError."""
         self._ended, self._http = False, None
         self._writer.write(head + body)
         await self._writer.drain()
@@ -286,7 +289,7 @@ class _Wire:
         return _answer(head.status_code, kind, b"".join(whole), asked)
 
     async def _streamed(self, asked: str, on_notice: OnNotice) -> dict[str, Any] | MCPError:
-        """The answer among the events of a stream; what is told before it is handed on."""
+        """Return the answer from a stream's events, and deliver earlier notifications."""
         events = Events()
         async for part in self._parts():
             for data in events.take(part):
@@ -313,7 +316,7 @@ class _Wire:
 
 
 def _asked(body: bytes) -> h11.Connection:
-    """A reader of the answer to a request that has been written."""
+    """Return an h11 reader for the answer to a request already written."""
     http = h11.Connection(h11.CLIENT)
     http.send(h11.Request(method="POST", target="/", headers=[("host", "-"), ("content-length", str(len(body)))]))
     http.send(h11.Data(data=body))
@@ -322,7 +325,7 @@ def _asked(body: bytes) -> h11.Connection:
 
 
 def _plain(answer: bytes) -> tuple[bytes, int, int] | None:
-    """The content type of an answer, and where its body begins and ends; None where h11 has to say."""
+    """Return content type, start and end of the body; None if h11 must read the answer."""
     found = _HEAD.match(answer)
     if found is None:
         return None
@@ -337,8 +340,9 @@ def _plain(answer: bytes) -> tuple[bytes, int, int] | None:
 
 
 def _message(data: bytes, asked: str, on_notice: OnNotice) -> dict[str, Any] | MCPError | None:
-    """The answer in an event; None for anything else. Raises ValueError for what is no message, and h11's error for an
-    answer to another request.
+    """Return the answer in an event, else None.
+
+    Raises ValueError for an invalid message, and h11's error for the answer to another request.
     """
     plain = plain_json(data)
     if (
@@ -362,7 +366,7 @@ def _message(data: bytes, asked: str, on_notice: OnNotice) -> dict[str, Any] | M
 
 
 def _answer(status: int, kind: bytes, whole: bytes, asked: str) -> dict[str, Any] | MCPError:
-    """What a body says that is no stream; what its status says where that is nothing."""
+    """Return the answer in a plain body, or an error from the status."""
     if status == 202:
         return MCPError(code=INVALID_REQUEST, message="server answered a request with 202 Accepted")
     found: dict[str, Any] | MCPError | None = None

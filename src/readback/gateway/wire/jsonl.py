@@ -1,4 +1,4 @@
-"""Messages as lines: told apart from what is none, and written. Used by both ends that speak over pipes."""
+"""JSON-RPC messages as lines: read, check and write. Used by both ends of pipes."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from readback.canon.frozen import dataclass
 from readback.gateway.wire.verbatim import VERBATIM, fragment, message_of, slowly
 
 MESSAGE_MAX_BYTES: Final = 64 * 1024 * 1024
-"""A longer message is not read: whoever waits for it is told so, and the connection goes on."""
+"""A longer message is not read. A waiting request gets an error, and the connection stays open."""
 HEAD_BYTES: Final = 4096
 
 Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
-"""What a transport gives: messages that come, and those that go."""
+"""A transport's streams: incoming and outgoing messages."""
 
 ANSWERING: Final = frozenset({"jsonrpc", "result", "error"})
-"""What tells an answer that cannot be read from whatever else has an id."""
+"""Keys distinguishing an unreadable answer from other messages with an id."""
 BATCH: Final = "Several messages in one are not taken here; send each as one of its own."
 NO_JSON: Final = "holds a number that JSON has not (NaN, or one beyond every bound)"
 
@@ -44,25 +44,25 @@ _AS_IT_CAME: Final = orjson.OPT_APPEND_NEWLINE | orjson.OPT_PASSTHROUGH_SUBCLASS
 
 
 class NotJsonError(ValueError):
-    """Nobody could read it as it is, and nothing of it may become another value on the way."""
+    """The message has no exact JSON form. No part of a message may change on the way."""
 
 
 class _Refusal(JSONRPCError):
-    """Of a request whose id may be of any kind."""
+    """An error answer with an id of any type."""
 
     id: Any
 
 
 @dataclass(frozen=True, slots=True)
 class TooLong:
-    """What is kept of a line that is longer than the bound."""
+    """Head and tail of a line longer than the limit."""
 
     head: bytes
     tail: bytes
 
     @property
     def request_id(self) -> int | str | None:
-        """The id as far as it is to be seen in the two ends."""
+        """The id, if visible in head or tail."""
         return _identity(self.head) if _ID.search(self.head) else _identity(self.tail)
 
     @property
@@ -71,10 +71,9 @@ class TooLong:
 
 
 def from_server(line: bytes | TooLong) -> SessionMessage | Exception | None:
-    """The message of a line, None for an empty one.
+    """Return the message of a line, or None for an empty line.
 
-    Where the line is none but names what it answers, its asker is told that no answer can be had: what was asked for
-    may have been done.
+    An invalid line with the id of a request becomes an error answer: the request's outcome is unknown.
     """
     if isinstance(line, TooLong):
         answers = None if _METHOD.search(line.head) else line.request_id
@@ -88,8 +87,9 @@ def from_server(line: bytes | TooLong) -> SessionMessage | Exception | None:
 
 
 def from_client(line: bytes) -> SessionMessage | Exception | None:
-    """The message of a line, None for an empty one; an error where it is none. Of an answer that nobody here can read
-    the server that asked is told that it is none.
+    """Return the message of a line, None for an empty line, or an error for an invalid line.
+
+    For an unreadable answer, the asking server receives an error.
     """
     message = _read(line)
     return message if not isinstance(message, Exception) else _unread_answer(line) or message
@@ -112,7 +112,7 @@ def _read(line: bytes) -> SessionMessage | Exception | None:
 
 
 def unfit(message: SessionMessage) -> bool:
-    """Whether a message that the slow reader took could not be written again as it came."""
+    """Return whether a message accepted by the slow reader cannot be written back unchanged."""
     match message.message:
         case JSONRPCRequest(params=inside) | JSONRPCNotification(params=inside) | JSONRPCResponse(result=inside):
             return not is_json(inside)
@@ -121,19 +121,19 @@ def unfit(message: SessionMessage) -> bool:
 
 
 def unfit_request(message: SessionMessage) -> SessionMessage | None:
-    """The answer to a request that could not be handed on as it came. None for what can be."""
+    """Return the error answer to a request impossible to forward unchanged, else None."""
     if not isinstance(message.message, JSONRPCRequest) or not unfit(message):
         return None
     return _error(message.message.id, INVALID_PARAMS, f"The request {NO_JSON}.")
 
 
 def is_json(value: object) -> bool:
-    """Whether every number in it is one of JSON."""
+    """Return whether every number is a JSON number."""
     rest = [value]
     while rest:
         each = rest.pop()
         if isinstance(each, VERBATIM):
-            continue  # it is written as the JSON that it came as
+            continue  # written with its original JSON text
         if isinstance(each, float):
             if not math.isfinite(each):
                 return False
@@ -145,8 +145,10 @@ def is_json(value: object) -> bool:
 
 
 def unread(line: bytes) -> SessionMessage | None:
-    """The answer to a request that nobody here can read: half a character, a nesting without an end, a field of another
-    kind, an id that is none. Its asker would wait for ever. None where it is no request.
+    """Return the error answer to an unreadable request, else None.
+
+    Examples: an unpaired surrogate, unlimited nesting, a mistyped field, an invalid id. Without an answer the client
+    would wait forever.
     """
     seen = _seen(line)
     if not _wants_answer(seen):
@@ -156,9 +158,9 @@ def unread(line: bytes) -> SessionMessage | None:
 
 
 def refusals(line: bytes, message: SessionMessage | Exception) -> list[SessionMessage]:
-    """The answers to what a client asks in a line that cannot be handed on; none for what can be, or asks for nothing.
+    """Return error answers to the requests of an unusable line; none for a usable line or a notification.
 
-    Of a batch, which the revision 2025-03-26 alone has, each request has its own.
+    Each request of a batch gets an answer. Only revision 2025-03-26 has batches.
     """
     if not isinstance(message, Exception):
         refused = unfit_request(message)
@@ -170,7 +172,7 @@ def refusals(line: bytes, message: SessionMessage | Exception) -> list[SessionMe
 
 
 def _batched(line: bytes) -> list[int | str]:
-    """The ids of a batch's requests."""
+    """Return the ids of a batch's requests."""
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):
@@ -180,7 +182,7 @@ def _batched(line: bytes) -> list[int | str]:
 
 
 def _unread_answer(line: bytes) -> SessionMessage | None:
-    """What whoever waits for an answer is told in its place, where nobody here can read it. A log in JSON is none."""
+    """Return the error answer for a request with an unreadable answer. A JSON log line is not an answer."""
     if seen := _seen(line):
         answers = _sound(seen.get("id")) if "method" not in seen and not ANSWERING.isdisjoint(seen) else None
     else:
@@ -189,11 +191,11 @@ def _unread_answer(line: bytes) -> SessionMessage | None:
 
 
 def _seen(line: bytes) -> dict[str, Any]:
-    """What can be seen of a line that is no message, by a reader who minds little; nothing where that is nothing."""
+    """Return the content of an invalid line by a lenient reader; empty if unreadable."""
     try:
         found = json.loads(line.decode("utf-8-sig", "replace"))
     except RecursionError:
-        only = _identity(line) if len(_ID.findall(line)) == 1 else None  # of several nobody can say which is its own
+        only = _identity(line) if len(_ID.findall(line)) == 1 else None  # with several ids the right one is unknown
         asks = {"method": ""} if _METHOD.search(line) else {}
         return {} if only is None else {"jsonrpc": "2.0", "id": only, **asks}
     except ValueError:
@@ -202,34 +204,34 @@ def _seen(line: bytes) -> dict[str, Any]:
 
 
 def _sound(request_id: object) -> int | str | None:
-    """An id by which somebody can be answered."""
+    """Return an id usable in an answer, else None."""
     if isinstance(request_id, str):
         return request_id if request_id == request_id.encode("utf-8", "replace").decode() else None
     return request_id if isinstance(request_id, int) and not isinstance(request_id, bool) else None
 
 
 def _wants_answer(seen: Mapping[str, Any]) -> bool:
-    """Whether it is a request, whatever its id is. Some write an id of null into what only tells."""
+    """Return whether the message is a request, with any id. Some clients write a null id into notifications."""
     method = seen.get("method")
     tells = seen.get("id") is None and isinstance(method, str) and method.startswith("notifications/")
     return "method" in seen and "id" in seen and not tells
 
 
 def _echoed(request_id: object) -> object:
-    """An id as it came, also one of no kind that the protocol knows; null for what cannot be written again."""
+    """Return the id unchanged, even of an unknown type; None if it cannot be written."""
     if isinstance(request_id, bool) or (isinstance(request_id, float) and math.isfinite(request_id)):
         return request_id
     return _sound(request_id)
 
 
 def refusal(line: TooLong) -> SessionMessage | None:
-    """The answer to a request that is too long. None where it cannot be told which one it is."""
+    """Return the error answer to an overlong request, or None for an unknown id."""
     found = line.request_id
     return None if found is None else _error(found, INVALID_REQUEST, line.said)
 
 
 def written(message: SessionMessage) -> bytes:
-    """A message as one line."""
+    """Return a message as one line."""
     match message.message:
         case JSONRPCResponse(id=answers, result=result):
             return answer_line({"jsonrpc": "2.0", "id": answers, "result": result})
@@ -243,7 +245,7 @@ def written(message: SessionMessage) -> bytes:
 
 
 def plain_json(line: bytes) -> dict[str, Any] | None:
-    """A message as it stands in its line, its parts with their own text. None where it is none."""
+    """Return a line's message with the original text of its parts, or None for an invalid line."""
     try:
         found = message_of(line)
     except ValueError:
@@ -252,14 +254,14 @@ def plain_json(line: bytes) -> dict[str, Any] | None:
 
 
 def json_line(message: Mapping[str, Any]) -> bytes:
-    """A raw message as one line. Raises NotJsonError."""
+    """Return a raw message as one line. Raises NotJsonError."""
     try:
         line = orjson.dumps(message, default=fragment, option=_AS_IT_CAME)
-    except TypeError:  # a large integer, or half a character: only the slow one writes them
+    except TypeError:  # only the slow writer takes a large integer or an unpaired surrogate
         if not is_json(message):
             raise NotJsonError(f"The message {NO_JSON}.") from None
         return slowly(message) + b"\n"
-    # Null is what the quick one makes of numbers that JSON has not: read again, the line says something else then.
+    # The quick writer makes null of numbers outside JSON. Reading the line again shows the difference.
     if b"null" in line and not _reads_as(line, message) and not _has_json_numbers(message):
         raise NotJsonError(f"The message {NO_JSON}.")
     return line
@@ -268,12 +270,12 @@ def json_line(message: Mapping[str, Any]) -> bytes:
 def _reads_as(line: bytes, message: Mapping[str, Any]) -> bool:
     try:
         return bool(orjson.loads(line) == message)
-    except ValueError:  # half a character, in a part that is written as it came
+    except ValueError:  # an unpaired surrogate in a part with its original text
         return False
 
 
 def _has_json_numbers(message: Mapping[str, Any]) -> bool:
-    """As `is_json`, by an encoder in C that refuses such numbers, where it takes everything else."""
+    """Do the work of `is_json` in a C encoder with strict numbers, if the encoder accepts the rest."""
     try:
         _STRICT.encode(message)
     except (ValueError, TypeError, RecursionError):
@@ -282,7 +284,7 @@ def _has_json_numbers(message: Mapping[str, Any]) -> bool:
 
 
 def answer_line(message: Mapping[str, Any]) -> bytes:
-    """An answer as one line; that it cannot be written where it cannot."""
+    """Return an answer as one line, or an error answer if the message has no JSON form."""
     try:
         return json_line(message)
     except NotJsonError:

@@ -1,7 +1,7 @@
-"""Requests and answers over lines, as raw JSON: what the SDK's dispatcher does, without a model for each message.
+"""Requests and answers over lines as raw JSON: the SDK's dispatcher without a model for each message.
 
-Used by connections to servers that speak over pipes, where it is most of what the gateway costs. Keeps what
-`Connection` asks of `mcp.shared.dispatcher.Dispatcher`; a line that is not plainly an answer is read by the SDK.
+Used by connections to servers over pipes, where dispatching dominates the gateway's cost. Implements the part of
+`mcp.shared.dispatcher.Dispatcher` used by `Connection`. The SDK reads every line except plain answers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 AS_TEXT: Final = "Send the number as a text, or leave it out."
 FAILED: Final = 0
-"""The code of a handler's own fault, as the SDK says it."""
+"""The SDK's error code for a failed handler."""
 OnNotice = Callable[[str, Mapping[str, Any] | None], bool]
 
 
@@ -42,7 +42,7 @@ OnRequest = Callable[[Any, str, Mapping[str, Any] | None], Awaitable[dict[str, A
 
 
 class LineDispatcher:
-    """One connection's. `take` is given each line, `end` says that there will be none."""
+    """The dispatcher of one connection. `take` receives each line, and `end` marks the end of input."""
 
     def __init__(self, writer: Outgoing) -> None:
         self._writer = writer
@@ -54,14 +54,14 @@ class LineDispatcher:
         self._on_notice: OnNotice | None = None
         self.ready = asyncio.Event()
         self.on_end: Callable[[], None] = lambda: None
-        """Told before anybody who waits for an answer."""
+        """Called before waiting requests fail."""
 
     # --- to the server ----------------------------------------------------------------------------------
 
     async def send_raw_request(
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
     ) -> dict[str, Any]:
-        """The raw result. Raises MCPError: the server's own, or that the time is over or the connection closed."""
+        """Return the raw result. Raises MCPError: the server's own, a timeout, or a closed connection."""
         options = opts or {}
         wanted = options.get("request_id")
         request_id = self._fresh() if wanted is None else self._unused(wanted)
@@ -78,7 +78,7 @@ class LineDispatcher:
             try:
                 if not self._in_the_pipe(message):
                     await self._taken(method, timeout_s)
-                elif len(self._pending) == 1:  # where several are, it is us that they wait for
+                elif len(self._pending) == 1:  # with several, the servers wait for this process
                     give_way()
             except NotJsonError as error:
                 raise NotDispatchedError(f"Nothing was sent: {error}", remedy=AS_TEXT) from error
@@ -99,10 +99,10 @@ class LineDispatcher:
             if self._pending.get(key) is answer:
                 del self._pending[key]
             if answer.done() and not answer.cancelled():
-                answer.exception()  # who could not even write waits for none: asyncio would tell of it as lost
+                answer.exception()  # after a failed write no task reads the error: asyncio would report it
 
     async def notify(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None) -> None:
-        """Tells the server; lost where it has gone."""
+        """Send a notification. It is lost if the server is gone."""
         message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
         if params is not None:
             message["params"] = params
@@ -123,12 +123,12 @@ class LineDispatcher:
         return wanted
 
     async def _write(self, message: Mapping[str, Any]) -> None:
-        """In the order of the calls; then waits for the server to read. Raises MCPError where it has gone."""
+        """Write in call order, then wait for the server to read. Raises MCPError if the server is gone."""
         if not self._in_the_pipe(message):
             await self._drained()
 
     def _in_the_pipe(self, message: Mapping[str, Any]) -> bool:
-        """Writes what the pipe takes at once: whether that is all of it. Raises MCPError where the server has gone."""
+        """Write, and return whether the pipe took everything at once. Raises MCPError if the server is gone."""
         if self._over.is_set() or self._writer.is_closing:
             raise MCPError(code=CONNECTION_CLOSED, message="Connection closed")
         return self._writer.write(json_line(message))
@@ -141,7 +141,7 @@ class LineDispatcher:
             raise MCPError(code=CONNECTION_CLOSED, message="Connection closed") from None
 
     async def _taken(self, method: str, timeout_s: float | None) -> None:
-        """A server that reads no more leaves a request in its pipe: that is waited for as an answer is."""
+        """Wait until a slow server has read the request, within the request's time limit."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self._drained()
@@ -155,14 +155,14 @@ class LineDispatcher:
             answer.set_exception(_TimedOutError(code=REQUEST_TIMEOUT, message=f"Request {method!r} timed out"))
 
     def _abandon(self, params: Mapping[str, Any], options: CallOptions) -> None:
-        """Tells the server that nobody waits any more. Never waits itself."""
+        """Notify the server of an abandoned request. Never waits."""
         if options.get("cancel_on_abandon", True) and not (self._over.is_set() or self._writer.is_closing):
             self._writer.write(json_line({"jsonrpc": "2.0", "method": CANCELLED, "params": params}))
 
     # --- from the server --------------------------------------------------------------------------------
 
     def take(self, line: bytes | TooLong) -> None:
-        """One line of the server's."""
+        """Handle one line of the server."""
         found = None if isinstance(line, TooLong) else plain_json(line)
         if found is not None and "method" not in found and "error" not in found:
             result, answers = found.get("result"), found.get("id")
@@ -172,7 +172,7 @@ class LineDispatcher:
         self._read(line)
 
     def _read(self, line: bytes | TooLong) -> None:
-        """Everything that is not plainly an answer, as the SDK reads it."""
+        """Read any line except a plain answer with the SDK's models."""
         message = from_server(line)
         if message is None or isinstance(message, Exception):
             log.debug("a line that is no message: %r", message)
@@ -206,14 +206,14 @@ class LineDispatcher:
             waiting.set_result(outcome)
 
     async def _answer(self, asked: RequestId, method: str, params: Mapping[str, Any] | None) -> None:
-        """Answers a request of the server's; one that it cancels is not answered."""
+        """Answer a server's request. A request cancelled by the server gets no answer."""
         message: dict[str, Any] = {"jsonrpc": "2.0", "id": asked}
         assert self._on_request is not None
         try:
             message["result"] = await self._on_request(self, method, params)
         except MCPError as error:
             message["error"] = error.error.model_dump(exclude_unset=True)
-        except Exception as error:  # tidy: boundary -- one request's fault is told to its asker, and ends nothing else
+        except Exception as error:  # tidy: boundary -- one request's fault is answered, and ends nothing else
             log.exception("a server's %s could not be answered", method)
             message["error"] = {"code": FAILED, "message": str(error)}
         try:
@@ -243,7 +243,9 @@ class LineDispatcher:
         *,
         task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Until there are no more lines. `on_notify`: for the SDK's dispatcher; `on_notice` takes all of them."""
+        """Run until the input ends. `on_notify`: unused, for the SDK's interface; `on_notice` receives every
+        notification.
+        """
         self._on_request, self._on_notice = on_request, on_notice
         self.ready.set()
         task_status.started()
@@ -257,7 +259,7 @@ class LineDispatcher:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def end(self) -> None:
-        """Nothing comes any more: whoever waits is told so."""
+        """Fail all waiting requests: no further line will arrive."""
         if self._over.is_set():
             return
         self._over.set()
@@ -268,4 +270,4 @@ class LineDispatcher:
 
 
 class _TimedOutError(MCPError):
-    """Our own, not the server's."""
+    """Our own timeout, as opposed to an error of the server."""

@@ -1,7 +1,7 @@
-"""Both ends of a pipe on the event loop: lines that come, each handed on as soon as it is whole, and what is written.
+"""Both ends of a pipe on the event loop: incoming lines, delivered when complete, and outgoing bytes.
 
-Used by `stdio` and `process`. The loop calls; there is no task between a line and whoever it is for, which for a line
-that is an answer would cost more than the answer.
+Used by `stdio` and `process`. The loop calls the receiver directly. A task between line and receiver would cost more
+than an answer.
 """
 
 from __future__ import annotations
@@ -16,21 +16,24 @@ from readback.gateway.wire.jsonl import HEAD_BYTES, MESSAGE_MAX_BYTES, TooLong
 
 _NOBODY: Final = "Nobody reads any more."
 _SCHED_YIELD: Final[Callable[[], None] | None] = getattr(os, "sched_yield", None)
-"""Not on every system."""
+"""Not available on every system."""
 
 
 def give_way() -> None:
-    """Lets whoever waits for this processor have it first. Linux takes it that whoever writes into a pipe is about to
-    wait itself, and may put whoever reads there behind it, though another processor is idle: a server would begin only
-    when its call is on record, and not work meanwhile.
+    """Yield the processor to waiting processes.
+
+    Linux expects the writer of a pipe to wait next, and may queue the reader on the same processor despite an idle one.
+    The server would then start only after the gateway records the call, and not meanwhile.
     """
     if _SCHED_YIELD is not None:
         _SCHED_YIELD()
 
 
 class Held:
-    """A pipe's descriptor as an event loop takes it. Some close it by `close`, others by themselves and then so again,
-    when the number may be that of a file which another thread has opened: only what was given is closed here.
+    """A pipe's descriptor for an event loop.
+
+    Some loops close a descriptor twice: once directly and once by `close`. By then another thread may have opened a
+    file with the same number. `close` therefore closes only the original file.
     """
 
     def __init__(self, fd: int) -> None:
@@ -46,8 +49,10 @@ class Held:
 
 
 class Incoming(asyncio.Protocol):
-    """What can be read of a pipe. `take` is given each line in its order, what is kept of one that is too long, and at
-    the end the rest where no line break ends it; `over` is called once, when nothing more comes.
+    """The reading end of a pipe.
+
+    `take` receives each line in order, a `TooLong` for an overlong line, and at the end an unfinished line. `over` is
+    called once at the end.
     """
 
     def __init__(self, take: Callable[[bytes | TooLong], None], over: Callable[[], None]) -> None:
@@ -55,13 +60,13 @@ class Incoming(asyncio.Protocol):
         self._parts: list[bytes] = []
         self._bytes = 0
         self._cut: TooLong | None = None
-        """Both ends so far of a line that is too long."""
+        """Head and tail so far of an overlong line."""
 
     @classmethod
     async def of(
         cls, fd: int, take: Callable[[bytes | TooLong], None], over: Callable[[], None]
     ) -> asyncio.ReadTransport:
-        """Reads from now on. The transport owns the descriptor."""
+        """Start reading. The transport owns the descriptor."""
         loop = asyncio.get_running_loop()
         transport, _ = await loop.connect_read_pipe(lambda: cls(take, over), Held(fd))
         return transport
@@ -100,7 +105,7 @@ class Incoming(asyncio.Protocol):
 
 
 class Outgoing(asyncio.BaseProtocol):
-    """What is written to a pipe: at once as far as that takes it, the rest behind it, all in its order."""
+    """The writing end of a pipe: bytes go out at once as far as possible, the rest later, all in order."""
 
     def __init__(self) -> None:
         self._transport: asyncio.WriteTransport | None = None
@@ -108,28 +113,28 @@ class Outgoing(asyncio.BaseProtocol):
         self._is_full = self._is_lost = False
 
     async def begin(self, fd: int, *, high: int | None = None) -> None:
-        """Owns the descriptor. `high`: so many bytes may wait for the pipe before whoever drains it waits too."""
+        """Own the descriptor. `high`: most bytes waiting for the pipe before `drain` waits."""
         loop = asyncio.get_running_loop()
         self._transport, _ = await loop.connect_write_pipe(lambda: self, Held(fd))
         self._transport.set_write_buffer_limits(high=high)
 
     @property
     def is_closing(self) -> bool:
-        """Whether nothing more can be written."""
+        """Whether no more can be written."""
         return self._is_lost or self._transport is None or self._transport.is_closing()
 
     @property
     def is_behind(self) -> bool:
-        """Whether the pipe has not taken everything yet, or never will."""
+        """Whether bytes still wait for the pipe, or are lost."""
         return self.is_closing or self._left() > 0
 
     @property
     def is_full(self) -> bool:
-        """Whether more than `high` waits for the pipe."""
+        """Whether more than `high` bytes wait for the pipe."""
         return self._is_full
 
     def write(self, data: bytes) -> bool:
-        """In the order of the calls; lost where nobody reads any more. Whether the pipe has taken everything."""
+        """Write in call order, and return whether the pipe took everything. The bytes are lost without a reader."""
         transport = self._transport
         if transport is None or self._is_lost or transport.is_closing():
             return False
@@ -137,7 +142,7 @@ class Outgoing(asyncio.BaseProtocol):
         return not transport.get_write_buffer_size() and not transport.is_closing()
 
     async def drain(self) -> None:
-        """Until no more than `high` waits for the pipe. Raises ConnectionError where nobody reads any more."""
+        """Wait until at most `high` bytes wait for the pipe. Raises ConnectionError without a reader."""
         if self.is_closing:
             raise ConnectionResetError(_NOBODY)
         if not self._is_full:
@@ -150,7 +155,7 @@ class Outgoing(asyncio.BaseProtocol):
             self._waits.discard(room)
 
     async def lost(self) -> None:
-        """Until nobody reads any more."""
+        """Wait until the pipe has no reader."""
         while not self.is_closing:
             end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waits.add(end)
@@ -161,12 +166,12 @@ class Outgoing(asyncio.BaseProtocol):
                 self._waits.discard(end)
 
     def close(self) -> None:
-        """Ends it behind what has been written."""
+        """Close the pipe after the written bytes."""
         if self._transport is not None and not self.is_closing:
             self._transport.close()
 
     def abort(self) -> None:
-        """Ends it now: what the pipe has not taken is lost. An end that has come is none of asyncio's to come again."""
+        """Close the pipe now, and drop waiting bytes. Suppresses asyncio's second report of the end."""
         if self._transport is not None and (self._left() or not self.is_closing):
             self._transport.abort()
 

@@ -1,8 +1,8 @@
-"""Texts of messages through the SDK's models: beside a value going in, in place of it coming out.
+"""Carry original texts through the SDK's models: beside the value going in, in place of the value coming out.
 
-The SDK reads and writes the messages of the handshake era over HTTP itself, and its models keep no text. So what
-carries its text (`verbatim`) gets a member with a name that this process alone knows, before the SDK reads; and where
-the SDK writes, a text that begins with that name stands for the part, until the bytes are sent.
+The SDK reads and writes handshake-era messages over HTTP, and its models keep no text. Before the SDK reads, each value
+with a text (`verbatim`) gets an extra member with a secret name. When the SDK writes, a string with the secret name
+stands for the part until the bytes are sent.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from readback.canon import holds_exact, json_text
 from readback.gateway.wire.verbatim import VERBATIM, VerbatimObject, carried, fragment, message_of
 
 MARK: Final = f"readback-text-{secrets.token_hex(16)}"
-"""The name. Nobody outside can say it, so that nothing that is sent is taken for it."""
+"""The secret name. No other process knows the name, so no received text is mistaken for a mark."""
 _MARK: Final = MARK.encode("ascii")
 _MARKED: Final = re.compile(rb'"' + _MARK + rb'((?:[^"\\]|\\.)*)"')
 NESTED_MAX: Final = 100
-"""What may be nested deeper is not shown to the SDK's reader, which refuses a message with such a part."""
+"""Deeper parts are hidden from the SDK's reader. The SDK would reject the whole message."""
 CALL: Final = "tools/call"
 ARGUMENTS: Final = "arguments"
 
 
 class HttpStreams(NamedTuple):
-    """The SDK's streams to a server over HTTP, whose messages are marked."""
+    """The SDK's streams to a server over HTTP, with marked messages."""
 
     read: Any
     write: Any
 
 
 def marked(body: bytes, *, from_client: bool) -> bytes:
-    """An answer, or a request, with the texts of its parts beside them; any other message as it is.
+    """Return an answer or request with the texts of its parts beside them; any other message unchanged.
 
-    Of a client's requests that is the arguments of a call: what else it asks is the gateway's to read.
+    In a client's request only a call's arguments are marked. The gateway reads the rest itself.
     """
     try:
         message = message_of(body)
@@ -73,7 +73,7 @@ def _beside(part: Any) -> Any:
 
 
 def unmarked(params: Mapping[str, Any]) -> dict[str, Any]:
-    """The parts with their texts again, once the SDK has read the message."""
+    """Restore the texts of the parts after the SDK has read the message."""
     return {name: _with_text(part) for name, part in params.items()}
 
 
@@ -84,7 +84,7 @@ def _with_text(part: Any) -> Any:
 
 
 def written_out(result: Mapping[str, Any]) -> dict[str, Any]:
-    """The parts in the form that goes through the SDK's models: a text for what they would write otherwise."""
+    """Replace parts the SDK would write differently by their mark."""
     return {name: _in_place(part) for name, part in result.items()}
 
 
@@ -95,10 +95,10 @@ def _in_place(part: Any) -> Any:
 
 
 def over_http(context: object) -> bool:
-    """Whether a client's request came over HTTP, by the SDK's own session: what is answered to it is marked."""
+    """Return whether a client's request came over HTTP through the SDK's session, so that its answer is marked."""
     return getattr(context, "request", None) is not None
 
 
 def sent(body: bytes) -> bytes:
-    """What the SDK wrote, with the texts in their places."""
+    """Return the bytes written by the SDK, with the texts in place of their marks."""
     return _MARKED.sub(lambda found: json.loads(b'"' + found[1] + b'"').encode(), body) if _MARK in body else body

@@ -1,4 +1,4 @@
-"""Marks the messages of servers over HTTP, beneath the SDK's client (`text_marks`): hooks of that client."""
+"""Mark the messages of HTTP servers beneath the SDK's client (`text_marks`), by hooks of the HTTP client."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from readback.gateway.wire.text_marks import MARK, marked, sent
 
 
 async def to_server(request: httpx2.Request) -> None:
-    """A hook of the client's before a request is sent."""
+    """The hook before a request is sent."""
     request.headers["accept-encoding"] = "identity"  # the answer is looked at before it is decoded
     body = request.content if request.method == "POST" else b""
     if MARK.encode("ascii") in body:
@@ -22,7 +22,7 @@ async def to_server(request: httpx2.Request) -> None:
 
 
 async def from_server(response: httpx2.Response) -> None:
-    """A hook of the client's before an answer is read."""
+    """The hook before a response is read."""
     kind = response.headers.get("content-type", "")
     if "content-encoding" not in response.headers and kind.startswith(("application/json", "text/event-stream")):
         stream: Any = response.stream
@@ -30,7 +30,7 @@ async def from_server(response: httpx2.Response) -> None:
 
 
 class _Marking(httpx2.AsyncByteStream):
-    """An answer's body, its messages marked: a whole one, or each line of a stream that is an event's whole data."""
+    """A response body with marked messages: a whole body, or each stream line with an event's whole data."""
 
     def __init__(self, stream: httpx2.AsyncByteStream, *, events: bool) -> None:
         self._stream, self._events = stream, events

@@ -1,8 +1,8 @@
-"""Parts of messages that keep the text they came with, so that what nobody judges is handed on as it was written.
+"""Message parts with their original text, so that unjudged content is forwarded exactly as written.
 
-Called by `lines`, which reads and writes messages. The members of `params` and of `result` are carried: one whose text
-another writer would write otherwise (1E5, -0, two members of one name, half a character, a deep nest) is a value like
-any other, and beside it has its text. Whoever changes such a value makes a plain one of it, and that is written anew.
+Called by `jsonl`. Members of `params` and `result` are carried. A part written differently by another writer (1E5, -0,
+duplicate members, an unpaired surrogate, deep nesting) is an ordinary value plus its text. Code changing such a value
+makes a plain value, and the plain value is written anew.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from readback.errors import ArgumentError
 
 TEXT_MAX_BYTES: Final = 64 * 1024 * 1024
 SCANNED_MAX_BYTES: Final = 32 * 1024
-"""A text that msgspec does not take, since it is nested too deep, is scanned only up to so many bytes."""
+"""Longest text scanned after msgspec rejects its nesting."""
 _HALF: Final = re.compile(rb"\\\\|\\u[dD]([89a-fA-F])([0-9a-fA-F]{2})")
 _LENT: Final = re.compile(rb"\\\\|\\u[eE]([0-9a-f])([0-9a-fA-F]{2})")
 _PRIVATE: Final = re.compile(rb"\\u[eE]")
 _ESCAPED: Final = re.compile(r"\\u([0-9a-fA-F]{4})")
 HALVES_MAX: Final = 4_096
-"""Escapes of one message in which halves of characters are looked for."""
+"""Most escapes of one message searched for unpaired surrogates."""
 _STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _BRACKETS: Final = re.compile(rb"[\[\]{}]")
 CARRYING: Final = frozenset({"params", "result"})
@@ -45,7 +45,7 @@ _TOKEN: Final = re.compile(
 
 
 class VerbatimObject(dict[str, Any]):
-    """An object with the text that it came with. `fault`: why its values are not exactly those of the text."""
+    """An object with its original text. `fault`: why its values differ from the text, or None."""
 
     __slots__ = ("fault", "raw")
 
@@ -55,7 +55,7 @@ class VerbatimObject(dict[str, Any]):
 
 
 class VerbatimArray(list[Any]):
-    """The same of a list."""
+    """A list with its original text."""
 
     __slots__ = ("fault", "raw")
 
@@ -65,7 +65,7 @@ class VerbatimArray(list[Any]):
 
 
 class VerbatimNumber(float):
-    """The same of a number that stands by itself."""
+    """A number with its original text, outside any object or list."""
 
     __slots__ = ("raw",)
     raw: bytes
@@ -82,21 +82,21 @@ VERBATIM: Final = (VerbatimObject, VerbatimArray, VerbatimNumber)
 
 
 def message_of(line: bytes) -> Any:
-    """The JSON value of a line, with the parts that need it carried. Raises ValueError for what is no JSON."""
+    """Return the JSON value of a line, with texts where needed. Raises ValueError for invalid JSON."""
     line = line.strip()
     try:
         found = orjson.loads(line)
         if orjson.dumps(found) == line:
             return found
     except (ValueError, TypeError):
-        pass  # which reader takes it is found out below
+        pass  # the readers below decide
     if not line.startswith(b"{"):
         return _exact(line)
     return {name: _inner(raw) if name in CARRYING else _exact(raw) for name, raw in members(line).items()}
 
 
 def _exact(raw: bytes) -> Any:
-    """The value of a text that nothing is carried for. Raises ValueError for what is not kept exactly."""
+    """Return the value of a part without a carried text. Raises ValueError for an inexact value."""
     value, fault = _value(raw)
     if fault is not None:
         raise ValueError(fault.message)
@@ -108,8 +108,8 @@ def _inner(raw: bytes) -> Any:
 
 
 def carried(raw: bytes) -> Any:
-    """The value of a text; with the text where it would be written otherwise."""
-    raw = raw.strip().replace(b"\n", b" ").replace(b"\r", b" ")  # a line break is never inside a JSON text's texts
+    """Return the value of a text, and keep the text if another writer would write it differently."""
+    raw = raw.strip().replace(b"\n", b" ").replace(b"\r", b" ")  # a JSON string never contains a line break
     value, fault = _value(raw)
     if isinstance(value, str) or (fault is None and _written_alike(value, raw)):
         return value
@@ -128,7 +128,7 @@ def _written_alike(value: Any, raw: bytes) -> bool:
 
 
 def members(raw: bytes) -> dict[str, bytes]:
-    """The members of an object's text, as texts; of two of one name the last. Raises ValueError."""
+    """Return the members of an object's text, as texts; the last of equal names. Raises ValueError."""
     try:
         return {name: bytes(part) for name, part in _members(raw).items()}
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
@@ -136,8 +136,9 @@ def members(raw: bytes) -> dict[str, bytes]:
 
 
 def _apart(raw: bytes) -> dict[str, bytes]:
-    """The same where a text holds half a character, which msgspec refuses: with a character for private use in place of
-    each half, of one length with it, and the halves again in what is found.
+    """Return the members of a text with unpaired surrogates, rejected by msgspec.
+
+    Each surrogate is replaced by a private-use character of equal length, and restored in the members.
     """
     if 0 < raw.count(b"\\u") <= HALVES_MAX and _PRIVATE.search(raw) is None:
         with suppress(msgspec.MsgspecError, UnicodeError, RecursionError):
@@ -149,7 +150,7 @@ def _apart(raw: bytes) -> dict[str, bytes]:
 
 def _lent(found: re.Match[bytes]) -> bytes:
     if found[1] is None:
-        return found[0]  # a backslash that stands for itself
+        return found[0]  # an escaped backslash
     area = b"0123456789abcdef"[b"89abcdef".index(found[1].lower()) + (8 if found[1].isupper() else 0)]
     return b"\\u" + (b"E" if found[0][2:3] == b"D" else b"e") + bytes([area]) + found[2]
 
@@ -164,7 +165,7 @@ def _returned(found: re.Match[bytes]) -> bytes:
 
 
 def _value(raw: bytes) -> tuple[Any, CanonError | None]:
-    """The value of a text that is JSON, and why it is not exactly the text's, where it is not."""
+    """Return the value of a JSON text, and the reason if the value differs from the text."""
     try:
         return parse_json(raw, bytes_max=TEXT_MAX_BYTES), None
     except CanonError as error:
@@ -172,7 +173,7 @@ def _value(raw: bytes) -> tuple[Any, CanonError | None]:
     try:
         return json.loads(raw.decode(), parse_float=_bounded, parse_int=_bounded_whole, parse_constant=_constant), fault
     except RecursionError:
-        # No JSON value, so that whoever judges it takes it for none.
+        # Not a JSON value, so that every check rejects it.
         return ([nan] if raw.startswith(b"[") else {"": nan}), fault
 
 
@@ -195,7 +196,7 @@ def _constant(name: str) -> NoReturn:
 
 
 def _scanned(raw: bytes) -> dict[str, bytes]:
-    """The same, token by token and without a bound to the nesting, of what msgspec does not take."""
+    """Return the members of a text rejected by msgspec, token by token, without a nesting limit."""
     if len(raw) > SCANNED_MAX_BYTES:
         raise ValueError("The text is too long for what is in it.")
     text = raw.decode()
@@ -241,7 +242,7 @@ def _scanned(raw: bytes) -> dict[str, bytes]:
 
 
 def fragment(value: Any) -> Any:
-    """What orjson writes for a value that it does not know: for its `default`."""
+    """Return a value for orjson's `default`."""
     if isinstance(value, VERBATIM):
         return orjson.Fragment(value.raw)
     if isinstance(value, ExactNumber):
@@ -254,7 +255,7 @@ def fragment(value: Any) -> Any:
 
 
 def slowly(value: Any) -> bytes:
-    """The text of what orjson does not write: half a character, a large integer."""
+    """Write a value unsupported by orjson: an unpaired surrogate or a large integer."""
     if isinstance(value, VERBATIM):
         return bytes(value.raw)
     if isinstance(value, ExactNumber):
@@ -270,7 +271,7 @@ def slowly(value: Any) -> bytes:
 
 
 def appended(values: list[Any], more: Any) -> list[Any]:
-    """A list with one more value, and with its text where it has one."""
+    """Return the list with one more value, and with an extended text if the list has one."""
     whole = [*values, more]
     if not isinstance(values, VerbatimArray):
         return whole
@@ -279,7 +280,7 @@ def appended(values: list[Any], more: Any) -> list[Any]:
 
 
 def opened(value: Any, words: re.Pattern[str]) -> Any:
-    """A value without its text where the words stand in that text: they may hide from whoever looks at the value."""
+    """Drop a value's text if the text contains the words. The value itself may hide the words from a check."""
     if not isinstance(value, VerbatimObject | VerbatimArray):
         return value
     text = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), value.raw.decode("utf-8", "replace"))
@@ -289,7 +290,7 @@ def opened(value: Any, words: re.Pattern[str]) -> Any:
 
 
 def is_faithful(value: Any) -> bool:
-    """Whether a value, and each of its members, says all that its text says."""
+    """Return whether a value and each of its members express their whole text."""
     for each in (value, *(value.values() if isinstance(value, Mapping) else ())):
         if isinstance(each, VerbatimObject | VerbatimArray):
             try:
@@ -300,12 +301,12 @@ def is_faithful(value: Any) -> bool:
 
 
 def has_fault(value: Mapping[str, Any]) -> bool:
-    """Whether a member is not exactly what its text says."""
+    """Return whether a member differs from its text."""
     return any(getattr(each, "fault", None) is not None for each in value.values())
 
 
 def check_exact(arguments: object) -> None:
-    """Whether the values of a governed call are those of its text: what is judged is what the server is given.
+    """Check the arguments of a governed call against their text, so that the server receives exactly the judged values.
 
     Raises ArgumentError.
     """
@@ -319,7 +320,7 @@ def check_exact(arguments: object) -> None:
 
 
 def _depth(text: bytes) -> int:
-    """How deep a JSON text is nested. Python's own limit on recursion is another program's to set."""
+    """Return the nesting depth of a JSON text. Not recursive: other code may set Python's recursion limit."""
     level = deepest = 0
     for mark in _BRACKETS.findall(_STRING.sub(b"", text)):
         level += 1 if mark in b"[{" else -1
