@@ -40,7 +40,7 @@ OWN_TOOLS: Final = (
     "TaskCreate", "TaskGet", "TaskList", "TaskUpdate", "Task", "Agent", "Skill", "ToolSearch", "AskUserQuestion",
     "EnterPlanMode", "ExitPlanMode", "ListMcpResourcesTool", "ReadMcpResourceTool",
 )  # fmt: skip
-"""Claude Code's own tools: they only read, or change only the agent's state. A subagent's calls have hooks of their
+"""Claude Code's own tools: they only read, or change only the agent's state. An inner agent's calls have hooks of their
 own.
 """
 BY_SERVERS: Final = "mcp__"

@@ -57,7 +57,7 @@ class ToolCall:
     running: bool = False
     folder: str = ""
     agent: str = ""
-    """The calling subagent; "" for the main agent and for older releases."""
+    """The calling inner agent; "" for the main agent and for older releases."""
 
     @property
     def operation(self) -> str:
@@ -68,7 +68,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Stopping:
-    """An agent or subagent is about to end its turn.
+    """An agent or inner agent is about to end its turn.
 
     Attributes:
         again: A hook has already kept this turn from ending.
@@ -82,7 +82,7 @@ class Stopping:
     busy: bool = False
     quiet: bool = False
     agent: str = ""
-    """The ending subagent."""
+    """The ending inner agent."""
 
 
 def read_call(content: bytes, hook: str) -> ToolCall:

@@ -279,7 +279,7 @@ class HookSession:
         return action is not None and bool(action.attempts)
 
     def agent_of(self, action_id: str) -> str:
-        """Return the calling subagent; "" for the main agent."""
+        """Return the calling inner agent; "" for the main agent."""
         action = fold(self.session.store.events(action_id))
         return "" if action is None else str(action.context.get("step", ""))
 

@@ -58,7 +58,7 @@ def ending(
         belief = believed(desk)
         left = unverified(desk, belief)
         loose = [each for each in belief.unresolved if each.contract == UNGOVERNED]
-        if said.event == SUBAGENT_STOP:  # a subagent answers for its own calls, the main agent for all
+        if said.event == SUBAGENT_STOP:  # an inner agent answers for its own calls, the main agent for all
             left = [each for each in left if desk.agent_of(each.action_id) == said.agent]
             loose = [each for each in loose if desk.agent_of(each.action_id) == said.agent]
     if not left and not (loose and file.at_stop is AtStop.BLOCK):
