@@ -1,17 +1,17 @@
-"""Expressions in a strict subset of CEL, by an engine of our own. Keeps the port `ports.predicates`; chosen by
+"""Expressions in a strict subset of CEL, evaluated by our own engine. Implements the port `ports.predicates`. Chosen by
 `bootstrap`.
 
-`lexer`, `parser` and `tree` read a text once; `checker` refuses what no data could mend; `compiler` makes closures of
-the tree; `exact`, `alike`, `moments`, `texts`, `editing` and `functions` are what values can do.
+`lexer`, `parser` and `tree` read a text once. `checker` rejects errors independent of data. `compiler` turns the tree
+into closures. `exact`, `alike`, `moments`, `texts`, `editing` and `functions` define the operations on values.
 
-Where it differs from the language's own definition, on purpose:
+Deliberate differences from the CEL specification:
 
-* Numbers are exact: whole ones of any size and decimals, compared and added as what they say; a JSON number is what its
-  text says. What has no exact result is an error, and nothing is ever rounded.
-* `==`, `!=`, `in` and the order between two kinds of value (a text and a number, say) are an error, not `false`: a
-  postcondition on a value of the wrong type is undetermined, neither violated nor, behind a `!=`, satisfied. Null may
-  be compared with anything, all numbers with each other.
-* Steps are counted, for each value and each character that is visited, before they are done.
+* Numbers are exact: integers of any size and decimals. A JSON number means its text. A result without an exact number
+  is an error; nothing is rounded.
+* `==`, `!=`, `in` and the order between two kinds of value (for example a text and a number) are an error, not `false`.
+  A postcondition on a value of the wrong type is undetermined: neither violated nor, behind a `!=`, satisfied. Null
+  compares with anything, and all numbers compare with each other.
+* Steps are counted for each visited value and character, before the work.
 * Added: `sha256`, `dec_eq`, `dec_cmp`, `contains_all`, `contains_any`, `edited`, `lowerAscii`, `upperAscii`, `trim`,
   `nfc`. Left out: messages, optional values, names of time zones, unsigned numbers as a type of their own.
 """

@@ -1,6 +1,6 @@
-"""What can be known of an expression without data: its types. A mismatch that no data could mend is refused at load.
+"""Static types of an expression. A mismatch for all possible data is rejected at load.
 
-`engine` calls it after the parser. A kind that shows only with data is `None` here, and is checked when it is there.
+`engine` calls the checker after the parser. A kind known only with data is `None` here, and is checked with the data.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _JOINED: Final = ("a text", "bytes", LIST)
 
 
 class Static:
-    """A kind, where it is known, and that of the values of a list."""
+    """A kind, if known, and the kind of a list's values."""
 
     __slots__ = ("kind", "of")
 
@@ -38,12 +38,12 @@ _UNKNOWN: Final = Static(None)
 
 
 def check(node: Node, source: str) -> Static:
-    """What an expression gives. Raises ExpressionError."""
+    """Return the static type of an expression. Raises ExpressionError."""
     return _Checker(source).of(node, ())
 
 
 class _Checker:
-    """One walk over the tree; it is as deep as the tree is, and that is bounded."""
+    """One recursive walk over the tree. The tree's depth is bounded."""
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -174,7 +174,7 @@ class _Checker:
         return Static(function.gives or None)
 
     def _literals(self, node: Node, name: str) -> None:
-        """What is written out is looked at once, here: patterns, zones and numbers that are none."""
+        """Check literals once, here: invalid patterns, zones and numbers."""
         last = node.parts[-1] if node.parts else node
         if last.form is not Form.LITERAL or not isinstance(last.value, str):
             return
@@ -205,7 +205,7 @@ class _Checker:
 
 
 def _one_of(kinds: list[Static] | list[Static | None]) -> Static:
-    """The kind of all of them, where there is one; null goes with each."""
+    """Return the common kind of all, or None. Null goes with each kind."""
     found = {each.kind for each in kinds if each is not None and each.kind != NULL}
     return _UNKNOWN if len(found) != 1 else next(each for each in kinds if each is not None and each.kind != NULL)
 
@@ -219,7 +219,7 @@ def _comparable(left: Static, right: Static) -> bool:
 
 
 def _times(sign: str, kinds: tuple[str | None, ...]) -> str | None:
-    """What comes of a moment and a span."""
+    """Return the kind of an operation on timestamps and durations."""
     if kinds == ("a duration", "a duration"):
         return "a duration"
     if kinds == ("a timestamp", "a timestamp"):

@@ -1,7 +1,7 @@
-"""The tree made into Python closures: each takes the frame and gives a value, or raises `Fault`.
+"""Compile the tree to Python closures. Each closure takes the frame and returns a value, or raises `Fault`.
 
-`engine` calls it, once an expression. A frame is a list: the six roots, the steps that are left, the variables of
-loops. A loop takes the steps of all its rounds before its first one.
+`engine` compiles each expression once. A frame is a list: the six roots, the remaining steps, the loop variables. A
+loop pays the steps of all rounds before the first round.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ROOT_AT: Final = {name: at for at, name in enumerate(ROOTS)}
 
 
 def compiled(node: Node) -> Run:
-    """What evaluates a tree over a frame."""
+    """Return the evaluator of a tree over a frame."""
     match node.form:
         case Form.LITERAL:
             value = node.value
@@ -180,7 +180,7 @@ def _of_list(here: list[Any], key: Any, text: str) -> Any:
 
 
 def _joined(parts: tuple[Run, ...], sign: str, settles: bool) -> Run:
-    """`&&` and `||`: the value that settles the whole does so whatever cannot be evaluated beside it."""
+    """`&&` and `||`: a settling value decides the result, also beside a part without a value."""
     if len(parts) == 2:
         return _two(*parts, sign, settles)
 
@@ -231,7 +231,7 @@ def _two(one: Run, other: Run, sign: str, settles: bool) -> Run:
 
 
 def _past(frame: Frame, found: Fault, first: Fault | None) -> Fault:
-    """A fault that something else may still settle; the first is the one that is told."""
+    """Keep a fault while another part may still decide the result. The first fault is reported."""
     if found.kind == "limit" and frame[METER] < 0:
         raise found
     spend(frame, FAULT)
@@ -292,7 +292,7 @@ def _binary(sign: str, left: Run, right: Run) -> Run:
 
 
 def _turned(left: Run, right: Run, negated_: bool) -> Run:
-    """`>` is `<` of the two in turn, and `<=` is its opposite; the left is still evaluated first."""
+    """`>` is `<` with swapped values, and `<=` is the negation of `>`. The left side is still evaluated first."""
 
     def turned(frame: Frame) -> bool:
         one, other = left(frame), right(frame)
@@ -403,7 +403,7 @@ def _loop(node: Node) -> Run:
 
 
 def _items(over_: Run, name: str, weight: int) -> Callable[[Frame], list[Any]]:
-    """What is gone through, once the steps of all rounds are taken."""
+    """Return the values of a loop, after paying the steps of all rounds."""
 
     def items(frame: Frame) -> list[Any]:
         found = over_(frame)
@@ -418,7 +418,7 @@ def _items(over_: Run, name: str, weight: int) -> Callable[[Frame], list[Any]]:
 
 
 def _sought(items: Callable[[Frame], list[Any]], body: Run, at: int, settles: bool) -> Run:
-    """`all` looks for one false, `exists` for one true: found, it settles the whole."""
+    """`all` looks for one false, `exists` for one true. A find decides the result."""
     sign = "`exists`" if settles else "`all`"
 
     def sought(frame: Frame) -> Any:

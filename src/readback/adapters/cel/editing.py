@@ -1,7 +1,7 @@
-"""`edited`: a text after replacements, as the reference filesystem server's `edit_file` makes them.
+"""`edited`: a text after replacements, as in `edit_file` of the reference filesystem server.
 
-It is pure, and linear in the text for each of a bounded number of edits. An old text is replaced where it first occurs;
-else where its lines do, without regard to what is white at their ends, and then the first line's indentation is kept.
+Pure, and linear in the text for each of a bounded number of edits. The first occurrence of an old text is replaced.
+Without an occurrence, lines are matched without white space at their ends, and the first line's indentation is kept.
 Source: the server's own `applyFileEdits`, 2026.8.31.
 """
 
@@ -16,17 +16,17 @@ from readback.canon.limits import EXPRESSION_EDITS_MAX, STRING_MAX_BYTES
 
 _WHITE: Final = " \t\n\v\f\r\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029"
 _WHITE_ALL: Final = f"{_WHITE}\u202f\u205f\u3000\ufeff"
-"""What JavaScript's `trim` takes away, which Python's `strip` does not quite."""
+"""White space removed by JavaScript's `trim`. Python's `strip` differs."""
 _BARE: Final = methodcaller("strip", _WHITE_ALL)
 _UNLIKE: Final = ("\x1c", "\x1d", "\x1e", "\x1f")
-"""What Python's `strip` takes away of ASCII, and JavaScript's does not."""
+"""ASCII characters removed by Python's `strip` and not by JavaScript's `trim`."""
 _LINE: Final = 24
 _LINE_OF_OTHERS: Final = 128
 _SEARCHED: Final = 4
 
 
 def edited(frame: Frame, text: Any, pairs: Any) -> str | None:
-    """The text after each of `pairs` (old text, new text), in turn; None where an old text does not occur."""
+    """Apply `pairs` (old text, new text) in turn. Returns None where an old text does not occur."""
     if not isinstance(text, str):
         raise wrong(f"edited takes a text, not {kind_of(text)}")
     if not isinstance(pairs, list) or not all(_is_pair(each) for each in pairs):
@@ -46,9 +46,9 @@ def edited(frame: Frame, text: Any, pairs: Any) -> str | None:
 
 
 def replaced(frame: Frame, text: Any, edits: Any, ends: Any) -> str | None:
-    """The text after each of `edits` (old text, new text, whether in all places) in turn, to the letter.
+    """Apply `edits` (old text, new text, all occurrences or the first) in turn, to the letter.
 
-    None where an old text does not occur. `ends`: what is deleted takes the end of its line along.
+    Returns None where an old text does not occur. `ends`: a deletion also removes the end of its line.
     """
     if not isinstance(text, str):
         raise wrong(f"replaced takes a text, not {kind_of(text)}")
@@ -114,7 +114,7 @@ def _bare(lines: list[str], plain: bool) -> str:
 
 
 def _indented(kept: str, old: list[str], new: list[str]) -> list[str]:
-    """The new lines, the first with the indentation of the line that it replaces, the others relative to it."""
+    """Return the new lines: the first with the indentation of the replaced line, the others relative to the first."""
     made = [kept + new[0].lstrip(_WHITE_ALL)]
     for number, line in enumerate(new[1:], 1):
         before, now = _indent(old[number]) if number < len(old) else "", _indent(line)

@@ -1,4 +1,4 @@
-"""The engine, its compiled predicates and its bindings. `bootstrap` makes one and shares it."""
+"""The engine with compiled predicates and bindings. `bootstrap` makes one shared engine."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SMALL: Final = 2**53
 
 
 def otherwise(node: Node) -> str:
-    """The first construct whose answer was another under the engine that entries without a name were judged by."""
+    """Return the first construct with another answer under the engine of entries without an engine name, or ""."""
     return next(filter(None, map(_of, walk(node))), "")
 
 
@@ -61,7 +61,7 @@ def _of(node: Node) -> str:
 
 
 def _is_small(node: Node) -> bool:
-    """A whole number that doubles and 64 bits keep, whatever the data holds."""
+    """Return whether the node is always an integer exact in doubles and 64 bits."""
     if node.form is Form.CALL:
         assert isinstance(node.value, tuple)
         return node.value[0] in _WHOLE
@@ -70,7 +70,7 @@ def _is_small(node: Node) -> bool:
 
 NAME: Final = "readback-cel"
 VERSION: Final = "1"
-"""Raised whenever an expression could mean anything else than before."""
+"""Raised whenever an expression could change its meaning."""
 ENGINE: Final = f"{NAME}/{VERSION}"
 _CACHED_MAX: Final = 4_096
 _TRUE: Final = Evaluated("value", True)
@@ -89,12 +89,12 @@ class CelBinding:
 
     @property
     def spent(self) -> int:
-        """The steps that the last evaluation took, beside those that the expression's own length bounds."""
+        """The steps of the last evaluation, without the steps bounded by the expression's length."""
         return int(EXPRESSION_WORK_MAX - self.frame[METER])
 
 
 class CelPredicate:
-    """One compiled expression; it holds no state of an evaluation."""
+    """One compiled expression, without state of an evaluation."""
 
     __slots__ = (
         "_boolean",
@@ -115,7 +115,7 @@ class CelPredicate:
         self.source = source
         self.always_boolean = always_boolean
         self.paths = paths(node)
-        """In the order of the text, once each."""
+        """In the order of the text, without duplicates."""
         self.mentions = mentions(node)
         self.calls = calls(node)
         self.is_presence = is_presence(node)
@@ -133,7 +133,7 @@ class CelPredicate:
         )
 
     def evaluate(self, binding: Binding) -> Evaluated:
-        """See the port. Nothing is raised for what the data holds."""
+        """See the port. Data never makes it raise."""
         if type(binding) is not CelBinding:
             raise InvariantError("A binding of another engine was given.")
         frame = binding.frame
@@ -156,7 +156,7 @@ class CelPredicate:
 
 
 def _plain(value: Any) -> Json:
-    """A result as JSON. Raises Fault where it has no such form."""
+    """Return a result as JSON. Raises Fault for a result without a JSON form."""
     kind = type(value)
     if kind is str or value is None or (kind is int and INTEGER_WIRE_MIN <= value <= INTEGER_WIRE_MAX):
         return value  # type: ignore[no-any-return]
@@ -167,7 +167,7 @@ def _plain(value: Any) -> Json:
 
 
 def _unfolded(value: Any) -> object:
-    """Moments, spans and decimals as they are written."""
+    """Return timestamps, durations and decimals as text."""
     if isinstance(value, list):
         return [_unfolded(each) for each in value]
     if isinstance(value, dict):
@@ -182,7 +182,7 @@ def _unfolded(value: Any) -> object:
 
 
 class CelPredicates:
-    """The engine. Compiled expressions are kept; compiling is under a lock, evaluating is not."""
+    """The engine. Caches compiled expressions. Compilation holds a lock, evaluation does not."""
 
     name = ENGINE
 
@@ -220,7 +220,7 @@ class CelPredicates:
 
 
 def _compile(source: str, boolean: bool) -> CelPredicate:
-    """1: the tree, within its bounds. 2: the static check. 3: what is run."""
+    """First the bounded tree, then the static check, then the evaluator."""
     node = parse(source)
     given = check(node, source)
     if boolean and given.kind not in (BOOLEAN, None):

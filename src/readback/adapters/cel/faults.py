@@ -1,7 +1,7 @@
-"""What keeps an expression from having a value, and the meter of its work.
+"""Reasons for an expression without a value, and the meter of steps.
 
-Everything here that evaluates raises `Fault`, and nothing else; `engine` makes an `Evaluated` of it. A fault's text
-names kinds and places of the expression, and never a value: values may be secret.
+Evaluating code here raises only `Fault`, and `engine` turns a fault into an `Evaluated`. A fault's text names kinds and
+places of the expression, never values: values may be secret.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from readback.ports.predicates import EvaluatedKind
 
 MESSAGE_MAX_CHARS: Final = 240
 METER: Final = 6
-"""Where the steps that are left stand in a frame: behind the six roots."""
+"""Index of the remaining steps in a frame, after the six roots."""
 VISIT: Final = 128
-"""Steps of visiting one value."""
+"""Steps for one visited value."""
 FAULT: Final = 512
-"""Steps of a fault that a loop or an operator goes on behind."""
+"""Steps for a fault that a loop or an operator passes over."""
 
 Frame: TypeAlias = "list[Any]"
-"""The six roots, the steps that are left, and the variables of loops."""
+"""The six roots, the remaining steps, and the loop variables."""
 
 
 class Fault(Exception):
-    """There is no value. `path`: the path of the expression at which that was seen, where there is one."""
+    """The expression has no value. `path`: the failing path in the expression, if any."""
 
     def __init__(self, kind: EvaluatedKind, reason: str, path: str = "") -> None:
         super().__init__(reason)
@@ -32,16 +32,16 @@ class Fault(Exception):
         self.reason = reason
         self.path = path
         self.also = ""
-        """What else kept it from being decided, where several parts could have."""
+        """Further reasons, where several parts failed."""
 
 
 def wrong(reason: str) -> Fault:
-    """Values of the wrong kinds."""
+    """Return the fault for values of wrong kinds."""
     return Fault("type", reason)
 
 
 def spend(frame: Frame, steps: int) -> None:
-    """Takes steps from what is left, before they are done. Raises Fault."""
+    """Pay steps before the work. Raises Fault."""
     left = frame[METER] - steps
     frame[METER] = left
     if left < 0:
@@ -53,7 +53,7 @@ def too_much() -> NoReturn:
 
 
 def refused(variant: str, reason: str, source: str, column: int = 0) -> ExpressionError:
-    """A text that is no expression of this language. `column` counts from 1 through the whole text."""
+    """Return the error for an invalid expression. `column` counts from 1 through the whole text."""
     reason = reason[:1].upper() + reason[1:MESSAGE_MAX_CHARS]
     return ExpressionError(
         f"{reason}{_place(source, column)}", source=source, column=column, code=f"expression.{variant}"

@@ -1,5 +1,6 @@
-"""The functions of the language: each with its forms, what it takes and gives, what it does, and its words for the
-reference. `checker` and `compiler` read this table, and so does the page that is made of it.
+"""The functions of the language: forms, arguments, result, implementation, and text for the reference.
+
+`checker`, `compiler` and the generated reference page read this table.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from readback.adapters.cel.values.moments import (
 from readback.canon.frozen import dataclass
 
 Kinds: TypeAlias = "tuple[str, ...]"
-"""The kinds that an argument may have; none stands for any."""
+"""The allowed kinds of an argument. An empty tuple allows all."""
 ANY: Final[Kinds] = ()
 TEXT: Final[Kinds] = ("a text",)
 LISTS: Final[Kinds] = (LIST,)
@@ -34,17 +35,19 @@ BOOLEAN: Final = "a boolean"
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """One function. `behind`: written behind its first argument; `plain`: written before all of them."""
+    """One function. `behind`: callable as a method of the first argument. `plain`: callable with all arguments in
+    brackets.
+    """
 
     does: Callable[..., Any]
     takes: tuple[Kinds, ...]
     gives: str
     says: str
-    """What it gives, for the reference; its first word is the form that is shown."""
+    """The result, for the reference. The first word is the shown form."""
     plain: bool = True
     behind: bool = False
     more: tuple[Kinds, ...] = ()
-    """Arguments that may be left out."""
+    """Optional arguments."""
 
 
 # --- sizes and conversions ---
@@ -273,4 +276,4 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
         "its line along, where one follows",
     ),
 }
-"""By name; a `gives` of nothing is a value whose kind shows only when it is there."""
+"""By name. An empty `gives` means a kind known only with data."""

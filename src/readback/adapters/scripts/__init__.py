@@ -1,1 +1,1 @@
-"""Verifiers' scripts: the host functions, and the interpreter in worker processes."""
+"""Scripts of verifiers: the host functions, and the interpreter in worker processes."""

@@ -1,7 +1,7 @@
-"""What verifiers' scripts may look with: http, fs, sql, time and hash, each within its allow-list and its bounds.
+"""The host functions of verifiers' scripts: http, fs, sql, time and hash, each with an allow-list and bounds.
 
-Keeps the port `ports.scripts.ScriptHost`; chosen by `bootstrap`. It must not change anything: addresses are asked with
-GET and HEAD and followed nowhere, files are opened to read and by no link, databases are opened read-only.
+Implements the port `ports.scripts.ScriptHost`. Chosen by `bootstrap`. The functions change nothing: HTTP uses GET and
+HEAD without redirects, files are opened for reading and never through a link, databases are opened read-only.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 DIGESTS: Final = ("sha256", "sha384", "sha512", "sha1", "md5")
 FAILED_STATUS: Final = (408, 425, 429)
-"""Beside those from 500 on: answers that say nothing about what was asked for."""
+"""Statuses without information about the object, besides 500 and above."""
 ASKED_MAX_CHARACTERS: Final = 500
 HEADERS_OURS: Final = frozenset(
     {
@@ -38,11 +38,11 @@ HEADERS_OURS: Final = frozenset(
         "x-rewrite-url",
     }
 )  # fmt: skip
-"""Headers that say where a request goes, by what method, or how long it is. Those are `allow.http`'s to say."""
+"""Headers about a request's target, method or length. Only `allow.http` decides those."""
 HEADERS_MAX: Final = 50
 HEADER_MAX_CHARACTERS: Final = 8_192
 SQL_STEPS: Final = 2_000_000
-"""Of SQLite's machine, after which a query is stopped."""
+"""Maximum instructions of SQLite's machine in one query."""
 _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
 _HEADER_VALUE: Final = re.compile(r"[\t\x20-\x7e]*")
 _ROOT = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -50,7 +50,7 @@ _PART = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 class _UnavailableError(Exception):
-    """The system that a look is about cannot be reached: nothing is known of what it holds."""
+    """The system is unreachable: nothing is known about its content."""
 
 
 class WorldHost:
@@ -155,9 +155,9 @@ class WorldHost:
 
     @contextmanager
     def _opened(self, path: str) -> Iterator[int | None]:
-        """The file below an allowed folder, opened part by part, so that no link leads out. None: it is not there.
+        """Open a file below an allowed folder, part by part, so that no link leads out. None: the file is missing.
 
-        A missing folder of `allow.fs` is no absence: the volume may not be mounted.
+        A missing folder of `allow.fs` is no absence: the volume may be unmounted.
         """
         root, parts = self._below(path)
         numbers = []
@@ -221,7 +221,7 @@ class WorldHost:
 
 
 def _headers(given: object) -> dict[str, str]:
-    """The headers that a script may send. Raises PermissionError for others, ValueError for what is none."""
+    """Return the headers that a script may send. Raises PermissionError for others, ValueError for invalid headers."""
     if given is None:
         return {}
     if not isinstance(given, Mapping) or len(given) > HEADERS_MAX:
@@ -242,7 +242,7 @@ def _headers(given: object) -> dict[str, str]:
 
 
 def _unfolding(coding: str, most: int) -> Callable[[bytes], bytes]:
-    """Decompresses an answer piece by piece, and no further than to `most` bytes in all. Raises zlib.error."""
+    """Decompress an answer piece by piece, up to `most` bytes in total. Raises zlib.error."""
     match coding.strip().lower():
         case "" | "identity":
             return lambda chunk: chunk
@@ -262,7 +262,7 @@ def _unfolding(coding: str, most: int) -> Callable[[bytes], bytes]:
 
 
 def _whole(number: int, most: int) -> bytes:
-    """Up to so many bytes of a file: one read may bring fewer than there are."""
+    """Read up to `most` bytes of a file. One system read may return fewer."""
     data = bytearray()
     while len(data) < most and (chunk := os.read(number, most - len(data))):
         data += chunk
@@ -274,7 +274,7 @@ def _nothing(why: str) -> Json:
 
 
 def _recorded(name: str, look: Callable[..., Json], record: Callable[[HostCall], None]) -> Callable[..., Json]:
-    """Notes what was asked, whether it could look, and the digest of the answer. No other error leaves it."""
+    """Record the request, the success, and the digest of the answer. No other error passes."""
 
     def call(*args: Any, **kwargs: Any) -> Json:
         asked = ", ".join(map(repr, [*args, *kwargs.values()]))[:ASKED_MAX_CHARACTERS]
@@ -311,7 +311,7 @@ def _failure(answer: Json) -> str:
 
 
 def _within(url: str, prefix: str) -> bool:
-    """Same scheme, host and port, and a path that begins as the allowed one does; no path that leads up."""
+    """Return whether scheme, host and port are equal, and the path begins with the allowed path and never leads up."""
     try:
         asked, allowed = urlsplit(url), urlsplit(prefix)
         same = (asked.scheme, asked.hostname, asked.port) == (allowed.scheme, allowed.hostname, allowed.port)
@@ -330,7 +330,7 @@ def _facts(found: os.stat_result) -> dict[str, Json]:
 
 
 def _is_link(error: OSError, numbers: list[int]) -> bool:
-    """A link in the way is told as what is no folder."""
+    """Return whether a link is in the way. The system reports such a link as no folder."""
     with suppress(OSError):
         if numbers and isinstance(error.filename, str):
             return stat.S_ISLNK(os.stat(error.filename, dir_fd=numbers[-1], follow_symlinks=False).st_mode)

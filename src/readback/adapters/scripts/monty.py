@@ -1,7 +1,7 @@
-"""Scripts in pydantic-monty: a subset of Python, run in worker processes that are ended when they take too much.
+"""Scripts in pydantic-monty: a subset of Python in worker processes with limits.
 
-Keeps the port `ports.scripts`; chosen by `bootstrap`. Nothing of this process is within a script's reach but the host
-functions. A worker that dies takes one verification with it, and is replaced.
+Implements the port `ports.scripts`. Chosen by `bootstrap`. A script reaches nothing of this process but the host
+functions. A dying worker loses one verification, and is replaced.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PRINTED_MAX_BYTES: Final = 65_536
 LOAD_SUSPENSIONS: Final = 64
 WORKERS_MAX: Final = 2
 GRACE_S: Final = 1.0
-"""How much longer than its limit a worker is waited for before it is killed."""
+"""Seconds after the limit of a worker before the worker is killed."""
 NAME: Final = "verify.py"
 PRELUDE: Final = r"""
 import json as _json
@@ -88,21 +88,21 @@ def _rb_step():
     return True
 """
 _OURS: Final = "_rb_"
-"""How names begin that a script may not use: it would count its own steps."""
+"""Prefix of names that a script may not use: such a script could change its own step count."""
 _UNCOUNTED: Final = frozenset({"eval", "exec", "compile", "locals", "globals", "vars", "builtins", "__builtins__"})
-"""Names that reach code or variables that were not looked at."""
+"""Names that reach unchecked code or variables."""
 _OVER: Final = "more steps than allowed"
 _TAKES: Final = re.compile(r"takes (?:from (\d+) to )?(\d+) positional arguments? but")
 _LIMITS: Final = ("TimeoutError", "MemoryError", "RecursionError")
 _BEGUN_IN: list[int] = []
-"""The process in which pydantic-monty runs. It keeps threads for the whole process, and a fork copies no threads."""
+"""The process in which pydantic-monty runs. Its threads belong to the whole process, and a fork copies no threads."""
 _POOLS: dict[int, object] = {}
-"""The pools that are open in this process."""
+"""The open pools of this process."""
 Hosts = Callable[[ScriptPermissions, ScriptLimits], ScriptHost]
 
 
 class MontyEngine:
-    """A `ScriptEngine`. Its workers are started when they are needed, and ended by `close` or with the process."""
+    """A `ScriptEngine`. Workers start at first use, and end with `close` or with the process."""
 
     def __init__(self, hosts: Hosts) -> None:
         self._hosts = hosts
@@ -120,7 +120,7 @@ class MontyEngine:
         return script
 
     def close(self) -> None:
-        """Ends the workers."""
+        """End the workers."""
         if _is_forked():
             return  # the workers are the parent's
         with self._lock:
@@ -130,7 +130,7 @@ class MontyEngine:
             _POOLS.pop(id(pool), None)
 
     def session(self, limits: ScriptLimits, modules: Mapping[str, object]) -> Any:
-        """A sandbox of its own. Raises ScriptsMissingError, and ScriptsForkedError in the child of a fork."""
+        """Open a new sandbox. Raises ScriptsMissingError, and ScriptsForkedError in the child of a fork."""
         monty = _monty()
         if _is_forked():  # before the lock, which another thread may have held at the fork
             raise ScriptsForkedError(
@@ -166,7 +166,7 @@ class MontyEngine:
 
 @dataclass(slots=True)
 class _Calls:
-    """The host calls of one run, counted. `most` 0: none is allowed, since it only loads."""
+    """The counted host calls of one run. `most` 0 allows none: the run only loads the script."""
 
     most: int
     made: list[HostCall]
@@ -185,7 +185,7 @@ class _Calls:
 
 
 class MontyScript:
-    """A `Script`: its text, run anew each time."""
+    """A `Script`: a text, run anew each time."""
 
     def __init__(
         self, engine: MontyEngine, source: str, name: str, entry: str, host: ScriptHost, limits: ScriptLimits
@@ -195,7 +195,7 @@ class MontyScript:
         self._source = _counting(source, name, expression=not entry)
 
     def check(self, takes: int) -> None:
-        """It compiles, loads, and has its function. Raises ScriptCompileError."""
+        """Check that the script compiles, loads, and has its function. Raises ScriptCompileError."""
         monty, calls = _monty(), _Calls(0, [])
         try:
             with self._session(calls) as session:
@@ -210,7 +210,7 @@ class MontyScript:
             raise ScriptCompileError(f"{self.name}: {_said(error)}") from error
 
     def _check_entry(self, session: Any, takes: int, monty: ModuleType) -> None:
-        """It is called with more than it can take, which is refused before anything of it runs."""
+        """Call the function with too many arguments: Python refuses before any line of the function runs."""
         shown = ", ".join(["None"] * (takes + 3))
         try:
             self._feed(session, f"{self._entry}({shown})")
@@ -277,7 +277,7 @@ class MontyScript:
 
 
 class _Prepared:
-    """A session in which the prelude has run."""
+    """A session after the prelude."""
 
     def __init__(self, session: Any, steps: int) -> None:
         self._session, self._steps = session, steps
@@ -296,7 +296,7 @@ class _Prepared:
 
 
 class _Steps(ast.NodeTransformer):
-    """Puts the counting into each loop, comprehension and function."""
+    """Insert the step count into each loop, comprehension and function."""
 
     def _block(self, node: Any) -> Any:
         self.generic_visit(node)
@@ -327,7 +327,7 @@ def _step() -> ast.Call:
 
 
 def _counting(source: str, name: str, *, expression: bool) -> str:
-    """The same script, which counts its steps. Raises ScriptCompileError."""
+    """Return the script with step counting. Raises ScriptCompileError."""
     try:
         tree = ast.parse(f"(\n{source}\n)" if expression else source, mode="eval" if expression else "exec")
         for node in ast.walk(tree):
@@ -346,7 +346,7 @@ def _said(error: Exception) -> str:
 
 
 def _keep_for_ever() -> None:
-    """In the child of a fork: no pool is destroyed. A child that did would take the parent's workers from its poll."""
+    """Destroy no pool in the child of a fork. The child would otherwise remove the parent's workers from their poll."""
     import ctypes
 
     for pool in _POOLS.values():

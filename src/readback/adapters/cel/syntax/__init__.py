@@ -1,1 +1,1 @@
-"""The text of an expression: its words, its tree and its reader."""
+"""The syntax of expressions: tokens, parser and tree."""

@@ -1,6 +1,6 @@
-"""The words of an expression: one pass over its text, with the place of each.
+"""The tokens of an expression, with positions, in one pass over the text.
 
-`parser` reads them. Bounded by the text's size, which is checked first. Raises ExpressionError.
+`parser` reads the tokens. The size of the text is checked first. Raises ExpressionError.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _INSTEAD: Final = {
 
 
 class Token(NamedTuple):
-    """A word. `kind`: text, number, name, quoted, mark or end; `at` counts from 0."""
+    """A token. `kind`: text, number, name, quoted, mark or end. `at` counts from 0."""
 
     kind: str
     text: str
@@ -57,7 +57,7 @@ class Token(NamedTuple):
 
 
 def bounded(source: str) -> None:
-    """Raises ExpressionError for a text that is too long, or none."""
+    """Raises ExpressionError for a long or empty text."""
     try:
         size = len(source.encode())
     except UnicodeEncodeError as error:
@@ -67,7 +67,7 @@ def bounded(source: str) -> None:
 
 
 def tokens(source: str) -> list[Token]:
-    """All of them, with one at the end of kind `end`."""
+    """Return all tokens. The last has the kind `end`."""
     found: list[Token] = []
     at = 0
     while at < len(source):
@@ -82,9 +82,10 @@ def tokens(source: str) -> list[Token]:
 
 
 def end_of(source: str, at: int) -> int:
-    """Where the closing brace of a template's hole stands, whose expression begins at a place; -1 where there is none.
+    """Return the position of the closing brace of a template's placeholder, or -1.
 
-    By the same words as the expression itself is read: not a brace in a text, and not that of a map.
+    The expression in the placeholder begins at the given position. Braces in texts and maps do not close the
+    placeholder.
     """
     depth = 0
     while at < len(source):
@@ -115,7 +116,7 @@ def _unreadable(source: str, at: int) -> Exception:
 
 
 def number(token: Token, source: str) -> int | Decimal:
-    """The exact number of a word; its digits and its exponent are bounded first."""
+    """Return the exact number of a token. Digits and exponent are bounded first."""
     text = token.text
     if text[-1] in "uU":
         text = text[:-1]
@@ -138,7 +139,7 @@ def number(token: Token, source: str) -> int | Decimal:
 
 
 def text(token: Token, source: str) -> str | bytes:
-    """What a quoted text says."""
+    """Return the content of a quoted text."""
     written = token.text
     begun = len(written) - len(written.lstrip("rRbB"))
     marks = written[:begun].lower()

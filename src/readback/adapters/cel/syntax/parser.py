@@ -1,7 +1,7 @@
-"""The reader of an expression: its words become the one tree. Bounded in depth, loops and additions.
+"""Parse the tokens of an expression into the tree. Depth, loops and additions are bounded.
 
-`engine` calls it. Names are settled here: a root, a loop's variable or the name of a type; macros are loops of the
-tree. Raises ExpressionError with the place and what to write instead.
+`engine` calls the parser. Names are resolved here: a root, a loop variable or the name of a type. Macros become loops
+of the tree. Raises ExpressionError with the place and a correction.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from readback.errors import ExpressionError
 from readback.ports.predicates import ROOTS
 
 LOOPS: Final = {"all": (2,), "exists": (2,), "exists_one": (2,), "existsOne": (2,), "map": (2, 3), "filter": (2,)}
-"""The macros that go through a list, with the arguments that each takes."""
+"""The macros over a list, with their arguments."""
 _COMPARING: Final = frozenset({"==", "!=", "<", "<=", ">", ">="})
 _ROOTS: Final = frozenset(ROOTS)
 
 
 def parse(source: str) -> Node:
-    """The tree of a text."""
+    """Return the tree of a text."""
     bounded(source)
     return _Parser(source).whole()
 
 
 class _Parser:
-    """One walk through the words, by recursive descent: as deep as the brackets are, and they are bounded."""
+    """One recursive descent through the tokens. Brackets limit the depth, and brackets are bounded."""
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -196,7 +196,7 @@ class _Parser:
                 return node
 
     def _behind(self, node: Node, dot: Token) -> Node:
-        """What follows a dot: a field, a method, or a loop."""
+        """Parse the part after a dot: a field, a method, or a loop."""
         if self._is("?"):
             raise self._forbidden("Optional values are not part of this language; ask with `has(...)`.", dot)
         word = self._take()
@@ -316,14 +316,14 @@ class _Parser:
         raise self._unknown(word)
 
     def _settled(self, word: Token) -> None:
-        """Refuses words that no name may be."""
+        """Refuse reserved words as names."""
         if word.text in RESERVED:
             instead = f"; {FOREIGN[word.text]}" if word.text in FOREIGN else ""
             said = f"Syntax error: {word.text!r} is a reserved word{instead}."
             raise refused("syntax", said, self.source, word.at + 1)
 
     def _unknown(self, word: Token) -> ExpressionError:
-        """With the whole dotted name, as it would name something of a package."""
+        """Return the error with the whole dotted name, as for a package."""
         name, at = word.text, self.here
         while self.words[at].text == "." and self.words[at + 1].kind == "name" and self.words[at + 2].text != "(":
             name += f".{self.words[at + 1].text}"

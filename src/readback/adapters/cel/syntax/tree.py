@@ -1,6 +1,6 @@
-"""The one syntax tree of an expression, and what can be read off it: paths, the functions it calls, its loops.
+"""The syntax tree of an expression, with derived paths, called functions and loops.
 
-`parser` makes it, `checker` and `compiler` walk it. Nothing reads an expression's text beside it.
+`parser` makes the tree, `checker` and `compiler` walk it. No other code parses an expression.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from readback.domain.predicate import Path
 
 
 class Form(Enum):
-    """What a node is."""
+    """The kind of a node."""
 
     LITERAL = auto()
     """`value`: null, a boolean, a number, a text, bytes or the name of a type."""
     ROOT = auto()
     """`value`: the name of a root."""
     VARIABLE = auto()
-    """`value`: the depth of the loop whose variable it is, from 0."""
+    """`value`: the depth of the variable's loop, from 0."""
     SELECT = auto()
     """`value`: the field; one part."""
     INDEX = auto()
-    """Two parts: what is looked into, and the index."""
+    """Two parts: the container and the index."""
     HAS = auto()
     """`value`: the field; one part."""
     LIST = auto()
@@ -38,15 +38,13 @@ class Form(Enum):
     CHOOSE = auto()
     """Three parts."""
     CALL = auto()
-    """`value`: the function's name, and whether it was called upon its first part."""
+    """`value`: the function's name, and whether the first part is the receiver."""
     LOOP = auto()
-    """`value`: the macro's name and the depth of its variable; what is gone through, and one or two bodies."""
+    """`value`: the macro's name and the depth of the variable. Parts: the list, and one or two bodies."""
 
 
 class Node:
-    """One node. `at`: where it begins, from 0; `raw`: how a literal was written; `depth`: its levels; `kind`: what the
-    check knows that it gives.
-    """
+    """A node. `at`: the start, from 0. `raw`: the text of a literal. `depth`: the levels. `kind`: the static kind."""
 
     __slots__ = ("at", "depth", "form", "kind", "parts", "raw", "value")
 
@@ -61,7 +59,7 @@ class Node:
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """Every node, in the order of the text."""
+    """Yield every node, in the order of the text."""
     pending = [node]
     while pending:
         one = pending.pop()
@@ -70,7 +68,7 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 def path_of(node: Node) -> Path | None:
-    """The path that a node is: a root with fields and written-out indices behind it."""
+    """Return the path of a node: a root followed by fields and literal indices."""
     steps: list[str | int] = []
     texts: list[str] = []
     here = node
@@ -93,7 +91,7 @@ def _is_step(value: object) -> bool:
 
 
 def paths(node: Node) -> tuple[Path, ...]:
-    """The longest paths of a tree, in the order of the text, once each."""
+    """Return the longest paths of a tree, in the order of the text, without duplicates."""
     found: dict[Path, None] = {}
     pending = [node]
     while pending:
@@ -107,7 +105,7 @@ def paths(node: Node) -> tuple[Path, ...]:
 
 
 def mentions(node: Node) -> tuple[Path, ...]:
-    """As `paths`, each as often as it stands there."""
+    """Return the paths as in `paths`, with duplicates."""
     found: list[Path] = []
     pending = [node]
     while pending:
@@ -121,7 +119,7 @@ def mentions(node: Node) -> tuple[Path, ...]:
 
 
 def calls(node: Node) -> frozenset[str]:
-    """The functions and macros that a tree calls."""
+    """Return the called functions and macros of a tree."""
     found: set[str] = set()
     for one in walk(node):
         if one.form is Form.HAS:
@@ -135,7 +133,7 @@ def calls(node: Node) -> frozenset[str]:
 
 
 def is_presence(node: Node) -> bool:
-    """Whether it asks for nothing but whether there is a reading: `authoritative == null`, or `!=`."""
+    """Return whether the expression only tests for a reading: `authoritative == null`, or `!=`."""
     if node.form is not Form.BINARY or node.value not in ("==", "!="):
         return False
     one, other = node.parts

@@ -1,4 +1,4 @@
-"""Words that are no names of this language, and what is written in their place."""
+"""Words foreign to this language, and their replacements."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ NOT_HERE: Final = {
 
 
 def unknown(name: str) -> str:
-    """What is said of a name that is none."""
+    """Return the message about an unknown name."""
     if name in FOREIGN:
         said = FOREIGN[name]
         return f"Undeclared reference to {name!r}: {said}."
@@ -70,7 +70,7 @@ def unknown(name: str) -> str:
 
 
 def unknown_function(name: str, known: tuple[str, ...]) -> str:
-    """What is said of a function that is none."""
+    """Return the message about an unknown function."""
     if name in NOT_HERE:
         return f"Undeclared reference to {name!r}: {NOT_HERE[name]}"
     instead = FUNCTIONS_ELSEWHERE.get(name)

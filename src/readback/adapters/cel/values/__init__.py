@@ -1,1 +1,1 @@
-"""The values of expressions: kinds, numbers, times, texts, and which are equal."""
+"""The values of expressions: kinds, numbers, times, texts, and equality."""

@@ -1,7 +1,6 @@
-"""Which values are equal, and which of two comes first. Two kinds are not compared: that is a fault, and not `false`.
+"""Equality and order of values. A comparison of two kinds is a fault, not `false`.
 
-Null is equal to null alone, and may be compared with anything. What is found different elsewhere is different, whatever
-cannot be compared beside it.
+Null equals only null, and compares with anything. A difference decides, even beside a part of another kind.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from readback.adapters.cel.values.kinds import LIST, NUMBER, OBJECT, TypeName, k
 from readback.adapters.cel.values.moments import Duration, Timestamp
 
 LONG: Final = 4_096
-"""Characters from which comparing two texts is counted."""
+"""Texts from this length cost steps when compared."""
 _ORDERED: Final = frozenset({"a text", "bytes", "a boolean"})
 _TIMES: Final = frozenset({"a timestamp", "a duration"})
 _KEYS: Final = frozenset({"a text", NUMBER, "a boolean"})
@@ -24,7 +23,7 @@ _PLAIN: Final = frozenset({str, int, bool})
 
 
 def same(frame: Frame, one: Any, other: Any) -> bool:
-    """Whether two values are equal. Raises Fault for two kinds."""
+    """Return whether two values are equal. Raises Fault for two kinds."""
     kind = type(one)
     if kind is type(other):
         if kind is str:
@@ -79,7 +78,7 @@ def differ(frame: Frame, one: Any, other: Any) -> bool:
 
 
 def within(frame: Frame, part: Any, whole: Any) -> bool:
-    """`in`. It finds no text among numbers: where it is not found and could not be compared, nobody knows."""
+    """Evaluate `in`. A search for a text among numbers is a fault: without a match, the answer is unknown."""
     is_map = isinstance(whole, dict)
     if not (is_map or isinstance(whole, list)) or (is_map and kind_of(part) not in _KEYS):
         raise wrong(f"{kind_of(part)} is looked for in {kind_of(whole)}")
@@ -102,7 +101,7 @@ def within(frame: Frame, part: Any, whole: Any) -> bool:
 
 
 def before(frame: Frame, one: Any, other: Any) -> bool:
-    """Whether the one comes first: `<`."""
+    """Evaluate `<`."""
     if type(one) is int and type(other) is int:
         return bool(one < other)
     kind, kind_other = kind_of(one), kind_of(other)
@@ -124,13 +123,13 @@ def before(frame: Frame, one: Any, other: Any) -> bool:
 
 
 def contains_all(frame: Frame, whole: Any, parts: Any) -> bool:
-    """Whether each part is in the whole, equal and of its kind."""
+    """Return whether the whole contains each part, equal and of the same kind."""
     known = _Known(frame, whole, parts)
     return all(known.has(part) for part in parts)
 
 
 def contains_any(frame: Frame, whole: Any, parts: Any) -> bool:
-    """Whether one part at least is in the whole, equal and of its kind."""
+    """Return whether the whole contains at least one part, equal and of the same kind."""
     known = _Known(frame, whole, parts)
     unlike: Fault | None = None
     for part in parts:
@@ -147,7 +146,7 @@ def contains_any(frame: Frame, whole: Any, parts: Any) -> bool:
 
 
 class _Known:
-    """The values of a list by one text for each, so that each part is looked up once."""
+    """The values of a list, each as a text, so that each part needs one lookup."""
 
     def __init__(self, frame: Frame, whole: Any, parts: Any) -> None:
         if not isinstance(whole, list) or not isinstance(parts, list):
@@ -166,7 +165,7 @@ class _Known:
                     raise Fault("limit", "the values of a list have too many forms to be compared")
 
     def has(self, part: Any) -> bool:
-        """Raises Fault where a value of the very form differs in a kind, which is not compared."""
+        """Return whether the list has the part. Raises Fault where an equally shaped value has another kind inside."""
         key, shape, kinds = _written(self.frame, part)
         if key in self.plain:
             return True
@@ -186,7 +185,7 @@ _LETTERS: Final = {
 
 
 def _written(frame: Frame, value: Any) -> tuple[str, str, str]:
-    """One text for each value, its form without what stands in it, and the kinds of what does, in turn."""
+    """Return a unique text for the value, the shape without contents, and the kinds of the contents in turn."""
     if type(value) is str:
         return f"s{value}", "", ""
     if type(value) is int:
@@ -224,7 +223,7 @@ class _Mark:
 
 
 def _opened(here: Any, parts: list[str], form: list[str], pending: list[Any]) -> None:
-    """What opens a list or an object; what it holds is written next, each key before its value."""
+    """Open a list or an object. The contents are written next, each key before its value."""
     opening = f"{'[' if isinstance(here, list) else '{'}{len(here)};"
     parts.append(opening)
     form.append(opening)

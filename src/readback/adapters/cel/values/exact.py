@@ -1,6 +1,6 @@
-"""Numbers: exact, whole or decimal. A float is what its shortest text says; nothing is ever rounded.
+"""Exact numbers: integers and decimals. A float means its shortest text. Nothing is ever rounded.
 
-Comparing works at any size; arithmetic is bounded in digits, and what has no exact result is a fault.
+Comparisons work at any size. Arithmetic is bounded in digits, and an inexact result is a fault.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ _CONTEXT: Final = Context(
     traps=[Inexact, InvalidOperation, Overflow, DivisionByZero],
 )
 _DIGIT: Final = 16
-"""Steps of one digit of a decimal that is calculated with."""
+"""Steps for one digit of a decimal in a calculation."""
 _TEXT_MAX: Final = EXPRESSION_NUMBER_MAX_DIGITS + 16
 _COMPARED_BITS_MAX: Final = 65_536
 TEXT_MAX_CHARS: Final = 400
 _WRITTEN: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-"""As it is written everywhere; Python's own reading takes blanks, underscores and other digits too."""
+"""The common notation. Python also accepts blanks, underscores and other digits."""
 _WHOLE: Final = re.compile(r"[+-]?[0-9]+")
 
 
 def exact(value: Any) -> Number:
-    """The number that a value is. Raises Fault where it is none."""
+    """Return the number of a value. Raises Fault for a value of another kind."""
     kind = type(value)
     if kind is int:
         return int(value)
@@ -55,7 +55,7 @@ def is_number(value: object) -> bool:
 
 
 def equal(one: Any, other: Any) -> bool:
-    """Whether two numbers are one."""
+    """Return whether two numbers are equal."""
     if type(one) is type(other) and type(one) in (int, float):
         return bool(one == other)  # distinct floats have distinct shortest texts
     return bool(_exactly(one) == _exactly(other))
@@ -68,7 +68,7 @@ def less(one: Any, other: Any) -> bool:
 
 
 def _exactly(value: Any) -> Any:
-    """As `exact`; a float that is compared with a whole number may stay one while both are small."""
+    """Return `exact`, or for small whole floats an int."""
     if type(value) is float:
         if -_FLOAT_EXACT < value < _FLOAT_EXACT and value == int(value):
             return int(value)
@@ -77,7 +77,7 @@ def _exactly(value: Any) -> Any:
 
 
 def _calculable(frame: Frame, value: Any) -> Number:
-    """Within the bounds of arithmetic."""
+    """Check the bounds of arithmetic."""
     number = exact(value)
     if isinstance(number, Decimal):
         length = len(str(number))
@@ -151,7 +151,7 @@ def negated(value: Any) -> Number:
 
 
 def written(text: str) -> Decimal:
-    """The decimal that a text is."""
+    """Return the decimal of a text."""
     if len(text) > TEXT_MAX_CHARS:
         raise wrong("a text that long is not a decimal")
     if _WRITTEN.fullmatch(text) is None:
@@ -163,7 +163,7 @@ def written(text: str) -> Decimal:
 
 
 def decimal_of(value: object) -> Number:
-    """Of `dec_eq` and `dec_cmp`: a number, or a text that is one."""
+    """Return the decimal of a number or of a number's text, for `dec_eq` and `dec_cmp`."""
     if isinstance(value, str):
         return written(value)
     if kind_of(value) != NUMBER:
@@ -172,7 +172,7 @@ def decimal_of(value: object) -> Number:
 
 
 def whole_of(frame: Frame, value: object) -> int:
-    """Of `int`: a number without its fraction, or a text of digits."""
+    """Return the integer of a number, without the fraction, or of a text of digits, for `int`."""
     if isinstance(value, str):
         if len(value) > TEXT_MAX_CHARS or _WHOLE.fullmatch(value) is None:
             raise wrong("a text is not a whole number")
@@ -184,7 +184,7 @@ def whole_of(frame: Frame, value: object) -> int:
 
 
 def digits_of(frame: Frame, value: object) -> str:
-    """Of `string`: plain digits, without an exponent and without zeros at the end of a fraction."""
+    """Return plain digits for `string`: no exponent, no trailing zeros in a fraction."""
     number = _calculable(frame, value)
     if isinstance(number, int):
         return str(number)
@@ -196,7 +196,7 @@ def digits_of(frame: Frame, value: object) -> str:
 
 
 def canonical(value: Any) -> str:
-    """One text for each number, however it was written: equal numbers have equal texts. Short for a short number."""
+    """Return one text for equal numbers in every notation. Short for a short number."""
     number = exact(value)
     if isinstance(number, int):
         if -(10**15) < number < 10**15 and number % 10:

@@ -1,4 +1,4 @@
-"""The kinds of values that an expression knows, and their names.
+"""The kinds of values in expressions, and their names.
 
 A value is None, a boolean, a number (int, float or Decimal), a text, bytes, a list, an object, a timestamp, a duration,
 or the name of a type.
@@ -13,7 +13,7 @@ from readback.adapters.cel.values.moments import Duration, Timestamp
 
 
 class TypeName:
-    """What `type(x)` gives; two of one name are one object."""
+    """The result of `type(x)`. Equal names are the same object."""
 
     __slots__ = ("name",)
 
@@ -49,7 +49,7 @@ _TYPES: Final = {
 
 
 def kind_of(value: object) -> str:
-    """The kind of a value, as a person calls it. A subclass is of its parent's kind."""
+    """Return the kind of a value, in plain words. A subclass has its parent's kind."""
     known = _KINDS.get(type(value))
     if known is not None:
         return known
@@ -60,7 +60,7 @@ def kind_of(value: object) -> str:
 
 
 def type_of(value: object) -> TypeName:
-    """What `type(value)` gives: a whole number is `int`, one written with a fraction or an exponent `double`."""
+    """Return `type(value)`: a whole number is `int`, a number with a fraction or an exponent `double`."""
     kind = kind_of(value)
     if kind == NUMBER:
         return TYPE_NAMES["int" if isinstance(value, int) else "double"]

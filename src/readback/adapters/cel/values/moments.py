@@ -1,6 +1,6 @@
-"""Timestamps and durations: exact to the nanosecond, as whole numbers. No zone data of the machine is read.
+"""Timestamps and durations: exact to the nanosecond, as integers. No time zone data of the machine is read.
 
-`timestamp` takes RFC 3339 with an offset; what it says is kept to the nanosecond, and a finer part is refused.
+`timestamp` accepts RFC 3339 with an offset, to the nanosecond. A finer fraction is refused.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _OFFSET: Final = re.compile(r"([+-]?)([0-9]{2}):([0-9]{2})")
 
 
 def _fraction(ns: int) -> str:
-    """Of a second, in as many groups of three digits as say it."""
+    """Return the fraction of a second, in groups of three digits."""
     if not ns:
         return ""
     digits = f"{ns:09d}"
@@ -38,7 +38,7 @@ def _fraction(ns: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Timestamp:
-    """A moment: nanoseconds since 1970 in UTC."""
+    """A time: nanoseconds since 1970 in UTC."""
 
     ns: int
 
@@ -51,7 +51,7 @@ class Timestamp:
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """A span: nanoseconds."""
+    """A duration in nanoseconds."""
 
     ns: int
 
@@ -75,7 +75,7 @@ def span(ns: int) -> Duration:
 
 
 def timestamp_of(text: str) -> Timestamp:
-    """What an RFC 3339 text says."""
+    """Parse an RFC 3339 text."""
     found = _RFC3339.fullmatch(text) if len(text) <= TEXT_MAX_CHARS else None
     if found is None:
         raise wrong("a text is no timestamp with its offset, such as 2026-01-31T08:30:00Z")
@@ -98,7 +98,7 @@ def timestamp_of(text: str) -> Timestamp:
 
 
 def duration_of(text: str) -> Duration:
-    """What a text such as `1h30m` or `-1.5s` says."""
+    """Parse a text such as `1h30m` or `-1.5s`."""
     rest = text[1:] if text[:1] in ("-", "+") else text
     total, at = 0, 0
     if len(text) > TEXT_MAX_CHARS or not rest:
@@ -118,13 +118,13 @@ def duration_of(text: str) -> Duration:
 
 
 def is_zone(zone: str) -> bool:
-    """Whether a text is a time zone here: a fixed offset, or UTC."""
+    """Return whether a text is a supported time zone: a fixed offset, or UTC."""
     found = _OFFSET.fullmatch(zone) if len(zone) <= TEXT_MAX_CHARS else None
     return zone in ("UTC", "Z") or (found is not None and int(found[2]) < 24 and int(found[3]) < 60)
 
 
 def _local(at: Timestamp, zone: str) -> datetime:
-    """The wall time, to the second, at a fixed offset."""
+    """Return the local time, to the second, at a fixed offset."""
     offset = 0
     if zone not in ("UTC", "Z"):
         found = _OFFSET.fullmatch(zone) if is_zone(zone) else None
@@ -153,7 +153,7 @@ _OF_SPANS: Final = {"getHours": 3_600 * NS, "getMinutes": 60 * NS, "getSeconds":
 
 
 def part_of(name: str, value: object, zone: object = "UTC") -> int:
-    """One part of a timestamp in a zone, or a duration in a unit."""
+    """Return one part of a timestamp in a zone, or a duration in a unit."""
     if type(value) is Duration and zone == "UTC":
         whole = abs(value.ns)
         if name == "getMilliseconds":

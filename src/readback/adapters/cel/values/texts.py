@@ -1,4 +1,4 @@
-"""What expressions do with texts: parts of them, forms of them, digests, and patterns in linear time by RE2."""
+"""Operations on texts: parts, forms, digests, and patterns in linear time by RE2."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from readback.canon import BYTES_KEY, sha256_hex
 from readback.canon.limits import EXPRESSION_PATTERN_MAX_CHARS, STRING_MAX_BYTES
 
 _NEEDLE_MAX: Final = 100
-"""From this length on, Python's own search is linear whatever the texts; below, it is at most so much slower."""
+"""From this length on, Python's search is linear for all texts. For shorter needles, this length bounds the slowdown.
+"""
 _MARKS_MAX: Final = 30
-"""Combining characters in a row: the bound of the Stream-Safe Text Format of UAX 15. More are never sorted here."""
+"""Maximum combining characters in a row, as in the Stream-Safe Text Format of UAX 15. More are never sorted here."""
 WHITE: Final = (
     "\t\n\v\f\r \x85\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f"
     "\u205f\u3000"
@@ -50,7 +51,7 @@ def contains(frame: Frame, text: Any, part: Any) -> bool:
 
 
 def matches(frame: Frame, text: Any, pattern: Any) -> bool:
-    """Whether the pattern is found anywhere in the text."""
+    """Return whether the pattern occurs anywhere in the text."""
     _two(frame, "matches", text, pattern)
     spend(frame, 8 * VISIT + 64 * len(pattern))
     compiled, size = _pattern(pattern)
@@ -60,7 +61,7 @@ def matches(frame: Frame, text: Any, pattern: Any) -> bool:
 
 @lru_cache(maxsize=_PATTERNS_KEPT)
 def _pattern(pattern: str) -> tuple[Any, int]:
-    """Compiled, with the size of its program. RE2 is loaded here alone."""
+    """Return the compiled pattern and the size of its program. RE2 is loaded only here."""
     why = unfit_pattern(pattern)
     if why:
         raise wrong(why)
@@ -79,7 +80,7 @@ def _compiled(pattern: str) -> Any:
 
 
 def unfit_pattern(pattern: str) -> str:
-    """Why a text is no pattern; empty where it is one."""
+    """Return why a text is not a pattern, or ""."""
     import re2
 
     if len(pattern) > EXPRESSION_PATTERN_MAX_CHARS:
@@ -109,13 +110,13 @@ def _one(frame: Frame, name: str, text: Any) -> None:
 
 
 def lower_ascii(frame: Frame, text: Any) -> str:
-    """A to Z made small; every other character stays."""
+    """Lower A to Z. Other characters stay."""
     _one(frame, "lowerAscii", text)
     return str(text.lower() if text.isascii() else _ascii(text, upper=False))
 
 
 def upper_ascii(frame: Frame, text: Any) -> str:
-    """a to z made large; every other character stays."""
+    """Raise a to z. Other characters stay."""
     _one(frame, "upperAscii", text)
     return str(text.upper() if text.isascii() else _ascii(text, upper=True))
 
@@ -126,13 +127,13 @@ def _ascii(text: str, *, upper: bool) -> str:
 
 
 def trim(frame: Frame, text: Any) -> str:
-    """Without white space at its ends."""
+    """Remove white space at both ends."""
     _one(frame, "trim", text)
     return str(text.strip(WHITE))
 
 
 def nfc(frame: Frame, text: Any) -> str:
-    """In Unicode's composed form."""
+    """Convert to Unicode's composed form."""
     _one(frame, "nfc", text)
     if text.isascii():
         return str(text)
@@ -144,7 +145,7 @@ def nfc(frame: Frame, text: Any) -> str:
 
 @cache
 def _many_marks() -> re.Pattern[str]:
-    """Too many combining characters in a row. None of them is behind the first two planes of Unicode."""
+    """Match too many combining characters in a row. All combining characters are in the first two planes of Unicode."""
     marks = [number for number in range(0x300, 0x20000) if unicodedata.combining(chr(number))]
     ranges: list[list[int]] = []
     for number in marks:
@@ -167,7 +168,7 @@ def joined(frame: Frame, one: str, other: str) -> str:
 
 
 def sha256(frame: Frame, data: Any) -> str:
-    """The SHA-256 of a text in UTF-8 or of bytes, in hexadecimal digits."""
+    """Return the SHA-256 of a text in UTF-8, or of bytes, in hexadecimal digits."""
     if isinstance(data, str):
         spend(frame, 4 * len(data))
         return sha256_hex(_bytes(data))
