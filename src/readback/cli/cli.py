@@ -1,7 +1,7 @@
-"""The entry point of `readback`: names the commands, imports the one that is asked for, and turns failures into words.
+"""Entry point of `readback`: lists the commands, imports the requested command, and turns failures into words.
 
-It decides nothing about actions. What a command answers goes to stdout (in words, or as one JSON value with --json);
-progress, warnings and errors go to stderr. The exit codes are those of EXIT_CODES, and no others.
+The module decides nothing about actions. Answers go to stdout, in words or as one JSON value with --json. Progress,
+warnings and errors go to stderr. The exit codes are those of EXIT_CODES.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ COMMANDS: Final = {
     "bench": ("readback.cli.demo_and_bench:bench", "Measure the speed on this machine."),
     "version": ("readback.cli.version:version", "Print the installed versions."),
 }
-"""Where each command lives, and its line in the list: so that `--help` imports none of them."""
+"""The module and the help line of each command. `--help` imports no command."""
 
 EXIT_CODES: Final = """\b
 Exit codes: 0 verified or done; 1 refuted, failed, partial, rolled back or
@@ -63,7 +63,7 @@ UNHEARD: Final = 3
 
 
 class Cli(click.Group):
-    """A group that imports a command when it is called, and ends every failure with its documented exit code."""
+    """A group that imports a command on call and ends every failure with a documented exit code."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -94,7 +94,7 @@ class Cli(click.Group):
         sys.exit(self.answer(arguments))
 
     def answer(self, arguments: list[str]) -> int:
-        """Runs one command line and returns its exit code."""
+        """Run one command line and return the exit code."""
         as_json = "--json" in arguments
         _open_streams()
         for stream in (sys.stdout, sys.stderr):
@@ -126,7 +126,7 @@ class Cli(click.Group):
 
 
 class _UnheardError(Exception):
-    """The answer cannot be written. No OSError: libraries take a pipe that nobody reads for the end of a program."""
+    """The answer cannot be written. Not an OSError: libraries treat a closed pipe as the end of the program."""
 
     def __init__(self, why: OSError) -> None:
         super().__init__(str(why))
@@ -134,7 +134,7 @@ class _UnheardError(Exception):
 
 
 class _Told:
-    """stdout, whose failures are told apart from all others."""
+    """stdout with failures of a type of their own."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -156,14 +156,14 @@ class _Told:
 
 
 def _open_streams() -> None:
-    """Whoever started us without them gets no answer in words; the exit code he gets."""
+    """Replace missing standard streams by the null device. The caller then receives only the exit code."""
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w", encoding="utf-8"))  # noqa: SIM115
 
 
 def _unheard(error: OSError) -> int:
-    """The answer did not arrive, so that the code may not say one either; whoever reads a pipe no more knows why."""
+    """Report an answer that was not delivered. The exit code claims no result. A closed pipe needs no message."""
     from readback.cli.terminal import note, safe
 
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the interpreter writes what is left at its end
@@ -213,9 +213,9 @@ def _interrupted() -> int:
 @click.version_option(__version__, "--version", message="readback %(version)s")
 @click.pass_context
 def main(context: click.Context) -> int | None:
-    """Readback: an agent's action is done when the state it was meant to produce has been read back.
+    """Verify what AI agents do: an action counts as done only after Readback has read its result back.
 
-    What a command answers goes to stdout, as one JSON value with --json; progress and errors go to stderr.
+    Answers go to stdout, as one JSON value with --json. Progress and errors go to stderr.
     """
     if context.invoked_subcommand is not None:
         if context.invoked_subcommand not in SILENT:
@@ -226,11 +226,11 @@ def main(context: click.Context) -> int | None:
 
 
 SILENT: Final = frozenset({"hook", "mcp", "doctor"})
-"""Commands that a program reads, and the one that examines this by itself."""
+"""Commands read by programs, and `doctor`, which makes the same check."""
 
 
 def say_if_unrelated() -> None:
-    """A line on stderr where another project's distribution stands where ours should."""
+    """Warn on stderr if another project's distribution is installed under the name `readback`."""
     from readback.cli.checks.distribution import unrelated
     from readback.cli.terminal import note
 

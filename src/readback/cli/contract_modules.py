@@ -1,8 +1,8 @@
-"""Finds modules of Python contracts in the working folder, and answers no other import from there.
+"""Find modules of Python contracts in the working folder, and answer no other import from there.
 
-Used by `opening`. The working folder is not put on the import path: a library asks for modules that are not installed,
-and a file of that name in the working folder, which an agent may write, would run with the operator's rights. So the
-folder answers two imports only: of a module that the operator named, and those that a module from the folder makes.
+The working folder is not on the import path. Libraries import optional modules that are not installed, and an agent may
+write a file of such a name into the working folder. That file would run with the operator's rights. So the folder
+answers only imports of modules named by the operator, and imports made by modules from the folder.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _IMPORT_SYSTEM: Final = frozenset({"importlib", "importlib._bootstrap", "importl
 
 
 class ContractModules:
-    """A finder for one folder, asked after everything that is installed. Safe from any thread."""
+    """A finder for one folder, after all installed modules. Safe from any thread."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
@@ -25,13 +25,13 @@ class ContractModules:
         self._found: set[str] = set()
 
     def name(self, modules: Iterable[str]) -> None:
-        """Allows these modules, which the operator named."""
+        """Allow these modules, named by the operator."""
         self._named |= {name.partition(".")[0] for name in modules}
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The module from the folder, or None where the import is not one that the folder answers."""
+        """Return the module from the folder, or None for an import that the folder does not answer."""
         if path is not None or not (fullname in self._named or self._asked_from_within(sys._getframe(1))):  # noqa: SLF001 - the importing module has no other name
             return None
         spec = PathFinder.find_spec(fullname, [self.folder])
@@ -40,7 +40,7 @@ class ContractModules:
         return spec
 
     def _asked_from_within(self, frame: FrameType | None) -> bool:
-        """Whether the module that imports was itself found here."""
+        """Whether the importing module was itself found in the folder."""
         while frame is not None and frame.f_globals.get("__name__") in _IMPORT_SYSTEM:
             frame = frame.f_back
         importing = "" if frame is None else str(frame.f_globals.get("__name__", ""))
@@ -48,7 +48,7 @@ class ContractModules:
 
 
 def allow_modules(folder: str, modules: Iterable[str]) -> None:
-    """Lets the named modules be imported from the folder, where nothing installed bears their name."""
+    """Allow imports of the named modules from the folder. Installed modules of the same name come first."""
     known = [each for each in sys.meta_path if isinstance(each, ContractModules) and each.folder == folder]
     finder = known[0] if known else ContractModules(folder)
     finder.name(modules)

@@ -1,7 +1,7 @@
-"""How a command ends when it cannot go on: message and remedy on stderr, an object on stdout with --json, an exit code.
+"""Ends a failed command: message and remedy on stderr, an object on stdout with --json, and an exit code.
 
-Called by the entry point alone. Expected errors bring their own words; anything else is a crash, which is said in one
-line unless READBACK_DEBUG is set.
+Expected errors have a message of their own. Any other exception is a crash, reported in one line unless READBACK_DEBUG
+is set.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PROBLEMS_SHOWN_MAX: Final = 20
 
 
 def fail(error: ReadbackError, *, as_json: bool) -> int:
-    """An error that was foreseen: what is wrong, what to do next, and its own exit code."""
+    """Report an expected error: the fault, the next step and the exit code."""
     problems = problem_lines(error)
     note(f"Error: {headline(error) if problems else safe(error.message, MESSAGE_MAX_CHARACTERS)}")
     for line in problems:
@@ -53,7 +53,7 @@ def described(error: ReadbackError) -> dict[str, Json]:
 
 
 def plain(value: object) -> Json:
-    """A detail as JSON; what has no JSON form is shown as text."""
+    """A detail as JSON, or as text if the detail has no JSON form."""
     try:
         return json_value(value)
     except ReadbackError:
@@ -61,14 +61,14 @@ def plain(value: object) -> Json:
 
 
 def headline(error: ReadbackError) -> str:
-    """The first sentence of a message whose single faults are listed below it."""
+    """The first sentence of a message. Single faults follow below the sentence."""
     sentence, stop, _ = error.message.partition(". ")
     sentence = sentence.partition(": ")[0] if not stop else sentence
     return safe(sentence.rstrip(".") + ":", MESSAGE_MAX_CHARACTERS)
 
 
 def problem_lines(error: ReadbackError) -> list[str]:
-    """The single faults of an error that collects them."""
+    """The single faults of a collecting error."""
     problems = error.details.get("problems")
     if not isinstance(problems, list):
         return []
@@ -92,7 +92,7 @@ def _problem(problem: object) -> str:
 
 
 def misused(error: click.ClickException, *, as_json: bool) -> int:
-    """The command line was written wrongly; nothing was done."""
+    """Report a wrong command line. Nothing was done."""
     context = getattr(error, "ctx", None)
     message = " ".join(error.format_message().split())  # a list of choices comes with a line for each
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
@@ -110,7 +110,7 @@ def misused(error: click.ClickException, *, as_json: bool) -> int:
 
 
 def crashed(error: BaseException, *, as_json: bool) -> int:
-    """Ours: a bug. One line, unless READBACK_DEBUG asks for the whole trace."""
+    """Report a bug of Readback in one line, or with the whole trace under READBACK_DEBUG."""
     kind = type(error).__name__
     if os.environ.get("READBACK_DEBUG"):
         traceback.print_exception(error, file=sys.stderr)

@@ -1,7 +1,7 @@
-"""When a process of ours looks for garbage: seldom, since looking costs the more, the more is at work.
+"""Make garbage collection rare in processes with many live objects, since a collection costs more with each object.
 
-Used by the commands that read a whole log, and by those that stay: workers, gateways, the bench. What Python's
-reference counts let go is gone at once; this is about what refers to itself in a circle, and the hot path makes none.
+For commands that read a whole log, workers, gateways and the benchmark. Reference counts free most objects at once. The
+collector frees only cycles, and the hot path makes no cycles.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from contextlib import contextmanager
 from typing import Final
 
 READING: Final = 200_000
-"""Values made, less those let go, before garbage is looked for by who reads a whole log."""
+"""Net allocations between two collections while a command reads a whole log."""
 SERVING: Final = 10_000
-"""The same for who stays, and cannot know what the code of others leaves behind: a few megabytes at most."""
+"""Net allocations between two collections in a long-lived process. User code may leave a few megabytes of cycles."""
 
 
 @contextmanager
 def undisturbed(made: int) -> Iterator[None]:
-    """Looks for garbage once so many more values are there, and never again at what is there already."""
+    """Collect garbage only after `made` net allocations, and never scan the objects alive at the start."""
     before = gc.get_threshold()
     gc.freeze()
     gc.set_threshold(made, *before[1:])

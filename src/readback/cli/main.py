@@ -1,7 +1,7 @@
-"""The installed command: everything is the command line's (`cli`), but the plain form of a hook, which goes by itself.
+"""The installed command: the command line in `cli`, and a short path for plain hook calls.
 
-A coding agent starts two processes for each call of a tool. When the work of a hook ends, its answer is out and its
-ledger closed: the process ends at once then, without the interpreter taking down what it loaded.
+A coding agent starts two processes for each tool call. After a hook's answer is written and the ledger is closed, the
+process exits at once and skips the interpreter's shutdown.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import sys
 from typing import Final, NoReturn
 
 GIVE_UP_SECONDS: Final = 50
-"""How long the hook before a tool may take until it holds the tool back by itself: less than what `init` gives it in
-the agent's settings, since an agent that gives up on a hook lets the tool run.
+"""Time limit of the hook before a tool; then the hook blocks the tool. The limit is below the timeout that `init`
+writes into the agent's settings, because an agent runs the tool after a hook timeout.
 """
 
 
 def main() -> NoReturn:
-    """Runs `sys.argv`, and ends with its exit code."""
+    """Run `sys.argv` and exit with the exit code."""
     if sys.argv[1:2] == ["hook"]:
         code = _hook(sys.argv[2:])
         if code is not None:
@@ -30,7 +30,7 @@ def main() -> NoReturn:
 
 
 def _hook(arguments: list[str]) -> int | None:
-    """None where the command line has to look at it: for help, and for what is no plain form."""
+    """Run a plain hook call. Return None if the full command line must parse the arguments, such as for help."""
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
@@ -46,8 +46,8 @@ def _hook(arguments: list[str]) -> int | None:
 
 
 def _hold_back_in_time() -> None:
-    """Ends the process where nothing was decided in time, whatever it is in the middle of: nobody may take what is
-    raised for something else. An attempt that is durable by then was not handed out, and is read.
+    """End the process if no decision was made in time. An exception could be caught by mistake, so the process exits
+    directly. A durable attempt of such a process was not handed out, and is read back.
     """
     if not hasattr(signal, "setitimer"):
         return

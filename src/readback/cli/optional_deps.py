@@ -1,4 +1,4 @@
-"""What only an extra brings: told by its name where it is not installed."""
+"""Imports of optional packages. A missing package is reported with the name of the extra to install."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from readback.errors import FittingError
 
 @contextmanager
 def of_extra(extra: str, what: str) -> Iterator[None]:
-    """Around imports. Raises FittingError where a package is missing."""
+    """Context for imports of an extra. Raises FittingError if a package is missing."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -19,5 +19,7 @@ def of_extra(extra: str, what: str) -> Iterator[None]:
 
 
 def without_answers() -> None:
-    """What the SDK logs of a server's answer that is none is the answer, with all that it holds: our errors say why."""
+    """Silence the SDK's log of malformed server answers. The log would hold the whole answer; the error names the
+    cause.
+    """
     logging.getLogger("mcp.client").addHandler(logging.NullHandler())

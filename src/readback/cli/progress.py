@@ -1,7 +1,4 @@
-"""A count of what is read, on stderr, where that is a terminal.
-
-Used by the commands that read a whole log; silent in pipes, and with --json.
-"""
+"""Progress of long reads, on stderr, only on a terminal and without --json."""
 
 from __future__ import annotations
 
@@ -11,12 +8,12 @@ from contextlib import contextmanager
 from readback.cli.terminal import console
 
 PROGRESS_EVERY = 500
-"""Shown once so many more are done, however many of them at a time."""
+"""Number of entries between two updates."""
 
 
 @contextmanager
 def counted(what: str, *, enabled: bool) -> Iterator[Callable[[int], None]]:
-    """Something to call with the number done; it is shown where somebody can see it."""
+    """Return a function that accepts the number of finished entries and shows the count."""
     err = console(stderr=True) if enabled else None
     if err is None or not err.is_terminal:
         yield _quiet
@@ -34,12 +31,12 @@ def counted(what: str, *, enabled: bool) -> Iterator[Callable[[int], None]]:
 
 
 def _quiet(done: int) -> None:
-    """No terminal, no progress."""
+    """Without a terminal, no count."""
 
 
 @contextmanager
 def measured(what: str, *, enabled: bool) -> Iterator[Callable[[int, int], None]]:
-    """Something to call with how much is done and how much there is; a bar, where somebody can see it."""
+    """Return a function that accepts the finished and the total number, and shows a bar."""
     err = console(stderr=True) if enabled else None
     if err is None or not err.is_terminal:
         yield _silent
@@ -60,4 +57,4 @@ def measured(what: str, *, enabled: bool) -> Iterator[Callable[[int, int], None]
 
 
 def _silent(done: int, total: int) -> None:
-    """No terminal, no bar."""
+    """Without a terminal, no bar."""

@@ -1,7 +1,7 @@
-"""Asks the person at the terminal, and nobody else: through /dev/tty, whatever stdin, stdout and stderr are.
+"""Ask the person at the terminal through /dev/tty, whatever stdin, stdout and stderr are.
 
-Used by the commands that sign. What is shown there is shown in full and cannot move the cursor; an answer typed
-before the question does not count; a passphrase is not echoed. A process without a terminal is refused.
+For commands that sign. Text is shown in full and cannot move the cursor. Input typed before the question does not
+count. A passphrase is not echoed. A process without a terminal is refused.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TERMINAL: Final = "/dev/tty"
 ANSWER_MAX_BYTES: Final = 1_024
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _ECHO: Final = 3
-"""The place of the local modes in what termios gives."""
+"""Index of the local modes in the termios attributes."""
 
 
 class Terminal:
@@ -37,18 +37,18 @@ class Terminal:
         self._descriptor = descriptor
 
     def say(self, text: str = "") -> None:
-        """Text, with everything that could act on a terminal shown by its number."""
+        """Print text with every control character shown by number."""
         shown = "\n".join(visible(line) for line in text.split("\n")) + "\n"
         self._write(shown)
 
     def ask(self, question: str) -> str:
-        """One line that was typed after the question; "" at the end of input."""
+        """Read one line typed after the question. Returns "" at the end of input."""
         termios.tcflush(self._descriptor, termios.TCIFLUSH)
         self._write(visible(question) + " ")
         return self._line()
 
     def secret(self, question: str) -> str:
-        """The same, without an echo."""
+        """Like `ask`, without an echo."""
         before = termios.tcgetattr(self._descriptor)
         silent = [*before]
         silent[_ECHO] = before[_ECHO] & ~termios.ECHO
@@ -76,7 +76,7 @@ class Terminal:
 
 @contextmanager
 def terminal() -> Iterator[Terminal]:
-    """The terminal. Raises ApprovalError (approval.no-terminal) where there is none."""
+    """Open the terminal. Raises ApprovalError (approval.no-terminal) without one."""
     try:
         descriptor = os.open(TERMINAL, os.O_RDWR | os.O_NOCTTY)
     except OSError as error:
@@ -92,9 +92,8 @@ def terminal() -> Iterator[Terminal]:
 
 
 def visible(text: str) -> str:
-    """Text in which control, format and direction characters are written as JSON would escape them; nothing is cut.
-
-    Inside JSON this is still JSON, of the same value.
+    """Escape control, format and direction characters as JSON does; cut nothing. JSON input stays JSON of the same
+    value.
     """
     return "".join(_plain(c) for c in text)
 
@@ -107,7 +106,7 @@ def _plain(character: str) -> str:
 
 
 def facts(value: Json, path: str) -> Iterator[str]:
-    """Each value on a line of its own, as JSON, so that "7" and 7 look different."""
+    """One line a value, as JSON, so that "7" and 7 look different."""
     if isinstance(value, dict) and value:
         for key in sorted(value):
             named = f".{key}" if _NAME.fullmatch(key) else f"[{json.dumps(key, ensure_ascii=False)}]"
@@ -126,17 +125,19 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def operator(command: F) -> F:
-    """Who decides, and with which key."""
+    """Options for the decider and the signing key."""
     for option in (
-        click.option("--key", metavar="FILE", help="The approver's private key, to sign a decision that has to be."),
-        click.option("--who", metavar="NAME", help="Who decides (else human: and the name of this account)."),
+        click.option(
+            "--key", metavar="FILE", help="The approver's private key, for decisions that require a signature."
+        ),
+        click.option("--who", metavar="NAME", help="The decider (default: human: and the name of this account)."),
     ):
         command = option(command)
     return command
 
 
 def signing(who: str | None) -> str:
-    """The name that stands in the record."""
+    """The name recorded for the decision."""
     if who:
         return who
     try:
@@ -146,9 +147,9 @@ def signing(who: str | None) -> str:
 
 
 def signed(message: bytes, key: str | None) -> bytes | None:
-    """The signature of exactly these bytes, which are shown, by the key in a file; None where no key is named.
+    """Show these bytes and return their signature by the key in a file, or None without a key.
 
-    Asked at the terminal alone, as is the passphrase. Raises UsageError where the person does not want it.
+    Question and passphrase use the terminal only. Raises UsageError if the person refuses.
     """
     if key is None:
         return None

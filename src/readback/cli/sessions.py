@@ -1,7 +1,6 @@
-"""Opens what a command needs: settings, the ledger for reading or for working, and the contracts.
+"""Open settings, ledger and contracts for a command.
 
-Used by the modules of single commands. A command that only looks opens the ledger read-only, so that a mistyped address
-is an error and not a new, empty ledger.
+A reading command opens the ledger read-only, so a mistyped address is an error and creates no empty ledger.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ def settings_of(
     modules: tuple[str, ...] = (),
     table: str | None = None,
 ) -> Settings:
-    """The settings in force; says so where a file in the working folder is left alone."""
+    """The active settings. Reports a settings file in the working folder that is ignored."""
     found = bootstrap.settings(url=url, tenant=tenant, principal=principal, contracts=modules, recovery_table=table)
     if found.ignored_file:
         pins = user_folder() / USER_FILE
@@ -42,7 +41,7 @@ def settings_of(
 
 @contextmanager
 def reading(settings: Settings) -> Iterator[Session]:
-    """A session that looks and changes nothing. Raises StoreError where there is no ledger."""
+    """Open a read-only session. Raises StoreError without a ledger."""
     session = _session(settings, read_only=True)
     try:
         yield session
@@ -54,9 +53,9 @@ def reading(settings: Settings) -> Iterator[Session]:
 def working(
     settings: Settings, registry: Registry | None, *, run: str = "", trace: str = "", new: bool = True
 ) -> Iterator[Session]:
-    """A session that acts, and goes on with actions of the contracts that were loaded.
+    """Open a session that executes and resumes actions of the loaded contracts.
 
-    `new`: a ledger is made where there is none. Whoever goes on with something raises StoreError there instead.
+    `new`: create a missing ledger. Otherwise a missing ledger raises StoreError.
     """
     session = _session(settings, read_only=False, run=run, trace=trace, new=new)
     try:
@@ -97,9 +96,9 @@ def _session(settings: Settings, *, read_only: bool, run: str = "", trace: str =
 
 
 def load_contracts(settings: Settings, *, needed: bool) -> Registry | None:
-    """The contracts of the modules and files that are named, all compiled and checked before anything runs.
+    """Compile and check the contracts of all named modules and files before anything runs.
 
-    None where none is named and none is `needed`. Raises UsageError, and ContractError with all faults.
+    Returns None if none is named and `needed` is false. Raises UsageError, and ContractError with all faults.
     """
     if not settings.contracts:
         if not needed:
@@ -138,9 +137,9 @@ def action_named(registry: Registry, name: str) -> ActionDefinition[Any] | FileA
 
 
 def again_with(settings: Settings, *, contracts: bool = False) -> str:
-    """The options that name the same ledger and tenant in the next command, as far as they are not the defaults.
+    """The options of the next command for the same ledger and tenant, without defaults.
 
-    `contracts`: that command needs the contracts too.
+    `contracts`: add the contracts, too.
     """
     import shlex
 

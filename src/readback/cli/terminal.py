@@ -1,7 +1,7 @@
-"""What reaches the terminal: one JSON value, or text in which nothing from outside can move the cursor.
+"""Terminal output: one JSON value, or text in which outside values cannot move the cursor.
 
-Used by every command. The answer of a command goes to stdout, as JSON with `--json` and in words without; progress,
-warnings and errors go to stderr. rich is imported only where something is drawn, and colours only a terminal.
+Answers go to stdout, as JSON with `--json` and in words otherwise. Progress, warnings and errors go to stderr. Only
+drawing imports rich, and only a terminal has colours.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _STYLES: Final = {OK: "green", BAD: "red", OPEN: "yellow", NONE: "dim"}
 
 
 def safe(text: object, limit: int = TEXT_MAX_CHARACTERS) -> str:
-    """Text from outside on one line: control, format and direction characters shown by their numbers, and bounded."""
+    """Outside text on one line, cut to `limit`, with control, format and direction characters shown by number."""
     said = str(text)
     shown = "".join(_plain(c) for c in said[: limit + 1])
     if len(said) <= limit and len(shown) <= 2 * limit:
@@ -49,18 +49,18 @@ def _plain(character: str) -> str:
 
 
 def quoted_name(text: object, limit: int = TEXT_MAX_CHARACTERS) -> str:
-    """A name from outside within a sentence: in quotes, unless it is one plain word that can say nothing else."""
+    """An outside name for a sentence, in quotes unless the name is one plain word."""
     line = safe(text, limit)
     return line if PLAIN_NAME.fullmatch(line) else json_text(line, ensure_ascii=False)
 
 
 def value(shown: Json, limit: int = VALUE_MAX_CHARACTERS) -> str:
-    """A JSON value on one line, bounded; text in quotes, so that "7" and 7 look different."""
+    """A JSON value on one line, cut to `limit`. Text is quoted, so that "7" and 7 look different."""
     return safe(json_text(shown, ensure_ascii=False, sort_keys=True), limit)
 
 
 def moment(at_us: int) -> str:
-    """A time in UTC, to the millisecond; the bare number where it is no time."""
+    """A UTC time to the millisecond, or the bare number if out of range."""
     if at_us <= 0:
         return "-"
     try:
@@ -87,12 +87,12 @@ def span(us: int) -> str:
 
 
 def print_json(answer: object) -> None:
-    """The machine's answer: one JSON value on stdout, ASCII, so that nothing in it can act on a terminal."""
+    """Print one JSON value on stdout, in ASCII, so that no value can control the terminal."""
     print(json_text(answer, indent=2))
 
 
 def note(text: str) -> None:
-    """A line for people on stderr, which stops nothing where it cannot be written. The caller has made values safe."""
+    """Print a line for people on stderr and ignore write errors. The caller escapes outside values."""
     with contextlib.suppress(OSError):
         print(text, file=sys.stderr, flush=True)
 
@@ -103,14 +103,14 @@ def speaks_unicode() -> bool:
 
 
 def mark(kind: str) -> Text:
-    """One of the four marks; not by colour alone."""
+    """One of the four marks, distinct without colour."""
     from rich.text import Text
 
     return Text(_MARKS[kind][0 if speaks_unicode() else 1], style=_STYLES[kind])
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Where to draw: colours only on a terminal and without NO_COLOR; a fixed width where it is no terminal."""
+    """A rich console: colours only on a terminal and without NO_COLOR, and a fixed width without a terminal."""
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout

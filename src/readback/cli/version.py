@@ -1,4 +1,4 @@
-"""`readback version`: what is installed. It imports nothing heavy, not even the store."""
+"""`readback version`: the installed versions. Imports nothing heavy, not even the store."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from readback.domain.recovery.table import DEFAULT_TABLE
 
 
 def versions() -> dict[str, object]:
-    """The versions that a report of a fault needs."""
+    """The versions needed in a fault report."""
     apsw = _installed("apsw")
     return {
         "readback": __version__,
@@ -39,10 +39,10 @@ def _installed(package: str) -> str:
 @click.command("version")
 @options.as_json
 def version(as_json: bool) -> None:
-    """Versions of Readback and of what it stands on.
+    """Print the versions of Readback and its dependencies.
 
-    The version of the recovery table is the hash of its rows: with the same table the same finding always leads to the
-    same decision. SQLite is the one that comes with the apsw package.
+    The version of the recovery table is the hash of its rows. The same table turns the same finding into the same
+    decision. SQLite comes with the apsw package.
     """
     found = versions()
     if as_json:

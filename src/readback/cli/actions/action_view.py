@@ -1,6 +1,6 @@
-"""Everything that the ledger knows of one action, as plain data: what `show` draws and `show --json` prints.
+"""All ledger facts about one action as plain data, for `show` and `show --json`.
 
-It stands on the ledger alone: neither the contract's code nor any system of record is asked.
+The source is the ledger alone, without contract code or systems of record.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ WITHHELD: Final = {"$withheld": True}
 
 
 def outcome_and_picture(session: Session, id_or_stamp: str) -> tuple[Outcome, dict[str, Json]]:
-    """The outcome, and the picture around it. Raises NotFoundError, StoreCorruptError."""
+    """The outcome and the picture around it. Raises NotFoundError, StoreCorruptError."""
     action_id = abbreviated(session, id_or_stamp)
     driver = SyncDriver(session.store, session.runtime)
     try:
@@ -55,9 +55,9 @@ def outcome_and_picture(session: Session, id_or_stamp: str) -> tuple[Outcome, di
 
 
 def abbreviated(session: Session, named: str) -> str:
-    """The id of an action by its id, its stamp, the first letters of its id, or `last` for the newest action.
+    """The action's id from an id, a stamp, the first letters of an id, or `last` for the newest action.
 
-    Raises NotFoundError, and UsageError for letters with which several ids begin.
+    Raises NotFoundError, and UsageError for an ambiguous prefix.
     """
     if named == LAST:
         newest = session.page(limit=1)
@@ -80,7 +80,7 @@ def abbreviated(session: Session, named: str) -> str:
 
 
 def picture(session: Session, outcome: Outcome) -> dict[str, Json]:
-    """See this module."""
+    """All ledger facts about the action."""
     store, action = session.store, session.fold(outcome.id)
     stored = store.events(outcome.id)
     opened = [open_envelope(each.envelope) for each in stored]
@@ -152,7 +152,7 @@ def _reading(stored: StoredEvent, opened: Opened) -> dict[str, Json]:
 
 
 def _read(taken: dict[str, Json] | None, value: Json) -> Json:
-    """What a reading brought; a mark where its content is somebody else's and was not kept."""
+    """The content of a reading, or a mark if the content belongs to another tenant and was not kept."""
     return dict(WITHHELD) if taken is not None and taken.get("withheld") else value
 
 
@@ -210,7 +210,7 @@ def _key(store: LedgerStore, action: Action) -> dict[str, Json]:
 
 
 def _watch(action: Action) -> Json:
-    """What came of looking at it again after its success; null where nobody asked for that."""
+    """The result of the watch after success, or null without a watch."""
     watched = action.watch
     if watched is None:
         return None
@@ -225,7 +225,7 @@ def _watch(action: Action) -> Json:
 
 
 def _approval(action: Action) -> dict[str, Json]:
-    """The ledger schema's approval, and what is beside it; null where none was asked for."""
+    """The approval of the ledger schema with additions, or null without an approval request."""
     asked = action.approval
     if asked is None:
         return {"required": False, "approval_id": None, "approver_id": None, "payload_hash": None, "expires_at": None}
@@ -267,7 +267,7 @@ def _lease(session: Session, action_id: str) -> Json:
 
 
 def _shown(action: Action, digest: str, value: Json) -> Json:
-    """A payload, or a mark where it was erased."""
+    """A payload, or a mark for an erased payload."""
     return dict(ERASED) if digest and digest in action.erased else value
 
 

@@ -1,8 +1,7 @@
-"""The arguments of `readback run`: text from the shell becomes what the action's schema takes, and nothing is guessed.
+"""Arguments of `readback run`: shell text becomes a value by the action's schema, without guessing.
 
-The rule, which `readback run --help` prints: `--arg k=v` is text where the parameter takes text, and JSON where it does
-not; `--arg-json k=JSON` is always JSON. So "7" stays text for a `str` and becomes a number for an `int`, and a
-parameter that takes both gets text unless --arg-json says otherwise.
+`--arg k=v` is text if the parameter accepts text, and JSON otherwise. `--arg-json k=JSON` is always JSON. So "7" stays
+text for a `str` and becomes a number for an `int`. A parameter that accepts both receives text from `--arg`.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ DEPTH_MAX: Final = 8
 
 
 def read_arguments(schema: Mapping[str, Json], texts: Iterable[str], jsons: Iterable[str]) -> dict[str, Json]:
-    """The values by name. `schema`: JSON Schema of the action's arguments. Raises ArgumentError with all problems.
+    """The values by name. `schema`: JSON Schema of the arguments. Raises ArgumentError with all problems.
 
-    A name that the action does not have is passed on as text: binding refuses it, and says what there is.
+    An unknown name is passed on as text. Binding then refuses the name and lists the known names.
     """
     properties = schema.get("properties")
     shapes = properties if isinstance(properties, dict) else {}
@@ -44,7 +43,7 @@ def read_arguments(schema: Mapping[str, Json], texts: Iterable[str], jsons: Iter
 
 
 def read_object(option: str, text: str | None) -> dict[str, Json] | None:
-    """The JSON object of an option, None where it is not given. Raises ArgumentError."""
+    """The JSON object of an option, or None without the option. Raises ArgumentError."""
     if text is None:
         return None
     try:
@@ -58,7 +57,7 @@ def read_object(option: str, text: str | None) -> dict[str, Json] | None:
 
 
 def takes_text(shape: Json, root: Json = None, depth: int = 0) -> bool:
-    """Whether a JSON Schema can be met by some text. One that says nothing of types can."""
+    """Whether some text satisfies a JSON Schema. A schema without types accepts text."""
     if not isinstance(shape, dict) or depth > DEPTH_MAX:
         return True
     root = shape if root is None else root

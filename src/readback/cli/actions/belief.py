@@ -1,4 +1,4 @@
-"""`readback belief`: what may be believed of a run, from the ledger alone."""
+"""`readback belief`: the verified facts of a run, from the ledger alone."""
 
 from __future__ import annotations
 
@@ -15,19 +15,21 @@ from readback.errors import NotFoundError
 from readback.ports.storage.store import ActionFilter
 
 LOOKED_AT_MAX: Final = 1_000
-"""So many of the newest actions are looked through for the newest run."""
+"""Number of newest actions searched for the newest run."""
 BYTES_MAX: Final = 1_048_576
 
 
 @click.command("belief")
-@click.option("--run", "run_id", metavar="ID", help="The run; the newest one where it is left away.")
-@click.option("--model", is_flag=True, help="The text for the model's next context, in place of the one for a person.")
+@click.option("--run", "run_id", metavar="ID", help="The run (default: the newest run).")
+@click.option(
+    "--model", is_flag=True, help="Print the text for the model's next context instead of the text for people."
+)
 @click.option(
     "--max-bytes",
     type=click.IntRange(MODEL_BYTES_MIN, BYTES_MAX),
     default=MODEL_BYTES_DEFAULT,
     show_default=True,
-    help="With --model: at most so many bytes; the oldest settled results are left out first.",
+    help="With --model: maximum size in bytes; the oldest settled results are dropped first.",
 )
 @options.ledger
 @options.as_json
@@ -40,9 +42,9 @@ def belief(
     principal: str | None,
     as_json: bool,
 ) -> int:
-    """Say what may be believed of a run: verified facts, what is unresolved, and what may be done next.
+    """Print the verified facts of a run, the open questions, and the permitted next steps.
 
-    Only reconciled outcomes are in it; what tools answered is not. It needs no contracts.
+    Only reconciled outcomes count; tool answers do not. No contracts are needed.
     """
     from readback.client.client import Readback
 
@@ -65,7 +67,7 @@ def belief(
 
 
 def _newest(session: Session) -> str:
-    """The run of the newest action that belongs to one."""
+    """The run of the newest action with a run."""
     page = session.store.page(ActionFilter(session.scope.tenant, limit=LOOKED_AT_MAX))
     found = next((stored.projection.run for stored in page if stored.projection.run), "")
     if not found:

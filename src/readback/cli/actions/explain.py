@@ -1,6 +1,6 @@
-"""`readback explain`: why an action ended as it did, and what may be done now, in plain sentences.
+"""`readback explain`: the reasons for an outcome and the next steps, in plain sentences.
 
-It stands on the ledger alone. Every sentence is from a table or names a recorded value; nothing is inferred here.
+The source is the ledger alone. Every sentence comes from a table or names a recorded value; nothing is inferred.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Picture = dict[str, Any]
 VALUES_SHOWN_MAX = 8
 ERASED = "what was asked for, answered and read is gone; what it came to stands in the entries."
 APPROVE = ("readback approve {id}{where}", "readback deny {id}{where}")
-"""What a person may do about it who may approve."""
+"""The next step of an approver."""
 
 
 @click.command("explain")
@@ -41,7 +41,7 @@ APPROVE = ("readback approve {id}{where}", "readback deny {id}{where}")
 @options.ledger
 @options.as_json
 def explain(action: str, url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
-    """Explain why the action ended so, and what may be done now, with the exact next commands.
+    """Explain the outcome of an action and print the exact next commands.
 
     ID is an id, a stamp, the first letters of an id (4 or more), or `last` for the newest action.
     """
@@ -93,7 +93,7 @@ def explained(outcome: Outcome, picture: Picture, settings: Settings) -> dict[st
 
 
 def _what_happened(outcome: Outcome, picture: Picture) -> list[str]:
-    """The tool's part, as evidence."""
+    """The tool's answer, as evidence."""
     at = moment(picture["times"]["proposed_us"])
     said = [f"{safe(outcome.contract)} was asked for on {quoted_name(outcome.target)} at {at}."]
     if outcome.attempts == 0:
@@ -115,7 +115,7 @@ def _what_happened(outcome: Outcome, picture: Picture) -> list[str]:
 
 
 def _judgement(outcome: Outcome, picture: Picture) -> list[str]:
-    """The verdict, what it stands on, and the row that followed from it."""
+    """The verdict, the evidence, and the row of the recovery table."""
     said: list[str] = []
     if outcome.code:
         said.append(CODES.get(outcome.code, f"Its code is {safe(outcome.code)}."))

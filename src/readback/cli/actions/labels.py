@@ -1,6 +1,6 @@
-"""The words that people read for a stored state and for whose doing it is. `-v` and `--json` show what is stored.
+"""Labels for people for stored states and attributions. `-v` and `--json` show the stored words.
 
-Used by `run`, `list`, `show` and `explain`. It decides nothing: a label stands for one stored word.
+Each label stands for one stored word and decides nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ VERIFIED: Final = "verified"
 FALLEN: Final = "no longer verified"
 LOCKED: Final = "locked"
 FROZEN: Final = "frozen"
-"""The stored hold of an action whose target is frozen."""
+"""The stored hold of an action on a frozen target."""
 ATTRIBUTION: Final = {
     Attribution.OURS: "caused by this call",
     Attribution.OTHER_ACTOR: "caused by another actor",
@@ -41,5 +41,5 @@ def state_label(state: str, *, standing: bool, hold: str = "") -> str:
 
 
 def outcome_label(outcome: Outcome) -> str:
-    """The same of what became of an action; one whose success was taken back is verified no longer."""
+    """The label of an outcome. A retracted success is no longer verified."""
     return state_label(outcome.state.value, standing=outcome.standing, hold=outcome.hold)

@@ -1,4 +1,4 @@
-"""`readback list`: the newest actions of a tenant, from their projections. It reads no evidence."""
+"""`readback list`: the newest actions of a tenant, from projections, without evidence."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WORD_WIDTH: Final = len("undetermined")
 WORD_WIDTH_NARROW: Final = 10
 ALL_COLUMNS_WIDTH: Final = 120
 TABLE_WIDTH_MIN: Final = 78
-"""What the id and four narrow columns take; where there is less, each action has three lines."""
+"""Width of the id and four narrow columns. On a narrower terminal each action has three lines."""
 SECONDS: Final = len("2026-01-01 00:00:00")
 TENANTS_LOOKED_AT_MAX: Final = 20
 
@@ -34,8 +34,10 @@ TENANTS_LOOKED_AT_MAX: Final = 20
 )
 @click.option("--contract", default="", metavar="NAME", help="Only actions of this contract.")
 @click.option("--run", "run_id", default="", metavar="ID", help="Only actions of this run.")
-@click.option("--limit", type=click.IntRange(1, LIMIT_MAX), default=50, show_default=True, help="At most so many.")
-@click.option("-v", "--verbose", is_flag=True, help="The stored state beside its label.")
+@click.option(
+    "--limit", type=click.IntRange(1, LIMIT_MAX), default=50, show_default=True, help="Maximum number of rows."
+)
+@click.option("-v", "--verbose", is_flag=True, help="Show the stored state beside its label.")
 @options.ledger
 @options.as_json
 def list_actions(
@@ -92,7 +94,7 @@ def _row(stored: StoredProjection) -> dict[str, Json]:
 
 
 def _erased(session: Session, stored: StoredProjection) -> bool:
-    """Whether its payloads were erased: seldom, so that no column says so."""
+    """Whether the payloads were erased. Erasure is rare and has no column of its own."""
     events = session.store.events(stored.projection.action_id)
     return any(each.kind == EventKind.ERASED.value for each in events)
 
@@ -152,7 +154,7 @@ def _state(p: Projection, erased: set[str], whole: bool) -> str:
 
 
 def _nothing(session: Session, settings: Settings, *, filtered: bool) -> None:
-    """Says why the list is empty, and where there is something."""
+    """Explain an empty list and name tenants with actions."""
     if filtered:
         note(f"No action of tenant {safe(settings.tenant)} matches.")
         return

@@ -1,4 +1,4 @@
-"""An outcome in a few lines, the same after `run`, `resume` and `worker`. It says what may be believed, no more."""
+"""An outcome in a few lines, the same after `run`, `resume` and `worker`, with verified claims only."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ VALUES_SHOWN_MAX: Final = 8
 
 
 def verdict_text(verdict: str, why: str) -> str:
-    """The verdict with what keeps it open."""
+    """The verdict with the reason for an open verdict."""
     words = verdict.replace("_", " ")
     return f"{words} ({why.replace('_', ' ')})" if why else words
 
 
 def mark_of(outcome: Outcome) -> str:
-    """Verified, not verified, or open: by the exit code that it gives."""
+    """The mark of an exit code: verified, not verified, or open."""
     if outcome.verdict is Verdict.NOT_CHECKED and outcome.exit_code != EXIT_FAILED:
         return NONE
     return MARK_OF_EXIT.get(outcome.exit_code, OPEN)
@@ -37,7 +37,7 @@ def headline(outcome: Outcome) -> str:
 
 
 def lines(outcome: Outcome) -> list[str]:
-    """What is known of an outcome, a line each."""
+    """The known facts of an outcome, one a line."""
     said = [headline(outcome), f"  {outcome.message}"]
     said.append(f"  verdict: {verdict_text(outcome.verdict, outcome.why)}; cause: {ATTRIBUTION[outcome.attribution]}")
     if outcome.discrepancy is not None:
@@ -61,17 +61,17 @@ def lines(outcome: Outcome) -> list[str]:
 
 
 def verdict_of(projection: Projection) -> Verdict:
-    """The verdict that may be said: while the state is unknown nothing is refuted, whatever the last reading showed."""
+    """The reportable verdict. An unknown state refutes nothing, even after a contrary reading."""
     return Verdict.UNDETERMINED if projection.state == State.UNKNOWN else Verdict(projection.verdict)
 
 
 def shown_verdict(projection: Projection) -> str:
-    """The same, in words."""
+    """The reportable verdict, in words."""
     return plain(verdict_of(projection))
 
 
 def exit_of(projection: Projection) -> int:
-    """The exit code of an action by its projection: as its outcome's."""
+    """The exit code of an action from the projection, equal to the outcome's code."""
     p = projection
     if p.state == State.RECONCILED_SUCCESS and (p.verdict != Verdict.VERIFIED or p.claim in ("contested", "retracted")):
         return EXIT_FAILED if p.claim == "retracted" else EXIT_UNDETERMINED
@@ -79,7 +79,7 @@ def exit_of(projection: Projection) -> int:
 
 
 def plain(word: str) -> str:
-    """A word of a vocabulary, as people write it."""
+    """A vocabulary word with spaces."""
     return str(word).replace("_", " ")
 
 

@@ -1,6 +1,6 @@
-"""Draws the picture of one action. Every value from outside passes through `safe` or `value`, and none is markup.
+"""Draw the picture of one action for `show -v`. Every outside value passes through `safe` or `value`, without markup.
 
-Called by `show`. It chooses what stands where and decides nothing.
+The module orders the parts and decides nothing.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ HASH_SHOWN: Final = 12
 TIME_OF_DAY: Final = len("2026-01-01 ")
 EVENTS_MAX: Final = 200
 NO_PLACE: Final = "-"
-"""In place of an entry's place in the log, while it has none."""
+"""Shown for an entry without a sequence number."""
 COLUMNS: Final = ("intended", "requested", "observed", "before", "authoritative")
 
 Picture = dict[str, Any]
 
 
 def draw(outcome: Outcome, picture: Picture, console: Console) -> None:
-    """The whole picture, from what matters most to what only an auditor asks for."""
+    """Draw the whole picture, most important facts first, audit details last."""
     console.print(Text.assemble(mark(mark_of(outcome)), " ", (headline(outcome), "bold")))
     console.print(Text(f"  {outcome.message}"))
     console.print(facts(_summary(outcome, picture)))
@@ -51,7 +51,7 @@ def draw(outcome: Outcome, picture: Picture, console: Console) -> None:
 
 
 def safe_lines(text: str) -> str:
-    """Our own text of several lines, each of them safe."""
+    """Our own text of several lines, each escaped."""
     return "\n".join(f"  {safe(line, 2000)}" for line in text.split("\n"))
 
 
@@ -123,7 +123,7 @@ def _summary(outcome: Outcome, picture: Picture) -> list[tuple[str, str]]:
 
 
 def watched_text(found: Picture | None) -> str:
-    """What came of looking at it again after its success, in a few words; "" where nobody asked for that."""
+    """The result of the watch after success in a few words, or "" without a watch."""
     if found is None:
         return ""
     said = f"{found['looks']} looks since, last seen to hold at {found['held_at']}"
@@ -143,7 +143,7 @@ def _parts(outcome: Outcome) -> str:
 
 
 def sign_of(truth: str, *, verified: bool) -> str:
-    """The mark of a truth. No red mark stands under a verified outcome: a later look differs, and is open."""
+    """The mark of a truth. A verified outcome has no red mark; a later contrary reading is open."""
     sign = MARK_OF_TRUTH[Truth(truth)]
     return OPEN if verified and sign == BAD else sign
 
@@ -160,7 +160,7 @@ def postconditions(found: list[Picture], *, verified: bool = False) -> Table:
 
 
 def side_by_side(states: dict[str, Json]) -> Table:
-    """One row a field, one column a state; a column that has nothing is left out."""
+    """One row a field, one column a state, without empty columns."""
     flat = {name: _flat(states[name]) for name in COLUMNS}
     shown = [name for name in COLUMNS if flat[name]]
     table = grid("field", *shown)
@@ -174,7 +174,7 @@ def side_by_side(states: dict[str, Json]) -> Table:
 
 
 def _flat(state: Json, path: str = "", depth: int = 0) -> dict[str, str]:
-    """Fields by their dotted path, each value on one line."""
+    """Fields by dotted path, each value on one line."""
     if state is None and not path:
         return {}
     if isinstance(state, dict) and state and depth < DEPTH_MAX and not _is_mark(state):
@@ -275,7 +275,7 @@ def _lifecycle(events: list[Picture]) -> Table:
 
 
 def _note(event: Picture) -> str:
-    """What is worth a word in the timeline, by the kind of the event."""
+    """A note for the timeline, by event kind."""
     d = event["data"]
     match event["kind"]:
         case "attempted":

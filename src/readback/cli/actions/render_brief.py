@@ -1,6 +1,6 @@
-"""The picture of one action on one screen: at most 40 lines, whatever the action holds. `show -v` draws all of it.
+"""The picture of one action on one screen, at most 40 lines. `show -v` draws everything.
 
-Called by `show`. Every value from outside passes through `safe` or `value`, and no line is wider than the terminal.
+Every outside value passes through `safe` or `value`. No line is wider than the terminal.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ DAY: Final = slice(len("2026-01-01"))
 
 Picture = dict[str, Any]
 Line = tuple[str, str]
-"""The mark before a line ("" for none), and its text."""
+"""The mark before a line ("" for none) and the text."""
 
 
 def draw_brief(outcome: Outcome, picture: Picture, console: Console) -> None:
-    """What became of the action, on one screen."""
+    """Draw the outcome of the action on one screen."""
     console.print(_cut(mark_of(outcome), headline(outcome), console.width, style="bold"))
     message = safe_lines(outcome.message)
     wrapped = Text(message.strip()).wrap(console, max(console.width - 2, 20))[:MESSAGE_LINES_MAX]
@@ -113,7 +113,7 @@ def _events(picture: Picture) -> Iterator[Line]:
 
 
 def _when(at: str, first: str) -> str:
-    """The time of day; with the date where the day is not that of the first event."""
+    """The time of day, with the date if the day differs from the first event's day."""
     return at[TIME_OF_DAY] if at[DAY] == first[DAY] else at[: TIME_OF_DAY.stop]
 
 

@@ -1,7 +1,7 @@
-"""`readback run`: one verified action from the shell.
+"""`readback run`: one verified action from the shell, through the same engine as Python.
 
-It proposes and runs through the same engine as Python does. An interrupt or a SIGTERM while it waits leaves the action
-in the ledger and says so; one while the tool is called is recorded as a cancelled call first.
+An interrupt or SIGTERM during a wait leaves the action in the ledger and prints the next command. An interrupt during
+the tool call first records a cancelled call.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ EXIT_OPEN = 3
 @click.command("run")
 @click.argument("tool")
 @options.request
-@click.option("--wait", type=click.FloatRange(min=0), metavar="SECONDS", help="Answer pending after so long.")
+@click.option("--wait", type=click.FloatRange(min=0), metavar="SECONDS", help="Answer pending after this many seconds.")
 @options.purpose
 @options.contracts
 @options.ledger
@@ -58,14 +58,15 @@ def run(
     table: str | None,
     as_json: bool,
 ) -> int:
-    """Run the action TOOL once, read back what it did, and answer what may be believed.
+    """Execute the action TOOL once, read back the result, and print the verified outcome.
 
     \b
-    --arg k=v       v is text where the parameter takes text, and JSON where it
-                    does not: a str keeps "7", an int gets 7.
-    --arg-json k=v  v is JSON, always; for null, or where both would do.
+    --arg k=v       v is text if the parameter accepts text, and JSON otherwise:
+                    a str keeps "7", an int receives 7.
+    --arg-json k=v  v is always JSON; for null, or where both types fit.
 
-    Without --wait it waits until the outcome is settled. Every contract of the modules is checked before it acts.
+    Without --wait the command waits until the outcome is settled. Every contract of the modules is checked before the
+    action runs.
     """
     settings = settings_of(url, tenant, principal, modules, table)
     registry = load_contracts(settings, needed=True)
@@ -110,14 +111,14 @@ def _run(
 def look(
     session: Session, driver: SyncDriver, action_id: str, *, replayed: bool = False, tenant: str | None = None
 ) -> Outcome:
-    """The outcome as the ledger tells it now. `tenant`: where it is not the session's; "" for any."""
+    """The present outcome from the ledger. `tenant`: a tenant other than the session's; "" for any."""
     told = driver.drive(session.look(action_id, replayed=replayed, tenant=tenant))
     assert not isinstance(told, Parked)
     return told
 
 
 def tell(outcome: Outcome, settings: Settings, *, as_json: bool) -> int:
-    """The answer, and where to go on from it."""
+    """Print the outcome and the next command."""
     if as_json:
         print_json(outcome.as_json())
     else:
@@ -130,7 +131,7 @@ def tell(outcome: Outcome, settings: Settings, *, as_json: bool) -> int:
 def interrupted(
     session: Session, driver: SyncDriver, ticket: coordinator.ActionHandle, settings: Settings, *, as_json: bool
 ) -> int:
-    """Ctrl-C: what is in the ledger stands, and a worker goes on with it."""
+    """Handle Ctrl-C: the ledger keeps the action, and a worker continues."""
     try:
         outcome = look(session, driver, ticket.action_id) if ticket.action_id else None
     except NotFoundError:
@@ -149,8 +150,8 @@ def interrupted(
 
 @contextmanager
 def sigterm_interrupts() -> Iterator[None]:
-    """Inside the block SIGTERM ends a wait as Ctrl-C does: what is in hand is made durable first. So does the SIGHUP of
-    a terminal that is closed, once and unless it is ignored (nohup).
+    """Inside the block SIGTERM ends a wait like Ctrl-C, after pending records are durable. SIGHUP of a closed terminal
+    does the same, once, unless ignored (nohup).
     """
 
     def interrupt(number: int, frame: FrameType | None) -> None:

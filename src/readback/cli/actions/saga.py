@@ -1,6 +1,6 @@
-"""A saga at the shell: its picture as data, as a tree of steps, and in plain sentences. From the ledger alone.
+"""A saga at the shell: data, a tree of steps, and plain sentences, from the ledger alone.
 
-Called by `show` and `explain` for ids that are sagas'. Nothing is inferred here: each sentence names a recorded state.
+`show` and `explain` call this module for saga ids. Each sentence names a recorded state; nothing is inferred.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ REASONS: Final = {
 
 
 def picture(session: Session, outcome: SagaOutcome) -> dict[str, Json]:
-    """Everything that the ledger knows of a saga."""
+    """All ledger facts about a saga."""
     stored = session.store.events(outcome.id)
     saga = fold_saga(stored)
     assert saga is not None
@@ -115,7 +115,7 @@ def _decision(saga: Saga, table: RecoveryTable) -> Json:
 
 
 def draw(outcome: SagaOutcome, shown: Picture, console: Any) -> None:
-    """The saga as a tree: each step with its action and its reversal."""
+    """Draw the saga as a tree: each step with action and reversal."""
     from rich.text import Text
     from rich.tree import Tree
 

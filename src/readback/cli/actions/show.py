@@ -13,7 +13,7 @@ from readback.domain.saga.outcome import SagaOutcome
 
 
 def draw_any(outcome: Outcome, picture: dict[str, Json], *, whole: bool) -> None:
-    """An action by itself, on one screen or whole; a saga as a tree of its steps."""
+    """Draw an action on one screen or in full, or a saga as a tree of steps."""
     from readback.cli.actions import saga
 
     if isinstance(outcome, SagaOutcome):
@@ -30,14 +30,16 @@ def draw_any(outcome: Outcome, picture: dict[str, Json], *, whole: bool) -> None
 
 @click.command("show")
 @click.argument("action", metavar="ID")
-@click.option("-v", "--verbose", is_flag=True, help="All of it: states side by side, readings, lifecycle, record.")
+@click.option(
+    "-v", "--verbose", is_flag=True, help="Show everything: states side by side, readings, lifecycle, record."
+)
 @options.ledger
 @options.as_json
 def show(action: str, verbose: bool, url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
-    """Show one action on one screen: what became of it, what was read, and what follows. -v shows all of it.
+    """Show the result of one action, the readings, and the next steps on one screen. -v shows everything.
 
     ID is an id, a stamp, the first letters of an id (4 or more), or `last` for the newest action. A saga is shown as a
-    tree of its steps. No contract is needed: everything comes from the ledger. --json has values whole.
+    tree of steps. No contract is needed, because all facts come from the ledger. --json prints whole values.
     """
     from readback.cli.actions.action_view import outcome_and_picture
 

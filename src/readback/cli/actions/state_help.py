@@ -1,7 +1,7 @@
-"""What each state means to a person, and what may be done in it: a table, read by `explain`.
+"""The meaning of each state for an operator and the permitted next steps: a table, read by `explain`.
 
-The words for users and models are `domain.reporting`'s; these are for the operator at the keyboard. `{id}` and
-`{where}` stand for the action and for the options that name its ledger; `{work}` for those and the contracts.
+`domain.reporting` holds the texts for users and models. `{id}` stands for the action, `{where}` for the options of the
+ledger, and `{work}` for these options and the contracts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from readback.domain.verdict import Why
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """`now`: what may be done; `commands`: the exact next ones, if any helps."""
+    """`now`: the permitted next steps. `commands`: the exact next commands, if any helps."""
 
     means: str
     now: str
@@ -40,7 +40,7 @@ OVER: Final = {
     "reversed": "the watch ended: it was taken back",
     "withdrawn": "the watch ended: what was claimed of it was withdrawn",
 }
-"""How a watch ended, by the word of its last entry."""
+"""The end of a watch, by the word of the last entry."""
 _S = State
 
 MEANINGS: Final = MappingProxyType(
@@ -135,7 +135,7 @@ MEANINGS: Final = MappingProxyType(
         ),
     }
 )
-"""Every state; a test holds it total."""
+"""Every state. A test checks that none is missing."""
 
 WHY_OPEN: Final = MappingProxyType(
     {
@@ -153,7 +153,7 @@ WHY_OPEN: Final = MappingProxyType(
         Why.SETTLING: "Everything holds, and it has to hold for some time, or a duplicate may still appear.",
     }
 )
-"""Why a verdict is open; a test holds it total."""
+"""Reasons for an open verdict. A test checks that none is missing."""
 
 CODES: Final = MappingProxyType(
     {
@@ -184,4 +184,4 @@ CODES: Final = MappingProxyType(
         ),
     }
 )
-"""Why something was not executed, or not gone on with."""
+"""Reasons why an action was not executed or not resumed."""

@@ -1,6 +1,6 @@
-"""`readback submit`: leaves an action to whoever works on the ledger, and answers its id.
+"""`readback submit`: queue an action for the workers of the ledger and print the id.
 
-It calls nothing, here or while it waits: the contract, and what it takes to act, are where the workers are.
+The command calls no tool. The contract, credentials and systems are with the workers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ EXIT_SUBMITTED: Final = 0
 @click.argument("contract")
 @options.request
 @click.option(
-    "--wait", type=click.FloatRange(min=0), metavar="SECONDS", help="Wait so long for its outcome (inf: until it ends)."
+    "--wait",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="Wait this many seconds for the outcome (inf: no limit).",
 )
 @options.purpose
 @options.contracts
@@ -54,16 +57,16 @@ def submit(
     principal: str | None,
     as_json: bool,
 ) -> int:
-    """Leave an action of CONTRACT to the workers on this ledger, and answer its id once that is durable.
+    """Queue an action of CONTRACT for the workers of this ledger, and print the id after a durable commit.
 
     \b
-    --arg k=v       v is text; with --contracts as `readback run` reads it.
-    --arg-json k=v  v is JSON, always.
+    --arg k=v       v is text; with --contracts the rule of `readback run` applies.
+    --arg-json k=v  v is always JSON.
 
-    Nothing is called here. The contract need not be known here: then --operation is needed, and what the contract does
-    not allow ends as failed where a worker meets it. With --contracts its arguments are checked at once.
+    No tool is called here. Without --contracts the contract is unknown here: --operation is required, and a worker ends
+    an invalid request as failed. With --contracts the arguments are checked at once.
 
-    Without --wait 0 says that it is submitted, and nothing of what becomes of it. With --wait the answer and the exit
+    Without --wait, exit code 0 means submitted and says nothing about the result. With --wait the answer and the exit
     code are those of the action.
     """
     settings = settings_of(url, tenant, principal, modules)
@@ -95,7 +98,7 @@ def submit(
 def _asked(
     registry: Registry | None, contract: str, texts: tuple[str, ...], jsons: tuple[str, ...]
 ) -> tuple[Proposal | str, dict[str, Json] | None]:
-    """A proposal where the contract is known here, else its name with the arguments as they were given."""
+    """A proposal if the contract is known here, otherwise the contract's name with the unchecked arguments."""
     if registry is None:
         return contract, read_arguments({}, texts, jsons)
     definition = action_named(registry, contract)
@@ -116,12 +119,12 @@ def _submitted(session: Session, settings: Settings, action_id: str, *, as_json:
 def _waited(
     session: Session, settings: Settings, driver: SyncDriver, action_id: str, until_us: int | None, *, as_json: bool
 ) -> int:
-    """As others make it: it is only looked at."""
+    """Wait for the outcome by reading the ledger only."""
     told = driver.drive(coordinator.stay(session.engine, action_id, session.scope.tenant, _nobody), until_us)
     outcome = look(session, driver, action_id) if isinstance(told, Parked) else told
     return tell(outcome, settings, as_json=as_json)
 
 
 def _nobody(_contract: str) -> CompiledContract | None:
-    """No plan is known here, so that nothing is gone on with."""
+    """No plan is known here, so nothing is resumed."""
     return None

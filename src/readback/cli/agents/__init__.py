@@ -1,1 +1,1 @@
-"""Commands that agents start: the gateway, hooks, delegations and decisions."""
+"""Commands that agents start: gateway, hooks, delegations and decisions."""

@@ -1,4 +1,4 @@
-"""`readback decisions`: envelopes of decision types checked and enforced, episodes sealed and shown."""
+"""`readback decisions`: check and enforce envelopes of decision types; seal and show episodes."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ LINE_MAX_CHARACTERS: Final = 900
 
 @click.group("decisions")
 def decisions() -> None:
-    """Enforce the envelope of a decision type round an action, and look at what came of it.
+    """Enforce the envelope of a decision type around an action, and inspect the episode.
 
-    An envelope says within which time, on how fresh a context and under which rules a decision may act, and how its
-    action is verified; `docs/decisions.md` has what is enforced, and how.
+    An envelope sets the time limit, the freshness of the context, the rules and the verification of a decision.
+    `docs/decisions.md` lists what Readback enforces.
     """
 
 
-@decisions.command("check", short_help="Can these envelopes be enforced?")
+@decisions.command("check", short_help="Check whether envelopes can be enforced.")
 @click.argument("files", nargs=-1, required=True, metavar="ENVELOPE...")
-@click.option("--verifiers", metavar="DIR", help="The folder of custom verifiers, each as NAME.py.")
+@click.option("--verifiers", metavar="DIR", help="Folder of custom verifiers, each as NAME.py.")
 @options.contracts
 @options.as_json
 def check(files: tuple[str, ...], verifiers: str | None, modules: tuple[str, ...], as_json: bool) -> int:
-    """Name every fault of the envelopes, with its place. Nothing runs but the import of the verifiers that they name.
+    """Report every fault of the envelopes, with location. Only the named verifiers are imported; nothing else runs.
 
-    With --contracts the contracts of the allowed action types are held against the envelopes too.
+    With --contracts the contracts of the allowed action types are compared with the envelopes, too.
 
-    Exit code 0: sound; 5: they cannot be enforced.
+    Exit code 0: sound; 5: the envelopes cannot be enforced.
     """
     plans: Mapping[str, CompiledContract] = {}
     if modules:
@@ -72,13 +72,13 @@ def check(files: tuple[str, ...], verifiers: str | None, modules: tuple[str, ...
 
 @decisions.command("seal", short_help="Seal an episode.")
 @click.argument("file", metavar="EPISODE")
-@click.option("--out", metavar="FILE", help="Write the sealed episode to this new file; else to stdout.")
+@click.option("--out", metavar="FILE", help="Write the sealed episode to this new file (default: stdout).")
 @options.as_json
 def seal(file: str, out: str | None, as_json: bool) -> int:
-    """Seal an episode that has no seal yet: SHA-256 over its written form, and the time.
+    """Seal an unsealed episode: SHA-256 over the written form, and the time.
 
-    A seal says that the bytes are those that were sealed; it vouches for nothing that the episode says. An episode that
-    has a seal is not sealed again: `decisions show` says whether its seal holds.
+    A seal shows only that the bytes are unchanged; the statements may still be false. A sealed episode is not sealed
+    again: `decisions show` checks the seal.
     """
     episode = shaped(content_of(file), file, UNSEALED, "episode to seal")
     made = sealed(episode, written_moment(bootstrap.runtime().now_us()))
@@ -90,13 +90,13 @@ def seal(file: str, out: str | None, as_json: bool) -> int:
     return 0
 
 
-@decisions.command("show", short_help="An envelope, an episode or a drift event.")
+@decisions.command("show", short_help="Print the schema of an envelope, an episode or a drift event.")
 @click.argument("file", metavar="FILE")
 @options.as_json
 def show(file: str, as_json: bool) -> int:
-    """Show what a file says; of an episode, whether its seal holds, and by which rule.
+    """Show the content of a file. For an episode, check the seal and name the rule.
 
-    Exit code 0: shown; 1: no known rule gives the episode's seal; 2: it is no such file.
+    Exit code 0: shown; 1: no known rule yields the episode's seal; 2: another kind of file.
     """
     content = content_of(file)
     value = read_text(content, file).value
@@ -111,7 +111,7 @@ def show(file: str, as_json: bool) -> int:
 
 
 def write_new(path: str, value: object) -> None:
-    """One JSON value into a file that was not there. Raises UsageError."""
+    """Write one JSON value into a new file. Raises UsageError."""
     try:
         with open(path, "x", encoding="utf-8") as file:
             file.write(json_text(value, indent=2) + "\n")
@@ -122,7 +122,7 @@ def write_new(path: str, value: object) -> None:
 def _checked(
     file: str, verifiers: str | None, plans: Mapping[str, CompiledContract]
 ) -> tuple[dict[str, Json], list[Json]]:
-    """What an envelope is, and its faults, the ones of its actions' contracts among them."""
+    """The envelope and all faults, including faults of the action contracts."""
     try:
         kind = DecisionType.load(file, verifiers=verifiers)
     except EnvelopeError as error:

@@ -31,29 +31,31 @@ _SIGNS: Final = {
 }
 
 
-@click.command("run", short_help="One action under its envelope.")
+@click.command("run", short_help="Run one action under its envelope.")
 @click.argument("envelope", metavar="ENVELOPE")
 @click.argument("tool", metavar="ACTION")
-@click.option("--verifiers", metavar="DIR", help="The folder of custom verifiers, each as NAME.py.")
-@click.option("--arg", "texts", metavar="K=V", multiple=True, help="An argument, as `readback run` takes it.")
+@click.option("--verifiers", metavar="DIR", help="Folder of custom verifiers, each as NAME.py.")
+@click.option("--arg", "texts", metavar="K=V", multiple=True, help="An argument, in the form of `readback run`.")
 @click.option("--arg-json", "jsons", metavar="K=JSON", multiple=True, help="An argument as JSON.")
-@click.option("--operation", metavar="ID", help="Names the intent: the same name never executes twice.")
-@click.option("--tier", type=click.Choice(TIERS), help="The blast radius that the proposer says it has.")
-@click.option("--snapshot", default="", metavar="ID", help="The context that was decided on.")
-@click.option("--age", "ages", metavar="FEATURE=MS", multiple=True, help="How old a feature is now; may be repeated.")
-@click.option("--evidence", metavar="REF", multiple=True, help="What the context stands on; may be repeated.")
-@click.option("--hops", type=_COUNT, required=True, help="Hops that the decision took.")
-@click.option("--fanout", type=_COUNT, required=True, help="How widely it fanned out.")
-@click.option("--tool-calls", type=_COUNT, required=True, help="Tools that it called.")
-@click.option("--chain-depth", type=_COUNT, required=True, help="How deep its chain was.")
-@click.option("--context-ms", type=_COUNT, default=0, help="What gathering the context took already.")
-@click.option("--plan-ms", type=_COUNT, default=0, help="What planning took already.")
-@click.option("--actor", type=click.Choice(ACTORS), default="agent", help="Who decides (agent).")
-@click.option("--planner", type=click.Choice(PLANNERS), default="rules", help="Who planned (rules).")
+@click.option("--operation", metavar="ID", help="Name of the intent; the same name never executes twice.")
+@click.option("--tier", type=click.Choice(TIERS), help="Blast radius declared by the proposer.")
+@click.option("--snapshot", default="", metavar="ID", help="Context of the decision.")
+@click.option("--age", "ages", metavar="FEATURE=MS", multiple=True, help="Present age of a feature; may be repeated.")
+@click.option("--evidence", metavar="REF", multiple=True, help="Evidence behind the context; may be repeated.")
+@click.option("--hops", type=_COUNT, required=True, help="Number of hops.")
+@click.option("--fanout", type=_COUNT, required=True, help="Fan-out of the decision.")
+@click.option("--tool-calls", type=_COUNT, required=True, help="Number of tool calls.")
+@click.option("--chain-depth", type=_COUNT, required=True, help="Depth of the chain.")
+@click.option("--context-ms", type=_COUNT, default=0, help="Time spent on gathering the context.")
+@click.option("--plan-ms", type=_COUNT, default=0, help="Time spent on planning.")
+@click.option("--actor", type=click.Choice(ACTORS), default="agent", help="The decider (default: agent).")
+@click.option("--planner", type=click.Choice(PLANNERS), default="rules", help="The planner (default: rules).")
 @click.option("--summary", default="", metavar="TEXT", help="The plan, for the record.")
-@click.option("--fallback", default="", metavar="STEP", help="The ladder's step by which it was planned faster.")
+@click.option("--fallback", default="", metavar="STEP", help="Degrade step used to plan faster.")
 @click.option("--episode", "episode_file", metavar="FILE", help="Write the sealed episode to this new file.")
-@click.option("--drifts", "drift_file", metavar="FILE", help="Append the drift events to this file, one JSON a line.")
+@click.option(
+    "--drifts", "drift_file", metavar="FILE", help="Append drift events to this file, one JSON object a line."
+)
 @options.contracts
 @options.ledger
 @options.table
@@ -88,15 +90,15 @@ def run(
     table: str | None,
     as_json: bool,
 ) -> int:
-    """Run ACTION once under ENVELOPE: its rules before, its verification after, a sealed episode of both.
+    """Run ACTION once under ENVELOPE: check the rules, execute, verify, and write a sealed episode.
 
-    The action type is the contract's name, and its blast radius follows from the contract's class. What breaks a hard
-    rule is not executed. Only a verification that passed within its time proceeds; an inconclusive one never does, and
-    nothing is executed again because of it. Repeating the command with the same --operation asks again.
+    The action type is the contract's name. The blast radius follows from the contract's class. A broken hard rule
+    blocks the execution. Only a verification passed in time proceeds. An inconclusive verification never proceeds and
+    never repeats the execution. The same command with the same --operation asks again.
 
     \b
-    Exit code 0: it passed; 1: refused, or refuted; 3: inconclusive; 4: held for a
-    person; 5: a verifier, a contract or the envelope is at fault.
+    Exit code 0: passed; 1: refused or refuted; 3: inconclusive; 4: held for a
+    person; 5: fault of a verifier, a contract or the envelope.
     """
     settings = settings_of(url, tenant, principal, modules, table)
     kind = DecisionType.load(envelope, verifiers=verifiers)
@@ -143,7 +145,7 @@ def _ages(pairs: tuple[str, ...]) -> dict[str, int]:
 
 
 def _free(file: str | None) -> None:
-    """Said before anything acts."""
+    """Check the output path before the action runs."""
     if file is not None and (Path(file).exists() or not Path(file).absolute().parent.is_dir()):
         raise UsageError(f"{safe(file)} is there already, or its folder is not.", remedy="Name a new file.")
 

@@ -1,4 +1,4 @@
-"""`readback delegate`: any command as a delegate, sent until what it was to do has been read back."""
+"""`readback delegate`: run any command as a delegate until its work is verified."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _SIGNS: Final = {VerifyOutcome.PASSED: OK, VerifyOutcome.FAILED: BAD}
 
 
 @click.command("delegate")
-@click.option("--task", metavar="TEXT", help="What is to be done; else it is read from stdin.")
+@click.option("--task", metavar="TEXT", help="The task (default: read from stdin).")
 @click.option("--verify", "script", metavar="FILE", help="A script that defines run(result).")
 @click.option("--hook", "hooks", metavar="FILE", multiple=True, help="A hook's file; may be repeated.")
-@click.option("--args", "arguments", metavar="JSON", default="{}", help="What scripts see as `args`.")
-@click.option("--allow-http", metavar="URL", multiple=True, help="An address that scripts may ask below; repeatable.")
-@click.option("--allow-fs", metavar="DIR", multiple=True, help="A folder that scripts may look into; repeatable.")
+@click.option("--args", "arguments", metavar="JSON", default="{}", help="JSON passed to scripts as `args`.")
+@click.option("--allow-http", metavar="URL", multiple=True, help="URL prefix allowed to scripts; may be repeated.")
+@click.option("--allow-fs", metavar="DIR", multiple=True, help="Folder readable by scripts; may be repeated.")
 @click.option(
-    "--allow-sql", metavar="NAME=FILE", multiple=True, help="An SQLite file that scripts may read; repeatable."
+    "--allow-sql", metavar="NAME=FILE", multiple=True, help="SQLite file readable by scripts; may be repeated."
 )
 @click.option(
     "--max-verify-retries",
@@ -44,19 +44,21 @@ _SIGNS: Final = {VerifyOutcome.PASSED: OK, VerifyOutcome.FAILED: BAD}
     type=click.IntRange(0, RETRIES_MAX),
     default=RETRIES_DEFAULT,
     show_default=True,
-    help="How often it may be sent again.",
+    help="Maximum number of retries.",
 )
-@click.option("--within", default="10s", show_default=True, metavar="TIME", help="How long a reading may still turn.")
-@click.option("--session-flag", default="", metavar="FLAG", help="The command keeps its conversation: FLAG and an id.")
-@click.option("--resume-flag", default="", metavar="FLAG", help="Instead of --session-flag from the second turn on.")
-@click.option("--output", type=click.Choice(OUTPUTS), default="text", show_default=True, help="What its stdout is.")
-@click.option("--timeout", "timeout_s", type=click.FloatRange(1, 86_400), default=TIMEOUT_DEFAULT_S, show_default=True,
-              metavar="SECONDS", help="How long one turn may take.")  # fmt: skip
-@click.option("--env", metavar="NAME", multiple=True, help="A variable that the command is given; may be repeated.")
+@click.option("--within", default="10s", show_default=True, metavar="TIME", help="Time until a reading is final.")
 @click.option(
-    "--name", default="delegate", show_default=True, metavar="NAME", help="The kind of delegate, for records."
+    "--session-flag", default="", metavar="FLAG", help="The command resumes its own session: pass FLAG and an id."
 )
-@click.option("--operation", metavar="ID", help="Names the intent: the same name is answered from the record.")
+@click.option("--resume-flag", default="", metavar="FLAG", help="Replaces --session-flag from the second turn on.")
+@click.option(
+    "--output", type=click.Choice(OUTPUTS), default="text", show_default=True, help="Format of the command's stdout."
+)
+@click.option("--timeout", "timeout_s", type=click.FloatRange(1, 86_400), default=TIMEOUT_DEFAULT_S, show_default=True,
+              metavar="SECONDS", help="Time limit of one turn.")  # fmt: skip
+@click.option("--env", metavar="NAME", multiple=True, help="Environment variable for the command; may be repeated.")
+@click.option("--name", default="delegate", show_default=True, metavar="NAME", help="Kind of delegate, for records.")
+@click.option("--operation", metavar="ID", help="Name of the intent; the same name is answered from the record.")
 @options.ledger
 @options.as_json
 @click.argument("command", nargs=-1, required=True, metavar="-- COMMAND...")
@@ -83,16 +85,16 @@ def delegate(
     as_json: bool,
     command: tuple[str, ...],
 ) -> int:
-    """Send COMMAND with a task until a verifier has read that it is done.
+    """Run COMMAND with a task until a verifier confirms the result.
 
-    The command reads the task on stdin and answers on stdout. Where the verifier refutes it, after looking again for
-    as long as --within, it is called again with the reason and its task: with --session-flag only that is on its stdin,
-    without it the whole conversation. It is not called again for what cannot be told.
+    The command reads the task on stdin and answers on stdout. If the verifier refutes the result after reading again
+    for the time of --within, the command runs again with the reason and the task. With --session-flag, stdin holds
+    only these two; otherwise the whole conversation. An undetermined result does not run the command again.
 
     \b
-    Exit code 0: read back and accepted; 1: refuted as often as it may be sent, or
-    withheld by a hook; 3: undetermined, or nothing verified it; 4: held for a
-    person; 5: a verifier, a hook or a setting is at fault.
+    Exit code 0: verified and accepted; 1: refuted after the last retry, or withheld
+    by a hook; 3: undetermined, or nothing verified the result; 4: held for a
+    person; 5: fault of a verifier, a hook or a setting.
     """
     given = read_object("--args", arguments)
     asked = sys.stdin.read(TASK_MAX_CHARACTERS + 1) if task is None else task

@@ -1,6 +1,6 @@
-"""`readback hook`: what a coding agent starts before and after its tools, and when its turn ends.
+"""`readback hook`: run by a coding agent before and after each tool, and at the end of a turn.
 
-The command line alone; `hooking` does what it says.
+Only the command line; `hook_command` does the work.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _file = click.option(
 
 @click.group("hook")
 def hook() -> None:
-    """Hooks for coding agents that speak the JSON of Claude Code's; `readback init --claude-code` sets them up.
+    """Answer hooks of coding agents in the JSON of Claude Code. `readback init --claude-code` installs the hooks.
 
     \b
-    Exit codes are those of hooks, and no others: 0 with an answer on stdout;
-    2 where the tool is held back, with the reason on stderr; 1 (stop alone)
-    where the turn ends although nothing could be looked at.
+    Exit codes follow the hook protocol: 0 with an answer on stdout; 2 blocks the
+    tool, with the reason on stderr; 1 (stop only) if the turn ends although
+    nothing could be checked.
     """
 
 
@@ -33,7 +33,7 @@ def hook() -> None:
 @_file
 @options.ledger
 def pre(hook_file: str | None, url: str | None, tenant: str | None, principal: str | None) -> int:
-    """Before a tool: makes the attempt durable, or denies it (PreToolUse)."""
+    """Before a tool: record the attempt durably, or deny the call (PreToolUse)."""
     return hook_command.pre(hook_file, url, tenant, principal)
 
 
@@ -41,7 +41,7 @@ def pre(hook_file: str | None, url: str | None, tenant: str | None, principal: s
 @_file
 @options.ledger
 def post(hook_file: str | None, url: str | None, tenant: str | None, principal: str | None) -> int:
-    """After a tool: reads back what it did, and tells the model (PostToolUse, PostToolUseFailure)."""
+    """After a tool: read back the effect and report to the model (PostToolUse, PostToolUseFailure)."""
     return hook_command.post(hook_file, url, tenant, principal)
 
 
@@ -49,5 +49,5 @@ def post(hook_file: str | None, url: str | None, tenant: str | None, principal: 
 @_file
 @options.ledger
 def stop(hook_file: str | None, url: str | None, tenant: str | None, principal: str | None) -> int:
-    """At the end of a turn: keeps it on once while something is not verified (Stop, SubagentStop)."""
+    """At the end of a turn: continue the turn once if an action is not verified (Stop, SubagentStop)."""
     return hook_command.stop(hook_file, url, tenant, principal)

@@ -1,9 +1,8 @@
-"""What `readback hook` does with what it is told, without the command line's own machinery: a hook is a process.
+"""The work of `readback hook`, without the command line's machinery, because each hook is a new process.
 
-JSON comes on stdin, an answer goes to stdout. Whatever goes wrong ends with the exit code that holds the tool back,
-and says on stderr why: never another one, since the agent takes every other code for leave. Called by `start` for a
-plain command line, and by `hook` for every other one. Nothing heavy is imported before it is known that a call is
-governed at all.
+JSON arrives on stdin, and an answer goes to stdout. Every failure ends with the exit code that blocks the tool, and
+with the reason on stderr. The agent treats every other code as permission. `main` calls this module for a plain command
+line, and `hook` for the rest. Heavy imports wait until the call is known to be governed.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from readback.hooks.session import HookSession
 
 HELD_BACK: Final = 2
-"""The exit code by which a hook blocks; the agent shows the model what stands on stderr."""
+"""The blocking exit code of a hook. The agent shows stderr to the model."""
 TOLD_ONLY: Final = 1
 """Shown to the person; the turn ends."""
 FILE: Final = ".claude/readback.yaml"
@@ -35,7 +34,7 @@ OPTIONS: Final = {"--hooks": "hook_file", "--url": "url", "--tenant": "tenant", 
 
 
 def plain(arguments: Sequence[str]) -> int | None:
-    """Does what a plain command line says, and returns the exit code; None for one that click has to look at."""
+    """Execute a plain command line and return the exit code. Returns None for a command line that click must parse."""
     work = EVENTS.get(arguments[0]) if arguments else None
     given: dict[str, str | None] = dict.fromkeys(OPTIONS.values())
     rest = list(arguments[1:])
@@ -48,7 +47,7 @@ def plain(arguments: Sequence[str]) -> int | None:
 
 
 def pre(hook_file: str | None, url: str | None, tenant: str | None, principal: str | None) -> int:
-    """Before a tool: makes the attempt durable, or denies it."""
+    """Before a tool: record the attempt durably, or deny the call."""
 
     def answer() -> protocol.Answer:
         from readback.hooks.calls import before
@@ -60,7 +59,7 @@ def pre(hook_file: str | None, url: str | None, tenant: str | None, principal: s
 
 
 def post(hook_file: str | None, url: str | None, tenant: str | None, principal: str | None) -> int:
-    """After a tool: reads back what it did, and tells the model."""
+    """After a tool: read back the effect and report to the model."""
 
     def answer() -> protocol.Answer:
         from readback.hooks.calls import after
@@ -72,7 +71,7 @@ def post(hook_file: str | None, url: str | None, tenant: str | None, principal: 
 
 
 def stop(hook_file: str | None, url: str | None, tenant: str | None, principal: str | None) -> int:
-    """At the end of a turn: keeps it on once while something is not verified."""
+    """At the end of a turn: continue the turn once if an action is not verified."""
     again = False
 
     def answer() -> protocol.Answer:
@@ -93,7 +92,7 @@ EVENTS: Final[dict[str, Callable[..., int]]] = {"pre": pre, "post": post, "stop"
 
 
 def _answered(work: Callable[[], protocol.Answer]) -> int:
-    """Does it, and says the answer. Anything but an answer holds the tool back."""
+    """Run the hook and print the answer. Any failure blocks the tool."""
     gc.disable()  # it lives for a moment: collecting costs more than it gives back
     try:
         answer = work()

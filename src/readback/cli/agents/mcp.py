@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 REMEDY: Final = "Write --header NAME=@FILE (or =env:VARIABLE); of several servers --header SERVER:NAME=@FILE."
 _NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _OURS: Final = re.compile(r"(?i)host|connection|content-.*|transfer-encoding|accept|last-event-id|mcp-.*|te|upgrade")
-"""Headers that the gateway writes itself: with another value the server would read another request."""
+"""Headers written by the gateway. Another value would change the request for the server."""
 _VALUE: Final = re.compile(r"[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?")
 
 
 def server_headers(given: Sequence[str], keys: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
-    """Return the headers for each server, by its key ("" where it is the only one).
+    """Return the headers of each server, by key ("" for a single server).
 
     Raises:
-        UsageError: A header is not written as it has to be, or names no server.
-        SettingsError: A reference names no value. The message never holds one.
+        UsageError: A header is malformed, or names no server.
+        SettingsError: A reference names no value. The message never holds a value.
     """
     found: dict[str, dict[str, str]] = {}
     for each in given:
@@ -53,7 +53,7 @@ def server_headers(given: Sequence[str], keys: Sequence[str]) -> Mapping[str, Ma
 
 
 def _parted(given: str, keys: Sequence[str]) -> tuple[str, str, str]:
-    """Server, name and reference. What is no header is not repeated: it may hold the value itself."""
+    """Server, name and reference. An error never repeats the text, because the text may hold the secret value."""
     head, _, named = given.partition("=")
     server, colon, name = head.rpartition(":")
     reference = f"file:{named[1:]}" if named.startswith("@") else named
@@ -70,7 +70,7 @@ def _parted(given: str, keys: Sequence[str]) -> tuple[str, str, str]:
 
 
 def _value(name: str, reference: str) -> str:
-    """What the reference stands for, less the line's end."""
+    """The referenced value without the line end."""
     try:
         value = secret_at(reference).decode("ascii")
     except UnicodeDecodeError:
@@ -96,52 +96,60 @@ URL_REMEDY: Final = "Write http://HOST:PORT/PATH or https://..."
     "files",
     metavar="FILE",
     multiple=True,
-    help="A contract file (.yaml), or pack:NAME; may be repeated (READBACK_CONTRACTS, apart by commas).",
+    help="A contract file (.yaml), or pack:NAME; may be repeated (READBACK_CONTRACTS, separated by commas).",
 )
 @click.option(
     "--url",
     "urls",
     metavar="URL",
     multiple=True,
-    help="A server that speaks streamable HTTP; several as NAME=URL, whose tools are then NAME__tool.",
+    help="A streamable HTTP server. For several servers use NAME=URL; their tools are named NAME__tool.",
 )
 @click.option(
     "--serve",
     type=click.Choice(["stdio", "http"]),
     default="stdio",
     show_default=True,
-    help="For one client on stdin and stdout, or for many over streamable HTTP.",
+    help="stdio serves one client; http serves many clients over streamable HTTP.",
 )
-@click.option("--host", default="127.0.0.1", show_default=True, help="Where HTTP is served.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address of the HTTP server.")
 @click.option(
     "--allow-host",
     "allow_hosts",
     metavar="NAME",
     multiple=True,
-    help="A name by which clients reach it, beside --host itself; may be repeated, and is needed at 0.0.0.0 and ::.",
+    help="Another host name used by clients, besides --host; may be repeated. Required with 0.0.0.0 and ::.",
 )
-@click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0 takes a free one.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8765,
+    show_default=True,
+    help="Port of the HTTP server; 0 selects a free port.",
+)
 @click.option(
     "--hold",
     type=click.FloatRange(0, HOLD_MAX_S),
     default=45.0,
     show_default=True,
     metavar="SECONDS",
-    help="How long a caller waits before the answer is that the action is pending.",
+    help="Seconds until a caller receives a pending answer.",
 )
 @click.option(
     "--ungoverned",
     type=click.Choice(["pass", "unverified", "deny"]),
     default="unverified",
     show_default=True,
-    help="Tools without a contract: passed on, passed on and marked, or refused.",
+    help="Tools without a contract: pass on, pass on with a mark, or refuse.",
 )
 @click.option(
     "--header",
     "headers",
     metavar="[SERVER:]NAME=@FILE",
     multiple=True,
-    help="An HTTP header for the server of --url, its value read from a file; SERVER: its name among several.",
+    help=(
+        "HTTP header for the server of --url, with the value read from a file. SERVER selects one of several servers."
+    ),
 )
 @click.option(
     "--sessions-max",
@@ -149,7 +157,7 @@ URL_REMEDY: Final = "Write http://HOST:PORT/PATH or https://..."
     default=256,
     show_default=True,
     metavar="N",
-    help="Sessions over HTTP that are open at a time; one more is refused.",
+    help="Maximum number of open HTTP sessions; further sessions are refused.",
 )
 @click.option(
     "--session-idle",
@@ -157,7 +165,7 @@ URL_REMEDY: Final = "Write http://HOST:PORT/PATH or https://..."
     default=1800.0,
     show_default=True,
     metavar="SECONDS",
-    help="When a session over HTTP without a request or an open stream ends.",
+    help="Seconds until an HTTP session without a request or an open stream ends.",
 )
 @click.option(
     "--servers-max",
@@ -165,11 +173,11 @@ URL_REMEDY: Final = "Write http://HOST:PORT/PATH or https://..."
     default=64,
     show_default=True,
     metavar="N",
-    help="Processes of the COMMAND that run at a time for sessions over HTTP.",
+    help="Maximum number of COMMAND processes for HTTP sessions.",
 )
 @click.option("--ledger-url", metavar="URL", help="The ledger (READBACK_URL; else sqlite:///readback.db).")
-@click.option("--tenant", metavar="ID", help="Whose actions (READBACK_TENANT; else default).")
-@click.option("--principal", metavar="ID", help="Who acts (READBACK_PRINCIPAL; else agent:local).")
+@click.option("--tenant", metavar="ID", help="The tenant (READBACK_TENANT; else default).")
+@click.option("--principal", metavar="ID", help="The acting principal (READBACK_PRINCIPAL; else agent:local).")
 @options.as_json
 @click.argument("command", nargs=-1, metavar="[-- COMMAND...]")
 def mcp(
@@ -191,14 +199,13 @@ def mcp(
     as_json: bool,
     command: tuple[str, ...],
 ) -> int:
-    """Stand in front of MCP servers: what their tools do is read back before the client is told that it is done.
+    """Run the gateway: read back the effect of each governed tool call before the client receives an answer.
 
-    The server is the COMMAND behind `--`, or one or several --url; where neither is given, those of the contract files'
-    `server` sections. A tool that a contract governs answers with its verdict; all else passes unchanged. Ends when the
-    client has closed stdin and been answered, or by SIGINT or SIGTERM, with everything that it started; what is still
-    in flight is gone on with by the next gateway over the same ledger, or by `readback worker`. SIGHUP loads the
-    contract files again. With --json the address of --serve http is said on stdout; over stdio nothing but the protocol
-    is.
+    The server is the COMMAND after `--`, or one or several --url, or else the `server` sections of the contract files.
+    A governed tool answers with the verdict; all other traffic passes unchanged. The gateway ends after the client
+    closes stdin and has its answers, or by SIGINT or SIGTERM. All started processes end, too. The next gateway on the
+    same ledger, or `readback worker`, resumes calls in progress. SIGHUP reloads the contract files. With --json,
+    --serve http prints its address on stdout; with stdio, stdout carries only the protocol.
     """
     settings = settings_of(ledger_url, tenant, principal, files)
     contracts = _contracts(settings, command)
@@ -229,7 +236,7 @@ def mcp(
 
 
 def _event_loop() -> Callable[[], asyncio.AbstractEventLoop]:
-    """uvloop's, of which the extra brings one where there is one; else asyncio's own."""
+    """uvloop's loop if installed, else asyncio's. The extra installs uvloop where available."""
     try:
         from uvloop import new_event_loop
     except ImportError:
@@ -238,7 +245,7 @@ def _event_loop() -> Callable[[], asyncio.AbstractEventLoop]:
 
 
 def _contracts(settings: Settings, command: Sequence[str]) -> list[str]:
-    """The contract files, packs completed by what the server's own command says. Raises UsageError for modules."""
+    """The contract files, with packs completed from the server's command. Raises UsageError for modules."""
     from readback.contracts.packs import completed
 
     for named in settings.contracts:
@@ -257,7 +264,7 @@ def _upstreams(
     settings: Settings,
     headers: Sequence[str] = (),
 ) -> list[Upstream]:
-    """The servers that are named: on the command line, else in the contract files. Raises UsageError."""
+    """The servers of the command line, else of the contract files. Raises UsageError."""
     from readback.gateway.upstream.upstream import Upstream
 
     if command and urls:
@@ -286,7 +293,7 @@ def _upstreams(
 
 
 def _endpoint(key: str, url: str, headers: Mapping[str, str]) -> Upstream:
-    """A server of --url, with the headers that it is given."""
+    """A server of --url with its headers."""
     from readback.gateway.upstream.upstream import Endpoint, Upstream
     from readback.systems.configured.settings import Credentials
 
@@ -297,7 +304,7 @@ def _endpoint(key: str, url: str, headers: Mapping[str, str]) -> Upstream:
 
 
 def _named(urls: Sequence[str]) -> list[tuple[str, str]]:
-    """Each server's key and address."""
+    """The key and address of each server."""
     found = []
     for each in urls:
         name, equals, url = each.partition("=")
@@ -316,7 +323,7 @@ def _named(urls: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _of_files(contracts: Sequence[str], settings: Settings) -> list[Upstream]:
-    """The servers of the files' own `server` sections; the file's name is the key where there are several."""
+    """The servers of the files' `server` sections. With several servers the file's name is the key."""
     from pathlib import Path
 
     from readback.client.files import loaded_files
@@ -355,7 +362,7 @@ def _serving(
 
 
 async def _until_stopped(gateway: Gateway, serving: Serving) -> None:
-    """Serves until the client goes or a signal comes; one that comes before it serves ends the start."""
+    """Serve until the client leaves or a signal arrives. An early signal ends the start."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     work: asyncio.Task[None]

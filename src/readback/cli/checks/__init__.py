@@ -1,1 +1,1 @@
-"""Commands that examine: the doctor, traces, reports and files of other systems."""
+"""Commands that check: the doctor, traces, reports and files of other systems."""

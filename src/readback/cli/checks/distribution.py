@@ -1,7 +1,7 @@
-"""Which distribution is installed: ours is `readback-ai`; `readback` on the package index is another project.
+"""Detect the installed distribution: `readback-ai` is ours; `readback` on the package index is another project.
 
-Called by the command line before a command runs, by `version` and by `doctor`. It reads file names and one header, and
-imports neither distribution.
+Runs before each command, and in `version` and `doctor`. The check reads file names and one header, and imports neither
+distribution.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _OTHER: Final = ("readback-*.dist-info/METADATA", "readback-*.egg-info/PKG-INFO"
 
 
 def folders() -> tuple[Path, ...]:
-    """Where this environment's distributions are installed, and where this package is."""
+    """The environment's folders of distributions, and the folder of this package."""
     paths = sysconfig.get_paths()
     found = (Path(paths["purelib"]), Path(paths["platlib"]), Path(readback.__file__).parent.parent)
     return tuple(dict.fromkeys(found))
 
 
 def unrelated(inside: Iterable[Path] | None = None) -> str:
-    """What to say where the unrelated distribution `readback` is installed beside ours; "" where it is not."""
+    """The warning for an installed unrelated distribution `readback`, or ""."""
     for folder in folders() if inside is None else inside:
         for pattern in _OTHER:
             for header in folder.glob(pattern):
@@ -42,7 +42,7 @@ def unrelated(inside: Iterable[Path] | None = None) -> str:
 
 
 def _version_of_another(header: Path) -> str:
-    """Its version, where the header is not of an older checkout of ours, which bore the same name."""
+    """The version of the other project, or "" for an older checkout of ours under the same name."""
     try:
         with header.open("rb") as file:
             said = file.read(_HEADER_MAX_BYTES).decode(errors="replace")

@@ -1,4 +1,4 @@
-"""`readback doctor`: is this installation sound? It changes nothing here, and creates nothing in the working folder."""
+"""`readback doctor`: check this installation. The command changes nothing in the working folder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MARKS: Final = {"ok": OK, "warning": OPEN, "fault": BAD}
 
 
 @click.command("doctor")
-@click.option("--strict", is_flag=True, help="Warnings count too: exit code 1 where there is one.")
+@click.option("--strict", is_flag=True, help="Treat warnings as faults (exit code 1).")
 @options.contracts
 @options.ledger
 @options.table
@@ -33,11 +33,10 @@ def doctor(
     table: str | None,
     as_json: bool,
 ) -> int:
-    """Examine this installation: Python, settings, clock, expressions, store, contracts, and the ledger's waiting work.
+    """Check this installation: Python, settings, clock, expressions, store, contracts, and pending work in the ledger.
 
-    It also reads the tenant's newest entries, and names the contracts, tools and sources that cannot be relied on, and
-    why. Exit code 0 where no fault is found; warnings count with --strict only. What has to be written goes to a
-    temporary folder.
+    The command also reads the tenant's newest entries and names unreliable contracts, tools and sources, with reasons.
+    Exit code 0 without a fault; warnings count only with --strict. Test writes use a temporary folder.
     """
     settings = settings_of(url, tenant, principal, modules, table)
     findings = examine(settings)
@@ -53,7 +52,7 @@ def doctor(
 
 
 def examine(settings: Settings) -> list[Finding]:
-    """Every examination, whatever the others found."""
+    """Run every check, regardless of earlier results."""
     found: list[Finding] = []
     for name, examination in {**EXAMINATIONS, "quality": quality}.items():
         found += _made(name, examination, settings)
@@ -61,7 +60,7 @@ def examine(settings: Settings) -> list[Finding]:
 
 
 def _made(name: str, examination: Examination, settings: Settings) -> list[Finding]:
-    """One examination; an error in it is what it found."""
+    """Run one check. An error becomes the finding."""
     found: list[Finding] = []
     try:
         found.extend(examination(settings))

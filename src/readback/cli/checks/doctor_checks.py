@@ -1,7 +1,6 @@
-"""The single examinations of `readback doctor`. Each looks at one thing, changes nothing here, and returns what it saw.
+"""The checks of `readback doctor`. Each examines one part, changes nothing, and returns a finding.
 
-What has to be written is written to a temporary folder. An examination that cannot be made is a fault like any other:
-nothing is passed over in silence.
+Test writes use a temporary folder. A check that cannot run is a fault, too.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ PYTHON_MIN: Final = (3, 11)
 COMMITS_TIMED: Final = 20
 SLOW_COMMIT_US: Final = 50_000
 EPOCH_MIN_US: Final = 1_735_689_600_000_000
-"""1 January 2025: a clock before it is wrong."""
+"""1 January 2025. An earlier clock is wrong."""
 CLOCK_BACK_MAX_US: Final = 60_000_000
 OVERDUE_US: Final = 60_000_000
 FAULTS_IN_A_ROW: Final = min(depth(one).repeated_mismatch_limit for one in SideEffect)
@@ -46,7 +45,7 @@ SAMPLE_EXPRESSION: Final = "authoritative.status == 'ok' && authoritative.n > 1"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one examination saw. `level`: ok, warning or fault; only a fault counts, with its exit code."""
+    """The result of one check. `level`: ok, warning or fault. Only a fault sets the exit code."""
 
     name: str
     level: str
@@ -60,7 +59,7 @@ Examination = Callable[[Settings], Iterator[Finding]]
 
 
 def python(settings: Settings) -> Iterator[Finding]:
-    """The interpreter and the packages that Readback stands on."""
+    """The interpreter and the required packages."""
     found = versions()
     if sys.version_info[:2] < PYTHON_MIN:
         yield Finding("python", "fault", f"Python {found['python']} is too old.", "Use Python 3.11 or later.", 5)
@@ -69,7 +68,7 @@ def python(settings: Settings) -> Iterator[Finding]:
 
 
 def configuration(settings: Settings) -> Iterator[Finding]:
-    """The settings in force."""
+    """The active settings."""
     said = f"{safe(shown(settings.url))}, tenant {safe(settings.tenant)}, principal {safe(settings.principal)}"
     yield Finding("settings", "ok", said)
     if settings.ignored_file:
@@ -78,7 +77,7 @@ def configuration(settings: Settings) -> Iterator[Finding]:
 
 
 def recovery_table(settings: Settings) -> Iterator[Finding]:
-    """The table that decides here is total and keeps the floor, the default one too."""
+    """The active table and the default table are total and respect the floor."""
     table = table_in_force(None, settings)
     table.check()
     whose = safe(settings.recovery_table) if settings.recovery_table else "the default"
@@ -86,7 +85,7 @@ def recovery_table(settings: Settings) -> Iterator[Finding]:
 
 
 def expressions(settings: Settings) -> Iterator[Finding]:
-    """The expression engine compiles and evaluates, and refuses what is no truth value."""
+    """The expression engine compiles and evaluates, and refuses non-boolean results."""
     engine = bootstrap.predicate_engine()
     predicate = engine.compile(SAMPLE_EXPRESSION)
     said = predicate.evaluate(engine.bind({"authoritative": {"status": "ok", "n": 2}}))
@@ -97,7 +96,7 @@ def expressions(settings: Settings) -> Iterator[Finding]:
 
 
 def writing(settings: Settings) -> Iterator[Finding]:
-    """A ledger of our own in a temporary folder: it opens, keeps what it acknowledges, and a commit takes so long."""
+    """A test ledger in a temporary folder opens and keeps acknowledged writes. Measures the commit time."""
     clock = bootstrap.runtime()
     with tempfile.TemporaryDirectory(prefix="readback-doctor-") as folder:
         store = bootstrap.store(f"sqlite:///{quote(folder)}/doctor.db")
@@ -147,7 +146,7 @@ def _sample(number: int, at_us: int) -> Append:
 
 
 def clock(settings: Settings) -> Iterator[Finding]:
-    """The clock moves forward, and stands in this age."""
+    """The clock moves forward and shows a plausible date."""
     runtime = bootstrap.runtime()
     first, second = runtime.now_us(), runtime.now_us()
     if first < EPOCH_MIN_US or second < first:
@@ -157,7 +156,7 @@ def clock(settings: Settings) -> Iterator[Finding]:
 
 
 def distributions(settings: Settings) -> Iterator[Finding]:
-    """No other project's distribution of the same name is installed here."""
+    """No other project's distribution of the same name is installed."""
     said = unrelated()
     if said:
         yield Finding("distribution", "fault", said, f"pip uninstall readback; pip install {NAME}", 5)
@@ -166,7 +165,7 @@ def distributions(settings: Settings) -> Iterator[Finding]:
 
 
 def contracts(settings: Settings) -> Iterator[Finding]:
-    """The contracts that are named load, all of them."""
+    """All named contracts load."""
     if not settings.contracts:
         yield Finding("contracts", "ok", "none are named; --contracts or READBACK_CONTRACTS does that")
         return
@@ -182,7 +181,7 @@ def contracts(settings: Settings) -> Iterator[Finding]:
 
 
 def ledger(settings: Settings) -> Iterator[Finding]:
-    """The ledger that the settings name: its file, and what is waiting in it. It is not created."""
+    """The ledger of the settings: the file and the pending work. A missing ledger is not created."""
     path = file_of(settings.url)
     if path is not None and not path.exists():
         yield from _place_for(path)
@@ -207,7 +206,7 @@ def ledger(settings: Settings) -> Iterator[Finding]:
 
 
 def file_of(url: str) -> Path | None:
-    """The ledger's file; None where the URL names none."""
+    """The ledger's file, or None if the URL names no file."""
     prefix = "sqlite:///"
     return Path(unquote(url.removeprefix(prefix))).absolute() if url.startswith(prefix) else None
 
@@ -236,7 +235,7 @@ def _rights(path: Path) -> Iterator[Finding]:
 
 
 def _clock_against(store: LedgerStore) -> Iterator[Finding]:
-    """Entries from the future: this machine's clock, or another's, is wrong."""
+    """Entries from the future show a wrong clock on this or another machine."""
     newest = store.page(ActionFilter(limit=1))
     now_us = bootstrap.runtime().now_us()
     if newest and newest[0].projection.updated_us > now_us + CLOCK_BACK_MAX_US:
@@ -297,11 +296,11 @@ EXAMINATIONS: Final[dict[str, Examination]] = {
 # The examination of `readback doctor` that reads the ledger's entries: which contracts cannot verify well, and why.
 
 ENTRIES_MAX: Final = 200_000
-"""The newest entries of the log that are read."""
+"""Number of newest log entries to read."""
 
 
 def quality(settings: Settings) -> Iterator[Finding]:
-    """What the ledger's entries say of contracts, tools and sources."""
+    """Findings about contracts, tools and sources from the ledger's entries."""
     path = file_of(settings.url)
     if path is not None and not path.exists():
         return
@@ -320,7 +319,7 @@ def quality(settings: Settings) -> Iterator[Finding]:
 
 
 def _from(store: LedgerStore) -> int:
-    """The place in the log after which entries are read."""
+    """The sequence number after which entries are read."""
     return max(0, store.last_seq() - ENTRIES_MAX)
 
 

@@ -1,4 +1,4 @@
-"""`readback import`: files of other systems, read as evidence. It opens no ledger and runs nothing of them."""
+"""`readback import`: read files of other systems as evidence. No ledger is opened and no code of the files runs."""
 
 from __future__ import annotations
 
@@ -33,27 +33,27 @@ TRACE: Final = "trace"
 STATEMENTS_SHOWN_MAX: Final = 40
 
 
-@click.command("import", short_help="Files of other systems, as evidence.")
+@click.command("import", short_help="Import files of other systems as evidence.")
 @click.argument("kind", type=click.Choice([*KINDS, TRACE]), metavar="KIND")
 @click.argument("file", metavar="FILE")
 @options.as_json
 def import_files(kind: str, file: str, as_json: bool) -> int:
-    """Read FILE of another system and say what it says: every statement with its evidence, none as a verdict.
+    """Read FILE of another system and print every statement with its evidence, none as a verdict.
 
     \b
     KIND is one of
-      episode   a sealed decision episode; its seal is made again
+      episode   a sealed decision episode; the seal is recomputed
       envelope  a decision type's envelope, JSON or YAML
       drift     a drift event
-      claims    a claim or verification ledger, one JSON a line
+      claims    a claim or verification ledger, one JSON object a line
       tool      a tool file of a delegating agent
-      hook      a hook file of one
-      trace     the folder of a reasoning run; its checks are run
+      hook      a hook file of a delegating agent
+      trace     the folder of a reasoning run; the checks run
 
-    What somebody else called passed was not read back here: it is not checked, and where it comes without evidence it
-    is undetermined (unverifiable). A file that breaks its own format is refused with every reason.
+    A result called passed by another system was not read back here and counts as not checked. Without evidence the
+    result is undetermined (unverifiable). A malformed file is refused with every reason.
 
-    Exit code 0: read; 1: its seal, or its trace, does not hold; 2: it is no such file.
+    Exit code 0: read; 1: the seal or the trace does not hold; 2: another kind of file.
     """
     if kind == TRACE:
         found = import_trace(Path(file))
@@ -68,7 +68,7 @@ def import_files(kind: str, file: str, as_json: bool) -> int:
 
 
 def content_of(file: str, bytes_max: int = FILE_MAX_BYTES) -> bytes:
-    """The bytes of a regular file, which is no link. Raises UsageError."""
+    """The bytes of a regular file, not a link. Raises UsageError."""
     try:
         return read_given(Path(file), bytes_max, "file")
     except TraceError as error:
@@ -76,7 +76,7 @@ def content_of(file: str, bytes_max: int = FILE_MAX_BYTES) -> bytes:
 
 
 def tell(found: Imported) -> None:
-    """What a file says, in lines."""
+    """The statements of a file, in lines."""
     from rich.text import Text
 
     out = console()

@@ -1,4 +1,4 @@
-"""`readback report`: a final report of an agent against the ledger, and the citations for one. It changes nothing."""
+"""`readback report`: check an agent's final report against the ledger, and print citations. Changes nothing."""
 
 from __future__ import annotations
 
@@ -18,22 +18,26 @@ FAULTS_SHOWN_MAX: Final = 40
 LINE_MAX_CHARACTERS: Final = 400
 
 _FILE: Final = click.argument("file", metavar="FILE")
-_RUN: Final = click.option("--run", "run_id", metavar="ID", help="Only actions of this run count.")
+_RUN: Final = click.option("--run", "run_id", metavar="ID", help="Count only actions of this run.")
 
 
 @click.group("report")
 def report() -> None:
-    """Check what an agent reports in the end: every citation, and everything that it declares as done.
+    """Check an agent's final report: every citation, and every declared result.
 
-    A citation is [readback:ACTION:PLACE:SHA256]. What stands under a heading `## Done`, is ticked (`- [x]`) or begins
-    with `Done:` is declared as done, and has to cite.
+    A citation is [readback:ACTION:PLACE:SHA256]. Text under a heading `## Done`, ticked text (`- [x]`) and text after
+    `Done:` is declared as done and must cite.
     """
 
 
-@report.command("check", short_help="Every citation, and what is declared as done.")
+@report.command("check", short_help="Check every citation and every declared result.")
 @_FILE
 @_RUN
-@click.option("--every", is_flag=True, help="All that is not under `## Open` has to cite, not only what is declared.")
+@click.option(
+    "--every",
+    is_flag=True,
+    help="Require a citation for everything outside `## Open`, not only for declared results.",
+)
 @options.ledger
 @options.as_json
 def check(
@@ -45,11 +49,11 @@ def check(
     principal: str | None,
     as_json: bool,
 ) -> int:
-    """Check a report, a file or - for stdin: does each citation resolve to a claim that stands and to its evidence, and
-    does everything that is declared as done cite?
+    """Check a report (a file, or - for stdin). Each citation must resolve to a standing claim and to evidence, and
+    every declared result must cite.
 
-    Exit code 0: it passed; 1: it did not; 3: nothing is wrong with it but what cannot be told: an action is pending or
-    undetermined, or its evidence is gone; 2: the report cannot be read, or is too large.
+    Exit code 0: passed; 1: failed; 3: no fault, but an action is pending or undetermined, or evidence is gone; 2: the
+    report cannot be read or is too large.
     """
     from readback.client.client import Readback
 
@@ -63,14 +67,14 @@ def check(
     return found.exit_code
 
 
-@report.command("guard", short_help="The report, or the honest text in its place.")
+@report.command("guard", short_help="Print the report, or an honest text instead.")
 @_FILE
-@click.option("--run", "run_id", metavar="ID", required=True, help="The run that the report is of.")
+@click.option("--run", "run_id", metavar="ID", required=True, help="The run of the report.")
 @options.ledger
 @options.as_json
 def guard(file: str, run_id: str, url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
-    """Print the report (a file, or - for stdin) if everything in it cites that is not under `## Open` and each citation
-    resolves; else what is known of the run, in the words of the reporting vocabulary, and end with exit code 1.
+    """Print the report (a file, or - for stdin) if all text outside `## Open` cites and every citation resolves.
+    Otherwise print the known facts of the run in the reporting vocabulary, with exit code 1.
     """
     from readback.client.client import Readback
 
@@ -87,14 +91,14 @@ def guard(file: str, run_id: str, url: str | None, tenant: str | None, principal
     return 1
 
 
-@report.command("cite", short_help="A citation of what an action is verified by.")
+@report.command("cite", short_help="Print a citation of an action's verification.")
 @click.argument("action", metavar="ID")
 @click.argument("place", required=False, default="")
 @options.ledger
 @options.as_json
 def cite(action: str, place: str, url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
-    """Print a citation of an action: of a field of its authoritative state (a JSON pointer, as /status), of a span of
-    bytes (0-120), or of the whole. What is not verified, or does not stand any more, cannot be cited.
+    """Print a citation of an action: of a field of the authoritative state (a JSON pointer such as /status), of a span
+    of bytes (0-120), or of the whole. An action that is unverified or no longer verified cannot be cited.
     """
     from readback.client.client import Readback
 
@@ -108,7 +112,7 @@ def cite(action: str, place: str, url: str | None, tenant: str | None, principal
 
 
 def _text(file: str) -> str:
-    """The report as it was told, line ends and all. Raises UsageError, OversizeError."""
+    """The report unchanged, including line ends. Raises UsageError, OversizeError."""
     try:
         if file == "-":
             data = sys.stdin.buffer.read(REPORT_MAX_BYTES + 1)

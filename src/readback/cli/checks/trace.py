@@ -1,4 +1,4 @@
-"""`readback trace verify`: a reasoning trace against its plan and its evidence. It opens no ledger."""
+"""`readback trace verify`: check a reasoning trace against plan and evidence. No ledger is opened."""
 
 from __future__ import annotations
 
@@ -31,28 +31,28 @@ POLICY_REMEDY: Final = "Name a regular file of your own that can be read; `docs/
 
 @click.group("trace")
 def trace() -> None:
-    """Verify reasoning traces: every claim grounded by span and hash, every id made again, nothing left out."""
+    """Verify reasoning traces: every claim grounded by span and hash, every id recomputed, nothing missing."""
 
 
-@trace.command("verify", short_help="A trace against its plan and its evidence.")
-@click.option("--trace", "trace_file", metavar="FILE", required=True, help="The trace: trace.jsonl of a run.")
-@click.option("--plan", "plan_file", metavar="FILE", required=True, help="The plan that the run had: plan.json.")
-@click.option("--artifacts", metavar="DIR", help="The run's folder. Without it what needs files is not run, and fails.")
-@click.option("--policy", "policy_file", metavar="FILE", help="What you ask of it, as JSON; no file of the run.")
+@trace.command("verify", short_help="Check a trace against its plan and evidence.")
+@click.option("--trace", "trace_file", metavar="FILE", required=True, help="The trace (trace.jsonl of a run).")
+@click.option("--plan", "plan_file", metavar="FILE", required=True, help="The plan of the run (plan.json).")
+@click.option("--artifacts", metavar="DIR", help="Folder of the run. Without a folder, checks that need files fail.")
+@click.option("--policy", "policy_file", metavar="FILE", help="Your requirements as JSON, in a file outside the run.")
 @options.as_json
 def verify(trace_file: str, plan_file: str, artifacts: str | None, policy_file: str | None, as_json: bool) -> int:
-    """Verify a reasoning trace. This judges where claims come from and how they were made, not whether they are true.
+    """Verify a reasoning trace. The checks judge the origin and the production of claims, not their truth.
 
     \b
-    Ten checks are the format's own; thirteen are stricter: every id and hash is
-    made again; plan, specification, run and trace are of one run; steps in the
-    plan's order; one result a call; no evidence from a failed call; no rejected
-    or unsupported claim final; manifest, fingerprint and documents hold.
+    Ten checks belong to the format; thirteen are stricter: every id and hash is
+    recomputed; plan, specification, run and trace belong to one run; steps follow
+    the plan's order; one result a call; no evidence from a failed call; no
+    rejected or unsupported claim final; manifest, fingerprint and documents hold.
 
-    A check that cannot be run fails. What the run declares of itself can only ask for more than your policy does.
+    A check that cannot run fails. The run's own declarations can only add demands to your policy.
 
-    Exit code 0: it passed; 1: it failed, and each failure is named with its place; 2: these files are no trace and no
-    plan; 5: the policy cannot be used.
+    Exit code 0: passed; 1: failed, with the location of each failure; 2: the files are no trace and plan; 5: the policy
+    cannot be used.
     """
     policy = _policy(policy_file, artifacts)
     given = (
@@ -72,7 +72,7 @@ def verify(trace_file: str, plan_file: str, artifacts: str | None, policy_file: 
 
 
 def _policy(file: str | None, artifacts: str | None) -> Policy:
-    """The caller's policy. A file of the run under test is none."""
+    """The caller's policy. A file of the tested run is refused."""
     if file is None:
         return DEFAULT_POLICY
     if artifacts is not None and Path(os.path.realpath(file)).is_relative_to(os.path.realpath(artifacts)):

@@ -1,7 +1,7 @@
-"""`readback contracts draft`: a live server's tools as a contract file to be decided on.
+"""`readback contracts draft`: write a contract file with open decisions from a live server's tools.
 
-The server is started or reached, asked for its tools, and ended. None of its tools is called. What is written is a
-proposal: `readback contracts check` refuses it until a person has decided.
+The command starts or contacts the server, lists the tools, and ends. No tool is called. The file is a proposal:
+`readback contracts check` refuses the file until a person has decided.
 """
 
 from __future__ import annotations
@@ -34,11 +34,17 @@ _ALONE: Final = "Nothing was called or written. See whether the server starts by
 
 @click.command("draft", short_help="Propose contracts for a server's tools.")
 @click.argument("command", nargs=-1, metavar="[-- COMMAND...]", type=click.UNPROCESSED)
-@click.option("--url", metavar="URL", help="A server that speaks streamable HTTP, in place of a command.")
+@click.option("--url", metavar="URL", help="A streamable HTTP server, instead of a command.")
 @header_option
-@click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="Where to write it; else stdout.")
-@click.option("--tool", "only", metavar="NAME", multiple=True, help="Only this one, whatever it says; may be repeated.")
-@click.option("--timeout", metavar="SPAN", default="60s", show_default=True, help="How long the server may take.")
+@click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="Output file (default: stdout).")
+@click.option(
+    "--tool",
+    "only",
+    metavar="NAME",
+    multiple=True,
+    help="Draft only this tool, regardless of its annotations; may be repeated.",
+)
+@click.option("--timeout", metavar="SPAN", default="60s", show_default=True, help="Time limit for the server.")
 def draft(
     command: tuple[str, ...],
     url: str | None,
@@ -47,10 +53,10 @@ def draft(
     only: tuple[str, ...],
     timeout: str,
 ) -> int:
-    """Read a live MCP server's tools and write a commented contract file.
+    """Read the tools of a live MCP server and write a commented contract file.
 
-    What is proposed goes by names and hints, and is marked: each value that begins with DECIDE fails `readback
-    contracts check` until a person has decided. Tools that only read get no contract. No tool is called.
+    Proposals follow names and hints and are marked: each value beginning with DECIDE fails `readback contracts check`
+    until a person decides. Read-only tools receive no contract. No tool is called.
 
     \b
     readback contracts draft --out notes.yaml -- npx -y @modelcontextprotocol/server-filesystem /notes
@@ -93,7 +99,7 @@ def _written(out: Path, text: str) -> None:
 
 
 class _Listed(NamedTuple):
-    """A server's tools, and what it calls itself."""
+    """A server's tools and name."""
 
     tools: Sequence[Mapping[str, Json]]
     name: str
@@ -101,7 +107,7 @@ class _Listed(NamedTuple):
 
 
 def _listed(terms: ServerTerms, limit_s: float) -> _Listed:
-    """The server's own words. Raises UpstreamLostError, FittingError, SettingsError."""
+    """The server's own list. Raises UpstreamLostError, FittingError, SettingsError."""
     return asyncio.run(_asked(upstream_at("", terms), limit_s))
 
 

@@ -1,6 +1,6 @@
-"""`readback drill key`: whether a tool really honours the key that its contract says it does.
+"""`readback drill key`: test whether a tool honours its idempotency key.
 
-It calls the action's declared safe twin twice, and nothing else. No ledger is opened: nothing is done for anybody.
+The command calls the action's declared sandbox twice, and nothing else. No ledger is opened.
 """
 
 from __future__ import annotations
@@ -17,22 +17,26 @@ from readback.testing.driver_drill import drill_key
 
 @click.group("drill")
 def drill() -> None:
-    """Find out whether a claim of a contract is true, on a safe twin of its action."""
+    """Test a claim of a contract against the sandbox of its action."""
 
 
-@drill.command("key", short_help="Does the tool honour its idempotency key?")
+@drill.command("key", short_help="Test whether a tool honours its idempotency key.")
 @click.argument("contract")
 @click.option(
-    "--arg", "texts", metavar="K=V", multiple=True, help="An argument, as for `readback run`; may be repeated."
+    "--arg",
+    "texts",
+    metavar="K=V",
+    multiple=True,
+    help="An argument, in the form of `readback run`; may be repeated.",
 )
 @click.option("--arg-json", "jsons", metavar="K=JSON", multiple=True, help="An argument as JSON; may be repeated.")
 @click.option(
     "--settle",
     type=click.FloatRange(min=0),
     metavar="SECONDS",
-    help="How long a second effect is looked for (else the contract's `within`).",
+    help="Time to watch for a second effect (default: the contract's `within`).",
 )
-@click.option("--tenant", metavar="ID", help="The tenant that the twin is told (else drill).")
+@click.option("--tenant", metavar="ID", help="Tenant passed to the sandbox (default: drill).")
 @options.contracts
 @options.as_json
 def key(
@@ -44,14 +48,14 @@ def key(
     modules: tuple[str, ...],
     as_json: bool,
 ) -> int:
-    """Call the safe twin of CONTRACT twice under one key, and count the effects.
+    """Call the sandbox of CONTRACT twice under one key, and count the effects.
 
-    The twin is the one that the action's author declared with `.twin`; nothing else is called.
+    The author declares the sandbox with `.twin`; nothing else is called.
 
     \b
-    Exit code 0: one effect, and answers that agree; 1: two effects, or a second
-    answer that says something else; 3: it shows nothing; 5: it cannot be
-    drilled, and nothing was called.
+    Exit code 0: one effect and consistent answers; 1: two effects, or a
+    contradicting second answer; 3: inconclusive; 5: not testable, and nothing
+    was called.
     """
     settings = settings_of(modules=modules)
     registry = load_contracts(settings, needed=True)

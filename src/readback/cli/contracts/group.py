@@ -1,6 +1,6 @@
-"""`readback contracts`: contract files checked, listed and shown, and their JSON Schema.
+"""`readback contracts`: check, list and show contract files, and print their JSON Schema.
 
-Nothing is executed and no ledger is opened. `check` also asks each reader for a target that does not exist.
+Nothing is executed and no ledger is opened. `check` also asks each reader for a missing target.
 """
 
 from __future__ import annotations
@@ -36,17 +36,19 @@ LINE_MAX_CHARACTERS = 900
 def contracts() -> None:
     """Check, list or show the contracts of files.
 
-    A contract file says in YAML what decorators say in Python; `docs/contract-files.md` has its keys.
+    A contract file states in YAML what decorators state in Python; `docs/contract-files.md` lists the keys.
     """
 
 
-@contracts.command("check", cls=WithServer, short_help="Are these files sound, and can their readers read?")
+@contracts.command("check", cls=WithServer, short_help="Check contract files and their readers.")
 @click.argument("files", nargs=-1, metavar="[FILE]...")
-@click.option("--offline", is_flag=True, help="Reach no system: check the files alone.")
-@click.option("--url", metavar="URL", help="Check against the tools of this server, by streamable HTTP.")
+@click.option("--offline", is_flag=True, help="Check the files alone; contact no system.")
+@click.option("--url", metavar="URL", help="Compare with the tools of this streamable HTTP server.")
 @header_option
-@click.option("--server", "own", is_flag=True, help="Start the servers that the files name, and check against them.")
-@click.option("--tenant", metavar="ID", help="For whom the readers are asked (READBACK_TENANT; else default).")
+@click.option(
+    "--server", "own", is_flag=True, help="Start the servers named in the files, and compare with their tools."
+)
+@click.option("--tenant", metavar="ID", help="Tenant of the test reads (READBACK_TENANT; else default).")
 @options.as_json
 @click.pass_context
 def check(
@@ -59,17 +61,17 @@ def check(
     tenant: str | None,
     as_json: bool,
 ) -> int:
-    """Name every fault of the files with its line and column; then ask each reader for a target that does not exist,
-    and each search for a stamp that nobody was given.
+    """Report every fault of the files with line and column. Then ask each reader for a missing target, and each search
+    for an unused stamp.
 
-    Python modules (`package.module`) are loaded, and what their contracts assume is listed.
+    Python modules (`package.module`) are loaded, and the assumptions of their contracts are listed.
 
-    Without FILE the files of the settings are checked. Nothing is executed, and no ledger is opened. After -- stands
-    the command of an MCP server: it is started, the contracts are checked against what its tools take and give, and
-    it is stopped. No tool is called.
+    Without FILE the files of the settings are checked. Nothing is executed, and no ledger is opened. The command of an
+    MCP server may follow after `--`: the server is started, the contracts are compared with the inputs and outputs of
+    its tools, and the server is stopped. No tool is called.
 
     \b
-    Exit code 0: sound; 1: a reader cannot read; 3: the server did not answer; 5: the files are not used.
+    Exit code 0: sound; 1: a reader fails; 3: the server did not answer; 5: the files are refused.
     """
     settings = settings_of(tenant=tenant, modules=files)
     if settings.contracts and not any(is_contract_file(name) for name in settings.contracts):
@@ -105,7 +107,7 @@ def check(
 
 
 def _check_modules(settings: Settings, as_json: bool) -> int:
-    """The contracts of Python modules, with what each assumes. Raises ContractError with all faults."""
+    """The contracts of Python modules with their assumptions. Raises ContractError with all faults."""
     registry = load_contracts(settings, needed=True)
     assert registry is not None
     plans = registry.load()
@@ -123,7 +125,7 @@ def _check_modules(settings: Settings, as_json: bool) -> int:
 def _against(
     settings: Settings, command: tuple[str, ...], url: str, own: bool, headers: tuple[str, ...]
 ) -> tuple[Loaded, Toolbox | None]:
-    """The files, checked against the tools of servers where any are named; a pack is told by its server's command."""
+    """The files, compared with the tools of the named servers. The server's command selects the pack."""
     settings = replace(settings, contracts=tuple(completed(each, command) for each in settings.contracts))
     loaded = _loaded(settings)
     toolbox = toolbox_of(loaded, command, url, own, headers)
@@ -134,13 +136,13 @@ def _against(
     return replace(again, faults=(*again.faults, *broken)), toolbox
 
 
-@contracts.command("list", short_help="The contracts of the files.")
+@contracts.command("list", short_help="List the contracts of files.")
 @options.contracts
 @options.as_json
 def list_contracts(modules: tuple[str, ...], as_json: bool) -> int:
-    """The contracts of the files, with their kind, class, version and hash, and the SHA-256 of each file.
+    """List the contracts of files with kind, class, version and hash, and the SHA-256 of each file.
 
-    Where no file is named: the packs that come with the package, each with its server and its parameters.
+    Without a file: list the built-in packs, each with server and parameters.
     """
     settings = settings_of(modules=modules)
     if not any(is_contract_file(name) for name in settings.contracts):
@@ -158,12 +160,14 @@ def list_contracts(modules: tuple[str, ...], as_json: bool) -> int:
     return 0
 
 
-@contracts.command("show", cls=WithServer, short_help="One contract, as it was understood.")
+@contracts.command("show", cls=WithServer, short_help="Show one contract as compiled.")
 @click.argument("name")
 @options.contracts
-@click.option("--url", metavar="URL", help="As it is beside the tools of this server, by streamable HTTP.")
+@click.option("--url", metavar="URL", help="Compare with the tools of this streamable HTTP server.")
 @header_option
-@click.option("--server", "own", is_flag=True, help="Start the servers that the files name, and show it beside them.")
+@click.option(
+    "--server", "own", is_flag=True, help="Start the servers named in the files, and compare with their tools."
+)
 @options.as_json
 @click.pass_context
 def show(
@@ -175,12 +179,12 @@ def show(
     own: bool,
     as_json: bool,
 ) -> int:
-    """One contract as it was understood: every key with its value, the class's defaults among them.
+    """Show one contract as compiled: every key with its value, including the class's defaults.
 
-    Of a pack (`pack:NAME`) the file itself, with `${...}` where its parameters go.
+    For a pack (`pack:NAME`): the file, with `${...}` for each parameter.
 
-    Credentials are shown as the references that they are. Beside a server it is shown what the tool takes, what its
-    hints changed, and what the server alone checks.
+    Credentials are shown as references. With a server, the tool's inputs, the changes by its hints, and the server's
+    own checks are shown, too.
     """
     if is_pack(name):
         click.echo(pack_named(name)[0].text, nl=False)
@@ -206,12 +210,12 @@ def show(
     return 0
 
 
-@contracts.command("schema", short_help="The JSON Schema of contract files.")
+@contracts.command("schema", short_help="Print the JSON Schema of contract files.")
 @options.as_json
 def schema(as_json: bool) -> int:
-    """The JSON Schema of contract files, for editors.
+    """Print the JSON Schema of contract files, for editors.
 
-    An editor with a YAML language server takes it from a line at the top of a file:
+    An editor with a YAML language server reads the schema named in the first line of a file:
 
     \b
     # yaml-language-server: $schema=contracts.schema.json

@@ -1,7 +1,7 @@
-"""`readback init`: a commented contract file to begin with, and the small systems that it acts on.
+"""`readback init`: write a commented contract file and the small systems for its actions.
 
-What it writes is sound and runs as it stands. Nothing that is there is touched: where a name is taken, nothing is
-written at all. The hooks of a coding agent are set up by `init_claude_code`.
+The written files are sound and run unchanged. Existing files are untouched: if a name is taken, nothing is written.
+`init_claude_code` installs the hooks of a coding agent.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ TRY_CLAUDE_CODE: Final = (
 @click.option("--claude-code", is_flag=True, help="Set up the hooks of Claude Code for the project in FOLDER instead.")
 @options.as_json
 def init(folder: Path, claude_code: bool, as_json: bool) -> int:
-    """Write a commented contract file into FOLDER (here), with a folder of notes and a small database to try it on.
+    """Write a commented contract file into FOLDER (default: here), with a folder of notes and a small database to try.
 
-    The contracts run as they stand. Nothing that is there is touched: where a name is taken, nothing is written.
+    The contracts run unchanged. Existing files are untouched: if a name is taken, nothing is written.
 
-    With --claude-code it writes .claude/readback.yaml and .claude/readback-contracts.yaml, keeps the ledger out of
-    commits (.claude/.gitignore), and adds the hooks to .claude/settings.json, of which nothing is lost.
+    With --claude-code the command writes .claude/readback.yaml and .claude/readback-contracts.yaml, keeps the ledger
+    out of commits (.claude/.gitignore), and adds the hooks to .claude/settings.json. Existing settings are kept.
     """
     if claude_code:
         return _claude_code(folder, as_json=as_json)
@@ -97,7 +97,7 @@ def _claude_code(folder: Path, *, as_json: bool) -> int:
 
 
 def _forget(made: list[Path]) -> None:
-    """What an attempt that failed has made is taken away, so that the next one finds no name taken."""
+    """Remove the files of a failed attempt, so that the next attempt finds no name taken."""
     for path in made:
         with suppress(OSError):
             if path.is_dir():

@@ -1,7 +1,7 @@
-"""`readback init --claude-code`: the hooks in Claude Code's settings, and the files that say what they verify.
+"""`readback init --claude-code`: install the hooks in Claude Code's settings, and the files that configure them.
 
-Settings that are there are added to and lose nothing; those that cannot be understood are left as they are, and nothing
-is written at all. Files of one's own are never written over.
+Existing settings are extended and lose nothing. If the settings cannot be parsed, nothing is written. The user's own
+files are never overwritten.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from readback.hooks.protocol import FAILURE, POST, PRE, STOP, SUBAGENT_STOP
 FOLDER: Final = ".claude"
 SETTINGS: Final = "settings.json"
 LOCAL_SETTINGS: Final = "settings.local.json"
-"""One's own for this project: it outweighs the others."""
+"""The user's settings for this project, with precedence over the others."""
 SETTINGS_MAX_BYTES: Final = 1_048_576
 IGNORED: Final = "/readback.db*"
 IGNORE: Final = f"""\
@@ -30,15 +30,15 @@ IGNORE: Final = f"""\
 {IGNORED}
 """
 FILES: Final = {"readback.yaml": "hooks.yaml", "readback-contracts.yaml": "contracts.yaml"}
-"""What is written, and the file of the package that it is."""
+"""The written files and their sources in the package."""
 MATCHER: Final = f"^(?!({'|'.join(OWN_TOOLS)})$).*"
-"""Every tool but those that nothing would be recorded of: no process is started for them."""
+"""Every tool except tools that are never recorded. No process starts for those tools."""
 _EVERY_TOOL: Final = ("", "*", ".*", MATCHER)
 HELD_BACK: Final = " || exit 2"
-"""Where the command cannot be started at all the tool is held back too: the agent takes other codes for leave."""
+"""Block the tool, too, if the command cannot be started. The agent treats other codes as permission."""
 ON_FAILURE: Final = ("onFailure", "block")
-"""Since 2.1.295 of the agent: a hook that it gives up on, or that is killed, counts as one that held the tool back. An
-older one leaves the key alone; at the end of a turn it means nothing.
+"""Since version 2.1.295 of the agent: a hook that times out or is killed blocks the tool. Older versions ignore the
+key; at the end of a turn the key has no effect.
 """
 HOOKS: Final = {
     PRE: ("pre", HELD_BACK, 60),
@@ -47,12 +47,12 @@ HOOKS: Final = {
     STOP: ("stop", "", 120),
     SUBAGENT_STOP: ("stop", "", 120),
 }
-"""By event: our hook, what follows its command, and its time limit in seconds."""
+"""By event: our hook, the text after its command, and the time limit in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What was written, what was left because it was there, and which hooks that were there are not for every tool."""
+    """Written files, existing files left unchanged, and existing hooks that match only some tools."""
 
     written: tuple[str, ...]
     kept: tuple[str, ...]
@@ -60,7 +60,7 @@ class Done:
 
 
 def set_up(folder: Path) -> Done:
-    """Writes what is missing. Raises UsageError, and has written nothing then."""
+    """Write the missing files and hooks. Raises UsageError before anything is written."""
     home = folder / FOLDER
     settings = home / SETTINGS
     found = _read(settings)
@@ -89,7 +89,7 @@ def set_up(folder: Path) -> Done:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """The settings that are there; empty where there are none."""
+    """The existing settings, or empty settings."""
     if path.exists() and not path.is_file():  # a named pipe would be waited for
         raise UsageError(f"{path} cannot be read: it is no file.", remedy="Look at the path and its rights.")
     if path.is_symlink() and not os.path.isdir(os.path.dirname(os.path.realpath(path))):
@@ -123,7 +123,7 @@ def _switched_on(settings: dict[str, Any], path: Path) -> None:
 
 
 def _ignore(path: Path) -> bool:
-    """Keeps the ledger out of the project's commits; whether anything was written. What is there stays."""
+    """Keep the ledger out of the project's commits. Returns whether anything was written; existing text stays."""
     if path.is_symlink() or (path.exists() and not path.is_file()):
         return False
     there = path.read_bytes() if path.exists() else b""
@@ -149,7 +149,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _with_hooks(settings: dict[str, Any], path: Path) -> tuple[bool, list[str]]:
-    """Adds our hooks to the settings where they are not; whether anything was added, and what is there for a part."""
+    """Add our missing hooks to the settings. Returns whether any was added, and hooks matching only some tools."""
     hooks = settings.setdefault("hooks", {})
     if not isinstance(hooks, dict):
         raise _broken(path, "its `hooks` are no object")
@@ -174,7 +174,7 @@ def _with_hooks(settings: dict[str, Any], path: Path) -> tuple[bool, list[str]]:
 
 
 def _held_back(hook: Any, behind: str) -> bool:
-    """Lets a hook of ours fail closed where it does not say otherwise; whether anything was added."""
+    """Make our hooks fail closed unless set otherwise. Returns whether anything was added."""
     if not behind or not isinstance(hook, dict) or ON_FAILURE[0] in hook:
         return False
     hook[ON_FAILURE[0]] = ON_FAILURE[1]
@@ -199,7 +199,7 @@ def _broken(path: Path, why: str) -> UsageError:
 
 
 def _replace(path: Path, settings: dict[str, Any]) -> None:
-    """In one step, so that nobody ever finds half of it; through a link to what it means."""
+    """Replace the file atomically, through a link to its target, so that no reader finds half a file."""
     path = Path(os.path.realpath(path))
     mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
     number, temporary = tempfile.mkstemp(dir=path.parent, prefix=".settings-")

@@ -1,4 +1,4 @@
-"""`readback contracts list` without files: the packs that come with the package."""
+"""`readback contracts list` without files: the built-in packs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from readback.contracts.packs import PACKS, PREFIX, Pack, Parameter
 
 
 def list_packs(as_json: bool) -> int:
-    """Each pack with the server that it is tested against, and its parameters."""
+    """Print each pack with its tested server and its parameters."""
     if as_json:
         print_json({"files": [], "contracts": [], "packs": [_listed(each) for each in PACKS.values()]})
         return 0

@@ -1,6 +1,6 @@
-"""The tools of the servers that contract files are checked against: each is started or reached, asked, and ended.
+"""List the tools of servers for `readback contracts check`: start or contact each server, list the tools, and end.
 
-Called by `readback contracts check`. No tool is called; a server's process is stopped whatever came of it.
+No tool is called. A started server process is always stopped.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 TIMEOUT_S: Final = 60.0
 Listing: TypeAlias = dict[str, Mapping[str, Json]]
-"""A server's tools as it lists them, by name."""
+"""A server's tools, by name."""
 _ALONE: Final = "Nothing was called. See whether the server starts by itself."
 
 
@@ -56,15 +56,12 @@ header_option = click.option(
     "headers",
     metavar="NAME=env:VARIABLE",
     multiple=True,
-    help="A header for --url, by reference: NAME=env:VARIABLE or NAME=file:PATH; may be repeated.",
+    help="HTTP header for --url, by reference: NAME=env:VARIABLE or NAME=file:PATH; may be repeated.",
 )
 
 
 def references(given: Sequence[str], url: str) -> dict[str, Reference]:
-    """Headers as they are given on the command line, where a value written out would be seen by everybody.
-
-    Raises UsageError.
-    """
+    """Headers of the command line, by reference, because other users can see a literal value. Raises UsageError."""
     found: dict[str, Reference] = {}
     for each in given:
         name, equals, value = each.partition("=")
@@ -89,9 +86,9 @@ _BY_REFERENCE: Final = "Write NAME=env:VARIABLE or NAME=file:PATH; the variable 
 def toolbox_of(
     loaded: Loaded, command: Sequence[str], url: str, own: bool, headers: Sequence[str] = ()
 ) -> Toolbox | None:
-    """The tools that the files are checked against; None where no server is to be asked.
+    """The tools for the check, or None without a server.
 
-    `own`: the servers that the files name are started too. Raises UpstreamLostError, FittingError, SettingsError.
+    `own`: also start the servers named in the files. Raises UpstreamLostError, FittingError, SettingsError.
     """
     if command and url:
         raise UsageError("Two servers are named.", remedy="Give a command after --, or --url.")
@@ -115,7 +112,7 @@ def toolbox_of(
 
 
 def pins_broken(contract: FileContract, toolbox: Toolbox) -> list[Fault]:
-    """A tool whose definition is not the one that its contract pins."""
+    """Tools whose definition differs from the contract's pin."""
     tool = toolbox.of(contract.home.file).tool("", contract.tool) if contract.tool_sha256 else None
     if tool is None or not tool.defined:
         return []
@@ -128,7 +125,7 @@ def pins_broken(contract: FileContract, toolbox: Toolbox) -> list[Fault]:
 
 
 def told(toolbox: Toolbox) -> list[str]:
-    """What was asked, in words."""
+    """The contacted servers, in words."""
     counted = [("The server", toolbox.own)] if toolbox.own is not None else []
     counted += [(f"The server of {safe(file)}", tools) for file, tools in toolbox.files.items()]
     counted += [(f"The server {safe(name)}", tools) for name, tools in toolbox.others.items()]
@@ -145,7 +142,7 @@ def upstream_at(name: str, terms: ServerTerms) -> Upstream:
 
 
 async def _all(servers: Mapping[tuple[str, str], Upstream]) -> dict[tuple[str, str], Listing]:
-    """One after another, so that what is said of one is not lost in another's."""
+    """Ask one server after another, so that messages do not mix."""
     return {key: await _listed(key, server) for key, server in servers.items()}
 
 

@@ -1,4 +1,4 @@
-"""`readback table`: the recovery table that decides here, as a file; and whether a file is one that may decide."""
+"""`readback table`: print the active recovery table, or check a table file."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ FAULT_MAX_CHARACTERS = 600
 def table() -> None:
     """Show or check a recovery table.
 
-    The table says what is done about each finding. An operator may bring another; one that has gaps, or that goes
-    below the floor, is refused before anything runs.
+    The table maps each finding to a decision. An operator may supply another table. A table with gaps, or below the
+    floor, is refused before anything runs.
     """
 
 
-@table.command("show", short_help="The table that decides here, as YAML.")
+@table.command("show", short_help="Print the active recovery table as YAML.")
 @options.table
 @options.as_json
 def show(table: str | None, as_json: bool) -> int:
-    """The recovery table that decides here, as YAML that loads again to the same version.
+    """Print the active recovery table as YAML that loads again to the same version.
 
-    It is the default one, unless --table, READBACK_TABLE or the settings name another. The version is the hash of the
-    rows; it stands in each decision. Exit code 5: the table that is named cannot be used.
+    The active table is the default, unless --table, READBACK_TABLE or the settings name another. The version is the
+    hash of the rows and is recorded in each decision. Exit code 5: the named table cannot be used.
     """
     settings = settings_of(table=table)
     found = table_in_force(None, settings)
@@ -42,19 +42,19 @@ def show(table: str | None, as_json: bool) -> int:
     return 0
 
 
-@table.command("check", short_help="Is this file a table that may decide?")
+@table.command("check", short_help="Check a recovery table.")
 @click.argument("file")
 @options.as_json
 def check(file: str, as_json: bool) -> int:
-    """Read a recovery table and name every fault with its line and column; nothing is run.
+    """Check a recovery table and report every fault with line and column; nothing runs.
 
     \b
-    Checked, over every situation that there can be: that each finding has a row,
-    that each row can apply, and the floor: no blind retry, no success of what is
-    not verified, no failure of what is unknown, no reversal of what no reading
-    shows, no review, freeze or incident less than the class demands.
+    Checked over every possible situation: each finding has a row, each row can
+    apply, and the floor holds: no blind retry, no success without verification,
+    no failure of an unknown state, no reversal without a reading, no review,
+    freeze or incident below the demand of the class.
 
-    Exit code 0: it may be used; 5: it may not.
+    Exit code 0: usable; 5: not usable.
     """
     found, faults = parsed(read_table(file))
     if as_json:

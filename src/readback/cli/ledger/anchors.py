@@ -22,8 +22,8 @@ from readback.ports.storage.log import AnchorMark
 from readback.ports.storage.store import LedgerStore
 
 
-@click.command("anchors", short_help="Where checkpoints are kept elsewhere, and how far.")
-@click.option("--offer", is_flag=True, help="Hand the last checkpoint to each now.")
+@click.command("anchors", short_help="List anchors and their newest checkpoints.")
+@click.option("--offer", is_flag=True, help="Send the last checkpoint to each anchor now.")
 @URL
 @KEY_FILE
 @options.as_json

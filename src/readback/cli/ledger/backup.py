@@ -27,9 +27,9 @@ from readback.errors import BackupError, RestoreError, StoreError, UsageError
 from readback.log.checkpoint import Checkpoint
 
 
-@click.command("backup", short_help="A copy of the ledger, while it is written.")
-@click.option("--out", metavar="FILE", required=True, help="The copy; a file that is not there yet.")
-@click.option("--no-verify", is_flag=True, help="Do not recompute the copy. A restore does so in any case.")
+@click.command("backup", short_help="Copy the ledger during operation.")
+@click.option("--out", metavar="FILE", required=True, help="The copy; a new file.")
+@click.option("--no-verify", is_flag=True, help="Do not recompute the copy. A restore always recomputes.")
 @URL
 @options.as_json
 def backup(out: str, no_verify: bool, url: str | None, as_json: bool) -> int:
@@ -93,17 +93,19 @@ def _recomputed(
     return report
 
 
-@click.command("restore", short_help="Put a backup in place, once it is judged.")
+@click.command("restore", short_help="Check a backup and put it in place.")
 @click.argument("file", metavar="FILE")
-@click.option(
-    "--to", "to", metavar="URL", required=True, help="Where the ledger is to stand; nothing stands there yet."
-)
-@click.option("--checkpoint", "kept", metavar="FILE", multiple=True, help="A checkpoint that was kept elsewhere.")
-@click.option("--anchor", "places", metavar="URL", multiple=True, help="A place that keeps checkpoints; see [seal].")
+@click.option("--to", "to", metavar="URL", required=True, help="URL of the restored ledger; nothing may exist there.")
+@click.option("--checkpoint", "kept", metavar="FILE", multiple=True, help="A checkpoint kept elsewhere.")
+@click.option("--anchor", "places", metavar="URL", multiple=True, help="An anchor that keeps checkpoints; see [seal].")
 @verifier
-@click.option("--accept-loss", is_flag=True, help="Go on where the end is missing, or nothing says whether it is.")
-@click.option("--reason", metavar="TEXT", default="The ledger is lost.", help="Why; it stays in the record.")
-@click.option("--who", metavar="NAME", help="Who does it (else human: and the name of this account).")
+@click.option(
+    "--accept-loss",
+    is_flag=True,
+    help="Continue although the end is missing, or nothing shows whether the end is missing.",
+)
+@click.option("--reason", metavar="TEXT", default="The ledger is lost.", help="Reason; kept in the record.")
+@click.option("--who", metavar="NAME", help="The operator (default: human: and the name of this account).")
 @options.as_json
 def restore(
     file: str,

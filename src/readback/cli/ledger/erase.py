@@ -21,14 +21,18 @@ EXIT_LEFT = 3
 US = 1_000_000
 
 
-@click.command("erase", short_help="Take payloads out of the ledger; proofs stay.")
+@click.command("erase", short_help="Erase payloads from the ledger; proofs stay.")
 @click.option("--action", "ids", metavar="ID", multiple=True, help="This action or saga; may be repeated.")
-@click.option("--older-than", metavar="AGE", help="All that was last moved longer ago than this, such as 90d.")
-@click.option("--before", metavar="MOMENT", help="All that was last moved before this, such as 2026-01-31 (UTC).")
-@click.option("--all", "everything", is_flag=True, help="Everything of the tenant.")
-@click.option("--reason", required=True, metavar="TEXT", help="Why; it stays in the record.")
-@click.option("--who", metavar="NAME", help="Who orders it (else human: and the name of this account).")
-@click.option("--dry-run", is_flag=True, help="Say what would be erased, and change nothing.")
+@click.option("--older-than", metavar="AGE", help="Actions without a change for this long, such as 90d.")
+@click.option(
+    "--before", metavar="MOMENT", help="Actions without a change since this moment, such as 2026-01-31 (UTC)."
+)
+@click.option("--all", "everything", is_flag=True, help="All actions of the tenant.")
+@click.option("--reason", required=True, metavar="TEXT", help="Reason; kept in the record.")
+@click.option(
+    "--who", metavar="NAME", help="The person who orders the erasure (default: human: and the name of this account)."
+)
+@click.option("--dry-run", is_flag=True, help="List what would be erased; change nothing.")
 @options.ledger
 @options.as_json
 def erase(

@@ -90,18 +90,18 @@ def _put(data: bytes, events: list[StoredEvent], out: str | None, *, as_json: bo
 EXIT_FAULT = 1
 
 
-@click.command("export", short_help="Records of actions, one replay bundle, or the whole log.")
-@click.option("--out", metavar="FILE", help="Where to; - (which is the default for records) is stdout.")
+@click.command("export", short_help="Export records, one replay bundle, or the log.")
+@click.option("--out", metavar="FILE", help="Output file; - is stdout (the default for records).")
 @click.option("--tenant", metavar="ID", help="Records: only this tenant's.")
-@click.option("--since", metavar="MOMENT", help="Records: only what was proposed at this moment or later.")
-@click.option("--until", metavar="MOMENT", help="Records: only what was proposed before this moment.")
+@click.option("--since", metavar="MOMENT", help="Records: only actions proposed at this moment or later.")
+@click.option("--until", metavar="MOMENT", help="Records: only actions proposed before this moment.")
 @click.option("--id", "ids", metavar="ID", multiple=True, help="Records: only this action; may be repeated.")
-@click.option("--bundle", metavar="ID", help="In place of records: the replay bundle of this action.")
+@click.option("--bundle", metavar="ID", help="Instead of records: the replay bundle of this action.")
 @click.option(
     "--tiles",
     "folder",
     metavar="FOLDER",
-    help="In place of records: the whole log, into an empty folder; into an earlier export, what is new.",
+    help="Instead of records: the whole log, into an empty folder; into an earlier export, only new entries.",
 )
 @options.table
 @URL

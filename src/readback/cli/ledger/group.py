@@ -37,11 +37,11 @@ def ledger() -> None:
     """Check the ledger, sign its head, and prove what is in it."""
 
 
-@ledger.command("verify", short_help="Recompute the whole log, and compare.")
+@ledger.command("verify", short_help="Recompute and compare the whole log.")
 @click.option("--url", metavar="URL", help="The ledger (READBACK_URL; else sqlite:///readback.db).")
-@click.option("--head", metavar="SEQ:LEAF", help="A head that was kept elsewhere; it must still be in the log.")
-@click.option("--checkpoint", "kept", metavar="FILE", multiple=True, help="A checkpoint that was kept elsewhere.")
-@click.option("--anchor", "places", metavar="URL", multiple=True, help="A place that keeps checkpoints; see [seal].")
+@click.option("--head", metavar="SEQ:LEAF", help="A head kept elsewhere; the log must still contain it.")
+@click.option("--checkpoint", "kept", metavar="FILE", multiple=True, help="A checkpoint kept elsewhere.")
+@click.option("--anchor", "places", metavar="URL", multiple=True, help="An anchor that keeps checkpoints; see [seal].")
 @verifier
 @options.as_json
 def verify(

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 ROTATIONS: Final = "readback.rotations"
 VARIABLE: Final = "READBACK_SIGNING_KEY_FILE"
 KEY_FILE: Final = click.option("--key-file", metavar="FILE", help=f"The file of the log's own key ({VARIABLE}).")
-_KEY: Final = click.option("--key", metavar="VKEY", help="The log's verifier key; else that of the own key file.")
+_KEY: Final = click.option("--key", metavar="VKEY", help="The log's verifier key (default: from the key file).")
 ROTATIONS_FILE: Final = click.option(
     "--rotations",
     metavar="FILE",
     expose_value=False,
     callback=lambda context, _, given: context.meta.update({ROTATIONS: given}),
-    help="Which keys followed which, so that heads of each count; else what lies beside the own key file.",
+    help="Rotation statements, so that heads of earlier keys count (default: the file beside the key file).",
 )
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -111,7 +111,9 @@ def log_keys() -> None:
 
 @log_keys.command("create")
 @KEY_FILE
-@click.option("--name", metavar="NAME", default="", help="The log's name, as a URL without scheme; else one is made.")
+@click.option(
+    "--name", metavar="NAME", default="", help="The log's name, as a URL without scheme (default: generated)."
+)
 @options.as_json
 def create(key_file: str | None, name: str, as_json: bool) -> int:
     """Make a key in a new file (mode 0600), and print its verifier key.

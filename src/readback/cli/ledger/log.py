@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 URL = click.option("--url", metavar="URL", help="The ledger (READBACK_URL; else sqlite:///readback.db).")
-OUT = click.option("--out", metavar="FILE", help="Write it to this file, in place of what is there.")
+OUT = click.option("--out", metavar="FILE", help="Write to this file, and replace its content.")
 
 
 def kept_checkpoint(place: str, authority: Authority) -> SignedCheckpoint:
@@ -56,12 +56,12 @@ def existing(url: str | None) -> LedgerStore:
     return bootstrap.store(named)
 
 
-@click.command("checkpoint", short_help="Sign the head of the log, to be kept elsewhere.")
+@click.command("checkpoint", short_help="Sign the head of the log, for a copy elsewhere.")
 @URL
 @KEY_FILE
 @OUT
 @click.option(
-    "--witness", metavar="FILE", help="A file elsewhere with the last checkpoint; it is checked, and replaced."
+    "--witness", metavar="FILE", help="A file elsewhere with the last checkpoint; the command checks and replaces it."
 )
 @options.as_json
 def checkpoint(url: str | None, key_file: str | None, out: str | None, witness: str | None, as_json: bool) -> int:
@@ -113,18 +113,18 @@ def _seen(kept: Anchor | None, authority: Authority) -> SignedCheckpoint | None:
     return None if note is None else open_checkpoint(note, authority.keys, authority.check)
 
 
-@click.command("prove", short_help="The proof of one action, to be checked offline.")
+@click.command("prove", short_help="Print a proof of one action for an offline check.")
 @click.argument("action_id", metavar="ID")
-@click.option("--version", metavar="N", type=click.IntRange(min=1), help="The entry of this number; else the last one.")
+@click.option(
+    "--version", metavar="N", type=click.IntRange(min=1), help="Number of the entry (default: the last entry)."
+)
 @options.ledger
 @KEY_FILE
 @OUT
 @click.option(
-    "--checkpoint", "kept", metavar="FILE", help="Prove it against this checkpoint; else against the last one."
+    "--checkpoint", "kept", metavar="FILE", help="Prove against this checkpoint (default: the last checkpoint)."
 )
-@click.option(
-    "--tiles", "folder", metavar="FOLDER", help="Take hashes and checkpoint from this export: no long reading."
-)
+@click.option("--tiles", "folder", metavar="FOLDER", help="Read hashes and checkpoint from this export.")
 @verifier
 def prove(
     action_id: str,
@@ -206,7 +206,7 @@ def proof_now(store: LedgerStore, entry: StoredEvent, key_file: str | None, step
         return attest.prove_now(store, entry, authority_of(signing, key_file), signing, step)
 
 
-@click.command("verify-proof", short_help="Check a proof, without the ledger.")
+@click.command("verify-proof", short_help="Check a proof without the ledger.")
 @click.argument("place", metavar="FILE")
 @verifier
 @options.as_json
@@ -248,9 +248,9 @@ def _said(opened: Opened) -> list[str]:
 # `readback ledger hold`: for a ledger that other tools put back, or that lost its end; `restore` does it by itself.
 
 
-@click.command("hold", short_help="Hold what was in flight, where a ledger lost its end.")
-@click.option("--reason", metavar="TEXT", default="The ledger lost its end.", help="Why; it stays in the record.")
-@click.option("--who", metavar="NAME", help="Who does it (else human: and the name of this account).")
+@click.command("hold", short_help="Hold actions in flight for review after a ledger lost its end.")
+@click.option("--reason", metavar="TEXT", default="The ledger lost its end.", help="Reason; kept in the record.")
+@click.option("--who", metavar="NAME", help="The operator (default: human: and the name of this account).")
 @URL
 @options.as_json
 def hold(reason: str, who: str | None, url: str | None, as_json: bool) -> int:

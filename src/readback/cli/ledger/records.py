@@ -175,11 +175,9 @@ def moment_us(option: str, text: str | None) -> int | None:
         raise UsageError(f"{option} {safe(text)} is no moment.", remedy=said) from error
 
 
-@click.command("evidence", short_help="What a pointer of a record points to.")
+@click.command("evidence", short_help="Print the evidence behind a pointer.")
 @click.argument("pointer", metavar="POINTER")
-@click.option(
-    "--action", "action_id", metavar="ID", help="Whose evidence it is: else every action's is looked through."
-)
+@click.option("--action", "action_id", metavar="ID", help="The action of the evidence (default: search all actions).")
 @options.ledger
 @OUT
 def evidence(
@@ -234,7 +232,7 @@ def _entry(store: LedgerStore, tenant: str, action_id: str, version: int, leaf: 
     return found.envelope
 
 
-@click.command("schema", short_help="The JSON Schema of the records.")
+@click.command("schema", short_help="Print the JSON Schema of the records.")
 def schema() -> int:
     """Print the JSON Schema (2020-12) that every line of `readback ledger export` satisfies.
 

@@ -32,10 +32,10 @@ _WORDS: Final = {
 }
 
 
-@click.command("replay", short_help="Judge a bundle again: does the same follow today?")
+@click.command("replay", short_help="Recompute the verdicts of a bundle.")
 @click.argument("files", metavar="BUNDLE...", nargs=-1, required=True)
 @options.contracts
-@click.option("--table", metavar="FILE", help="Decide by this recovery table, in place of the recorded one.")
+@click.option("--table", metavar="FILE", help="Decide by this recovery table instead of the recorded table.")
 @click.option("--key", metavar="VKEY", help="Check the bundle's proof with this verifier key of the log.")
 @ROTATIONS_FILE
 @options.as_json

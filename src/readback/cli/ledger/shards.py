@@ -29,14 +29,19 @@ from readback.log.tiles import CHECKPOINT
 from readback.ports.storage.store import LedgerStore, StoredEvent
 
 KEYS: Final = click.option(
-    "--key", "keys", metavar="VKEY", multiple=True, required=True, help="A shard's verifier key; once for each."
+    "--key",
+    "keys",
+    metavar="VKEY",
+    multiple=True,
+    required=True,
+    help="Verifier key of a shard; once for each shard.",
 )
 FOLLOWED: Final = click.option(
     "--rotations",
     "followed",
     metavar="FILE",
     multiple=True,
-    help="Which keys of a shard followed which, so that heads of each count; once for each shard that has such a file.",
+    help="Rotation statements of a shard, so that heads of earlier keys count; once for each shard with such a file.",
 )
 HEADS_KEY: Final = click.option(
     "--heads-key", metavar="VKEY", required=True, help="The verifier key of the log of checkpoints."
@@ -49,12 +54,12 @@ def shards() -> None:
     """Several ledgers side by side: the log of their checkpoints."""
 
 
-@shards.command("take", short_help="Take the last checkpoint of each shard, and sign.")
+@shards.command("take", short_help="Add the last checkpoint of each shard, and sign.")
 @click.argument("folder", metavar="FOLDER")
 @click.option("--shard", "urls", metavar="URL", multiple=True, required=True, help="A ledger; may be repeated.")
 @KEYS
 @FOLLOWED
-@click.option("--key-file", metavar="FILE", required=True, help="The file of the log of checkpoints' own key.")
+@click.option("--key-file", metavar="FILE", required=True, help="Key file of the log of checkpoints.")
 @options.as_json
 def take(
     folder: str, urls: tuple[str, ...], keys: tuple[str, ...], followed: tuple[str, ...], key_file: str, as_json: bool
@@ -91,7 +96,7 @@ def take(
     return 0
 
 
-@shards.command("prove", short_help="The proof of one action under the head of all.")
+@shards.command("prove", short_help="Print a proof of one action under the common head.")
 @click.argument("folder", metavar="FOLDER")
 @click.argument("action_id", metavar="ID")
 @options.ledger
@@ -129,7 +134,7 @@ def prove(
     return 0
 
 
-@shards.command("verify-proof", short_help="Check such a proof, without any ledger.")
+@shards.command("verify-proof", short_help="Check a shard proof without a ledger.")
 @click.argument("place", metavar="FILE")
 @KEYS
 @FOLLOWED

@@ -40,8 +40,8 @@ TOKEN_REMEDY: Final = "Name the file that `readback keys sign` was written to, o
 @click.command("approve")
 @click.argument("action", metavar="ID")
 @click.option("--key", metavar="FILE", help=f"Your key file ({KEY_FILE_VARIABLE}).")
-@click.option("--bytes", "raw", is_flag=True, help="Write the exact bytes that are bound to stdout, and ask nothing.")
-@click.option("--token", metavar="FILE", help="Record a token that was signed elsewhere; - for stdin.")
+@click.option("--bytes", "raw", is_flag=True, help="Write the exact bytes to be signed to stdout, and ask nothing.")
+@click.option("--token", metavar="FILE", help="Record a token signed elsewhere; - for stdin.")
 @options.ledger
 @options.as_json
 def approve(
@@ -68,7 +68,7 @@ def approve(
 @click.command("deny")
 @click.argument("action", metavar="ID")
 @click.option("--key", metavar="FILE", help=f"Your key file ({KEY_FILE_VARIABLE}).")
-@click.option("--token", metavar="FILE", help="Record a token that was signed elsewhere; - for stdin.")
+@click.option("--token", metavar="FILE", help="Record a token signed elsewhere; - for stdin.")
 @options.ledger
 @options.as_json
 def deny(

@@ -43,9 +43,11 @@ def claims() -> None:
     """
 
 
-@claims.command("list", short_help="Claims of which something was said.")
+@claims.command("list", short_help="List contested, retracted and reinstated claims.")
 @click.argument("action", metavar="[ID]", required=False, default="")
-@click.option("--limit", type=click.IntRange(1, 1000), default=LISTED, show_default=True, help="Of so many actions.")
+@click.option(
+    "--limit", type=click.IntRange(1, 1000), default=LISTED, show_default=True, help="Maximum number of actions."
+)
 @options.ledger
 @options.as_json
 def list_claims(
@@ -65,7 +67,7 @@ def list_claims(
     return 0
 
 
-@claims.command("check", short_help="Whether a claim stands.")
+@claims.command("check", short_help="Check whether a claim stands.")
 @click.argument("claim", metavar="ID")
 @options.ledger
 @options.as_json
@@ -107,9 +109,9 @@ def _ordered(command: F) -> F:
         options.ledger,
         operator,
         click.option(
-            "--expect-version", type=click.IntRange(1), metavar="N", help="The version of the action looked at."
+            "--expect-version", type=click.IntRange(1), metavar="N", help="The version of the action you examined."
         ),
-        click.option("--reason", required=True, metavar="TEXT", help="Why; it stays in the record."),
+        click.option("--reason", required=True, metavar="TEXT", help="Reason; kept in the record."),
         click.argument("claim", metavar="ID"),
     ):
         command = option(command)
@@ -167,7 +169,7 @@ def retract(**order: Any) -> int:
     return _said(ClaimStatus.RETRACTED, **order)
 
 
-@claims.command("reinstate", short_help="Let a claim stand again.")
+@claims.command("reinstate", short_help="Reinstate a claim.")
 @_ordered
 def reinstate(**order: Any) -> int:
     """Let a claim stand again that was verified once, and contested or retracted since.

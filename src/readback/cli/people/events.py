@@ -33,7 +33,7 @@ def events() -> None:
     """
 
 
-@events.command("list", short_help="Every subscriber and its position.")
+@events.command("list", short_help="List subscribers and their positions.")
 @options.ledger
 @options.as_json
 def list_subscribers(url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
@@ -53,8 +53,8 @@ def list_subscribers(url: str | None, tenant: str | None, principal: str | None,
     return 0
 
 
-@events.command("dead", short_help="What a subscriber did not take.")
-@click.option("--subscriber", metavar="NAME", default="", help="Only this one's.")
+@events.command("dead", short_help="List undelivered messages.")
+@click.option("--subscriber", metavar="NAME", default="", help="Only this subscriber's messages.")
 @options.ledger
 @options.as_json
 def list_dead(subscriber: str, url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
@@ -76,7 +76,7 @@ def list_dead(subscriber: str, url: str | None, tenant: str | None, principal: s
 @events.command("resend", short_help="Deliver dead letters once more.")
 @click.argument("ids", metavar="[ID]...", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="Every dead letter of the tenant.")
-@click.option("--subscriber", metavar="NAME", default="", help="Only this one's.")
+@click.option("--subscriber", metavar="NAME", default="", help="Only this subscriber's messages.")
 @options.ledger
 @options.as_json
 def resend(
@@ -112,11 +112,11 @@ def resend(
     return EXIT_LEFT if left else 0
 
 
-@events.command("begin", short_help="Set where a subscriber goes on from.")
+@events.command("begin", short_help="Set the position of a subscriber.")
 @click.argument("name")
-@click.option("--from-start", is_flag=True, help="From the first entry: it is told everything again.")
-@click.option("--now", "from_now", is_flag=True, help="From the last entry: what lies before is not told.")
-@click.option("--after", "after", type=click.IntRange(0), metavar="SEQ", help="Behind this entry.")
+@click.option("--from-start", is_flag=True, help="Start at the first entry; every message is sent again.")
+@click.option("--now", "from_now", is_flag=True, help="Start after the last entry; earlier messages are skipped.")
+@click.option("--after", "after", type=click.IntRange(0), metavar="SEQ", help="Start after this entry.")
 @options.ledger
 @options.as_json
 def begin(
@@ -143,13 +143,15 @@ def begin(
     return 0
 
 
-@events.command("tail", short_help="What there is to tell.")
-@click.option("--after", type=click.IntRange(0), metavar="SEQ", help="Behind this entry; without it, the last ones.")
-@click.option("--from-start", is_flag=True, help="From the first entry on.")
-@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="At most so many.")
-@click.option("--event", "names", metavar="NAME", multiple=True, help="Only of this name; may be repeated.")
-@click.option("--underscore", is_flag=True, help="With underscores in names, in place of dots.")
-@click.option("--follow", is_flag=True, help="Stay, and show what comes, until interrupted.")
+@events.command("tail", short_help="Print messages of the ledger.")
+@click.option(
+    "--after", type=click.IntRange(0), metavar="SEQ", help="Start after this entry (default: the last messages)."
+)
+@click.option("--from-start", is_flag=True, help="Start at the first entry.")
+@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="Maximum number of rows.")
+@click.option("--event", "names", metavar="NAME", multiple=True, help="Only messages of this name; may be repeated.")
+@click.option("--underscore", is_flag=True, help="Write names with underscores instead of dots.")
+@click.option("--follow", is_flag=True, help="Follow new messages until interrupted.")
 @options.ledger
 @options.as_json
 def tail(

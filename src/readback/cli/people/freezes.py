@@ -26,7 +26,7 @@ def freezes() -> None:
     """
 
 
-@freezes.command("list", short_help="What is frozen.")
+@freezes.command("list", short_help="List frozen targets.")
 @options.ledger
 @options.as_json
 def list_freezes(url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
@@ -44,9 +44,9 @@ def list_freezes(url: str | None, tenant: str | None, principal: str | None, as_
     return 0
 
 
-@freezes.command("lift", short_help="Let actions act on it again.")
+@freezes.command("lift", short_help="Lift a freeze.")
 @click.argument("subject")
-@click.option("--reason", required=True, metavar="TEXT", help="Why; it stays in the record.")
+@click.option("--reason", required=True, metavar="TEXT", help="Reason; kept in the record.")
 @operator
 @options.ledger
 @options.as_json

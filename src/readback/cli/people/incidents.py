@@ -26,8 +26,8 @@ def incidents() -> None:
     """
 
 
-@incidents.command("list", short_help="Open incidents.")
-@click.option("--all", "everything", is_flag=True, help="Also those that are closed.")
+@incidents.command("list", short_help="List open incidents.")
+@click.option("--all", "everything", is_flag=True, help="Include closed incidents.")
 @options.ledger
 @options.as_json
 def list_incidents(everything: bool, url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
@@ -45,7 +45,7 @@ def list_incidents(everything: bool, url: str | None, tenant: str | None, princi
     return 0
 
 
-@incidents.command("show", short_help="One incident.")
+@incidents.command("show", short_help="Show one incident.")
 @click.argument("incident", metavar="ID")
 @options.ledger
 @options.as_json

@@ -58,7 +58,7 @@ def show_key(key: str | None, as_json: bool) -> int:
     return _tell(path, opened.public_key, as_json=as_json)
 
 
-@keys.command("list", short_help="List those who may approve.")
+@keys.command("list", short_help="List the approvers.")
 @options.as_json
 def list_keys(as_json: bool) -> int:
     """List those who may approve, by the settings in force here."""
@@ -85,11 +85,11 @@ def list_keys(as_json: bool) -> int:
     return 0
 
 
-@keys.command("sign", short_help="Sign away from the ledger.")
+@keys.command("sign", short_help="Sign without access to the ledger.")
 @click.argument("bound", metavar="BYTES")
 @KEY_OPTION
-@click.option("--approver", metavar="NAME", required=True, help="The name under which the operator lists your key.")
-@click.option("--deny", "denies", is_flag=True, help="Sign that it is denied.")
+@click.option("--approver", metavar="NAME", required=True, help="Your name in the operator's list of approvers.")
+@click.option("--deny", "denies", is_flag=True, help="Sign a denial.")
 def sign_bytes(bound: str, key: str | None, approver: str, denies: bool) -> int:
     """Sign, away from the ledger, the bytes that `readback approve ID --bytes` wrote to the file BYTES.
 

@@ -37,8 +37,10 @@ def review() -> None:
     """
 
 
-@review.command("list", short_help="What waits for a person.")
-@click.option("--limit", type=click.IntRange(1, LIMIT_MAX), default=50, show_default=True, help="At most so many.")
+@review.command("list", short_help="List actions awaiting review.")
+@click.option(
+    "--limit", type=click.IntRange(1, LIMIT_MAX), default=50, show_default=True, help="Maximum number of rows."
+)
 @options.ledger
 @options.as_json
 def list_reviews(limit: int, url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
@@ -58,7 +60,7 @@ def list_reviews(limit: int, url: str | None, tenant: str | None, principal: str
     return 0
 
 
-@review.command("show", short_help="What there is to decide about one.")
+@review.command("show", short_help="Show one action awaiting review.")
 @click.argument("action", metavar="ID")
 @options.ledger
 @options.as_json
@@ -79,7 +81,7 @@ def show(action: str, url: str | None, tenant: str | None, principal: str | None
     return 0
 
 
-@review.command("resolve", short_help="Decide about one.")
+@review.command("resolve", short_help="Resolve one action awaiting review.")
 @click.argument("action", metavar="ID")
 @click.option(
     "--decision",
@@ -88,8 +90,8 @@ def show(action: str, url: str | None, tenant: str | None, principal: str | None
     metavar="DECISION",
     help=f"One of {', '.join(one.value for one in Decision)}; `review show` says what each will do.",
 )
-@click.option("--expect-version", required=True, type=click.IntRange(1), metavar="N", help="The version looked at.")
-@click.option("--reason", required=True, metavar="TEXT", help="Why; it stays in the record.")
+@click.option("--expect-version", required=True, type=click.IntRange(1), metavar="N", help="The version you examined.")
+@click.option("--reason", required=True, metavar="TEXT", help="Reason; kept in the record.")
 @operator
 @options.contracts
 @options.ledger

@@ -1,6 +1,6 @@
-"""`readback resume`: goes on, once, with every action of the tenant that is due.
+"""`readback resume`: process every due action once.
 
-One action's error never keeps the others waiting: each is named, and the exit code is the worst of all.
+An error of one action delays no other action. Each error is named, and the exit code is the worst of all.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def tenants(command: F) -> F:
-    """Which ledger, and for whom: as `options.ledger`, with any number of tenants."""
+    """Ledger, tenants and principal, like `options.ledger` with any number of tenants."""
     for option in (
-        click.option("--principal", metavar="ID", help="Who acts (READBACK_PRINCIPAL; else agent:local)."),
-        click.option("--all-tenants", is_flag=True, help="Go on with the actions of every tenant."),
+        click.option("--principal", metavar="ID", help="The acting principal (READBACK_PRINCIPAL; else agent:local)."),
+        click.option("--all-tenants", is_flag=True, help="Process the actions of every tenant."),
         click.option(
             "--tenant",
             "named",
             metavar="ID",
             multiple=True,
-            help="Whose actions; may be repeated (READBACK_TENANT; else default).",
+            help="The tenant; may be repeated (READBACK_TENANT; else default).",
         ),
         click.option("--url", metavar="URL", help="The ledger (READBACK_URL; else sqlite:///readback.db)."),
     ):
@@ -56,14 +56,14 @@ ERRORS_TOLD_MAX: Final = 20
 
 @dataclass(slots=True)
 class Resumed:
-    """What one pass has come to."""
+    """The result of one pass."""
 
     outcomes: list[Outcome] = field(default_factory=list)
     errors: list[tuple[str, ReadbackError]] = field(default_factory=list)
     interrupted: bool = False
 
     def name(self, action_id: str, error: ReadbackError) -> None:
-        """One more that was left as it is; the first ones are told at once."""
+        """Record an action that could not be processed, and print the first few."""
         self.errors.append((action_id, error))
         if len(self.errors) <= ERRORS_TOLD_MAX:
             name_error(action_id, error)
@@ -72,7 +72,7 @@ class Resumed:
 
     @property
     def exit_code(self) -> int:
-        """The worst of all; an action that could not be gone on with counts as a contract's fault."""
+        """The worst code of all actions. An action that cannot be resumed counts as a contract's fault."""
         said = [outcome.exit_code for outcome in self.outcomes]
         said += [EXIT_VERIFIER if isinstance(error, InputError) else error.exit_code for _, error in self.errors]
         return worst_exit([*said, *([3] if self.interrupted else [])])
@@ -92,11 +92,11 @@ def resume(
     table: str | None,
     as_json: bool,
 ) -> int:
-    """Go on, once, with every action of the tenant that is due, those of dead processes included.
+    """Process every due action of the tenant once, including actions of dead processes.
 
-    Of several tenants the actions are taken in turn, so that none waits behind another's backlog.
-    An action whose contract has changed since it began goes to review. One whose contract is not loaded here is named
-    and left as it is. Nothing is executed twice: what was attempted is read back.
+    Several tenants take turns, so no tenant waits behind another's backlog. An action goes to review if its contract
+    changed after the start. An action whose contract is not loaded here is named and left unchanged. Nothing is
+    executed twice: attempted actions are read back.
     """
     settings = settings_of(url, named[0] if named else None, principal, modules, table)
     served = Served.of(named, settings.tenant, everybody=all_tenants)
@@ -116,7 +116,7 @@ def resume(
 
 
 def go_on_with_all(session: Session, served: Served, *, quiet: bool) -> Resumed:
-    """Every due action once. A store that fails ends the pass, since nothing more could be recorded."""
+    """Process every due action once. A store failure ends the pass, because nothing more could be recorded."""
     resumed, seen = Resumed(), set[str]()
     driver = SyncDriver(session.store, session.runtime, session.courier)
     session.courier.sweep()
@@ -153,7 +153,7 @@ def _go_on(session: Session, driver: SyncDriver, action_id: str, resumed: Resume
 
 
 def name_error(action_id: str, error: ReadbackError) -> None:
-    """Two lines on stderr: what is wrong with this action, and what to do."""
+    """Print two lines on stderr: the fault of this action and the next step."""
     note(f"Error: action {action_id}: {safe(error.message)}")
     if error.remedy:
         note(f"Next: {safe(error.remedy)}")

@@ -1,4 +1,4 @@
-"""`readback worker`: stays, and goes on with whatever becomes due."""
+"""`readback worker`: process due actions until stopped."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ US: Final = 1_000_000
     type=click.IntRange(1, CONCURRENCY_MAX),
     default=CONCURRENCY_DEFAULT,
     show_default=True,
-    help="At most so many actions at once.",
+    help="Maximum number of actions in progress.",
 )
 @click.option(
     "--poll",
@@ -38,14 +38,16 @@ US: Final = 1_000_000
     default=1.0,
     show_default=True,
     metavar="SECONDS",
-    help="Look for the work of others at least so often.",
+    help="Maximum interval between searches for due actions of other processes.",
 )
 @click.option(
     "--handover",
     type=click.FloatRange(0, HANDOVER_SECONDS_MAX),
     metavar="SECONDS",
-    help="Leave what began with another version of its contract to a worker that knows that one for so long; then it "
-    "goes to review (600; with --until-idle 0).",
+    help=(
+        "How long to leave actions of another contract version to workers that have that version. "
+        "Afterwards the actions go to review (600; with --until-idle 0)."
+    ),
 )
 @click.option("--until-idle", is_flag=True, help="End when every action has ended, is held, or stays unknown.")
 @options.contracts
@@ -65,13 +67,13 @@ def worker(
     table: str | None,
     as_json: bool,
 ) -> int:
-    """Stay, and go on with whatever is due, also with what dead processes left behind. Several workers may run.
+    """Process due actions until stopped, including actions of dead processes. Several workers may run.
 
-    Where it serves several tenants it takes their actions in turn, and keeps room for each: none waits behind another's
-    backlog. SIGINT, SIGTERM or SIGHUP stops it: what is in hand is finished, leases are given back, and it ends with 0.
-    A second one of the first two cancels the calls in hand; that they were cancelled is recorded, and their effects are
-    read back by whoever goes on.
-    With --json the answer is one object at the end.
+    Several tenants take turns and each has reserved room, so no tenant waits behind another's backlog.
+
+    SIGINT, SIGTERM or SIGHUP stops the worker: actions in progress finish, leases are released, and the exit code is 0.
+    A second SIGINT or SIGTERM cancels the calls in progress. The cancellation is recorded, and the next process reads
+    the effects back. With --json the answer is one object at the end.
     """
     from readback.cli.gc_tuning import SERVING, undisturbed
     from readback.cli.workers.worker_loop import stay, watching

@@ -1,4 +1,4 @@
-"""A worker behind the command line: signals stop it, and what it does is said on stderr."""
+"""A worker behind the command line: signal handling, and progress on stderr."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import signal
 from typing import Final
 
 from readback.canon import ReadbackError
-from readback.cli.actions.outcome_text import plain, shown_verdict
+from readback.cli.actions.labels import state_label
+from readback.cli.actions.outcome_text import exit_of, shown_verdict
 from readback.cli.terminal import note, quoted_name, safe
 from readback.cli.workers.resume import name_error
 from readback.client.operations.worker import Tally, Watching, Worker
+from readback.domain.state import EXIT_VERIFIED
 from readback.ports.storage.store import Projection
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
@@ -18,11 +20,13 @@ SAID_MAX_CHARACTERS: Final = 1_000
 
 
 def watching(*, quiet: bool) -> Watching:
-    """`quiet`: with --json only errors are told on the way."""
+    """`quiet`: report errors only, for --json."""
 
     def advanced(p: Projection) -> None:
         if not quiet:
-            note(f"{p.action_id}  {safe(p.contract)} on {quoted_name(p.target)}: {plain(p.state)} ({shown_verdict(p)})")
+            label, verdict = state_label(p.state, standing=exit_of(p) == EXIT_VERIFIED, hold=p.hold), shown_verdict(p)
+            words = label if label == verdict else f"{label} ({verdict})"
+            note(f"{p.action_id}  {safe(p.contract)} on {quoted_name(p.target)}: {words}")
 
     def refused(action_id: str, error: ReadbackError) -> None:
         name_error(action_id, error)
@@ -31,24 +35,24 @@ def watching(*, quiet: bool) -> Watching:
 
 
 async def stay(worker: Worker, greeting: str, *, quiet: bool) -> Tally:
-    """Until a signal, or until the worker ends by itself.
+    """Run until a signal or the worker's own end.
 
-    `greeting` is said once signals are heard: whoever waits for it may send one.
+    `greeting` is printed after the signal handlers are installed, so a reader of the greeting may send a signal.
     """
     loop, say = asyncio.get_running_loop(), _silent if quiet else _said
 
     def signalled() -> None:
-        """First: nothing new, and what is in hand is finished. Again: calls in hand are cancelled, on record."""
+        """First signal: start nothing new, and finish actions in progress. Second signal: cancel calls, on record."""
         if not worker.stopping:
-            say("Stopping: what is in hand is finished first. Once more to cancel it.")
+            say("Stopping after the actions in progress. Signal again to cancel their calls.")
             worker.stop()
             return
-        say("Cancelling what is in hand; its effects are unknown until they are read back.")
+        say("Cancelling the calls in progress. Their effects are unknown until read back.")
         _deaf(loop)  # a third one ends the process where it stands
         worker.cancel()
 
     def hung_up() -> None:
-        """The terminal is closed, of which one may be told more than once: as the first of the others."""
+        """The terminal was closed. SIGHUP may arrive several times and counts as one first signal."""
         if not worker.stopping:
             signalled()
 
@@ -73,4 +77,4 @@ def _said(text: str) -> None:
 
 
 def _silent(text: str) -> None:
-    """Nothing is said."""
+    """Prints nothing."""
