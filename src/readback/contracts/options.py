@@ -1,7 +1,7 @@
-"""The keys of a contract, as an operator wrote them, checked one by one and given their types.
+"""The keys of a contract, checked one by one and converted to types.
 
-One mapping serves both notations: a decorator's keywords now, a file's keys alike. Called by compile; it must not
-compile expressions, and must not know which hands there are.
+One mapping serves both notations: a decorator's keywords and a file's keys. Called by compile; expressions and handlers
+are unknown here.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _UNITS_US: Final = {
 }
 _PART: Final = re.compile(r"(\d{1,12})(?:\.(\d{1,6}))? *(us|ms|s|m|h|d)")
 _WHOLE: Final = re.compile(rf" *(?:{_PART.pattern} *)+")
-"""Spaces stand between numbers and units, and in neither: `1 0s` would be ten seconds, and `1m s` a millisecond."""
+"""Spaces are allowed between number and unit pairs only: `1 0s` would be ten seconds, and `1m s` a millisecond."""
 
 
 def microseconds(value: object) -> int:
-    """`"500ms"`, `"10s"`, `"1m30s"`, `"1.5h"`, or a timedelta. Raises ContractFieldError."""
+    """Convert `"500ms"`, `"10s"`, `"1m30s"`, `"1.5h"`, or a timedelta. Raises ContractFieldError."""
     if isinstance(value, timedelta):
         span = value // timedelta(microseconds=1)
     elif isinstance(value, str):
@@ -80,7 +80,7 @@ UNCHANGED: Final[Mapping[str, Noop]] = {
     "refuse": Noop.REFUSE,
     "equivalent": Noop.EQUIVALENT,
 }
-"""The words of `on_unchanged`, and what they are recorded as."""
+"""The words of `on_unchanged`, with the recorded words."""
 EXECUTE_KEYS: Final = ("timeout", "honours_key", "key_valid_for", "reversible")
 APPROVAL_KEYS: Final = ("people", "expires", "when")
 COMPARED_KEYS: Final = ("path", "as")
@@ -102,7 +102,7 @@ E = TypeVar("E", bound=StrEnum)
 
 @dataclass(slots=True)
 class Options:
-    """A contract's keys with their types. None: not given, the class's default holds. Durations in microseconds."""
+    """A contract's keys with their types. None: left out, so the class's default applies. Durations in microseconds."""
 
     name: str = ""
     version: str = "1"
@@ -125,7 +125,7 @@ class Options:
     may_change: tuple[str, ...] | None = None
     noop: Noop | None = None
     noop_key: str = "noop"
-    """The name under which it was given."""
+    """The key's name as written."""
     within_us: int | None = None
     polls_us: tuple[int, ...] | None = None
     stable_for_us: int = 0
@@ -145,7 +145,7 @@ class Options:
 
 
 def read_options(raw: Mapping[str, object], problems: Problems) -> Options:
-    """Takes every key it can; each that it cannot is a problem, and its default stands in until all are raised."""
+    """Read every valid key; an invalid key is a problem, with its default in place until all problems are raised."""
     options = Options()
     for key in raw:
         if key not in OPTION_KEYS:
@@ -225,7 +225,7 @@ def _reason(value: object) -> str:
 
 
 def _raw_text(value: object) -> str:
-    """Text whose form another compiler checks: a template, an expression."""
+    """Return text checked by another compiler: a template, an expression."""
     if not isinstance(value, str):
         raise ContractFieldError(f"It is text, and not {value!r:.40}.")
     return value
@@ -257,7 +257,7 @@ def _member(kind: type[E]) -> Callable[[object], E]:
 
 
 def _on_unchanged(value: object) -> Noop:
-    """The word `accept` is recorded as `allow`, so that contracts keep the hashes that they had under the older key."""
+    """The word `accept` is recorded as `allow`, so that contracts keep their hashes from the older key."""
     if isinstance(value, str) and value in UNCHANGED:
         return UNCHANGED[value]
     raise ContractFieldError(f"{value!r:.40} is none of its values.{did_you_mean(str(value), UNCHANGED)}")
@@ -270,7 +270,7 @@ def _proves(value: object) -> str:
 
 
 def _freeze(value: object) -> tuple[FreezeScope, ...]:
-    """What a freeze covers, the resource always among it."""
+    """Return the scope of a freeze; the resource is always included."""
     named = {_member(FreezeScope)(each) for each in _list(value)}
     if not named:
         raise ContractFieldError("It names nothing; leave the key away to freeze the resource alone.")
@@ -306,7 +306,7 @@ def _somebody(value: object) -> tuple[str, ...]:
 
 
 def _paths_under(root: str) -> Callable[[object], tuple[str, ...]]:
-    """Dotted paths within one root, which may be written out or left away."""
+    """Return dotted paths within one root; the root itself is optional."""
 
     def read(value: object) -> tuple[str, ...]:
         return tuple(_dotted(each.removeprefix(f"{root}.")) for each in _texts(value))
@@ -315,7 +315,9 @@ def _paths_under(root: str) -> Callable[[object], tuple[str, ...]]:
 
 
 def _tell(value: object) -> tuple[str, ...]:
-    """Dotted paths within the reading, whose root may be left out; those of the reading before the call keep theirs."""
+    """Return dotted paths within the reading, with an optional root; paths of the reading before the call keep their
+    root.
+    """
     return tuple(_dotted(_short(each)) for each in _texts(value))
 
 
@@ -365,7 +367,7 @@ def _mapping(value: object) -> dict[str, object]:
 
 
 def _clauses(label: str) -> Callable[[object], dict[str, object]]:
-    """Named conditions; a single one without a name bears its key's."""
+    """Return named conditions; a single unnamed condition has its key's name."""
 
     def read(value: object) -> dict[str, object]:
         return {label: value} if isinstance(value, str) or callable(value) else _mapping(value)
@@ -374,7 +376,7 @@ def _clauses(label: str) -> Callable[[object], dict[str, object]]:
 
 
 def _identity(value: object, options: Options, problems: Problems) -> None:
-    """Each key as an expression, or as `path` with `as`: by which rule the value found is compared."""
+    """Return each key as an expression, or as `path` with `as`: the comparison rule of the found value."""
     try:
         mapped = _mapping(value)
     except ContractFieldError as error:
@@ -394,7 +396,7 @@ def _identity(value: object, options: Options, problems: Problems) -> None:
 
 
 class _AtError(Exception):
-    """Carries the key below at which something is wrong."""
+    """Carries the faulty key below."""
 
     def __init__(self, at: str, said: str) -> None:
         super().__init__(said)
@@ -421,7 +423,7 @@ def _compared(name: str, given: Mapping[object, object], options: Options) -> No
 
 
 def _approval(value: object) -> ApprovalTerms:
-    """`"required"`, or how many people, for how long, and when."""
+    """Return the terms: `"required"`, or the number of people, the validity, and the condition."""
     if value == "required":
         return ApprovalTerms()
     if not isinstance(value, Mapping):
@@ -439,7 +441,7 @@ def _approval(value: object) -> ApprovalTerms:
 
 
 def _watch(value: object) -> WatchTerms:
-    """When to look again after success: once after a time, or again and again until a time."""
+    """Return the times of later readings: once after a time, or repeatedly until a time."""
     if not isinstance(value, Mapping):
         return WatchTerms(_positive(value))
     for key in value:

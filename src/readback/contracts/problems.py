@@ -1,6 +1,6 @@
-"""Every fault of one contract, collected before any is raised, so that its author sees them all at once.
+"""Every fault of one contract, collected before any is raised, so that the author sees all of them together.
 
-Used by all of this room. It must not decide what is a fault.
+Used by this whole room. Nothing here decides what is a fault.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ PROBLEMS_MAX = 100
 
 @dataclass(slots=True)
 class Problems:
-    """The faults of one contract, in the order they were found; the first names the error that is raised."""
+    """The faults of one contract, in the order of discovery; the first decides the raised error."""
 
     found: list[tuple[str, ContractError]] = field(default_factory=list)
     where: str = ""
-    """The file and line of the author's own code; "" where it is not known."""
+    """The file and line of the author's own code; "" if unknown."""
 
     def add(self, key: str, error: ContractError) -> None:
-        """`key`: where in the contract, in dots: `ensure.shipped`, `execute.timeout`."""
+        """Add a fault. `key`: the dotted place in the contract: `ensure.shipped`, `execute.timeout`."""
         self.found.append((key, error))
 
     def raise_any(self, contract: str) -> None:
-        """Raises the child of ContractError that the first fault is; `details["problems"]` holds all of them."""
+        """Raises the first fault's child of ContractError; `details["problems"]` holds all faults."""
         if not self.found:
             return
         shown = self.found[:PROBLEMS_MAX]
@@ -60,7 +60,7 @@ def _described(key: str, error: ContractError) -> dict[str, object]:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A sentence that proposes the nearest known word, or lists what there is; empty where there is nothing."""
+    """Return a sentence with the nearest known word, or the list of words; empty without any word."""
     words = sorted({str(each) for each in known})
     near = get_close_matches(word, words, n=1, cutoff=0.6)
     if near:

@@ -1,7 +1,8 @@
-"""A plan out of a contract's recorded text, for judging again what was read: it can evaluate, and neither act nor look.
+"""A plan from a contract's recorded text, for judging recorded readings again. The plan can evaluate, and neither act
+nor read.
 
-Called by `readback replay` and by release gates. Expressions are compiled as they stand in the text. A Python callable
-is known there by name and version alone: its clause is left as one that is not loaded, and is evaluated nowhere.
+Called by `readback replay` and by release gates. Expressions are compiled from the recorded text. A Python callable is
+recorded by name and version alone: its clause counts as not loaded, and is evaluated nowhere.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _CALLABLE: Final = re.compile(r"(.+)@(.+)", re.DOTALL)
 def recorded_plan(
     body: Mapping[str, Json], digest: str, requested: Iterable[str], predicates: PredicateEngine
 ) -> CompiledContract:
-    """The plan. `requested`: the names of the arguments, where they are known. Raises BundleError for another form."""
+    """Return the plan. `requested`: the names of the arguments, if known. Raises BundleError for another form."""
     try:
         return _plan(body, digest, frozenset(requested), predicates)
     except (KeyError, ValueError, TypeError, ExpressionError) as wrong:
@@ -97,7 +98,7 @@ def _check(raw: Json, predicates: PredicateEngine) -> Check:
 
 
 def _identity(contract: Contract, requested: frozenset[str], predicates: PredicateEngine) -> tuple[IdentityCheck, ...]:
-    """By the same rules as when it was loaded: an expression gives the value found, or compares by itself."""
+    """Apply the rules of loading: an expression gives the found value, or compares by itself."""
     sources = dict(contract.identity)
     named: set[str] = set(requested)
     for source in sources.values():

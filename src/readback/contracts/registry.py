@@ -1,7 +1,7 @@
-"""The contracts that a process knows, by name. Filled from a module, or one by one; loaded as a whole.
+"""The contracts known to a process, by name. Filled from a module, or one by one; loaded together.
 
-Used by surfaces: the command line's `--contracts package.module`, and whatever goes on with actions after a restart. It
-must not run anything; importing an author's module is the one thing it does to their code.
+Used by the command line's `--contracts package.module`, and by workers after a restart. Nothing runs here, except the
+import of an author's module.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ HOW_NAMED: Final = "Give it as package.module, as Python imports it."
 
 @runtime_checkable
 class Loadable(Protocol):
-    """What a registry holds: an action's definition, by whatever notation. `load` compiles it once and keeps it."""
+    """An entry of a registry: an action's definition in any notation. `load` compiles once."""
 
     @property
     def name(self) -> str:
@@ -30,7 +30,7 @@ class Loadable(Protocol):
 
     @property
     def compensation(self) -> Loadable | None:
-        """The action that reverses it, a contract of its own."""
+        """The reversing action, with a contract of its own."""
         ...
 
     def load(self) -> CompiledContract:
@@ -39,7 +39,7 @@ class Loadable(Protocol):
 
 
 class Registry:
-    """Contracts by name. Not safe to fill from several threads; safe to read once it is loaded."""
+    """Contracts by name. Fill a registry from one thread; after loading, any thread may read."""
 
     def __init__(self, definitions: Iterable[Loadable] = ()) -> None:
         self._known: dict[str, Loadable] = {}
@@ -47,7 +47,7 @@ class Registry:
             self.add(definition)
 
     def add(self, definition: Loadable) -> None:
-        """One more, with its compensation. Raises ContractFieldError where another bears its name."""
+        """Add an action and its compensation. Raises ContractFieldError where another action has the name."""
         known = self._known.get(definition.name)
         if known is definition:
             return
@@ -62,7 +62,7 @@ class Registry:
             self.add(definition.compensation)
 
     def load(self) -> Mapping[str, CompiledContract]:
-        """Compiles all. Raises the first contract's error, with the problems of all contracts in its details."""
+        """Compile all. Raises the first contract's error, with the problems of all contracts in its details."""
         plans: dict[str, CompiledContract] = {}
         faults: list[ContractError] = []
         for name, definition in self._known.items():
@@ -97,10 +97,10 @@ class Registry:
 
 
 def registry_of(modules: Iterable[ModuleType | str]) -> Registry:
-    """The actions that these modules hold at their top, their own and those they import.
+    """Return the actions at the top level of these modules, own and imported.
 
-    A name stands for a module that is imported. Raises UsageError where there is none, or no action in any of them;
-    ContractError where a module cannot be imported, or two contracts bear one name.
+    A name stands for a module to import. Raises UsageError for a missing module, or modules without an action;
+    ContractError for a failing import, or two contracts of one name.
     """
     registry = Registry()
     named: list[str] = []

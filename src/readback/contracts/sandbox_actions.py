@@ -1,8 +1,8 @@
-"""Safe twins: where an action may be tried out for the sake of finding something out. Declared by a contract's author.
+"""Safe twins: an action's target for experiments, declared by the contract's author.
 
-Read by drills. A twin runs the action's own code against a target that harms nobody: another definition made by the
-same function, bound to a sandbox, or the action itself with arguments that only ever mean a sandbox. What is neither is
-refused here, before anything is called.
+Read by drills. A twin runs the action's own code against a harmless target: another definition made by the same
+function, bound to a sandbox, or the action itself with arguments that always mean a sandbox. Anything else is refused
+here, before any call.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from readback.errors import DrillRefusedError
 
 
 class Drillable(Protocol):
-    """As much of a decorated action as a drill needs. `unverified` is its bare function."""
+    """The parts of a decorated action needed by a drill. `unverified` is the bare function."""
 
     unverified: Callable[..., object]
 
@@ -32,12 +32,12 @@ class Drillable(Protocol):
 
     @property
     def plan(self) -> CompiledContract:
-        """The compiled contract with its hands."""
+        """The compiled contract with its handlers."""
         ...
 
     @property
     def arguments(self) -> ArgumentSchema:
-        """The schema of its arguments."""
+        """The argument schema."""
         ...
 
 
@@ -52,7 +52,7 @@ class SafeTarget:
 def safe_twin(
     action: Drillable, declared: SafeTarget | None, arguments: Mapping[str, object]
 ) -> tuple[CompiledContract, Mapping[str, object], Mapping[str, Json]]:
-    """The plan that a drill may run, and its arguments. Raises DrillRefusedError, ArgumentError, ContractError."""
+    """Return the plan and arguments for a drill. Raises DrillRefusedError, ArgumentError, ContractError."""
     if declared is None:
         raise DrillRefusedError(f"The action {action.name!r} declares no safe twin.")
     target = action if declared.action is None else declared.action
@@ -101,7 +101,9 @@ def _code(function: Any) -> object:
 
 
 def _bound(function: Any) -> tuple[object, ...]:
-    """What a function is bound to besides its arguments: by this alone two of the same code can act elsewhere."""
+    """Return the bound values besides the arguments: only these let two functions of the same code act on different
+    targets.
+    """
     if not hasattr(function, "__code__"):
         return (id(function),)
     cells = tuple(id(cell.cell_contents) for cell in function.__closure__ or ())

@@ -1,8 +1,8 @@
-"""The one template syntax: `{requested.x}` in text. Values are put in as they are written; nothing is evaluated.
+"""The one template syntax: `{requested.x}` in text. Values are inserted as written; nothing is evaluated.
 
-Compiled once when a contract is loaded, rendered for every proposal. It must not reach into objects, call anything,
-or guess: a value that is missing, has parts of its own or holds control characters is an error. `{{` and `}}` stand
-for the braces themselves. Only `observed`, which is a hint, may be missing: before there is an answer it is empty.
+Compiled once when a contract is loaded, rendered for every proposal. A template reaches into no object, calls nothing,
+and guesses nothing: a missing value, a list, a mapping or a control character is an error. `{{` and `}}` stand for the
+braces themselves. Only `observed`, a hint, may be missing: before the tool's answer `observed` is empty.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from readback.errors import ArgumentError, TemplateError
 TEMPLATE_MAX_CHARS: Final = 1_024
 RENDERED_MAX_CHARS: Final = 1_024
 RENDERED_MAX_BYTES: Final = 2_048
-"""A frozen target stands in an index, with its tenant and its action: PostgreSQL takes 2,704 bytes of all three."""
+"""A frozen target stands in an index with tenant and action: PostgreSQL allows 2,704 bytes for all three."""
 TEMPLATE_ROOTS: Final = ("requested", "intended", "observed", "scope")
 _SCAN: Final = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _PATH: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+", re.ASCII)
@@ -27,18 +27,18 @@ _PATH: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A compiled template: literal texts and paths, in turn. Calling it renders it."""
+    """A compiled template: literal texts and paths, in turn. A call renders the template."""
 
     source: str
     parts: tuple[str | tuple[str, ...], ...]
 
     @property
     def paths(self) -> tuple[tuple[str, ...], ...]:
-        """The paths it names, root first."""
+        """The named paths, root first."""
         return tuple(part for part in self.parts if isinstance(part, tuple))
 
     def __call__(self, variables: Mapping[str, Json]) -> str:
-        """The text. Raises ArgumentError: the form was checked at load, and the values came with the request."""
+        """Return the text. Raises ArgumentError: the form was checked at load, and the values came with the request."""
         text = "".join([part if isinstance(part, str) else _value(part, variables) for part in self.parts])
         if len(text) > RENDERED_MAX_CHARS:
             raise self._unfit(f"renders to {len(text)} characters, over {RENDERED_MAX_CHARS}.")
@@ -54,7 +54,7 @@ class Template:
 
 
 def compile_template(source: str, *, arguments: Collection[str] | None = None) -> Template:
-    """Checks everything that can be checked without values. `arguments`: the names that `requested` has.
+    """Compile a template, with every check that needs no values. `arguments`: the names below `requested`.
 
     Raises TemplateError.
     """
@@ -92,7 +92,7 @@ def _mark(found: re.Match[str], arguments: Collection[str] | None) -> str | tupl
 
 
 def _joined(parts: list[str | tuple[str, ...]]) -> tuple[str | tuple[str, ...], ...]:
-    """Neighbouring texts become one, empty ones go."""
+    """Join neighbouring texts, and drop empty ones."""
     joined: list[str | tuple[str, ...]] = []
     for part in parts:
         if isinstance(part, str) and joined and isinstance(joined[-1], str):

@@ -1,6 +1,6 @@
-"""What a side-effect class and a kind demand of a contract, checked when it is loaded.
+"""The demands of a side-effect class and a kind on a contract, checked at load.
 
-Called by compile, after every key has its type. Each rule is one function; it reports and decides nothing else.
+Called by compile, after every key has its type. Each rule is one function; a rule reports and decides nothing else.
 
 Source: the action verification specification, "Verification Depth"; the rules of ARCHITECTURE on attribution.
 """
@@ -20,8 +20,8 @@ from readback.errors import ContractFieldError, MissingReaderError, WeakReaderEr
 
 
 def _may_be_replica(options: Options, each: ReaderTerms, attributed: frozenset[str]) -> bool:
-    """A declared replica verifies an ephemeral write where its readings show the stamp: it has to show the stamp twice,
-    and the object must not have been there before.
+    """A declared replica verifies an ephemeral write only through the stamp: two readings have to show the stamp, and
+    the object must not have been there before.
     """
     if options.side_effect is not SideEffect.EPHEMERAL_WRITE or each.consistency is not Consistency.REPLICA:
         return False
@@ -35,7 +35,7 @@ def check_readers(
     problems: Problems,
     attributed: frozenset[str] = frozenset(),
 ) -> None:
-    """Enough readers, strong and independent enough; or none, and the reason why there can be none."""
+    """Require enough readers, strong and independent enough; or none, with the reason."""
     if options.unverifiable:
         if terms and (depth.quorum_min <= 1 or len({each.source for each in terms}) >= depth.quorum_min):
             reason = "It stands in place of readers, and there are some; leave one of them out."
@@ -59,7 +59,7 @@ def check_readers(
 
 
 def check_searches(find: ReaderTerms | None, lookup: ReaderTerms | None, depth: Depth, problems: Problems) -> None:
-    """What is declared of a search and of a look-up by key: by a path that counts, and a search has to be strong."""
+    """Check the declarations of a search and of a look-up by key: an accepted path, and a strong search."""
     for key, terms in (("find", find), ("lookup", lookup)):
         if terms is not None and terms.independence.rank < depth.minimum_independence.rank:
             problems.add(key, WeakReaderError(_too_near(terms, depth)))
@@ -89,7 +89,7 @@ def _enough(terms: tuple[ReaderTerms, ...], quorum: int, depth: Depth, problems:
 
 
 def _weakness(terms: ReaderTerms, depth: Depth) -> str:
-    """Why a reading by this reader would not count for this class; empty where it would."""
+    """Return why a reading by this reader would not count for this class; empty if a reading counts."""
     if terms.independence.rank < depth.minimum_independence.rank:
         return _too_near(terms, depth)
     if terms.consistency.rank < depth.minimum_consistency.rank:
@@ -108,7 +108,7 @@ def _too_near(terms: ReaderTerms, depth: Depth) -> str:
 
 
 def check_identity(options: Options, depth: Depth, problems: Problems) -> None:
-    """Each identity key of the class is mapped, or said to be not offered; the essential ones are mapped."""
+    """Require each identity key of the class as mapped or declared missing; the essential keys must be mapped."""
     if options.unverifiable:
         return
     for key in depth.identity_required:
@@ -140,7 +140,10 @@ def _check_noop(options: Options, kind: Kind, side_effect: SideEffect, problems:
 
 
 def check_kind(options: Options, attributed: bool, problems: Problems) -> None:
-    """What the kind of operation asks for. `attributed`: something beside `identity` can say whose doing it is."""
+    """Check the kind's demands.
+
+    `attributed`: a part of the contract besides `identity` shows the author of an effect.
+    """
     kind, side_effect = options.kind, options.side_effect
     assert kind is not None
     assert side_effect is not None
@@ -164,14 +167,14 @@ def check_kind(options: Options, attributed: bool, problems: Problems) -> None:
 
 
 def check_key(options: Options, keyless: str, problems: Problems) -> None:
-    """A tool can honour only a key that reaches it. `keyless`: why it does not."""
+    """Refuse `honours_key` for a key that does not reach the tool. `keyless`: the reason."""
     if options.honours_key and keyless:
         reason = f"{keyless} Pass it on, or leave `honours_key` out: the tool cannot honour a key that it is not given."
         problems.add("execute.honours_key", ContractFieldError(reason))
 
 
 def check_times(options: Options, times: Mapping[str, int], problems: Problems) -> None:
-    """The window, the deadline and the polls fit into each other. `times`: `within` and `deadline` as they hold."""
+    """Check that window, deadline and polls are consistent. `times`: `within` and `deadline` in force."""
     within, deadline = times["within"], times["deadline"]
     if deadline < within:
         problems.add("deadline", ContractFieldError("It is before the window `within` closes."))
@@ -184,8 +187,8 @@ def check_times(options: Options, times: Mapping[str, int], problems: Problems) 
 def check_watch(
     options: Options, asked: Mapping[str, tuple[Path, ...]], hidden: frozenset[str], problems: Problems
 ) -> None:
-    """What is watched after success can be read and judged later, and was changed. `asked`: the contract's
-    postconditions with the paths that each asks for; `hidden`: paths that are kept as redacted only.
+    """Check that watched postconditions can be read and judged later, and belong to the change. `asked`: the contract's
+    postconditions with the required paths of each; `hidden`: paths stored only as redacted.
     """
     if options.watch is None:
         return
@@ -205,7 +208,7 @@ def check_watch(
 
 
 def check_secrets(options: Options, named: frozenset[str], problems: Problems) -> None:
-    """What is redacted is not put where it would be stored or told. `named`: arguments that the target names."""
+    """Refuse redacted values in stored or reported places. `named`: arguments in the target."""
     hidden = hidden_under(options.redact, "requested", "intended")
     for name in options.key_fields:
         if covered(name, hidden):
@@ -220,11 +223,11 @@ def check_secrets(options: Options, named: frozenset[str], problems: Problems) -
 
 
 def hidden_under(redact: Iterable[str], *roots: str) -> set[str]:
-    """What is redacted under one of these roots, which are twins: what is hidden in one is hidden in the other."""
+    """Return the redacted paths under one of these paired roots: a path hidden in one root is hidden in the other."""
     found = [path.partition(".") for path in redact]
     return {rest for root, _, rest in found if root in roots}
 
 
 def covered(path: str, hidden: AbstractSet[str]) -> bool:
-    """Whether a path is hidden, or a part of it, or what it is a part of."""
+    """Return whether a path is hidden, below a hidden path, or above one."""
     return any(path == h or path.startswith(f"{h}.") or h.startswith(f"{path}.") for h in hidden)

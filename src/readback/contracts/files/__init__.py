@@ -1,1 +1,1 @@
-"""Contract files: YAML in, the same contracts out that decorators make. Reaches no system and runs no action."""
+"""Contract files: YAML in, the decorators' contracts out. Reaches no system and runs no action."""

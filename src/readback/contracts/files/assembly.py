@@ -1,7 +1,7 @@
-"""Contract files read, merged and compiled as one: every fault of every file is found before any is raised.
+"""Contract files read, merged and compiled together: every fault of every file is found before any is raised.
 
-Called by `sdk.files` and by `readback contracts`. The files come from the operator. Of two files the later one may
-replace a contract of an earlier only where it says so (`overrides`); else two of one name are a fault.
+Called by `client.files` and by `readback contracts`. The files come from the operator. A later file may replace a
+contract of an earlier file only with `overrides`; otherwise two contracts of one name are a fault.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ NAME: Final = pattern(r"[A-Za-z_][A-Za-z0-9_.\-]*")
 
 @dataclass(slots=True)
 class Draft:
-    """One file, read: its contracts as they stand there, and what was found wrong so far."""
+    """One file after reading: the written contracts, and the faults so far."""
 
     home: Home
     findings: Diagnostics = field(default_factory=Diagnostics)
@@ -49,14 +49,14 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What files came to. `faults`: by file, in the order of the files; where there is any, nothing may be run."""
+    """The result of loading files. `faults`: by file, in the order of the files; with any fault, nothing may run."""
 
     contracts: Mapping[str, FileContract]
     homes: tuple[Home, ...]
     faults: tuple[tuple[str, Fault], ...] = ()
 
     def sound(self) -> Loaded:
-        """Itself. Raises ContractFileError with every fault."""
+        """Return the object itself. Raises ContractFileError with every fault."""
         if not self.faults:
             return self
         told = self.faults[:FAULTS_TOLD_MAX]
@@ -76,7 +76,7 @@ def line_of(file: str, fault: Fault) -> str:
 
 
 def described(file: str, fault: Fault) -> dict[str, Json]:
-    """The same as data."""
+    """Return the faults as data."""
     return {
         "file": file,
         "line": fault.place.line,
@@ -96,9 +96,10 @@ def load_files(
     pins: Mapping[str, str] | None = None,
     toolbox: Toolbox | None = None,
 ) -> Loaded:
-    """All contracts of these files. Raises SettingsError for a file that cannot be read, or is not the pinned one.
+    """Load all contracts of these files. Raises SettingsError for an unreadable file, or a file with another hash than
+    pinned.
 
-    `pins`: SHA-256 by absolute path. `toolbox`: the tools of servers, where they are known.
+    `pins`: SHA-256 by absolute path. `toolbox`: the known tools of servers.
     """
     named = list(dict.fromkeys(fspath(path) for path in paths))
     if len(named) > FILES_MAX:
@@ -108,7 +109,7 @@ def load_files(
 
 
 def read_draft(path: str, pin: str = "") -> Draft:
-    """One file from the disk, or a pack of the package. Raises SettingsError."""
+    """Read one file from the disk, or a pack of the package. Raises SettingsError."""
     if is_pack(path):
         return drafted(path, pack_content(path), ".")
     try:
@@ -127,7 +128,7 @@ def read_draft(path: str, pin: str = "") -> Draft:
 
 
 def drafted(path: str, content: bytes, folder: str = "") -> Draft:
-    """The same of bytes that are at hand: form and top keys are checked, nothing is compiled."""
+    """Read a file's bytes: form and top keys are checked, nothing is compiled."""
     draft = Draft(Home(path, str(Path(folder or Path(path).parent).absolute()), sha256_hex(content)))
     root, faults = read_document(content)
     draft.findings.faults.extend(faults)
@@ -137,7 +138,7 @@ def drafted(path: str, content: bytes, folder: str = "") -> Draft:
 
 
 def assembled(drafts: list[Draft], engine: PredicateEngine, fittings: SystemFactory, toolbox: Toolbox) -> Loaded:
-    """The drafts' contracts, merged in their order and compiled."""
+    """Merge the drafts' contracts in their order, and compile."""
     entries: dict[str, Entry] = {}
     doubles = [each for draft in drafts for each in _merge(entries, draft)]
     assembly = _Assembly(entries, engine, fittings, toolbox)
@@ -154,7 +155,7 @@ def _in_order(faults: list[Fault]) -> list[Fault]:
 
 
 def _merge(entries: dict[str, Entry], draft: Draft) -> list[Entry]:
-    """Enters the contracts of one more file; those whose name is taken are returned, and told."""
+    """Add the contracts of one more file. Contracts with a name already in use are reported and returned."""
     doubles: list[Entry] = []
     for name, node in draft.overrides.items():
         if name not in entries:
@@ -178,7 +179,7 @@ def _merge(entries: dict[str, Entry], draft: Draft) -> list[Entry]:
 
 
 class _Top:
-    """What stands at the top of one file."""
+    """The top keys of one file."""
 
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
@@ -245,7 +246,7 @@ class _Top:
 
 
 def _given(node: Written) -> Written | None:
-    """What stands beside the name of a compensation: the arguments that it is given."""
+    """Return the arguments beside the name of a compensation."""
     inside = (node.mapping or {}).get("compensate")
     found = inside.mapping if inside is not None else None
     return found.get("arguments") if found and "contract" in found else None
@@ -255,7 +256,7 @@ _INHERITED: Final = ("target", "side_effect", "identity", "readers", "arguments"
 
 
 class _Assembly:
-    """Compiles each contract once, the one that reverses it first."""
+    """Compiles each contract once, a reversing contract before the reversed one."""
 
     def __init__(
         self, entries: Mapping[str, Entry], engine: PredicateEngine, fittings: SystemFactory, toolbox: Toolbox
@@ -266,11 +267,11 @@ class _Assembly:
         self.made: dict[str, FileContract] = {}
 
     def in_order(self) -> dict[str, FileContract]:
-        """All that could be compiled, in the order of the files; one that stands inside another comes last."""
+        """Return all compiled contracts, in the order of the files; nested contracts come last."""
         return {name: self.made[name] for name in self._entries if name in self.made}
 
     def compile(self, name: str) -> FileContract | None:
-        """None where it has faults, or is being compiled just now."""
+        """Return None for a contract with faults, or during its own compilation."""
         if name in self._begun:
             return self.made.get(name)
         self._begun.add(name)
@@ -287,8 +288,8 @@ class _Assembly:
         return self.made.get(name)
 
     def examine(self, entry: Entry) -> None:
-        """Tells what is wrong with a contract whose name is taken, so that its author corrects all of it at once. What
-        reverses it is left out: that may bear the name of what reverses the other one.
+        """Report the faults of a contract whose name is in use, so that the author corrects all of them together. The
+        reversing contract is left out: its name may be that of the other reversing contract.
         """
         if not tell_undecided(entry.node, entry.path, entry.findings):
             keys = {name: each for name, each in (entry.node.mapping or {}).items() if name != "compensate"}
@@ -319,7 +320,7 @@ class _Assembly:
         return made
 
     def _named(self, entry: Entry, node: Written, path: str, takes: str) -> str | None:
-        """The name of the contract that reverses this one; one that stands inside is entered under its own."""
+        """Return the name of the reversing contract; a nested contract is entered under its own name."""
         inside = node.mapping or {}
         name = node.value if isinstance(node.value, str) else None
         if "contract" in inside:

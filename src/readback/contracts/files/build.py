@@ -1,6 +1,6 @@
-"""Builds one contract out of its keys in a file: which go to the compiler as they are, and which become hands.
+"""Builds one contract from its keys in a file: some keys go to the compiler unchanged, others become handlers.
 
-Called by `assembly`. No key has a meaning of its own here that a decorator's keyword does not have.
+Called by `assembly`. Each key means the same as the decorator's keyword.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ Reversing = Callable[[Mapping[str, Json]], tuple[Mapping[str, object], Mapping[s
 
 
 def reversal_of(specs: SpecReader, node: Written, path: str, compensation: FileContract) -> Reversing | None:
-    """Makes the arguments of the compensating contract; None, with faults, where the file's are unsound."""
+    """Return the function for the compensating contract's arguments; None, with faults, for unsound ones."""
     try:
         render, names = specs.values(node, path)
     except ContractError as error:
@@ -91,7 +91,7 @@ _OURS: Final = frozenset({"readers", "execute", *OWN_KEYS})
 
 
 class Builder:
-    """One contract on its way. `toolbox`: what is known of servers' tools."""
+    """Builds one contract. `toolbox`: the known tools of servers."""
 
     def __init__(self, entry: Entry, engine: PredicateEngine, fittings: SystemFactory, toolbox: Toolbox) -> None:
         self.entry = entry
@@ -105,7 +105,7 @@ class Builder:
         self.keys = {name: node for name, node in known.items() if node.value is not None}
         self.toolbox = toolbox.of(entry.home.file)
         self.served = entry.home.server is not None or self.toolbox.own is not None
-        """Whether there is a server that the file's tools belong to."""
+        """Whether the file's tools belong to a server."""
         self.callable = True
         self._timeout_us = self._timeout()
         self.arguments, self.arguments_known = self._arguments()
@@ -124,9 +124,9 @@ class Builder:
             self.arguments = ToolArguments.unknown(mentioned) if self.served else arguments_named(mentioned)
 
     def compiled(self, compensation: FileContract | None, given: Written | None = None) -> FileContract | None:
-        """The contract; None where anything is wrong with it, which its file's findings then say.
+        """Return the contract; None with faults in the file's diagnostics.
 
-        `given`: what the compensation is given, where that is not what the action was.
+        `given`: the compensation's arguments, if different from the action's.
         """
         problems = Problems()
         reversal = None
@@ -201,7 +201,7 @@ class Builder:
         return "The call does not carry the idempotency key: write `{scope.idempotency_key}` where the tool takes it."
 
     def _careful(self, options: dict[str, object]) -> tuple[dict[str, object], str]:
-        """With what the tool's own hints add: a higher class, and no trust in its keys. And which hints those are."""
+        """Apply the tool's own hints: a higher class, and no trust in its keys. Return these hints too."""
         tool = self.toolbox.tool("", self._governed()) if self._governed() else None
         words = {str(member): member for member in SideEffect}
         named = str(options.get("side_effect"))
@@ -228,7 +228,7 @@ class Builder:
         return str(node.value)
 
     def _shown_as(self, made: FileContract) -> None:
-        """A text that may be JSON or none would let what stands in it choose what it is compared as."""
+        """Refuse a text with optional JSON: the content could choose its own comparison."""
         unsure = [each for each in made.readers if each.tool and not {"shows", "value"} & set(each.spec.fixed)]
         if unsure and any(_is_text(path) for path in paths_of(made.plan)):
             path = f"{self.entry.path}.readers"
@@ -253,7 +253,7 @@ class Builder:
         return {"name": self.entry.name, **options}
 
     def _tell(self, found: list[tuple[str, ContractError]]) -> None:
-        """The compiler's problems, where they stand; what only follows from a fault that was told is left out."""
+        """Report the compiler's problems at their places, without consequences of faults already reported."""
         damaged = {fault.path.removeprefix(self.entry.path + ".").split(".")[0] for fault in self._told()}
         damaged = {name.partition("[")[0] for name in damaged}
         hidden = {"readers", "quorum", "identity.stamp"} if damaged & {"readers", "find", "lookup"} else set()
@@ -274,7 +274,7 @@ class Builder:
         return self._findings.faults[self._began :]
 
     def _located(self, key: str) -> tuple[Written | Place, str]:
-        """The node that a dotted key of the compiler means, or the nearest above it."""
+        """Return the node of a dotted compiler key, or the nearest node above."""
         here, path, rest = self.entry.node, self.entry.path, key
         if rest.startswith("readers."):
             for number, each in enumerate(self.readers):
@@ -295,7 +295,7 @@ class Builder:
 
     @property
     def tool_name(self) -> str:
-        """The tool whose arguments the contract takes: the one that `execute` names, else that of its own name."""
+        """Return the tool of the contract's arguments: the tool under `execute`, else the contract's own name."""
         execute = self.keys.get("execute")
         inner = (execute.mapping or {}).get(TOOL) if execute is not None else None
         named = (inner.mapping or {}).get("name") if inner is not None else None
@@ -303,14 +303,14 @@ class Builder:
         return str(named.value) if own and named is not None else self.entry.name
 
     def _governed(self) -> str:
-        """The tool whose calls the contract governs; "" for one that no client calls by this name."""
+        """Return the governed tool; "" for a tool that no client calls by this name."""
         spec = self.execute
         if spec is None or spec.kind != TOOL or "arguments" in spec.asked or "server" in spec.fixed:
             return ""
         return str(spec.fixed["name"])
 
     def _arguments(self) -> tuple[ArgumentSchema, bool]:
-        """A file's own are strict; a tool's are as its server says; without either they are known by their use."""
+        """Return the argument schema: strict from the file, else as stated by the server, else by use."""
         node = self.keys.get("arguments")
         if node is None:
             execute = self.keys.get("execute")
@@ -329,7 +329,7 @@ class Builder:
         return arguments_of(node.plain(), report), len(self._findings.faults) == before
 
     def _mentioned(self) -> frozenset[str]:
-        """The arguments that the contract names anywhere: all that is known of a tool without its schema."""
+        """Return the arguments mentioned in the contract: all known arguments of a tool without a schema."""
         found = _named_by(str(self._plain("target")))
         for key in ("identity", "require", "ensure", "fails_when", "intermediate", "expected_version"):
             for text in _texts_in(self._plain(key)):
@@ -366,7 +366,7 @@ class Builder:
     _unsent: frozenset[str] = frozenset()
 
     def _timeout(self) -> int:
-        """What one call of the tool may take, as the compiler will say too."""
+        """Return the time limit of one call, as the compiler computes it."""
         execute = self.keys.get("execute")
         said = execute.mapping.get("timeout") if execute is not None and execute.mapping is not None else None
         if said is not None:
@@ -395,7 +395,7 @@ class Builder:
         return spec, uncalled(name) if made is None else acting(name, spec, made, self.engine)
 
     def _calls(self, spec: Spec, node: Written | None, path: str) -> tuple[Spec | None, Handler]:
-        """A tool of a server, as what acts."""
+        """Return a server's tool as the acting handler."""
         name, at = self.entry.name, node if node is not None else self.entry.place
         spec = replace(spec, fixed={"name": self.tool_name, **spec.fixed})
         if "server" not in spec.fixed and not self.served:
@@ -410,7 +410,7 @@ class Builder:
         return spec, tool_hand(name, spec, fitting, self.engine, self._unsent)
 
     def _left_out(self, spec: Spec) -> frozenset[str]:
-        """Arguments of the file's own schema that are null where they are not given; a tool is not sent those."""
+        """Return arguments of the file's own schema with a null default; such nulls are not sent to a tool."""
         if isinstance(self.arguments, ToolArguments) or "arguments" in spec.asked:
             return frozenset()
         own = self.arguments.parameters
@@ -504,7 +504,7 @@ class Builder:
 
 
 def _named_by(target: str) -> set[str]:
-    """The arguments that a target names; none of one whose form is wrong, which the compiler tells."""
+    """Return the arguments in a target; none for a malformed target, which the compiler reports."""
     try:
         return {path[1] for path in compile_template(target).paths if path[0] == "requested"}
     except TemplateError:
@@ -516,12 +516,12 @@ def _is_text(path: Path) -> bool:
 
 
 def _is_blank(name: str, node: Written) -> bool:
-    """An empty text, of which the compiler would make the key's absence; what is said in words may be empty."""
+    """Return whether a text is empty where the compiler would read a missing key. Descriptions may be empty."""
     return node.value == "" and name != "description"
 
 
 def _below(node: Written, path: str, steps: tuple[str, ...]) -> tuple[Written, str]:
-    """The node that these keys lead to, or the nearest above it."""
+    """Return the node under these keys, or the nearest node above."""
     for step in steps:
         inner = (node.mapping or {}).get(step)
         if inner is None:

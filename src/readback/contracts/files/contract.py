@@ -1,7 +1,7 @@
-"""One contract of a file, compiled: the same options, parts and plan that a decorator leads to, by the same compiler.
+"""One compiled contract of a file: the same options, parts, plan and compiler as for a decorator.
 
-Called by `assembly`, which knows the other contracts. Faults go where they stand in the file. Nothing is reached: a
-fitting is made for each source and executor, and is used when an action runs or a reader is checked.
+Called by `assembly`, which knows the other contracts. Faults are reported at their places in the file. No system is
+reached: each source and executor gets a fitting for later runs and reader checks.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ GATEWAY: Final = "it is a tool of a server, and is called through a gateway in f
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """A contract's file. `server`: the one that its tools belong to; `servers`: others that are named."""
+    """A contract's file. `server`: the server of the file's own tools; `servers`: other named servers."""
 
     file: str
     folder: str
@@ -44,7 +44,7 @@ class Home:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A contract as it stands in its file, under its name."""
+    """A contract as written in a file, with its name."""
 
     name: str
     home: Home
@@ -52,9 +52,9 @@ class Entry:
     place: Place
     findings: Diagnostics
     inside: str = ""
-    """Where it stands within another contract; "" for one of its own."""
+    """The place within another contract; "" for a separate contract."""
     takes: str = ""
-    """The tool whose arguments it takes, where that is the one of the contract that it stands in."""
+    """The tool of the arguments, if the same as the enclosing contract's tool."""
 
     @property
     def path(self) -> str:
@@ -62,16 +62,16 @@ class Entry:
 
 
 class Asked(Protocol):
-    """A source that is asked on an event loop, with what its templates know of a call."""
+    """A source called on an event loop, with the template values of a call."""
 
     async def read(self, ctx: Context, values: Values) -> Reading: ...
 
 
 @dataclass(frozen=True, slots=True)
 class FittedReader:
-    """A reader with what it was made of: for running, and for finding out beforehand whether it can read.
+    """A reader with its origin: for running, and for a test of whether the reader can read.
 
-    `fitting`: a built-in source; `tool`: a server's tool, which is asked on an event loop. One of them is there.
+    `fitting`: a built-in source; `tool`: a server's tool, called on an event loop. Exactly one is set.
     """
 
     reader: Reader
@@ -83,7 +83,7 @@ class FittedReader:
 
 @dataclass(frozen=True, slots=True)
 class FileContract:
-    """A contract of a file, compiled. `uncallable`: why it cannot be called from here; "" where it can."""
+    """A compiled contract of a file. `uncallable`: why the contract cannot be called from here; "" if callable."""
 
     name: str
     home: Home
@@ -93,9 +93,9 @@ class FileContract:
     predicates: PredicateEngine
     readers: tuple[FittedReader, ...] = ()
     searches: Mapping[str, Spec] = field(default_factory=dict)
-    """What stands under `find` and `lookup`, as far as they are there."""
+    """The searches under `find` and `lookup`, if any."""
     sought: Mapping[str, SourceAdapter | None] = field(default_factory=dict)
-    """Their built-in sources, for finding out beforehand whether they can be asked; None for a server's tool."""
+    """The built-in sources of the searches, for a test beforehand; None for a server's tool."""
     execute: Spec | None = None
     compensation: FileContract | None = None
     operation: CompiledTemplate | None = None
@@ -103,32 +103,32 @@ class FileContract:
     description: str = ""
     uncallable: str = ""
     arguments_known: bool = True
-    """False where the file gives no argument schema, and the server's is not known either."""
+    """False where both the file and the server give no argument schema."""
     unsent: frozenset[str] = frozenset()
-    """Arguments that its tool is not sent where they were not given; null cannot be said by them."""
+    """Arguments not sent to the tool where null only stands for a missing value."""
     tool: str = ""
-    """The tool that the contract governs: of the file's own server, under its own name; "" for none."""
+    """The governed tool of the file's own server, under the server's name; "" for none."""
     tool_sha256: str = ""
-    """What the tool's definition has to hash to; "" where the file pins none."""
+    """The required hash of the tool's definition; "" without a pin."""
     raised: str = ""
     """The tool's own hint that raised the class, or dropped `honours_key`; "" for none."""
 
     @property
     def left_to_server(self) -> tuple[str, ...]:
-        """Where the tool's schema has keywords that nobody checks before its server does."""
+        """The places of schema keywords checked only by the server."""
         return self.arguments.left if isinstance(self.arguments, ToolArguments) else ()
 
     @property
     def looks(self) -> tuple[Spec, ...]:
-        """Every source that it asks."""
+        """Every source of the contract."""
         return (*(each.spec for each in self.readers), *self.searches.values())
 
     def load(self) -> CompiledContract:
-        """The plan; it was compiled with the file."""
+        """Return the plan, compiled together with the file."""
         return self.plan
 
     def operation_for(self, requested: Mapping[str, Json]) -> str:
-        """What the contract's `operation` comes to; "" where it has none. Raises TemplateError."""
+        """Return the contract's rendered `operation`; "" for none. Raises TemplateError."""
         if self.operation is None:
             return ""
         named = self.operation.text(Values(self.predicates, {"requested": dict(requested)}))
@@ -137,7 +137,7 @@ class FileContract:
         return named
 
     def as_json(self) -> dict[str, Json]:
-        """What it acts with and reads, without credentials: a reference stands for itself."""
+        """Return the executor and readers without credentials: a reference stands for itself."""
         read: list[Json] = [json_of(each.spec) for each in self.readers]
         return {
             "file": self.home.file,
@@ -163,7 +163,7 @@ class FileContract:
 
 
 def values_of(engine: PredicateEngine, ctx: Context, arguments: Mapping[str, object]) -> Values:
-    """What templates know of one call."""
+    """Return the template values of one call."""
     roots: dict[str, Json] = {
         "requested": json_value(dict(arguments)),
         "observed": ctx.observed,
@@ -186,7 +186,7 @@ def values_of(engine: PredicateEngine, ctx: Context, arguments: Mapping[str, obj
 
 
 def acting(name: str, spec: Spec, fitting: ExecutorAdapter, engine: PredicateEngine) -> Handler:
-    """The tool. What cannot be rendered was not sent, and that is certain."""
+    """Return the acting handler. A call that fails to render was certainly not sent."""
 
     def call(ctx: Context, arguments: Mapping[str, object]) -> object:
         try:
@@ -199,7 +199,7 @@ def acting(name: str, spec: Spec, fitting: ExecutorAdapter, engine: PredicateEng
 
 
 def uncalled(name: str) -> Handler:
-    """A tool that only a gateway can call."""
+    """Return a handler for a tool that only a gateway can call."""
 
     def call(ctx: Context, arguments: Mapping[str, object]) -> object:
         raise NotDispatchedError(f"{name!r} was not called: {GATEWAY}.")
@@ -211,7 +211,7 @@ UNNAMED: Final = "There is no answer of the tool that would name what to look at
 
 
 def looking(spec: Spec, fitting: SourceAdapter, engine: PredicateEngine, use: str) -> Look:
-    """`use`: read, find or lookup."""
+    """Return a source's reading function. `use`: read, find or lookup."""
     ask: Mapping[str, Any] = {"read": fitting.read, "find": fitting.find, "lookup": fitting.lookup}
 
     def look(ctx: Context, arguments: Mapping[str, object]) -> object:
@@ -227,7 +227,7 @@ def looking(spec: Spec, fitting: SourceAdapter, engine: PredicateEngine, use: st
 
 
 def glancing(spec: Spec, fitting: SourceAdapter, engine: PredicateEngine) -> Glance:
-    """What `looking` reads, for an event loop."""
+    """Return the reading function of `looking` for an event loop."""
 
     def glance(ctx: Context, arguments: Mapping[str, object]) -> Reading | None:
         return fitting.glance(ctx, lambda: spec.given(values_of(engine, ctx, arguments)))

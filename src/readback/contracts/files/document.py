@@ -1,7 +1,7 @@
-"""A contract file as values that know where they stand. Called by `reading`; it must not know what any key means.
+"""A contract file as values with places. Called by `reading`; no key has a meaning here.
 
 YAML's surprises are left out: only `true` and `false` are truth values, only plain decimals are numbers, everything
-else is the text that was written.
+else is text.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that is wrong with a file. `path`: the keys that lead there, in dots."""
+    """One fault of a file. `path`: the keys to the fault's value, in dots."""
 
     place: Place
     path: str
@@ -42,11 +42,10 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A value as it stands in a file: a mapping or a list of such, or a plain value. `keys`: where each key stands.
+    """A value as written in a file: a mapping or a list of values, or a plain value. `keys`: the place of each key.
 
-    `begins`: in which column the text begins, where it stands there just as it is, so that a column within it can be
-    named; else 0. `text`: a plain value as
-    it was written, so that 1.10 stays what it is where a text is meant.
+    `begins`: the column of the text's first character, for columns within the text; 0 where the file writes the text in
+    another form. `text`: a plain value as written, so that 1.10 stays 1.10 where text is expected.
     """
 
     place: Place
@@ -64,7 +63,7 @@ class Written:
         return self.value if isinstance(self.value, list) else None
 
     def plain(self) -> Any:
-        """The value without its places."""
+        """Return the value without places."""
         if isinstance(self.value, dict):
             return {key: each.plain() for key, each in self.value.items()}
         if isinstance(self.value, list):
@@ -73,7 +72,7 @@ class Written:
 
 
 def read_document(content: bytes) -> tuple[Written | None, list[Fault]]:
-    """The document, and what is wrong with its form. None where there is none to speak of."""
+    """Return the document, and the faults of its form. None for no usable document."""
     if len(content) > FILE_MAX_BYTES:
         said = f"The file is over {FILE_MAX_BYTES} bytes."
         return None, [Fault(Place(1, 1), "", said, "Split it into several files.")]
@@ -144,7 +143,7 @@ def _place(node: Any) -> Place:
 
 
 def _begins(node: Any) -> int:
-    """A plain text as it is, and a quoted one behind its quote where nothing in it is written otherwise."""
+    """Return the column of a plain text, or of a quoted text without escapes after the quote."""
     start, end = node.start_mark, node.end_mark
     if start.line != end.line:
         return 0

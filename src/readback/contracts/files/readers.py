@@ -1,6 +1,6 @@
-"""The readers and searches of one contract: each with its source, and no more said of it than the source can be.
+"""The readers and searches of one contract: each with its source, and no claim beyond the source's own maximum.
 
-Called by `build`. It reaches nothing: a fitting is made for each source, and used when a reader runs or is checked.
+Called by `build`. No system is reached: each source gets a fitting for later runs and checks.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ NOTHING: Final = "Nothing stands behind it: write a value, or leave the key away
 
 
 FOLDERS: Final = frozenset({"root", "repository", "database"})
-"""Settings that are paths from the contract file's folder on."""
+"""Settings with paths relative to the contract file's folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What stands under `find` or `lookup`. `declared`: what is said of it; None where nothing is.
+    """A search under `find` or `lookup`. `declared`: the declarations; None without any.
 
     `fitting`: a built-in source; None for a tool.
     """
@@ -48,12 +48,12 @@ class Search:
     declared: Reader | None
     fitting: SourceAdapter | None
     complete: bool = False
-    """It shows every effect, in every place that the tool can write."""
+    """The search shows every effect, in every place writable by the tool."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReaderMaker:
-    """Makes the readers of one contract. `execute`: what acts; None where that has faults."""
+    """Makes the readers of one contract. `execute`: the executor; None for one with faults."""
 
     entry: Entry
     specs: SpecReader
@@ -63,7 +63,7 @@ class ReaderMaker:
     execute: Spec | None
 
     def readers(self, node: Written | None) -> list[FittedReader]:
-        """Those of the key `readers`, as far as they are sound."""
+        """Return the sound readers of the key `readers`."""
         if node is None:
             return []
         path = joined(self.entry.path, "readers")
@@ -74,7 +74,7 @@ class ReaderMaker:
         return _numbered([each for each in made if each is not None])
 
     def search(self, use: str, node: Written) -> Search | None:
-        """Under `find` or `lookup`; None, with a fault, where it is not sound."""
+        """Return the search under `find` or `lookup`; None, with a fault, if unsound."""
         path = joined(self.entry.path, use)
         keys = (*SEARCH_KEYS, COMPLETE) if use == "find" else SEARCH_KEYS
         kind, inner = self.specs.one(node, path, SOURCE, keys)
@@ -125,7 +125,7 @@ class ReaderMaker:
         )
 
     def _source(self, spec: Spec, name: str, timeout_us: int, node: Written, path: str) -> SourceAdapter | None:
-        """A built-in source; None, with a fault, where it cannot be had."""
+        """Return a built-in source; None, with a fault, if unavailable."""
         try:
             return self.fittings.source(spec.kind, name, spec.fixed, self.entry.home.folder, timeout_us)
         except ContractError as error:
@@ -190,7 +190,7 @@ class ReaderMaker:
         return most
 
     def _within(self, row: SourceKind, spec: Spec, said: Mapping[str, Written], path: str) -> bool:
-        """A file says no more of a source than the source can be; a word that is none is the compiler's to tell."""
+        """Check that the file claims no more than the source's maximum. The compiler reports an unknown word."""
         independence = self._most(row, spec)
         usual = {"consistency": row.consistency.value, "independence": self._usual(row, spec).value}
         sound = True
@@ -207,7 +207,7 @@ class ReaderMaker:
         return sound
 
     def _same_server(self, spec: Spec) -> bool:
-        """The same server under whatever name: one that is started in the very same way is no other one."""
+        """Return whether two names mean one server: a server started in the same way is the same server."""
         home = self.entry.home
         mine = str(self.execute.fixed.get("server", "")) if self.execute and self.execute.kind == TOOL else ""
         theirs = str(spec.fixed.get("server", ""))
@@ -225,7 +225,7 @@ class ReaderMaker:
 
 
 def tool_fitting(fittings: SystemFactory, spec: Spec, timeout_us: int) -> ToolAdapter | None:
-    """The tool of a server; None where it cannot be called from here."""
+    """Return the tool of a server; None for a tool not callable from here."""
     try:
         return fittings.tool(str(spec.fixed.get("server", "")), str(spec.fixed["name"]), timeout_us)
     except FittingError:
@@ -233,7 +233,7 @@ def tool_fitting(fittings: SystemFactory, spec: Spec, timeout_us: int) -> ToolAd
 
 
 def server_known(spec: Spec, entry: Entry, findings: Diagnostics, node: Written, path: str) -> bool:
-    """Whether the server of a tool is one that the file names."""
+    """Return whether the file names the tool's server."""
     name = spec.fixed.get("server")
     if name is None or name in entry.home.servers:
         return True
@@ -243,7 +243,7 @@ def server_known(spec: Spec, entry: Entry, findings: Diagnostics, node: Written,
 
 
 def system_of(spec: Spec) -> str:
-    """The name of the system, where the file gives none: what is asked, and where."""
+    """Return the system's name, where the file gives none: the source's word and place."""
     row = SOURCE[spec.kind]
     where = [spec.fixed[name] for name in row.where if name in spec.fixed]
     first = where[0] if where else "."
@@ -254,7 +254,7 @@ def system_of(spec: Spec) -> str:
 
 
 def span(value: object, default: int) -> int:
-    """A duration; where it is none, the compiler tells."""
+    """Return a duration; the compiler reports a malformed one."""
     try:
         return microseconds(value) or default
     except ContractFieldError:
@@ -262,7 +262,7 @@ def span(value: object, default: int) -> int:
 
 
 def _place(fixed: Mapping[str, object], name: str) -> object:
-    """A setting that says where something is; a folder in one spelling, and the contract file's where none is named."""
+    """Return a setting with a place; a folder in one spelling, or the contract file's folder without a name."""
     value = fixed.get(name, "." if name == "root" else None)
     return os.path.normpath(value) if name in FOLDERS and isinstance(value, str) else value
 
@@ -274,7 +274,7 @@ def _where(row: SourceKind, most: Consistency | Independence) -> str:
 
 
 def _numbered(readers: list[FittedReader]) -> list[FittedReader]:
-    """Readers without a name bear their source's word; of several such, each after the first bears its number too."""
+    """Name the readers without a name by their source's word; further readers of one source get a number too."""
     seen: dict[str, int] = {}
     found: list[FittedReader] = []
     for each in readers:

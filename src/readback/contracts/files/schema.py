@@ -1,7 +1,7 @@
-"""The JSON Schema of contract files (draft 2020-12), made of the very tables that the checker reads.
+"""The JSON Schema of contract files (draft 2020-12), made of the checker's own tables.
 
-Published with the package as `contracts.schema.json`, and printed by `readback contracts schema`. It says what can be
-said of one file without compiling: the checker also knows expressions, other files and the side-effect classes.
+Published with the package as `contracts.schema.json`, and printed by `readback contracts schema`. The schema covers one
+file without compiling. The checker also knows expressions, other files and the side-effect classes.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ _TERMS: Final[Mapping[str, Any]] = {
     "attributes": {**_FLAG, "description": "Its readings say whose doing the state is."},
     "whole_region": {**_FLAG, "description": "Its readings show everything that the call may change."},
 }
-"""What is said of a reader beside its source; a part of it of a search."""
+"""The declarations of a reader beside the source; a search has a part of them."""
 
 OPTIONS: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {
     "version": (
@@ -196,7 +196,7 @@ OPTIONS: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {
         "When it is looked at again after success.",
     ),
 }
-"""The keys that every notation has, as JSON Schema and in words."""
+"""The keys of every notation, as JSON Schema and in words."""
 
 _OWN: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {
     "description": ({"type": "string", "maxLength": 2_000}, "What it is for, in words."),
@@ -220,7 +220,7 @@ _OWN: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {
 
 
 def contract_schema() -> dict[str, Any]:
-    """The schema of a contract file."""
+    """Return the schema of a contract file."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Readback contract file",
@@ -279,7 +279,7 @@ def contract_schema() -> dict[str, Any]:
 
 
 def _contracts() -> dict[str, Any]:
-    """A contract, and what may stand under `compensate`."""
+    """Return the schema of a contract, and of the values of `compensate`."""
     every = {**OPTIONS, **_OWN}
     assert set(every) == set(CONTRACT_KEYS)
     return {
@@ -310,7 +310,7 @@ def _contracts() -> dict[str, Any]:
 
 
 def _acts() -> dict[str, Any]:
-    """What may stand under `execute`, and under `rollback`."""
+    """Return the schema of `execute`, and of `rollback`."""
     terms: dict[str, Any] = {
         "timeout": {**_SOME_SPAN, "description": "How long a call may take."},
         "honours_key": {**_FLAG, "description": "The tool answers a second call under one key from the first."},
@@ -337,7 +337,7 @@ def _acts() -> dict[str, Any]:
 
 
 def published_schema() -> str:
-    """The text that comes with the package."""
+    """Return the schema's text in the package."""
     from importlib.resources import files  # it brings archives and temporary files along
 
     return (files("readback.contracts.files") / PUBLISHED).read_text(encoding="utf-8")
@@ -418,7 +418,7 @@ def _spec(row: SourceKind | ExecutorKind, use: str) -> dict[str, Any]:
 
 
 def _needed(row: SourceKind | ExecutorKind) -> Iterator[dict[str, Any]]:
-    """What a choice needs beside it."""
+    """Return the keys required by a choice."""
     chooser = "do" if isinstance(row, ExecutorKind) else "show"
     for (kind, word), names in NEEDS.items():
         if kind == row.name and any(key.name == chooser and word in key.choices for key in row.keys):
@@ -493,4 +493,4 @@ _SHAPES: Final[Mapping[Shape, Mapping[str, Any]]] = {
     },
     Shape.INPUT: {"oneOf": [_TEMPLATE, _DATA]},
 }
-"""Of every shape that the checker knows, but for a choice, whose words stand in the key."""
+"""The schema of every shape but a choice; a choice's words stand in the key."""

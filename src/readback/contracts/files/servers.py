@@ -1,6 +1,6 @@
-"""The servers that a contract file names: the one that its tools belong to, and others that its readers ask.
+"""The servers named in a contract file: the server of the file's tools, and others for readers.
 
-Called by `assembly`. Nothing is started, and no reference is resolved; whoever calls tools does both.
+Called by `assembly`. No server is started, and no reference is resolved; the caller of tools does both.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class ServerReader:
     findings: Diagnostics
 
     def named(self, node: Written) -> dict[str, ServerTerms]:
-        """Those of `servers`, by name."""
+        """Return the servers of `servers`, by name."""
         if node.mapping is None or len(node.mapping) > SERVERS_MAX:
             self.findings.add(node, "servers", f"It is a mapping of at most {SERVERS_MAX} servers by name.")
             return {}
@@ -41,7 +41,7 @@ class ServerReader:
         return found
 
     def server(self, node: Written, path: str, key: str) -> ServerTerms:
-        """One of them: a command, or an address."""
+        """Read one server: a command, or an address."""
         keys = self.findings.keys(node, path, f"`{path}`", SERVER_KEYS)
         tell_undecided(node, path, self.findings)
         if node.mapping is not None and ("command" in keys) is ("url" in keys):

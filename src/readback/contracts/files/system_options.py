@@ -1,7 +1,7 @@
-"""One source or executor of a contract file, checked key by key against its table, its templates compiled.
+"""One source or executor of a contract file, checked key by key against its table, with compiled templates.
 
-Called by `contract`. What is wrong goes into the faults with its place; what is sound is kept apart: `fixed` for good,
-`asked` to be rendered for each call. It reaches nothing, and resolves no reference.
+Called by `contract`. Faults are reported with their places. Sound keys are split: `fixed` for constants, `asked` for
+values rendered on each call. No system is reached, and no reference resolved.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ Render: TypeAlias = Callable[[Values], object]
 
 @dataclass(slots=True)
 class Diagnostics:
-    """The faults of one file, in the order they were found."""
+    """The faults of one file, in the order of discovery."""
 
     faults: list[Fault] = field(default_factory=list)
 
     def add(self, at: Written | Place, path: str, error: ContractError | str) -> None:
-        """A fault where a value stands; an expression's own column is counted from there."""
+        """Add a fault at a value's place; an expression's own column counts from there."""
         place = at.place if isinstance(at, Written) else at
         if isinstance(error, str):
             self.faults.append(Fault(place, path, error))
@@ -60,7 +60,7 @@ class Diagnostics:
         self.faults.append(Fault(place, path, error.message, remedy, error.code))
 
     def keys(self, node: Written, path: str, what: str, known: Collection[str]) -> dict[str, Written]:
-        """The values by their keys, as far as they are known."""
+        """Return the values of known keys."""
         found = node.mapping
         if found is None:
             self.add(node, path, f"{what} is a mapping of {', '.join(known)}.")
@@ -73,25 +73,25 @@ class Diagnostics:
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """A source or an executor, ready to be fitted. `names`: the arguments that its templates mention."""
+    """A source or an executor, ready for a fitting. `names`: the arguments in the templates."""
 
     kind: str
     fixed: Mapping[str, object] = field(default_factory=dict)
     asked: Mapping[str, Render] = field(default_factory=dict)
     names: frozenset[str] = frozenset()
     paths: tuple[tuple[frozenset[str], Render], ...] = ()
-    """Its templates of paths, each with the arguments that it mentions."""
+    """The templates of paths, each with the mentioned arguments."""
     bears_key: bool = False
-    """The attempt's idempotency key goes out with it: by the executor's own doing, or where a template says so."""
+    """The attempt's idempotency key is sent: by the executor itself, or through a template."""
 
     def given(self, values: Values) -> dict[str, object]:
-        """What the templates come to. Raises TemplateError."""
+        """Return the rendered templates. Raises TemplateError."""
         return {name: render(values) for name, render in self.asked.items()}
 
 
 @dataclass(slots=True)
 class SpecReader:
-    """Reads specs of one contract. `arguments`: what `requested` has; None where that is not known."""
+    """Reads specs of one contract. `arguments`: the names below `requested`; None if unknown."""
 
     engine: PredicateEngine
     arguments: Collection[str] | None
@@ -102,11 +102,11 @@ class SpecReader:
     paths: list[tuple[frozenset[str], Render]] = field(default_factory=list)
 
     def values(self, node: Written, path: str) -> tuple[Render, Collection[str]]:
-        """A mapping of names to values with templates, and its names. Raises ContractError for what is none."""
+        """Return a mapping of names to templated values, and the names. Raises ContractError for another value."""
         return self._value(node, path), _named(node).keys()
 
     def source(self, kind: str, node: Written, path: str, use: str) -> Spec | None:
-        """`use`: read, find or lookup."""
+        """Read a source. `use`: read, find or lookup."""
         row = SOURCE[kind]
         if use not in row.uses:
             self.findings.add(node, path, f"A {kind} source cannot be used for {use}: it takes {', '.join(row.uses)}.")
@@ -119,7 +119,7 @@ class SpecReader:
     def one(
         self, node: Written, path: str, known: Mapping[str, object], beside: Collection[str]
     ) -> tuple[str, Written | None]:
-        """The one word of a table that a mapping has, with what stands behind it."""
+        """Return the mapping's single word from a table, with the word's value."""
         what = "A source" if known is SOURCE else "An executor"
         found = self.findings.keys(node, path, what, [*known, *beside])
         named = [name for name in found if name in known]
@@ -174,7 +174,7 @@ class SpecReader:
         fixed: dict[str, object],
         asked: dict[str, Render],
     ) -> None:
-        """Raises ContractError for a fault of the whole; those of its parts have their own places."""
+        """Raises ContractError for a fault of the whole value; faults of parts have their own places."""
         match key.shape:
             case Shape.FIXED | Shape.WRITTEN | Shape.NUMBER | Shape.SECRET:
                 fixed[key.name] = _setting(key, node)
@@ -250,7 +250,7 @@ class SpecReader:
         return fill
 
     def _fill_at(self, node: Written, path: str) -> CompiledTemplate:
-        """With its fault where it stands; then an empty one goes on."""
+        """Compile a template; a fault is reported at its place, and an empty template stands in."""
         try:
             return self._fill(node)
         except ContractError as error:
@@ -266,7 +266,7 @@ class SpecReader:
         return command_arguments.Argument(self._fill(written), data)
 
     def _arguments(self, node: Written, path: str) -> list[command_arguments.Argument]:
-        """With the fault of each where it stands; then an empty one goes on."""
+        """Compile arguments; each fault is reported at its place, and an empty template stands in."""
         found = []
         for number, each in enumerate(_entries(node)):
             try:
@@ -277,7 +277,7 @@ class SpecReader:
         return found
 
     def _value(self, node: Written, path: str) -> Render:
-        """A value of any form, with templates in its texts."""
+        """Compile a value of any form, with templates in its texts."""
         match node.value:
             case dict() as mapping:
                 inner = {name: self._value(each, joined(path, name)) for name, each in mapping.items()}
@@ -307,7 +307,7 @@ class SpecReader:
         return lambda values: Absence(error_text(fill, values) if fill is not None else "", at, equals)
 
     def _headers(self, node: Written, path: str, *, mail: bool) -> tuple[dict[str, object], Render]:
-        """Those that are references, for good; those that are templates, for each call."""
+        """Split headers: references are constants, templates are rendered on each call."""
         kept: dict[str, object] = {}
         fills: dict[str, CompiledTemplate] = {}
         for name, each in _named(node).items():
@@ -340,7 +340,9 @@ class SpecReader:
 
 
 def reference_in(node: Written) -> Reference | None:
-    """`{env: NAME}` or `{file: PATH}`; None for what is no mapping. Raises ContractFieldError for another mapping."""
+    """Return `{env: NAME}` or `{file: PATH}`; None for anything but a mapping. Raises ContractFieldError for another
+    mapping.
+    """
     found = node.mapping
     if found is None:
         return None
@@ -415,7 +417,7 @@ def _near(node: Written, known: Collection[str]) -> str:
 
 
 def _together(row: SourceKind | ExecutorKind, use: str, found: Mapping[str, Written]) -> list[str]:
-    """What is wrong with keys beside each other."""
+    """Report conflicts between keys."""
     chosen = found.get("do") or found.get("show")
     word = chosen.value if chosen is not None else USUAL.get(row.name, "")
     needed = NEEDS.get((row.name, str(word)), ())
@@ -447,7 +449,7 @@ def _is_true(node: Written | None) -> bool:
 
 
 def json_of(spec: Spec | None) -> Json:
-    """What may be shown of it: its settings, with references as references."""
+    """Return the settings for display, with references as references."""
     if spec is None:
         return None
     shown: dict[str, Json] = {name: _shown(value) for name, value in spec.fixed.items()}

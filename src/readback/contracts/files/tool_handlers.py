@@ -1,7 +1,7 @@
-"""Tools of servers as hands of a contract: the one that acts, and those that read.
+"""Tools of servers as handlers of a contract: the acting one, and the readers.
 
-Called by `build`. What a tool answers is evidence; a reading is made of it here, and a failure is never taken for
-absence: absence is only what the contract says that it is, word for word.
+Called by `build`. A tool's answer is evidence, converted to a reading here. A failure never counts as absence: only the
+answers named in the contract, word for word, mean absence.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ Asks: TypeAlias = Callable[[Context, Values], Awaitable[object]]
 def tool_hand(
     name: str, spec: Spec, fitting: ToolAdapter | None, engine: PredicateEngine, unsent: frozenset[str] = frozenset()
 ) -> Handler:
-    """Calls the tool: with what the contract's `arguments` come to, else with the very arguments of the call.
+    """Return a handler that calls the tool with the contract's rendered `arguments`, or else with the call's own
+    arguments.
 
-    `unsent`: arguments that are null only because they were not given.
+    `unsent`: arguments whose null only stands for a missing value.
     """
 
     async def call(ctx: Context, arguments: Mapping[str, object]) -> object:
@@ -55,7 +56,7 @@ def tool_hand(
 
 
 def sent(spec: Spec, values: Values) -> dict[str, Json]:
-    """What the tool is given. Raises TemplateError."""
+    """Return the tool's input. Raises TemplateError."""
     if "arguments" not in spec.asked:
         requested = values.roots["requested"]
         return dict(requested) if isinstance(requested, dict) else {}
@@ -66,7 +67,7 @@ def sent(spec: Spec, values: Values) -> dict[str, Json]:
 
 @dataclass(frozen=True, slots=True)
 class ToolSource:
-    """A tool that is asked for a reading."""
+    """A tool as a source of readings."""
 
     system: str
     spec: Spec
@@ -74,12 +75,12 @@ class ToolSource:
     fixed: Mapping[str, object] = field(default_factory=dict)
 
     async def read(self, ctx: Context, values: Values) -> Reading:
-        """Raises ReaderFailedError, ReaderTypeError, TemplateError; whatever the connection raises."""
+        """Raises ReaderFailedError, ReaderTypeError, TemplateError, and the connection's own errors."""
         document = await self._asked(ctx, values)
         return Reading.absent() if isinstance(document, Absence) else self._reading(document)
 
     async def find(self, ctx: Context, values: Values) -> list[Reading]:
-        """Every object of the list that is shown. Raises as `read` does, and where the list is not whole."""
+        """Return every object of the shown list. Raises as `read` does, and for an incomplete list."""
         document = await self._asked(ctx, values)
         if isinstance(document, Absence):
             return []
@@ -92,7 +93,7 @@ class ToolSource:
         return [self._reading(each) for each in listed]
 
     async def lookup(self, ctx: Context, values: Values) -> Lookup:
-        """What became of the attempt, by the word at `status`; any other word is pending. Raises as `read` does."""
+        """Return the attempt's fate, by the word at `status`; an unknown word means pending. Raises as `read` does."""
         document = await self._asked(ctx, values)
         if isinstance(document, Absence):
             return Lookup.unknown_key()
@@ -103,7 +104,7 @@ class ToolSource:
         return Lookup.by_word(word, landed, failed, word)
 
     async def _asked(self, ctx: Context, values: Values) -> Json | Absence:
-        """What the tool shows; the contract's own Absence where it says that nothing is there."""
+        """Return the tool's content; the contract's own Absence for an answer of absence."""
         if self.fitting is None:
             raise ReaderFailedError(f"{self.system} was not asked: {GATEWAY}.")
         result = await self.fitting.call(ctx, sent(self.spec, values))
@@ -161,7 +162,7 @@ class ToolSource:
 
 
 def tool_look(source: ToolSource, engine: PredicateEngine, use: str = "read") -> Look:
-    """The same as a built-in source's look: async. `use`: read, find or lookup."""
+    """Return an async look, as for a built-in source. `use`: read, find or lookup."""
     ask: Mapping[str, Asks] = {"read": source.read, "find": source.find, "lookup": source.lookup}
 
     async def look(ctx: Context, arguments: Mapping[str, object]) -> object:

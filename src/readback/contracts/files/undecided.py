@@ -1,7 +1,7 @@
-"""The mark of what is not decided: a value that begins with the word DECIDE.
+"""The mark of an undecided value: the first word is DECIDE.
 
-Drafts are written with it; `assembly` looks for it, and uses no contract that holds one. What follows the word is a
-proposal: whoever deletes the word has taken it. It has no meaning in a `description`.
+Drafts contain the mark; `assembly` looks for marks, and uses no contract with one. The text after the word is a
+proposal: deleting the word accepts the proposal. The mark has no meaning in a `description`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SHOWN_MAX_CHARS: Final = 200
 
 
 class Question(NamedTuple):
-    """A marked value, the keys above it, where it stands in dots, and what it proposes ("" for nothing)."""
+    """A marked value, the keys above, its dotted path, and its proposal ("" for none)."""
 
     node: Written
     keys: tuple[str, ...]
@@ -30,7 +30,7 @@ class Question(NamedTuple):
 
     @property
     def meaning(self) -> str:
-        """What the key says that is to be decided."""
+        """The key's meaning, for the deciding person."""
         for word, below in zip(self.keys, self.keys[1:], strict=False):
             if word in SOURCE:
                 return next((key.said for key in SOURCE[word].keys if key.name == below), "")
@@ -38,12 +38,12 @@ class Question(NamedTuple):
 
 
 def marked(proposal: str = "") -> str:
-    """A value that a person has to decide. `proposal`: what is to stand there if he agrees; "" where there is none."""
+    """Return a value for a person's decision. `proposal`: the value after acceptance; "" for none."""
     return f"{MARK} {proposal}" if proposal else MARK
 
 
 def proposed(text: object) -> str | None:
-    """What a marked value proposes, "" where it proposes nothing; None for a value without the mark."""
+    """Return a marked value's proposal, "" for none; None for a value without the mark."""
     if not isinstance(text, str):
         return None
     stripped = text.strip()
@@ -53,7 +53,7 @@ def proposed(text: object) -> str | None:
 
 
 def tell_undecided(node: Written, path: str, findings: Diagnostics) -> bool:
-    """Names every marked value as a fault where it stands, and whether there is any."""
+    """Report every marked value as a fault at its place, and return whether there is any."""
     found = [*undecided(node, path)]
     for each in found:
         meaning = f" {each.meaning}" if each.meaning else ""
@@ -64,7 +64,7 @@ def tell_undecided(node: Written, path: str, findings: Diagnostics) -> bool:
 
 
 def undecided(node: Written, path: str, keys: tuple[str, ...] = ()) -> Iterator[Question]:
-    """Every marked value below a node."""
+    """Return every marked value below a node."""
     if node.mapping is not None:
         for name, each in node.mapping.items():
             if name not in UNMARKED:

@@ -1,7 +1,7 @@
-"""The words of a contract file: every source and executor with its keys, as data.
+"""The vocabulary of a contract file: every source and executor with its keys, as data.
 
-The checker and the published schema are both made from these tables, so neither can know what the other does not. A
-source's row also says the most that may be claimed of it; a file may say less, and never more.
+The checker and the published schema are both made from these tables, so neither has a key unknown to the other. A
+source's row also limits the claims about the source; a file may claim less, and never more.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ KIND: Final = "Contracts"
 
 
 class Shape(StrEnum):
-    """What stands behind a key. Those of the second half hold templates."""
+    """The form of a key's value. The second half holds templates."""
 
     FIXED = "fixed"
     """A text or a whole number, or a reference."""
     WRITTEN = "written"
-    """The same, but no reference: it stands in the file itself."""
+    """A text or a whole number in the file itself, no reference."""
     NUMBER = "number"
     """A whole number, or a reference."""
     SECRET = "secret"
-    """A reference, and nothing else."""
+    """A reference only."""
     FLAG = "flag"
     CHOICE = "choice"
     WORDS = "words"
@@ -47,22 +47,22 @@ class Shape(StrEnum):
     VALUE = "value"
     """Any value, with templates in its texts."""
     STATEMENT = "statement"
-    """SQL; what stands in braces is bound as a parameter."""
+    """SQL; each expression in braces is bound as a parameter."""
     ADDRESS = "address"
-    """A path below the address; what stands in braces is one encoded segment, or a part of one."""
+    """A path below the address; each expression in braces is one encoded segment, or a part of one."""
     ARGV = "argv"
-    """A program and its arguments; each is one element. A value is a whole one, and declared as data."""
+    """A program and its arguments, one element each. A value is a whole element, declared as data."""
     INPUT = "input"
-    """A text without values, or one value that is declared as data."""
+    """A text without values, or one value declared as data."""
     ARGUMENTS = "arguments"
     """Names with values of any form, with templates in their texts."""
     ABSENCE = "absence"
-    """By what absence is recognised: an error's whole text, or a value in the answer."""
+    """The signs of absence: an error's whole text, or a value in the answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One key of a source or an executor. `uses`: where it has a meaning; all of them where it is empty."""
+    """One key of a source or an executor. `uses`: the uses with this key; empty for all."""
 
     name: str
     shape: Shape
@@ -74,10 +74,10 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class SourceKind:
-    """One built-in source: its keys, what it can be asked, and the most that it can be relied on.
+    """One built-in source: its keys, its uses, and the maximum claims about it.
 
-    `consistency` and `independence` are what a reader of it has where the file does not say; `at_most` is the most
-    that a file may say. `where`: the keys that tell which system it is; `either`: exactly one of these is given.
+    `consistency` and `independence` are a reader's defaults; `at_most` is the maximum claim in a file. `where`: the
+    keys that name the system; `either`: exactly one of these keys is given.
     """
 
     name: str
@@ -133,7 +133,7 @@ _MARKS: Final = (
     Key("stamp", Shape.FIXED, "Where the stamp is.", uses=("read", "find")),
     Key("author", Shape.FIXED, "Where the author is.", uses=("read", "find")),
 )
-"""Of readings; a look-up's answer is a word."""
+"""For readings; a look-up's answer is a word."""
 _WORDS_OF_KEYS: Final = (
     Key("status", Shape.FIXED, "Where the word is that says what became of it.", uses=("lookup",)),
     Key("landed", Shape.WORDS, "Words that mean that it landed, for good.", uses=("lookup",)),
@@ -455,7 +455,7 @@ READER_KEYS: Final = ("name", "source", "consistency", "independence", "timeout"
 SEARCH_KEYS: Final = ("source", "consistency", "independence", "timeout")
 """Beside the source's own word, under `find` and `lookup`."""
 COMPLETE: Final = "complete"
-"""Beside them, under `find` alone: the search covers every place that the tool can write."""
+"""For `find` alone: the search covers every place writable by the tool."""
 SENDS_KEY: Final = frozenset({"http"})
 """Executors that send the attempt's idempotency key by themselves."""
 ABSENCE_KEYS: Final = ("error_matches", "at", "is")
@@ -464,9 +464,9 @@ SERVER_KEYS: Final = ("command", "url", "env", "headers", "cwd")
 OWN_KEYS: Final = (
     "description", "arguments", "operation", "find", "lookup", "rollback", "compensate", "twin", "tool_sha256",
 )  # fmt: skip
-"""Of a contract in a file, beside the keys that every notation has."""
+"""Keys of a contract in a file, beside the keys of every notation."""
 POINTED: Final = frozenset({"http", "command", "tool"})
-"""Sources that answer in JSON: what lies where in it is said by JSON pointers."""
+"""Sources with JSON answers: JSON pointers select the parts."""
 POINTERS: Final = ("value", "version", "stamp", "author", "items", "complete", "status")
 NEEDS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("file", "write"): ("content",),
@@ -477,6 +477,6 @@ NEEDS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("git", "index"): ("path",),
     ("git", "remote"): ("branch", "remote"),
 }
-"""What a choice needs beside it: by the kind, and its `do` or `show`."""
+"""Keys required by a choice: by the kind, and its `do` or `show`."""
 USUAL: Final[Mapping[str, str]] = {"git": "commit"}
-"""What is shown where the file does not say."""
+"""The default of `show`."""

@@ -1,7 +1,7 @@
-"""Contract packs: contract files that come with the package, for servers that many use, each with its parameters.
+"""Contract packs: contract files in the package for widely used servers, each with parameters.
 
-Named as `pack:NAME?parameter=value&...` wherever a contract file may stand. What is not named there is taken from the
-command of the server behind the gateway, and from the environment that the server itself reads. Nothing is reached.
+Named as `pack:NAME?parameter=value&...` in place of a contract file. Missing parameters come from the command of the
+server behind the gateway, and from the server's own environment variables. No system is reached.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from readback.errors import SettingsError
 
 PREFIX: Final = "pack:"
 _SAFE: Final = "/.:~@,"
-"""Characters of a value that need no encoding in a pack's name."""
+"""Characters without encoding in a pack's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """What a pack has to be told. `default`: "" where it is needed, and `@name` for another parameter's value."""
+    """A pack's parameter. `default`: "" for a required one, and `@name` for another parameter's value."""
 
     name: str
     said: str
     default: str = ""
     path: bool = False
-    """It is a path, which counts from the working folder on."""
+    """The parameter is a path, relative to the working folder."""
     env: str = ""
-    """The variable by which the server itself is told."""
+    """The server's own variable for this parameter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pack:
-    """One pack. `server`: the package and the version that it is tested against; `found`: reads a command's arguments
-    behind the word that `marks` it.
+    """One pack. `server`: the package and the tested version; `found`: reads the command's arguments after the word
+    `marks`.
     """
 
     name: str
@@ -49,14 +49,16 @@ class Pack:
 
     @property
     def text(self) -> str:
-        """The contract file, with `${parameter}` where a parameter goes."""
+        """The contract file, with `${parameter}` in each parameter's place."""
         from importlib.resources import files  # it brings archives and temporary files along
 
         return files(__name__).joinpath(f"{self.name}.yaml").read_text(encoding="utf-8")
 
 
 def _folders(arguments: Sequence[str]) -> dict[str, str]:
-    """The filesystem server's folders: a relative path begins at the first, and none leaves what is above them all."""
+    """Read the filesystem server's folders: a relative path begins at the first, and no path leaves their common
+    parent.
+    """
     named = [os.path.abspath(os.path.expanduser(each)) for each in arguments if not each.startswith("-")]
     return {"root": os.path.commonpath(named), "base": named[0]} if named else {}
 
@@ -130,12 +132,12 @@ PACKS: Final[Mapping[str, Pack]] = {
 
 
 def is_pack(named: str) -> bool:
-    """Whether this names a pack, and not a file."""
+    """Return whether a name means a pack rather than a file."""
     return named.startswith(PREFIX)
 
 
 def pack_named(named: str) -> tuple[Pack, dict[str, str]]:
-    """The pack and what its name says of its parameters. Raises SettingsError for what there is not."""
+    """Return the pack and the parameters in its name. Raises SettingsError for an unknown pack or parameter."""
     name, _, said = named.removeprefix(PREFIX).partition("?")
     pack = PACKS.get(name)
     if pack is None:
@@ -155,9 +157,9 @@ def pack_named(named: str) -> tuple[Pack, dict[str, str]]:
 
 
 def completed(named: str, command: Sequence[str], env: Mapping[str, str] | None = None) -> str:
-    """A pack's name with what the command of its server, and the variables given to it, say of its parameters.
+    """Return a pack's name with the parameters from its server's command and variables.
 
-    Any other name, and a pack whose server this is not, as it is. What the name says itself is not said otherwise.
+    Any other name, and a pack of another server, is returned unchanged. Parameters in the name take precedence.
     """
     if not is_pack(named):
         return named
@@ -183,7 +185,7 @@ def _lies_in(folder: str, root: str) -> bool:
 
 
 def pack_content(named: str) -> bytes:
-    """The contract file of a pack, its parameters filled in. Raises SettingsError where one is missing or unsound."""
+    """Return a pack's contract file with its parameters. Raises SettingsError for a missing or unsound parameter."""
     pack, given = pack_named(named)
     values: dict[str, str] = {}
     for each in pack.parameters:

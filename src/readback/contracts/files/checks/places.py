@@ -1,7 +1,7 @@
-"""Where on this machine a contract's files lie, for freezes: one file is one target, by whatever name it is reached.
+"""The local places of a contract's files, for freezes: one file is one target under every name.
 
-Called when a file is loaded; what it makes is called with each action. A file is known by its path with every link
-followed, and, where it has several names, by device and inode as Readback's own files are.
+Called when a file is loaded; the resulting function runs with each action. A file is known by its path with every link
+followed. A file with several names is also known by device and inode, as Readback's own files are.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ Located = Callable[[str], str]
 def places_of(
     made: FileContract, fittings: SystemFactory
 ) -> Callable[[Mapping[str, Json], bool], tuple[str, ...]] | None:
-    """None for a contract whose target is no file.
+    """Return the function for a contract's places; None for a contract without a file target.
 
-    What is made takes the request, and whether it is to be frozen: then the target's own file alone counts. Else every
-    file that the executor is given counts too, and a file of one name is known by its path alone: an inode that is free
-    again is another file's soon.
+    The function takes the request, and whether to freeze. For a freeze the target's own file alone counts. Otherwise
+    every file of the executor counts too, and a file with one name is known by path alone: a freed inode soon belongs
+    to another file.
     """
     wanted = _named_by(made.plan.contract.target)
     own: list[tuple[Spec, Located]] = [

@@ -1,7 +1,7 @@
-"""A contract against the tools that servers really have: their names, what they take, and what they give.
+"""A contract against the servers' real tools: the names, the inputs, and the outputs.
 
-Called when a contract is compiled and a server's tools are known. Everything that is wrong is told, each with the key
-that it stands under; what cannot be known without a call is not guessed at.
+Called when a contract is compiled with known tools. Every fault is reported with the contract's key. A fact that needs
+a call is not guessed.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from readback.ports.predicates import Predicate, PredicateEngine
 # Whether a contract's readers can ever verify anything: a reading that is not strong counts when it is later than the
 
 _STAMPED: Final = frozenset({"imap"})
-"""Sources that look for the stamp itself."""
+"""Sources that search the stamp itself."""
 
 
 def never_later(contract: Contract, readers: Sequence[FittedReader]) -> Iterator[tuple[str, ContractError]]:
-    """The readers that can prove nothing, where too few of the others are left. Their places as the compiler's."""
+    """Report readers unable to prove anything, where too few others remain, at the compiler's places."""
     if not contract.readers or not contract.depth.needs_after_evidence or not contract.kind.mutates:
         return
     identity = dict(contract.identity)
@@ -53,7 +53,7 @@ def never_later(contract: Contract, readers: Sequence[FittedReader]) -> Iterator
 
 
 def _why(contract: Contract, terms: ReaderTerms, each: FittedReader, *, numbered: bool) -> str:
-    """Why nothing is ever verified by this reader; "" where something may be."""
+    """Return why this reader never verifies anything; "" where it may."""
     fixed = each.spec.fixed
     if terms.consistency is Consistency.STRONG or each.spec.kind in _STAMPED or fixed.get("stamp"):
         return ""
@@ -72,7 +72,7 @@ def _why(contract: Contract, terms: ReaderTerms, each: FittedReader, *, numbered
 
 
 Tell = Callable[[str, str], None]
-"""Told of each fault: the contract's key that it stands under, and what is wrong."""
+"""Receives each fault: the contract's key, and the fault."""
 _TEXT: Final[Mapping[str, Any]] = {
     "type": "object", "properties": {"text": {"type": "string"}}, "additionalProperties": False,
 }  # fmt: skip
@@ -81,7 +81,7 @@ _UNKNOWN: Final = object()
 
 @dataclass(frozen=True, slots=True)
 class ToolCheck:
-    """Looks through one contract."""
+    """Checks one contract."""
 
     arguments: ArgumentSchema
     arguments_known: bool
@@ -93,7 +93,7 @@ class ToolCheck:
     tell: Tell
 
     def look(self, plan: CompiledContract | None) -> None:
-        """Tells every fault. `plan`: None where the contract has others already."""
+        """Report every fault. `plan`: None for a contract with earlier faults."""
         acts = self._acts()
         for each in self.readers:
             if each.tool is not None:
@@ -141,7 +141,7 @@ class ToolCheck:
         return self.toolbox.tool(server, name)
 
     def _given(self, spec: Spec, tool: Tool, key: str) -> None:
-        """What the templates come to for made-up arguments: the names, what is missing, and the types."""
+        """Check the templates with made-up arguments: the names, the missing ones, and the types."""
         try:
             given = sent(spec, self._values({"requested": made_up(self.arguments.schema)}))
         except (TemplateError, CanonError):
@@ -155,7 +155,7 @@ class ToolCheck:
                 self.tell(key, f"{where}: {said}")
 
     def _typed(self, spec: Spec, name: str) -> bool:
-        """Whether the types of all that an argument is made of are known."""
+        """Return whether every part of an argument has a known type."""
         mentioned = spec.names
         properties = self.arguments.schema.get("properties")
         shapes = properties if isinstance(properties, Mapping) else {}
@@ -174,7 +174,7 @@ class ToolCheck:
     # --- expressions -----------------------------------------------------------------------------------------------
 
     def _shapes(self, acts: Tool | None) -> dict[str, Mapping[str, Any]]:
-        """What is known of the roots of expressions."""
+        """Return the known shapes of the expressions' roots."""
         known: dict[str, Mapping[str, Any]] = {}
         if self.arguments_known:
             takes = self.arguments.schema
@@ -193,7 +193,7 @@ class ToolCheck:
         return known
 
     def _shown(self, reader: FittedReader) -> Mapping[str, Any] | None:
-        """What a reader's tool shows; None where its server does not say."""
+        """Return the shape of a reader's tool; None if the server gives none."""
         if reader.tool is None:
             return None
         fixed = reader.spec.fixed
@@ -218,7 +218,7 @@ class ToolCheck:
                 self._tried(key, predicate, shapes)
 
     def _tried(self, key: str, predicate: Predicate, shapes: Mapping[str, Mapping[str, Any]]) -> None:
-        """Evaluated with made-up values of the right types: a mismatch of types does not depend on which."""
+        """Evaluate with made-up values of the right types: a type mismatch is the same for every value."""
         roots: dict[str, Json] = {root: made_up(shape) for root, shape in shapes.items()}
         found = predicate.evaluate(self.engine.bind(roots))
         if found.kind == "type":
@@ -235,7 +235,7 @@ _SCOPE: Final = (
 
 
 def paths_of(plan: CompiledContract) -> Iterator[Path]:
-    """Every path that the expressions of a contract mention."""
+    """Return every path mentioned in the expressions of a contract."""
     for _, predicate in _predicates(plan):
         yield from predicate.paths
 
@@ -256,7 +256,7 @@ def _predicates(plan: CompiledContract) -> Iterator[tuple[str, Predicate]]:
 
 
 def _at(shape: Mapping[str, Any], steps: tuple[str | int, ...]) -> object:
-    """The shape of a path: `_UNKNOWN` where the schema does not tell, a text where it says that nothing is there."""
+    """Return the shape of a path: `_UNKNOWN` without a schema, a text for a path that the schema rules out."""
     here: object = referred(shape, shape)
     for step in steps:
         if not isinstance(here, Mapping):
@@ -275,6 +275,6 @@ def _at(shape: Mapping[str, Any], steps: tuple[str | int, ...]) -> object:
 
 
 def _single(shape: object, root: Mapping[str, Any]) -> bool:
-    """Whether a shape says one type, whatever the value."""
+    """Return whether a shape has one type for every value."""
     found = referred(shape, root)
     return isinstance(found, Mapping) and isinstance(found.get("type"), str) and found["type"] != "null"

@@ -1,7 +1,7 @@
-"""JSON Schema of a contract's arguments made into the argument schema that a function's annotations give.
+"""Converts the JSON Schema of a contract's arguments into the argument schema of a function's annotations.
 
-Called by `contract`, and by whatever brings the schema of a tool. What can be said by annotations is taken; a keyword
-that would be checked by nobody is a fault, not a silence. Names without a type are taken as they come.
+Called by `contract`, and by the loaders of tool schemas. Keywords with an annotation are converted. A keyword without a
+check is a fault and never ignored. Names without a type accept any value.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ BOUNDS: Final[Mapping[str, Mapping[str, str]]] = {
     "array": {"minItems": "min_length", "maxItems": "max_length"},
 }
 Report: TypeAlias = Callable[[tuple[str, ...], str], None]
-"""Told of each fault: the keys that lead to it, and what is wrong."""
+"""Receives each fault: the keys to its place, and the fault."""
 
 
 def arguments_of(schema: object, report: Report) -> ArgumentSchema:
-    """The schema. `schema`: JSON Schema of an object, or a mapping of names to types (`{order_id: string}`).
+    """Return the argument schema. `schema`: JSON Schema of an object, or a mapping of names to types (`{order_id:
+    string}`).
 
-    An argument that is not required and has no default is null where it is not given.
+    An optional argument without a default is null when left out.
     """
     if not isinstance(schema, dict):
         report((), "It is a JSON Schema of an object, or a mapping of names to types.")
@@ -61,12 +62,12 @@ def arguments_of(schema: object, report: Report) -> ArgumentSchema:
 
 
 def arguments_named(names: Mapping[str, object] | frozenset[str]) -> ArgumentSchema:
-    """Arguments of which the names alone are known: each takes any value."""
+    """Return the schema of arguments known by name alone: each accepts any value."""
     return ArgumentSchema([parameter_of(name, Any) for name in sorted(names)])
 
 
 def _short(schema: Mapping[str, object]) -> dict[str, Any]:
-    """`{order_id: string, note: {type: string}}`: every argument is required."""
+    """Read `{order_id: string, note: {type: string}}`: every argument is required."""
     shapes = {name: {"type": said} if isinstance(said, str) else said for name, said in schema.items()}
     required = [name for name, said in shapes.items() if not (isinstance(said, dict) and "default" in said)]
     return {"type": "object", "properties": shapes, "required": required}
@@ -75,7 +76,9 @@ def _short(schema: Mapping[str, object]) -> dict[str, Any]:
 def _required(
     shape: Mapping[str, Any], properties: Mapping[str, object], report: Report, path: tuple[str, ...]
 ) -> list[str]:
-    """The names under `required`; those that are none of the properties would be asked for by nobody."""
+    """Return the names under `required`; a name without a property is a fault, because no schema would check the
+    argument.
+    """
     said = shape.get("required", [])
     if not isinstance(said, list) or not all(isinstance(name, str) for name in said):
         report((*path, "required"), "It is a list of names.")
@@ -87,7 +90,7 @@ def _required(
 
 
 class _Reading:
-    """One schema on its way to annotations."""
+    """Converts one schema to annotations."""
 
     def __init__(self, report: Report, root: Mapping[str, Any]) -> None:
         self._report = report
@@ -247,7 +250,7 @@ _REQUIRED: Final[Mapping[str, Any]] = {"type": "array", "items": {"type": "strin
 
 
 def arguments_schema() -> dict[str, Any]:
-    """JSON Schema of an object, or names with types: told apart as the checker does."""
+    """Return the schema for JSON Schema of an object, or names with types, with the checker's own distinction."""
     whole = {
         **_SAID,
         "type": {"const": "object"},
@@ -266,7 +269,7 @@ def arguments_schema() -> dict[str, Any]:
 
 
 def argument_schema() -> dict[str, Any]:
-    """One argument, or a part of one: a schema of which every keyword is checked."""
+    """Return the schema of one argument, or of a part: every keyword is checked."""
     known: dict[str, Any] = {
         **_SAID,
         "default": True,
@@ -316,6 +319,6 @@ def _only(*names: str) -> dict[str, Any]:
 
 
 def _typed(kinds: Iterable[str]) -> dict[str, Any]:
-    """The keyword is of these types alone."""
+    """Restrict the keyword to these types."""
     one = {"enum": [*kinds]}
     return {"properties": {"type": {"anyOf": [one, {"type": "array", "contains": one}]}}, "required": ["type"]}

@@ -1,7 +1,7 @@
-"""Values that fit a JSON Schema and name nothing that there is: for looking whether a contract could work, without it.
+"""Sample values for a JSON Schema, without meaning in any real system, to test a contract without calls.
 
-Called by `tool_check` when a contract is loaded beside a server's tools, and by whoever asks readers for a target that
-does not exist.
+Called by `tool_check` when a contract is loaded beside a server's tools, and by probes of readers with a missing
+target.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _MADE_UP: Final[Mapping[str, Json]] = {
 
 
 def made_up(schema: Mapping[str, Any]) -> dict[str, Json]:
-    """Arguments that fit their types."""
+    """Return sample arguments of the right types."""
     found = _Making(schema).value(schema, 0)
     return found if isinstance(found, dict) else {}
 
 
 class _Making:
-    """Values by one schema, which its references lead into. Of one that leads to itself many times only so many."""
+    """Makes values by one schema with references. Recursion is limited."""
 
     def __init__(self, root: Mapping[str, Any]) -> None:
         self._root = root
@@ -62,7 +62,7 @@ class _Making:
 
 
 def referred(shape: object, root: Mapping[str, Any]) -> object:
-    """What a reference within the schema leads to; the shape itself where it is none."""
+    """Return the target of a reference within the schema; the shape itself without a reference."""
     for _ in range(DEPTH_MAX):
         reference = shape.get("$ref") if isinstance(shape, Mapping) else None
         if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):

@@ -1,1 +1,1 @@
-"""Templates in contract files, and what may be put where."""
+"""Templates in contract files, and the rules for the places of values."""

@@ -1,9 +1,9 @@
-"""Where a value may stand in a command: a whole argument that the contract declares as data, of a program by its path.
+"""The places for values in a command: a whole argument declared as data, of a program named by path.
 
-Called by `spec` when a contract is loaded, and for each call. A program is not known by its name: awk, sed, git and
-hundreds of others run an argument as code. So no value reaches a program by default. The contract declares each
-position that takes one (`{value: "{requested.x}", argument: data}`), and names the program by a path, so that the
-declaration is about one program. The list of names below only refuses declarations that are wrong for certain.
+Called by `system_options` when a contract is loaded, and for each call. The name of a program does not show its
+behaviour: awk, sed, git and hundreds of others run an argument as code. So no value reaches a program by default. The
+contract declares each position with a value (`{value: "{requested.x}", argument: data}`), and names the program by a
+path, so that the declaration is about one program. The list of names below only refuses declarations known to be wrong.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ _CLIENT: Final = re.compile(
     r"psql|mysql|mariadb|sqlite3|duckdb|clickhouse(?:-client)?|mongosh?|su|runuser|env|pwsh|powershell"
 )
 _ASKS_TEXT: Final = re.compile(r"-[A-Za-z]*[ceqS]|-Command|--(?:command|execute|eval|query|split-string)")
-"""The same of programs that take queries, or another program's whole line, as one text."""
+"""Programs with a query, or another program's whole command line, as one text."""
 _ELSEWHERE: Final = frozenset({"ssh", "rsh", "sqlite3"})
-"""They join what follows into a line that a shell runs elsewhere, or run a text without an option before it."""
+"""Programs that join the rest into a shell's line elsewhere, or run a text without an option before."""
 _READS_TEXT: Final = _ELSEWHERE | {"psql", "mysql", "mariadb", "duckdb", "clickhouse-client", "mongosh"}
-"""They run what they are given on standard input, where they are given nothing else."""
+"""Programs that run their standard input, without other input."""
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One element of a command, or its standard input. `data`: the contract declares that a value stands there."""
+    """One element of a command, or its standard input. `data`: the contract declares the value as data."""
 
     fill: CompiledTemplate
     data: bool = False
 
 
 def written_value(node: Written) -> tuple[Written, bool]:
-    """The text of an element, and whether it is declared as data. Raises ContractFieldError for another mapping."""
+    """Return an element's text, and whether it is declared as data. Raises ContractFieldError for another mapping."""
     found = node.mapping
     if found is None:
         return node, False
@@ -53,7 +53,7 @@ def written_value(node: Written) -> tuple[Written, bool]:
 
 
 def sound_arguments(arguments: list[Argument]) -> None:
-    """The program is the file's own word; a value is a whole argument that is declared. Raises ContractFieldError."""
+    """Require a literal program, and declared whole arguments for values. Raises ContractFieldError."""
     if not arguments or not arguments[0].fill.fixed or arguments[0].data:
         raise ContractFieldError("It begins with the name of a program, in which no value stands.")
     for each in arguments:
@@ -66,7 +66,7 @@ def sound_arguments(arguments: list[Argument]) -> None:
 
 
 def sound_input(arguments: list[Argument], stdin: Argument) -> None:
-    """Standard input holds a value under the rules of an argument. Raises ContractFieldError."""
+    """Require the rules of an argument for a value on standard input. Raises ContractFieldError."""
     _declared(stdin, "standard input")
     if not stdin.data:
         return
@@ -90,7 +90,7 @@ def sound_input(arguments: list[Argument], stdin: Argument) -> None:
 
 
 def _declared(argument: Argument, where: str) -> None:
-    """Raises ContractFieldError for a value that is not declared, or stands within a text."""
+    """Raises ContractFieldError for an undeclared value, or a value within a text."""
     fill = argument.fill
     if argument.data and not (len(fill.parts) == 1 and isinstance(fill.parts[0], Hole)):
         raise ContractFieldError(f"{fill.source!r:.80} is declared as data, so it is one value in braces and no more.")
@@ -103,7 +103,7 @@ def _declared(argument: Argument, where: str) -> None:
 
 
 def _pinned(arguments: list[Argument]) -> None:
-    """Raises ContractFieldError where the program that gets a value is not named by its path."""
+    """Raises ContractFieldError for a program with a value and without a path."""
     program = arguments[0].fill.fixed or ""
     if "/" not in program:
         raise ContractFieldError(
@@ -113,7 +113,7 @@ def _pinned(arguments: list[Argument]) -> None:
 
 
 def _no_program_text(fills: list[CompiledTemplate]) -> None:
-    """Refuses a value in the text that a known interpreter is given to run. Raises ContractFieldError."""
+    """Refuse a value in the program text of a known interpreter. Raises ContractFieldError."""
     runs, takes, elsewhere, text = "", _RUNS_TEXT, "", False
     for fill, before in zip(fills[1:], fills, strict=False):
         option = before.fixed or ""
@@ -134,7 +134,7 @@ def _no_program_text(fills: list[CompiledTemplate]) -> None:
 
 
 def safe_arguments(arguments: list[Argument], values: Values) -> list[str]:
-    """Each is one element. A value does not become an option of the program. Raises TemplateError."""
+    """Return the arguments, one element each. No value becomes an option of the program. Raises TemplateError."""
     found: list[str] = []
     ended = False
     for each in arguments:

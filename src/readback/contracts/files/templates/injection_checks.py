@@ -1,7 +1,7 @@
-"""What may be put where: the checks of templates and of their values, by the place that they stand in.
+"""Injection checks of templates and of their values, by the place of a value.
 
-Called by `spec` when a contract is loaded (`sound_*`) and for each call (`safe_*`). The adapters check again, by their
-own code; here a fault is told with its place in the file, and a bad value is stopped before anything is reached.
+Called by `system_options` when a contract is loaded (`sound_*`) and for each call (`safe_*`). The adapters check again,
+with their own code. Here a fault has its place in the file, and a bad value is stopped before any system is reached.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SECRET_NAME: Final = re.compile(
 _SECRET_HEADER: Final = re.compile(r"(?i)(?:^|-)(?:api-?key|auth-key|token|secret|password)$")
 _LOGIN: Final = re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#@:]*:[^\s/?#@]+@")
 _DATABASE_LOGIN: Final = re.compile(r"postgres(?:ql)?://[^:@/?]*:(?!\d*[,/?])[^?]*@")
-"""With a slash in the password, which people write there."""
+"""A login with a slash in the password, as people write."""
 _HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _SQL_TOKEN: Final = re.compile(r"'|\"|`|--|/\*|\[|\]|\*/|\n|\$\w*\$")
 _SQL_QUOTED: Final = re.compile(
@@ -34,15 +34,15 @@ _SQL_QUOTED: Final = re.compile(
     re.DOTALL,
 )
 SELECTS: Final = r"\s*(?:\(|(?:[sS][eE][lL][eE][cC][tT]|[wW][iI][tT][hH]|[vV][aA][lL][uU][eE][sS])\b)"
-"""In both dialects of patterns: editors look for it too."""
+"""Valid in both dialects of patterns: editors use the pattern too."""
 _SQL_FURTHER: Final = re.compile(r";\s*[^\s;]")
 _UP: Final = re.compile(r"(?:^|[/\\])\.{1,2}(?:[/\\]|$)")
-"""Steps, also within one encoded segment: there are proxies and services that decode it before they look for these."""
+"""Parent steps, also within one encoded segment: some proxies and services decode a segment before the check."""
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 def sound_statement(fill: CompiledTemplate, *, reads: bool) -> None:
-    """A value may only stand where a parameter may: not in a quoted text, a quoted name or a comment.
+    """Allow a value only in a parameter's place: not in a quoted text, a quoted name or a comment.
 
     Raises ContractFieldError.
     """
@@ -70,7 +70,7 @@ _SQL_ENDS: Final = {"'": "'", '"': '"', "`": "`", "[": "]", "--": "\n", "/*": "*
 
 
 def _sql_inside(text: str, inside: str) -> str:
-    """What is open at the end of a text. Dollar quotes are not followed: once there is one, nothing is bound after."""
+    """Return the open construct at the end of a text. Dollar quotes are not parsed: after one, no value is bound."""
     for found in _SQL_TOKEN.finditer(text):
         token = found[0]
         if inside:
@@ -84,7 +84,7 @@ def _sql_inside(text: str, inside: str) -> str:
 
 
 def sound_address(fill: CompiledTemplate) -> None:
-    """A path from the root of the service on. Raises ContractFieldError."""
+    """Require a path from the root of the service. Raises ContractFieldError."""
     written = "".join(fill.texts)
     if not fill.texts[0].startswith("/") or fill.texts[0].startswith("//"):
         raise ContractFieldError("A path begins with one slash, and not with a value.")
@@ -95,7 +95,7 @@ def sound_address(fill: CompiledTemplate) -> None:
 
 
 def safe_address(fill: CompiledTemplate, values: Values) -> TemplateParts:
-    """Each value is one segment, or a part of one. Raises TemplateError."""
+    """Return the address; each value is one segment, or a part of one. Raises TemplateError."""
     found = fill.pieces(values)
     for hole, value in zip(fill.holes, found.values, strict=True):
         if type(value) not in (str, int) or value == "":
@@ -112,7 +112,7 @@ def safe_address(fill: CompiledTemplate, values: Values) -> TemplateParts:
 
 
 def sound_header(name: str, fill: CompiledTemplate | None) -> None:
-    """`fill`: None for a reference. Raises ContractFieldError."""
+    """Check a header. `fill`: None for a reference. Raises ContractFieldError."""
     if HEADER.fullmatch(name) is None:
         raise ContractFieldError(f"{name!r:.60} cannot be the name of a header.")
     if fill is not None and (name.lower() in SECRET_HEADERS or (fill.fixed and is_secret_header(name))):
@@ -122,17 +122,17 @@ def sound_header(name: str, fill: CompiledTemplate | None) -> None:
 
 
 def is_secret_header(name: str) -> bool:
-    """Whether what a header of this name holds is a credential."""
+    """Return whether a header of this name holds a credential."""
     return name.lower() in SECRET_HEADERS or _SECRET_HEADER.search(name) is not None
 
 
 def is_line(text: str) -> bool:
-    """Whether a text is one line, without control characters."""
+    """Return whether a text is one line, without control characters."""
     return not _CONTROL.search(text) and not any(sign in text for sign in "\x85\u2028\u2029")
 
 
 def safe_ascii(fill: CompiledTemplate, values: Values) -> str:
-    """One line of a header over HTTP, which says nothing else. Raises TemplateError."""
+    """Return one ASCII line of an HTTP header. Raises TemplateError."""
     text = safe_line(fill, values)
     if not text.isascii():
         raise TemplateError(f"{fill.source!r:.80} is not ASCII, which no header over HTTP can say.")
@@ -140,7 +140,7 @@ def safe_ascii(fill: CompiledTemplate, values: Values) -> str:
 
 
 def safe_line(fill: CompiledTemplate, values: Values) -> str:
-    """One line of a header. Raises TemplateError."""
+    """Return one line of a header. Raises TemplateError."""
     text = fill.text(values)
     if not is_line(text):
         raise TemplateError(f"{fill.source!r:.80} would put a line break or a control character into a header.")
@@ -148,7 +148,7 @@ def safe_line(fill: CompiledTemplate, values: Values) -> str:
 
 
 def safe_path(fill: CompiledTemplate, values: Values) -> str:
-    """A path; that it stays below its root is the adapter's to see. Raises TemplateError."""
+    """Return a path; the adapter confines the path to its root. Raises TemplateError."""
     text = fill.text(values)
     if not text or "\0" in text:
         raise TemplateError(f"{fill.source!r:.80} names no file.")
@@ -156,7 +156,7 @@ def safe_path(fill: CompiledTemplate, values: Values) -> str:
 
 
 def sound_variable(name: str, literal: bool) -> None:
-    """Raises ContractFieldError for what is no name, and for a credential that is written out."""
+    """Raises ContractFieldError for an invalid name, and for a literal credential."""
     if VARIABLE.fullmatch(name) is None:
         raise ContractFieldError(f"{name!r:.60} cannot be the name of a variable.")
     if literal and _SECRET_NAME.search(name):
@@ -166,19 +166,19 @@ def sound_variable(name: str, literal: bool) -> None:
 
 
 def sound_text(text: str) -> None:
-    """Raises ContractFieldError for an address that holds a password, or a key in its query."""
+    """Raises ContractFieldError for an address with a password, or with a key in the query."""
     if "://" in text and (_LOGIN.search(text) or _asks_with_one(text)):
         raise ContractFieldError("An address holds no credentials: give them by reference.")
 
 
 def _asks_with_one(url: str) -> bool:
-    """Whether a name in its query says that the value is a credential."""
+    """Return whether a name in the query means a credential."""
     asked = [each.partition("=") for each in url.partition("?")[2].split("&")]
     return any(value and _SECRET_NAME.search(_HUMP.sub("_", name.replace("-", "_"))) for name, _, value in asked)
 
 
 def holds_credential(text: str, before: str = "") -> bool:
-    """Whether an element of a command line, or an address, looks like one. `before`: the element in front of it."""
+    """Return whether a command's element, or an address, looks like a credential. `before`: the preceding element."""
     name, equals, value = text.partition("=")
     named = name if equals and value else before if before.startswith("-") and not text.startswith("-") else ""
     if _SECRET_NAME.search(named.strip("-").replace("-", "_")):
@@ -193,8 +193,8 @@ def holds_credential(text: str, before: str = "") -> bool:
 
 
 def _holds_login(parts: SplitResult) -> bool:
-    """A password, or a name that may be one: before a service the key often stands in place of the name. Before a
-    database it is a user's, and says only whose it is.
+    """Return whether an address has a password, or a name that may be a key. For a service the key often stands in
+    place of the name. For a database the name is the user's, and no secret.
     """
     if parts.scheme in ("postgresql", "postgres"):
         return parts.password is not None
@@ -202,7 +202,7 @@ def _holds_login(parts: SplitResult) -> bool:
 
 
 def sound_url(text: str) -> None:
-    """Raises ContractFieldError for an address that holds a password, and for none."""
+    """Raises ContractFieldError for an address with a password, and for anything but an address."""
     try:
         parts = urlsplit(text)
         held = _holds_login(parts)

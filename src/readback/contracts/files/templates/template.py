@@ -1,7 +1,7 @@
-"""Templates of contract files: texts in which braces hold expressions, of the very language of the postconditions.
+"""Templates of contract files: texts with expressions in braces, in the language of the postconditions.
 
-Compiled when a contract is loaded, rendered for each call. A value never becomes a part of what is around it: whoever
-binds, encodes or lists values gets them apart, as `pieces`. It must not know what a template is for.
+Compiled when a contract is loaded, rendered for each call. A value never merges into the surrounding text: callers that
+bind, encode or list values receive them separately, as `pieces`. The purpose of a template is unknown here.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from readback.ports.system_factory import TemplateParts
 
 TEMPLATE_MAX_CHARS: Final = 65_536
 ROOTS: Final = ("requested", "observed", "before", "scope")
-"""What a call knows. `scope`: its tenant, principal, operation, target, stamp and so on."""
+"""The values of a call. `scope`: the call's tenant, principal, operation, target, stamp and so on."""
 ASKS_OBSERVED: Final = "asks_observed"
-"""In the details of a template's error: what is missing is a part of the tool's answer."""
+"""In the details of a template's error: the missing value is a part of the tool's answer."""
 _MISSING: Final = object()
 
 
@@ -30,7 +30,7 @@ def _asks(predicate: Predicate) -> dict[str, Json]:
 
 
 class Values:
-    """The values of one call: looked up by a dotted path, or bound for expressions when one is evaluated."""
+    """The values of one call: by dotted path, or bound for an expression's evaluation."""
 
     __slots__ = ("_binding", "_engine", "roots")
 
@@ -40,7 +40,7 @@ class Values:
         self.roots = roots
 
     def at(self, path: tuple[str, ...]) -> object:
-        """What lies there; `_MISSING` where nothing does."""
+        """Return the value at a path; `_MISSING` for none."""
         here: Json = self.roots.get(path[0])
         for step in path[1:]:
             if not isinstance(here, dict) or step not in here:
@@ -49,7 +49,7 @@ class Values:
         return here
 
     def of(self, predicate: Predicate) -> Json:
-        """Raises TemplateError where there is no value."""
+        """Raises TemplateError for a missing value."""
         if self._binding is None:
             self._binding = self._engine.bind(self.roots)
         found = predicate.evaluate(self._binding)
@@ -62,7 +62,7 @@ class Values:
 
 @dataclass(frozen=True, slots=True)
 class Hole:
-    """One expression in a template. `path`: the same as a dotted path, where it is nothing else."""
+    """One expression in a template. `path`: the dotted path, if the expression is one."""
 
     predicate: Predicate
     path: tuple[str, ...] = ()
@@ -90,12 +90,12 @@ class CompiledTemplate:
 
     @property
     def fixed(self) -> str | None:
-        """The text, where no value stands in it."""
+        """The text of a template without values."""
         return None if self.holes else "".join(str(part) for part in self.parts)
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The texts round the expressions: one more than there are of those."""
+        """The texts around the expressions: one text more than expressions."""
         found = [""]
         for part in self.parts:
             if isinstance(part, str):
@@ -105,17 +105,17 @@ class CompiledTemplate:
         return tuple(found)
 
     def text(self, values: Values) -> str:
-        """As a text. Raises TemplateError for what is no text, whole number or truth value."""
+        """Render as text. Raises TemplateError for a value besides text, whole numbers and truth values."""
         return "".join([part if isinstance(part, str) else as_text(part, part.value(values)) for part in self.parts])
 
     def value(self, values: Values) -> Json:
-        """One expression alone keeps its value's kind; anything else is a text."""
+        """Return the value: a single expression keeps its type; anything else is a text."""
         if len(self.parts) == 1 and isinstance(self.parts[0], Hole):
             return self.parts[0].value(values)
         return self.text(values)
 
     def pieces(self, values: Values) -> TemplateParts:
-        """The texts, and the values between them. Raises TemplateError for a value that has parts."""
+        """Return the texts, and the values between them. Raises TemplateError for a list or mapping."""
         found: list[object] = []
         for hole in self.holes:
             value = hole.value(values)
@@ -128,7 +128,7 @@ class CompiledTemplate:
 def compile_fill(
     source: str, engine: PredicateEngine, arguments: Collection[str] | None, roots: Collection[str] = ROOTS
 ) -> CompiledTemplate:
-    """Checks everything that can be checked without values. `arguments`: the names that `requested` has.
+    """Compile a template, with every check that needs no values. `arguments`: the names below `requested`.
 
     Raises TemplateError, or ExpressionError with the column of the expression's first character in `source`.
     """
@@ -172,7 +172,7 @@ def _hole(
 
 
 def _split(source: str, engine: PredicateEngine) -> Iterator[tuple[str, int | None]]:
-    """Texts (without a column) and expressions (with it, from 0). Raises TemplateError."""
+    """Split into texts (without a column) and expressions (with a column from 0). Raises TemplateError."""
     at, begun = 0, 0
     while at < len(source):
         two, one = source[at : at + 2], source[at]
@@ -197,7 +197,7 @@ def _split(source: str, engine: PredicateEngine) -> Iterator[tuple[str, int | No
 
 
 def as_text(hole: Hole, value: Json) -> str:
-    """A value within a text. Raises TemplateError."""
+    """Render a value within a text. Raises TemplateError."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):

@@ -1,1 +1,1 @@
-"""Tools of servers as their servers list them."""
+"""Tools of servers, as listed by the servers."""

@@ -1,7 +1,7 @@
-"""By what a contract recognises that a tool's answer means absence: an error's own words, or a value in the answer.
+"""The contract's signs of absence in a tool's answer: an error's own words, or a value in the answer.
 
-Called by `spec` when a contract is loaded, by `tool_hands` for each reading. Only what fits as a whole counts: a part
-of a text may be what somebody else put into it.
+Called by `system_options` when a contract is loaded, by `tool_handlers` for each reading. Only a full match counts: a
+part of a text may be foreign content.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from readback.domain.json_pointer import pointed
 from readback.errors import ContractFieldError, ReaderTypeError, TemplateError
 
 STAR: Final = "\0"
-"""What `*` is in a compiled text: nothing in a value can be taken for it."""
+"""The form of `*` in a compiled text; no value can contain this form."""
 
 
 @dataclass(frozen=True, slots=True)
 class Absence:
-    """By what a contract recognises that the object is not there. Each part of it has to fit as a whole."""
+    """A contract's signs of absence. Each sign has to match as a whole."""
 
     error: str = ""
-    """An error's whole text, in which `*` stands for anything; values are taken as they are."""
+    """An error's whole text, with `*` for anything; values stand for themselves."""
     at: str | None = None
-    """A JSON pointer into the answer, which then is `equals`."""
+    """A JSON pointer into the answer, to compare with `equals`."""
     equals: Json = None
 
     def told(self, text: str) -> bool:
-        """Whether an error says that the object is not there."""
+        """Return whether an error means absence."""
         return bool(self.error) and _fits(self.error, text)
 
     def shown(self, document: Json) -> bool:
-        """Whether an answer says so."""
+        """Return whether an answer means absence."""
         if self.at is None:
             return False
         try:
@@ -44,7 +44,7 @@ class Absence:
 
 
 def sound_error(fill: CompiledTemplate) -> None:
-    """It begins with words of its own. Raises ContractFieldError."""
+    """Require a start with literal words. Raises ContractFieldError."""
     first = fill.parts[0] if fill.parts else ""
     if not isinstance(first, str) or not first.strip() or first.startswith("*") or STAR in "".join(fill.texts):
         raise ContractFieldError(
@@ -54,7 +54,7 @@ def sound_error(fill: CompiledTemplate) -> None:
 
 
 def error_text(fill: CompiledTemplate, values: Values) -> str:
-    """The text with its values, which stand for themselves. Raises TemplateError."""
+    """Return the text with literal values. Raises TemplateError."""
     found: list[str] = []
     for part in fill.parts:
         if isinstance(part, Hole):
@@ -68,7 +68,7 @@ def error_text(fill: CompiledTemplate, values: Values) -> str:
 
 
 def _fits(pattern: str, text: str) -> bool:
-    """The whole text, part by part."""
+    """Match the whole text, part by part."""
     parts = pattern.split(STAR)
     if len(parts) == 1:
         return text == pattern

@@ -1,8 +1,8 @@
-"""A value against the JSON Schema of a server's tool, as far as it can be checked here; the server checks the rest.
+"""Checks a value against the JSON Schema of a server's tool, as far as possible here; the server checks the rest.
 
-Called for each call of a tool. What it finds is certainly wrong; what it does not know it lets through, and
-`left_to_server` counts it when the contract is loaded. Patterns are left to the server: they are its own, and one
-written with ill will takes for ever; of a schema that leads to itself many times, so is what goes beyond a limit.
+Called for each call of a tool. A reported fault is certain; an unknown keyword passes, and `left_to_server` lists such
+keywords when the contract is loaded. Patterns are left to the server: the server wrote them, and a malicious pattern
+runs forever. Deep recursion in a schema is left to the server beyond a limit.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from readback.errors import ArgumentError, OversizeError
 DEPTH_MAX: Final = 64
 FAULTS_MAX: Final = 50
 LOOKS_MAX: Final = 100_000
-"""How often a value, or a part of it, is held against a schema, or a part of that."""
+"""The limit of comparisons between a value's part and a schema's part."""
 _SAID_ONLY: Final = frozenset(
     {
         "$schema", "$id", "$comment", "$defs", "$anchor", "definitions", "title", "description", "default", "examples",
@@ -48,11 +48,11 @@ _INSIDE: Final = ("items", "additionalProperties")
 _MAPS: Final = ("properties", "$defs", "definitions")
 _LISTS: Final = ("anyOf", "oneOf", "allOf")
 Found = tuple[str, str]
-"""Where, and what is wrong there."""
+"""A place, and the fault there."""
 
 
 def unfit(schema: Mapping[str, Any], value: Json) -> list[Found]:
-    """What is certainly wrong with a value; empty where nothing is."""
+    """Return the certain faults of a value; empty for none."""
     found: list[Found] = []
     for each in _Check(schema).faults(schema, value, "", 0):
         found.append(each)
@@ -62,7 +62,7 @@ def unfit(schema: Mapping[str, Any], value: Json) -> list[Found]:
 
 
 def left_to_server(schema: object, path: str = "", depth: int = 0) -> Iterator[str]:
-    """The keywords of a schema that nobody checks before the server does, each with where it stands."""
+    """Return the schema's keywords checked only by the server, each with its place."""
     if not isinstance(schema, Mapping) or depth > DEPTH_MAX:
         return
     for key, inner in schema.items():
@@ -198,7 +198,7 @@ def _kind(value: Json) -> str:
 
 
 def same(one: object, other: object) -> bool:
-    """Equal as JSON: true is not 1, and 1 is 1.0."""
+    """Return whether values are equal as JSON: true is not 1, and 1 is 1.0."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, list) and isinstance(other, list):
@@ -218,16 +218,16 @@ def _joined(path: str, name: str) -> str:
 
 _ANY: Final[Mapping[str, Any]] = {"type": "object"}
 _HASH: Final = sha256_hex(payload_bytes(dict(_ANY)))
-"""One for all: a server's words about its arguments are no part of a contract, which pins them by `tool_sha256`."""
+"""One hash for all: a server's argument descriptions are no part of a contract; `tool_sha256` pins them."""
 
 
 class ToolArguments(ArgumentSchema):
-    """Keeps `ArgumentSchema`. `open`: names that the schema does not have are taken too."""
+    """An `ArgumentSchema` of a tool. `open`: names outside the schema are accepted too."""
 
     __slots__ = ("_given", "left", "open")
 
     def __init__(self, schema: Mapping[str, Any], names: Iterable[str] = ()) -> None:
-        """`names`: arguments that are known by their use alone, where there is no schema."""
+        """`names`: arguments known by use alone, without a schema."""
         found = schema.get("properties")
         properties = found if isinstance(found, Mapping) else {}
         required = schema.get("required")
@@ -237,18 +237,18 @@ class ToolArguments(ArgumentSchema):
         self._given = schema
         self.open = schema.get("additionalProperties") is not False or "patternProperties" in schema
         self.left = tuple(left_to_server(schema))
-        """The keywords that the server alone checks."""
+        """Keywords checked by the server alone."""
         used: dict[str, Json] = {"type": "object", "properties": {name: {} for name in every}}
         self.schema = dict(schema) or used
         self.schema_hash = _HASH
 
     @classmethod
     def unknown(cls, names: Iterable[str]) -> ToolArguments:
-        """Of a tool whose schema only its server knows."""
+        """Return the arguments of a tool with a schema known to its server only."""
         return cls({}, sorted(names))
 
     def bind(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> Bound:
-        """Checks what can be checked, and takes a snapshot. Raises ArgumentError, OversizeError."""
+        """Check as far as possible, and take a snapshot. Raises ArgumentError, OversizeError."""
         if args:
             raise _unfit([("", "A tool's arguments are given by name.")])
         references = {name: value for name, value in kwargs.items() if isinstance(value, Reference)}
@@ -266,7 +266,7 @@ class ToolArguments(ArgumentSchema):
         return Bound({**_copied(given), **references}, given)
 
     def revive(self, requested: Mapping[str, Json]) -> dict[str, object]:
-        """What was recorded is what was given. Raises ArgumentError where the tool does not take it any more."""
+        """Return recorded arguments unchanged. Raises ArgumentError where the tool no longer accepts them."""
         faults = unfit(self._given, dict(requested))
         if faults:
             raise _unfit(faults)
