@@ -233,7 +233,7 @@ def _two(one: Run, other: Run, sign: str, settles: bool) -> Run:
 def _past(frame: Frame, found: Fault, first: Fault | None) -> Fault:
     """Keep a fault while another part may still decide the result. The first fault is reported."""
     if found.kind == "limit" and frame[METER] < 0:
-        raise found
+        raise found  # no steps remain for the other part
     spend(frame, FAULT)
     if first is None:
         return found

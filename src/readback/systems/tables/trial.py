@@ -91,21 +91,28 @@ def _foreseen(copy: sqlite3.Connection, facts: _Facts, statement: str) -> dict[s
     errors: list[str] = []
     written: set[str] = set()
     moment = str(copy.execute("select datetime('now', ?)", (_LATER,)).fetchone()[0])
+    # Run the statement now and an hour later with other random values. Equal results are certain. If the results
+    # differ, the third run (now, other random values) shows whether chance alone changes something.
     for later, otherwise in _RUNS:
         with closing(_in_memory()) as clock, closing(_in_memory()) as tried:
             copy.backup(tried)
             try:
                 errors.append(_tried(tried, statement, (clock, moment) if later else None, otherwise, written))
             except _OverBoundError as over:
+                # Only the trial has this bound. The real statement may succeed, so nothing is foreseen.
                 return {"bounded": str(over)}
             made.append(_facts(tried))
         if len(made) == 2 and made[0] == made[1]:
             break
     if all(errors):
+        # Every run failed: the real statement fails too, and changes nothing.
         return {"foreseen": [], "left_open": [], "error": errors[0]}
     if any(errors):
+        # Success depends on time or chance, for example a random value against a unique column.
         return {"bounded": f"it depends on time or chance whether it fails: {next(filter(None, errors))}"}
     one, two = made[:2]
+    # Tables to tell about: changed in the first run, named for writing (a condition may match no row now), or different
+    # between the runs. A fact counts as foreseen only if both runs agree and SQLite does not own the table.
     anew = {key[0] for key in one.keys() | facts.keys() if one.get(key) != facts.get(key)} | written
     anew |= {key[0] for key in one.keys() | two.keys() if one.get(key) != two.get(key)}
     insides = _insides(copy)
@@ -116,12 +123,15 @@ def _foreseen(copy: sqlite3.Connection, facts: _Facts, statement: str) -> dict[s
 def _left_open(facts: _Facts, made: list[_Facts], insides: set[str]) -> _Facts:
     """Return the present facts that the statement may change, where no certain fact tells done from not done."""
     one, two = made[:2]
+    # A certain fact differs from the present: reading it distinguishes done from not done.
     if any(
         one.get(key) == two.get(key) != facts.get(key) for key in facts.keys() | one.keys() if key[0] not in insides
     ):
         return {}
-    if facts == one == made[-1]:  # as it is now it changes nothing, however chance falls
+    # Run now, the statement changes nothing with either random values: there is nothing to distinguish.
+    if facts == one == made[-1]:
         return {}
+    # Only uncertain facts change, for example a column set to the time of the run.
     return {key: fact for key, fact in facts.items() if not fact == one.get(key) == two.get(key)}
 
 
@@ -133,7 +143,7 @@ def _insides(database: sqlite3.Connection) -> set[str]:
     try:
         listed = database.execute("select name from pragma_table_list where type = 'shadow'").fetchall()
         return {str(each[0]) for each in listed}
-    except sqlite3.OperationalError:  # a library before 3.37 has no such list: by the names that it gives them
+    except sqlite3.OperationalError:  # SQLite before 3.37 has no such list: match by name
         tables = database.execute("select name, rootpage from sqlite_master where type = 'table'").fetchall()
         begun = tuple(f"{name}_".lower() for name, page in tables if not page)
         return {str(name) for name, page in tables if page and str(name).lower().startswith(begun)}
@@ -154,6 +164,7 @@ def _tried(tried: sqlite3.Connection, statement: str, now: _Now | None, otherwis
     succeed.
     """
     with _bounded(tried, now, otherwise, written):
+        # The real connection has another last row id and other counts: both runs use different values.
         told = _HIGH if otherwise else 0
         for name in {found[1].lower() for found in _OF_CONNECTION.finditer(statement)}:
             tried.create_function(name, 0, lambda: told)
@@ -162,6 +173,7 @@ def _tried(tried: sqlite3.Connection, statement: str, now: _Now | None, otherwis
                 pass
         except (sqlite3.Error, sqlite3.Warning, ValueError, MemoryError) as error:
             said = str(error) or type(error).__name__
+            # Interrupted, refused, too long, no memory, full: bounds of the trial. Other errors belong to the statement.
             if isinstance(error, MemoryError) or getattr(error, "sqlite_errorname", "") in _OUR_BOUNDS:
                 raise _OverBoundError(said) from error
             return said
@@ -174,12 +186,14 @@ def _bounded(tried: sqlite3.Connection, now: _Now | None, otherwise: bool, writt
     left = iter(range(STEPS_MAX))
 
     def allowed(action: int, table: object, *_: object) -> int:
+        # Asked while the statement compiles, so a table counts also where no row matches.
         if action in _WRITES:
             written.add(str(table))
         if action == sqlite3.SQLITE_PRAGMA and table == _ASKED_BY_FULL_TEXT:
             return sqlite3.SQLITE_OK
         return sqlite3.SQLITE_DENY if action in _REFUSED else sqlite3.SQLITE_OK
 
+    # The later run replaces SQLite's functions of time. The first run uses SQLite's own, with the real time.
     if now is not None:
         clock, moment = now
         for name in _TIMES:
@@ -189,7 +203,8 @@ def _bounded(tried: sqlite3.Connection, now: _Now | None, otherwise: bool, writt
     chance = _chances(otherwise)
     tried.create_function("random", 0, lambda: next(chance))
     tried.create_function("randomblob", 1, lambda size: _blob(next(chance), int(size)))
-    tried.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, DATABASE_MAX_BYTES)  # what is longer makes the file too large to read
+    # A longer value would make the database too large to read.
+    tried.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, DATABASE_MAX_BYTES)
     tried.set_progress_handler(lambda: next(left, None) is None, _INSTRUCTIONS)
     tried.set_authorizer(allowed)
     try:

@@ -32,6 +32,7 @@ def same(frame: Frame, one: Any, other: Any) -> bool:
             return bool(one == other)
         if kind is int or kind is bool:
             return bool(one == other)
+    # Null compares with every kind: `authoritative.cancelled_at == null` is a common condition.
     if one is None or other is None:
         return one is other
     kind_one, kind_other = kind_of(one), kind_of(other)
@@ -67,7 +68,7 @@ def _all_same(frame: Frame, ones: Collection[Any], others: Collection[Any]) -> b
         except Fault as fault:
             if fault.kind == "limit":
                 raise
-            unlike = fault
+            unlike = fault  # a later difference still decides
     if unlike is not None:
         raise unlike
     return True
@@ -82,9 +83,8 @@ def within(frame: Frame, part: Any, whole: Any) -> bool:
     is_map = isinstance(whole, dict)
     if not (is_map or isinstance(whole, list)) or (is_map and kind_of(part) not in _KEYS):
         raise wrong(f"{kind_of(part)} is looked for in {kind_of(whole)}")
-    if is_map:
-        if type(part) is str and part in whole:
-            return True
+    if is_map and type(part) is str and part in whole:
+        return True
     spend(frame, VISIT * len(whole))
     unlike: Fault | None = None
     for each in whole:
@@ -94,7 +94,7 @@ def within(frame: Frame, part: Any, whole: Any) -> bool:
         except Fault as fault:
             if fault.kind == "limit":
                 raise
-            unlike = fault
+            unlike = fault  # a later match still decides
     if unlike is not None:
         raise unlike
     return False
@@ -169,6 +169,7 @@ class _Known:
         key, shape, kinds = _written(self.frame, part)
         if key in self.plain:
             return True
+        # A list or object of the same shape with a value of another kind, for example ["7"] and [7]: unknown.
         if any(_unlike(kinds, other) for other in self.shapes.get(shape, ())):
             raise wrong("a list or an object is compared with one whose values are of other kinds")
         return False
@@ -194,9 +195,10 @@ def _written(frame: Frame, value: Any) -> tuple[str, str, str]:
     form: list[str] = []
     kinds: list[str] = []
     pending: list[Any] = [value]
+    # A stack in place of recursion: data may be nested deeper than Python's own stack.
     while pending:
         here = pending.pop()
-        if type(here) is _Mark:
+        if type(here) is _Mark:  # the key of the next value
             parts.append(here.text)
             form.append(here.text)
             continue
@@ -209,6 +211,7 @@ def _written(frame: Frame, value: Any) -> tuple[str, str, str]:
         kinds.append(letter)
         form.append(".")
         written = canonical(here) if kind == NUMBER else _text(here)
+        # Inside a list or object, the length marks the end of the value.
         parts.append(f"{letter}{written}" if here is value else f"{letter}{len(written)}:{written}")
     text = "".join(parts)
     spend(frame, len(text))
