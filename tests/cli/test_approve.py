@@ -181,7 +181,7 @@ def test_what_is_no_token_is_refused_in_one_sentence(office: Office) -> None:
     refused = without_terminal(["approve", action_id, "--token", "junk"], office.folder, office.environment())
     assert refused.code == 2
     error = refused.err.splitlines()[0]
-    assert error.startswith("Error: This is no approval token: ")
+    assert error.startswith("Error: Not a valid approval token: ")
     assert "Next:" not in error
     assert not error.endswith("..")
 

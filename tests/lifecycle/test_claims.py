@@ -457,7 +457,7 @@ def test_an_entry_that_retracts_what_was_not_contested_cannot_be(house: House) -
 
     with pytest.raises(StoreCorruptError, match="standing before"):
         action.apply(Event(EventKind.CLAIM_RETRACTED, 1, (), data_of(REVERSED)), "00")
-    with pytest.raises(StoreCorruptError, match="none of ours"):
+    with pytest.raises(StoreCorruptError, match="holds an unknown word"):
         action.apply(Event(EventKind.CLAIM_CONTESTED, 1, (), {**data_of(REVERSED), "reason": "whim"}), "00")
     with pytest.raises(StoreCorruptError, match="confidence"):
         action.apply(Event(EventKind.CLAIM_CONTESTED, 1, (), {**data_of(REVERSED), "confidence": "very"}), "00")

@@ -301,11 +301,11 @@ def test_what_cannot_be_is_refused_before_anything_is_opened(key: Path) -> None:
     for wrong, said in (
         ({"entries": 0}, "whole number"),
         ({"entries": True}, "whole number"),
-        ({"seconds": -1}, "seconds is a number"),
+        ({"seconds": -1}, "seconds must be a number"),
         ({"often": 1}, "unknown key 'often'"),
         ({"anchors": "file:///x"}, "list of URLs"),
         ({"anchors": ["file:///x", "file:///x"]}, "each named once"),
-        ({"secret": 1}, "secret is a text"),
+        ({"secret": 1}, "secret must be a text"),
         ({"anchors": ["ftp://x"]}, "No anchor serves 'ftp'"),
     ):
         with pytest.raises(SettingsError, match=said):

@@ -194,7 +194,7 @@ def test_the_specifications_rule_follows_each_verified_state(case: PlanningCase,
 @pytest.mark.parametrize("other", [SENT, {"state": "reconciled_success"}, "done", None, EVERY[0].as_json()])
 def test_nothing_but_an_outcome_changes_a_belief(other: object) -> None:
     belief = CASES["only-open"]
-    with pytest.raises(HonestyError, match="only what was reconciled"):
+    with pytest.raises(HonestyError, match="Only a reconciled outcome"):
         belief.after(cast("Outcome", other))
     assert belief.verified == ()
 
@@ -321,7 +321,7 @@ def test_what_does_not_fit_without_leaving_out_an_open_item_is_refused() -> None
     with pytest.raises(OversizeError, match="never left out"):
         belief.for_model(4_096)
     assert belief.for_model(64_000).count("do_not_repeat. Repetition: forbidden") == 60
-    with pytest.raises(UsageError, match="too little"):
+    with pytest.raises(UsageError, match="too small"):
         belief.for_model(MODEL_BYTES_MIN - 1)
 
 

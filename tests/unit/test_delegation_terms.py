@@ -55,18 +55,18 @@ def test_an_address_is_a_scheme_a_host_a_port_and_where_the_path_begins(url: str
         ({"ftp": []}, "no key 'ftp'"),
         ({"zz": 1, "aa": 2}, "no key 'aa'"),
         ({7: []}, "no key '7'"),
-        ({"http": "https://h/"}, "`allow.http` is a list of at most 64 texts"),
-        ({"fs": {"/x"}}, "`allow.fs` is a list of at most 64 texts"),
-        ({"fs": ["/x"] * (ENTRIES_MAX + 1)}, "`allow.fs` is a list of at most 64 texts"),
-        ({"fs": [""]}, "`allow.fs` holds '', which is no text"),
-        ({"http": [7]}, "`allow.http` holds 7, which is no text"),
-        ({"fs": ["srv/out"]}, "'srv/out', which is no absolute path"),
-        ({"sql": {"shop": "s.db"}}, "'s.db', which is no absolute path"),
+        ({"http": "https://h/"}, "`allow.http` must be a list of at most 64 texts"),
+        ({"fs": {"/x"}}, "`allow.fs` must be a list of at most 64 texts"),
+        ({"fs": ["/x"] * (ENTRIES_MAX + 1)}, "`allow.fs` must be a list of at most 64 texts"),
+        ({"fs": [""]}, "`allow.fs` holds ''"),
+        ({"http": [7]}, "`allow.http` holds 7"),
+        ({"fs": ["srv/out"]}, "'srv/out'. Write an absolute path"),
+        ({"sql": {"shop": "s.db"}}, "'s.db'. Write an absolute path"),
         ({"sql": ["/s.db"]}, "mapping of names to SQLite files"),
         ({"sql": {"shop": 7}}, "mapping of names to SQLite files"),
         ({"sql": {7: "/s.db"}}, "mapping of names to SQLite files"),
         *(
-            ({"http": [url]}, "which is no address such as")
+            ({"http": [url]}, "Write an address such as")
             for url in (
                 "ftp://h/",
                 "https://",

@@ -170,7 +170,7 @@ def test_nobody_answers_where_nobody_was_asked(kind: EventKind) -> None:
     for held in (None, Asked("ap-0", "n", "p", "q", 900, 800, 1)):
         action = at(S.VALIDATED)
         action.approval = held
-        with pytest.raises(StoreCorruptError, match="was not asked for"):
+        with pytest.raises(StoreCorruptError, match="approval without a request"):
             action.apply(answer(kind, code="x", detail="y"), "ff")
 
 

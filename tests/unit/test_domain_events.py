@@ -86,16 +86,16 @@ def test_what_is_not_an_envelope_of_ours_is_corrupt(envelope: bytes) -> None:
 @pytest.mark.parametrize(
     ("envelope", "said"),
     [
-        (b"[]", "a format that this version does not know"),
-        (raw(format=2), "a format that this version does not know"),
+        (b"[]", "a format unknown to this version"),
+        (raw(format=2), "a format unknown to this version"),
         (raw(format=True), "'format' is bool, and has to be int"),
-        (raw(more=1), "a field too many or too few: more"),
-        (raw(prev=...), "a field too many or too few: prev"),
+        (raw(more=1), "missing or unknown fields: more"),
+        (raw(prev=...), "missing or unknown fields: prev"),
         (raw(at="1700"), "'at' is str, and has to be int"),
         (raw(version=False), "'version' is bool, and has to be int"),
         (raw(path="executing"), "'path' is str, and has to be list"),
-        (raw(refs={"observation": 7}), "its kind, its path or its refs hold what there is not"),
-        (raw(kind="invented"), "its kind, its path or its refs hold what there is not"),
+        (raw(refs={"observation": 7}), "unknown values in kind, path or refs"),
+        (raw(kind="invented"), "unknown values in kind, path or refs"),
     ],
 )
 def test_what_is_wrong_with_an_envelope_is_said(envelope: bytes, said: str) -> None:

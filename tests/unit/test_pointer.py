@@ -60,4 +60,4 @@ def test_what_is_no_pointer_is_refused_with_the_two_forms_named(text: str) -> No
 def test_a_long_text_that_is_no_pointer_is_told_cut() -> None:
     with pytest.raises(UsageError) as refused:
         parse_pointer("x" * 10_000)
-    assert refused.value.message == f"'{'x' * 119} is no pointer."
+    assert refused.value.message == f"'{'x' * 119} is not a pointer."

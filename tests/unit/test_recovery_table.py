@@ -424,9 +424,9 @@ def _row(finding: Finding, action: RecoveryAction, **condition: tuple[Any, ...])
     ("table", "said"),
     [
         (RecoveryTable(tuple(r for r in DEFAULT_TABLE.rows if r.finding is not F.UNKNOWN)), "has no row"),
-        (RecoveryTable((*DEFAULT_TABLE.rows, DEFAULT_TABLE.rows[0])), "stands there twice"),
+        (RecoveryTable((*DEFAULT_TABLE.rows, DEFAULT_TABLE.rows[0])), "appears twice"),
         (RecoveryTable((*DEFAULT_TABLE.rows, _row(F.UNKNOWN, A.KEEP_UNKNOWN))), "can never apply"),
-        (_with(_row(F.UNKNOWN, A.KEEP_UNKNOWN, mood=(True,))), "which no situation has"),
+        (_with(_row(F.UNKNOWN, A.KEEP_UNKNOWN, mood=(True,))), "names the unknown field"),
         (_with(_row(F.UNKNOWN, A.ACCEPT)), "makes a success of unknown"),
         (_with(_row(F.UNVERIFIABLE, A.RECORD_NO_OP)), "makes a success of unverifiable"),
         (_with(_row(F.UNKNOWN, A.RETRY_SAME_KEY)), "not refuted and dead"),

@@ -268,7 +268,7 @@ def test_what_was_asked_for_is_read_from_its_entry() -> None:
     assert whole(0) == 0
     odds: tuple[Json, ...] = ("9", True, None, [1])
     for odd in odds:
-        with pytest.raises(StoreCorruptError, match="where a number belongs"):
+        with pytest.raises(StoreCorruptError, match="where a number is required"):
             asked(Event(EventKind.APPROVAL_REQUESTED, 1, data={**data, "expires": odd}))
 
 

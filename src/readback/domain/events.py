@@ -89,7 +89,7 @@ def seal(event: Event, action_id: str, tenant: str, version: int, previous: str)
 
     `version`: its number in the action, from 1. `previous`: leaf hash (hex) of the event before, "" for the first.
     """
-    # `_value_` is `value` without the Python call that 3.11 makes of it; nothing is written as often as this.
+    # `_value_` is `value` without the Python call of 3.11. No other value is written as often.
     envelope = envelope_bytes(
         {
             "action": action_id,
@@ -132,7 +132,7 @@ def opened_of(raw: Json) -> Opened:
     """Return the event of an already parsed envelope. Raises StoreCorruptError."""
     if type(raw) is dict and len(raw) == _FIELD_COUNT:
         try:
-            # Types are compared at once: an audit opens every entry, and each has ten fields.
+            # Compare all types at once: an audit opens every entry, and each entry has ten fields.
             action_id, at_us, data, form, kind, path, previous, refs, tenant, version = given = _VALUES(raw)
             if (
                 tuple(map(type, given)) == _TYPES
@@ -142,7 +142,7 @@ def opened_of(raw: Json) -> Opened:
                 event = Event(_KINDS[kind], at_us, tuple([_STATES[step] for step in path]), data, refs)
                 return Opened(event, action_id, tenant, version, previous)
         except (KeyError, TypeError):
-            pass  # something is wrong with it, and is named below
+            pass  # faulty: `_fault_of` names the fault below
     raise _fault_of(raw)
 
 
@@ -179,13 +179,13 @@ def opened_together(envelopes: Sequence[bytes]) -> list[Opened] | None:
 def _fault_of(raw: Json) -> StoreCorruptError:
     """The first fault of an envelope, field by field."""
     if not isinstance(raw, dict) or raw.get("format") != ENVELOPE_FORMAT:
-        return StoreCorruptError("A ledger entry has a format that this version does not know.")
+        return StoreCorruptError("A ledger entry has a format unknown to this version.")
     if raw.keys() != ENVELOPE_FIELDS:
         odd = ", ".join(sorted(raw.keys() ^ ENVELOPE_FIELDS))
-        return StoreCorruptError(f"A ledger entry has a field too many or too few: {odd}.")
+        return StoreCorruptError(f"A ledger entry has missing or unknown fields: {odd}.")
     for name, value in raw.items():
         wanted = _OF_FIELD[name]
         if type(value) is not wanted:
             said = f"{name!r} is {type(value).__name__}, and has to be {wanted.__name__}"
             return StoreCorruptError(f"A ledger entry cannot be read: {said}.")
-    return StoreCorruptError("A ledger entry cannot be read: its kind, its path or its refs hold what there is not.")
+    return StoreCorruptError("A ledger entry cannot be read: unknown values in kind, path or refs.")

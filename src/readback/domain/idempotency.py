@@ -45,7 +45,7 @@ class KeyStatus(StrEnum):
     @classmethod
     def _missing_(cls, value: object) -> None:
         """Reject an unknown status: a corrupt record must decide nothing."""
-        raise StoreCorruptError(f"An idempotency record has the status {value!r}, which there is not.")
+        raise StoreCorruptError(f"An idempotency record has the unknown status {value!r}.")
 
 
 class KeyDecision(StrEnum):

@@ -14,7 +14,7 @@ def pointed(document: Json, pointer: str, nothing: str) -> Json:
     found = document
     steps = pointer.split("/")
     if steps[0]:
-        raise ReaderTypeError(f"{pointer!r} is no JSON pointer: it begins with a slash.")
+        raise ReaderTypeError(f"{pointer!r} is not a JSON pointer. Begin the pointer with a slash.")
     for step in steps[1:]:
         key = step.replace("~1", "/").replace("~0", "~")
         if isinstance(found, dict) and key in found:

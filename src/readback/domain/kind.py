@@ -29,7 +29,7 @@ class Kind(StrEnum):
     """Whether a second effect of the same operation is a duplicate to search for."""
 
     def __init__(self, word: str) -> None:
-        # Answered once: every action asks, and a property is a call.
+        # Computed once: every action reads these values, and a property is a call.
         self.mutates = word != "read"
         self.compares_before = word in ("set", "delete")
         self.needs_ours = self.counts_effects = word in ("create", "append", "adjust", "send")

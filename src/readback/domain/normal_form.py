@@ -66,7 +66,7 @@ def _domain(domain: str) -> str:
     try:
         return domain.encode("idna").decode("ascii").lower()
     except UnicodeError:
-        return domain  # no name that the DNS could hold: it is equal to itself alone
+        return domain  # not a DNS name: equal only to the same text
 
 
 def _path(text: str) -> str:

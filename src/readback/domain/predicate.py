@@ -150,7 +150,7 @@ def look(path: Path, variables: Mapping[str, Json]) -> Json:
     try:
         for step in path.steps:
             if type(here) is str:
-                return None  # its characters are no values of its own
+                return None  # the characters of a text are no path steps
             here = here[step]
     except (KeyError, IndexError, TypeError):
         return None
@@ -175,7 +175,7 @@ def shown_values(paths: Iterable[Path], variables: Mapping[str, Json]) -> tuple[
 
 def _brief(value: Json) -> Json:
     if type(value) is str and len(value) <= _SHOWN_TEXT_MAX_CHARS:
-        return value  # as most are
+        return value  # the common case
     if isinstance(value, str) and len(value) > _SHOWN_TEXT_MAX_CHARS:
         return value[:_SHOWN_TEXT_MAX_CHARS] + "\N{HORIZONTAL ELLIPSIS}"
     if isinstance(value, (dict, list)) and value:

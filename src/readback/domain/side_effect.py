@@ -327,7 +327,7 @@ def _plain(value: object) -> Json:
     if isinstance(value, frozenset):
         return [*sorted(str(each) for each in value)]
     if isinstance(value, str):
-        return str(value)  # the text of a member, and not the member
+        return str(value)  # the member's text
     assert value is None or isinstance(value, int)
     return value
 

@@ -27,7 +27,7 @@ from readback.domain.people.review import ACTS, CONTESTED, RESTORED
 from readback.domain.state import State
 from readback.errors import StoreCorruptError
 
-# What each kind of entry says of its action: one function a kind, and the table of them.
+# The handlers of each event kind, and their table.
 
 _FAILED, _SUCCESS = State.FAILED, State.RECONCILED_SUCCESS
 
@@ -41,7 +41,7 @@ def _proposed(a: ActionState, e: Event) -> None:
     context = d["context"]
     a.context = context if isinstance(context, dict) else {}
     a.created_us = e.at_us
-    if "due" in d:  # it was submitted: somebody else executes it
+    if "due" in d:  # submitted: another process executes it
         a.due_us, a.reserved = _int(d["due"]), True
         a.asked_hash = "" if a.contract_ref else a.request_hash
 
@@ -49,7 +49,7 @@ def _proposed(a: ActionState, e: Event) -> None:
 def _take_terms(a: ActionState, e: Event) -> None:
     """Take the contract's terms from a request. They stay empty where the contract is unknown, and are taken once."""
     if a.contract_ref:
-        raise StoreCorruptError(f"Action {a.id} is admitted, and was already.")
+        raise StoreCorruptError(f"Action {a.id} is admitted twice.")
     d = e.data
     a.contract_version, a.contract_hash = str(d["contract_version"]), str(d["contract_hash"])
     a.engine = str(d.get("engine", ""))
@@ -101,9 +101,9 @@ def _attempted(a: ActionState, e: Event) -> None:
     a.first_executed_us = a.first_executed_us or e.at_us
     a.ended_us = a.polls = a.late_polls = a.held_since_us = a.looked_us = 0
     a.commit_open = a.restored = False
-    a.lookup = ""  # what became of the attempt before says nothing of this one
+    a.lookup = ""  # an earlier attempt's look-up does not apply to this attempt
     a.observation, a.observation_ref = None, ""
-    a.resolution = a.decision = ""  # another attempt: what was said of the one before says nothing of this one
+    a.resolution = a.decision = ""  # decisions about an earlier attempt do not apply to this attempt
     a.due_us = _int(e.data["due"]) if "due" in e.data else e.at_us
 
 
@@ -115,7 +115,7 @@ def _observed(a: ActionState, e: Event) -> None:
     if "due" in e.data:
         a.due_us = _int(e.data["due"])
     elif a.due_us is not None and a.due_us > a.ended_us:
-        a.due_us = a.ended_us  # it was made outside, and its report came before its time was over
+        a.due_us = a.ended_us  # an external attempt, reported before its timeout
 
 
 def _looked_up(a: ActionState, e: Event) -> None:
@@ -191,7 +191,7 @@ def _resumed(a: ActionState, e: Event) -> None:
     a.unproved = a.unproved or e.data.get("unproved") is True
     if a.attempt_open:
         a.attempt_open = False
-        a.ended_us = _int(e.data.get("ended", e.at_us))  # later, where its maker is only presumed dead
+        a.ended_us = _int(e.data.get("ended", e.at_us))  # later than the entry where its process is only presumed dead
         a.first_ended_us = a.first_ended_us or a.ended_us
 
 
@@ -213,7 +213,7 @@ def _cancelled(a: ActionState, e: Event) -> None:
 def _staged_settled(a: ActionState, e: Event) -> None:
     a.rollback_done = e.data["how"] == "abandoned"
     a.commit_open = e.data["how"] in ("commit_open", "abandon_failed")
-    a.ended_us = max(a.ended_us, _int(e.data.get("ended", 0)))  # what was left open is a part of the call
+    a.ended_us = max(a.ended_us, _int(e.data.get("ended", 0)))  # an open commit is a part of the call
 
 
 def _compensation(a: ActionState, e: Event) -> None:
@@ -237,13 +237,13 @@ def _claim(a: ActionState, e: Event) -> None:
     if said.status is claims.ClaimStatus.REINSTATED:
         a.contested = claims.contradicted(a.claims) or a.drifted
         a.review = "" if a.review == CONTESTED and not a.contested else a.review
-    elif said.reason is claims.Reason.PERSON:  # who has looked at it already, and has not to be asked
+    elif said.reason is claims.Reason.PERSON:  # the person has decided, so no review is needed
         a.contested = a.contested or a.claimed_us > 0
     elif said.reason in claims.CONTRADICTS:
         a.contested = True
         a.review = a.review or CONTESTED
     elif said.reason is claims.Reason.REVERSED and a.state is _SUCCESS:
-        a.due_us = None  # there is nothing left to watch
+        a.due_us = None  # the watched effect is gone
 
 
 def _held(a: ActionState, e: Event) -> None:
@@ -272,12 +272,12 @@ def _restored(a: ActionState, e: Event) -> None:
 def _resolved(a: ActionState, e: Event) -> None:
     d, due = e.data, e.data["due"]
     a.decision, a.resolution, a.review, a.hold = str(d["decision"]), str(d["resolution"]), "", ""
-    gone_on_with = a.decision in ACTS  # judged anew: what contradicted the word before says nothing against that
+    gone_on_with = a.decision in ACTS  # judged anew: the earlier contradiction does not apply
     a.contested = bool(d["contests"]) or (a.contested and not a.resolution and not gone_on_with) or a.drifted
     a.reserved = a.reserved or bool(d["reserved"])
     a.due_us = due if isinstance(due, int) else None
     if a.state is State.COMPENSATING:
-        a.compensation_id = ""  # ordered: another one is begun, unless the key of the one before says otherwise
+        a.compensation_id = ""  # ordered: a new compensation begins, unless the key of the earlier one prevents it
     if a.state in states.TERMINAL:
         a.reconciled_us = e.at_us
 
@@ -335,7 +335,7 @@ def _denied(a: ActionState, e: Event) -> None:
 def _answers(a: ActionState, e: Event) -> None:
     named = e.data["approval"]
     if a.approval is None or named != a.approval.id:
-        raise StoreCorruptError(f"Action {a.id} holds a {e.kind.value} approval that was not asked for.")
+        raise StoreCorruptError(f"Action {a.id} holds a {e.kind.value} approval without a request.")
 
 
 def _released(a: ActionState) -> None:
@@ -349,7 +349,7 @@ def _released(a: ActionState) -> None:
 
 def _int(value: Json) -> int:
     if not isinstance(value, int):
-        raise StoreCorruptError("A ledger entry holds something else where a number belongs.")
+        raise StoreCorruptError("A ledger entry holds a value other than a number where a number is required.")
     return value
 
 
@@ -398,11 +398,13 @@ class Action(ActionState):
             if self.version == 0 and step is _BEGUN:
                 continue
             if not states.can(self.state, step):
-                raise StoreCorruptError(f"Action {self.id} went from {self.state} to {step}, which cannot be.")
+                raise StoreCorruptError(
+                    f"Action {self.id} went from {self.state} to {step}. No such transition exists."
+                )
             self.state = step
         self.version += 1
         self.head = head
-        if event.kind is not _ERASED:  # which leaves everything where it was, its age too
+        if event.kind is not _ERASED:  # an erasure changes neither the state nor the age
             self.updated_us = event.at_us
         try:
             if self.erased and event.refs:

@@ -14,10 +14,10 @@ from readback.domain.contract.approval import NEVER_AGAIN
 from readback.domain.idempotency import KEY_KEPT_US, Resolution
 from readback.domain.state import State
 
-# A judgement as an entry tells it: the part of an action's fold that says what was found and decided last.
+# The recorded judgement: the part of an action's fold with the last finding and decision.
 
 
-@dataclass(slots=True)  # the standard one: each entry sets fields of it, which costs more in a native one
+@dataclass(slots=True)  # the standard decorator: every entry sets fields, at a higher cost in the native form
 class Judgement:
     """The last judgement, as recorded. Its words are empty before the first judgement."""
 
@@ -43,7 +43,7 @@ _NOTHING_ATTESTED = Resolution.NONE
 _ATTESTABLE = frozenset({State.REVIEW_REQUIRED, State.UNKNOWN, State.FAILED})
 
 
-@dataclass(slots=True)  # the standard one: each entry sets fields of it, which costs more in a native one
+@dataclass(slots=True)  # the standard decorator: every entry sets fields, at a higher cost in the native form
 class ActionState:
     """All recorded facts of one action. Times are in microseconds; 0 means "not yet"."""
 

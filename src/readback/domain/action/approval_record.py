@@ -66,5 +66,7 @@ def signed(event: Event) -> Signed:
 def whole(value: Json) -> int:
     """A required integer."""
     if not isinstance(value, int) or isinstance(value, bool):
-        raise StoreCorruptError("An approval in the ledger holds something else where a number belongs.")
+        raise StoreCorruptError(
+            "An approval in the ledger holds a value other than a number where a number is required."
+        )
     return value

@@ -40,7 +40,7 @@ class ClaimKind(StrEnum):
 
 
 class ClaimStatus(StrEnum):
-    """Status of a claim."""
+    """Whether a claim stands, and why not."""
 
     NONE = "none"
     """No claim: nothing is verified so far, and a tool's answer makes no claim."""
@@ -239,7 +239,7 @@ def parse_claim_id(text: str) -> tuple[str, ClaimKind]:
     if not colon:
         action_id, kind = text, ClaimKind.HOLDS.value
     if kind not in set(ClaimKind) or not action_id or len(text) > CLAIM_ID_MAX or not action_id.isprintable():
-        raise MalformedClaimError(f"{text[:CLAIM_ID_MAX]!r} is no claim id.")
+        raise MalformedClaimError(f"{text[:CLAIM_ID_MAX]!r} is not a claim id.")
     return action_id, ClaimKind(kind)
 
 
@@ -260,14 +260,14 @@ def said_in(event: Event, version: int) -> ClaimEvent:
     d = event.data
     named, more = d["dependants"], d["more"]
     if not isinstance(named, list) or not isinstance(more, int):
-        raise StoreCorruptError("An entry about a claim names its dependants in no list.")
+        raise StoreCorruptError("The dependants of a claim entry are not a list.")
     try:
         kind, reason = ClaimKind(str(d["claim"])), Reason(str(d["reason"]))
         advice, confidence = Advice(str(d["recommended"])), str(d["confidence"])
         if not _CONFIDENCE.fullmatch(confidence):
-            raise ValueError(f"{confidence!r} is no confidence")
+            raise ValueError(f"{confidence!r} is not a confidence")
     except ValueError as unknown:
-        raise StoreCorruptError(f"An entry about a claim holds a word that is none of ours: {unknown}.") from unknown
+        raise StoreCorruptError(f"A claim entry holds an unknown word: {unknown}.") from unknown
     return ClaimEvent(
         kind,
         _STATUS_OF[event.kind],

@@ -30,7 +30,7 @@ class KeyRelease(StrEnum):
     @classmethod
     def _missing_(cls, value: object) -> None:
         """Reject an unknown reason: a corrupt entry must not release a key."""
-        raise StoreCorruptError(f"A ledger entry releases its key for {value!r}, which is no reason.")
+        raise StoreCorruptError(f"A ledger entry releases its key for the unknown reason {value!r}.")
 
 
 @dataclass(frozen=True, slots=True)

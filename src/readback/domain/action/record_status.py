@@ -91,9 +91,8 @@ _YES, _NO, _WAIT, _LATE, _CANNOT, _NOT_YET = (
     _V.NOT_STARTED,
 )
 _VERIFICATION_ROWS: Final = {
-    # state: verified, refuted, undetermined, not checked. A verdict beside a state before the attempt is of an
-    # attempt before that one, and says nothing of it. What is kept as unknown is not decided, whatever was seen: an
-    # effect may still land.
+    # state: verified, refuted, undetermined, not checked. Before an attempt, a verdict belongs to an earlier
+    # attempt and does not count. UNKNOWN stays undecided despite any reading: an effect may still land.
     _S.PROPOSED: (_NOT_YET, _NOT_YET, _NOT_YET, _NOT_YET),
     _S.VALIDATED: (_NOT_YET, _NOT_YET, _NOT_YET, _NOT_YET),
     _S.EXECUTING: (_NOT_YET, _NOT_YET, _NOT_YET, _NOT_YET),

@@ -52,9 +52,7 @@ class Fact:
     def of(cls, outcome: Outcome) -> Fact:
         """The fact of a standing outcome."""
         if not outcome.standing:
-            raise InvariantError(
-                f"Action {outcome.id} in state {outcome.state.value} was about to be believed as a fact."
-            )
+            raise InvariantError(f"Action {outcome.id} in state {outcome.state.value} cannot become a fact.")
         return cls(
             outcome.id,
             outcome.contract,

@@ -119,9 +119,7 @@ class Belief:
         }
 
     def __bool__(self) -> NoReturn:
-        raise HonestyError(
-            "A belief is neither true nor false.", remedy="Look at belief.verified and at belief.unresolved."
-        )
+        raise HonestyError("A belief is neither true nor false.", remedy="Use belief.verified and belief.unresolved.")
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Support copying and pickling, as agent frameworks require."""
@@ -168,8 +166,8 @@ def entry_of(outcome: Outcome) -> Entry:
     """A fact for a standing verified success, else an item with its rule."""
     if not isinstance(outcome, Outcome):
         raise HonestyError(
-            f"A {type(outcome).__name__} is no outcome: only what was reconciled may change what is believed.",
-            remedy="Pass what run, wait or get returned.",
+            f"A {type(outcome).__name__} is not an Outcome. Only a reconciled outcome may change a belief.",
+            remedy="Pass the result of run, wait or get.",
         )
     outcome = replace(outcome, replayed=False)
     chosen = plan_next(

@@ -44,7 +44,7 @@ def for_model(
 ) -> str:
     """The text of a run in at most `max_bytes`. Raises OversizeError where the required part alone does not fit."""
     if max_bytes < MODEL_BYTES_MIN:
-        raise UsageError(f"max_bytes={max_bytes} is too little.", remedy=f"Give it at least {MODEL_BYTES_MIN}.")
+        raise UsageError(f"max_bytes={max_bytes} is too small.", remedy=f"Pass at least {MODEL_BYTES_MIN}.")
     steps = _steps(groups)
     counted = _counted(verified, unresolved, not_done)
     head = [f"[task state] Run {quoted(run)}. {counted} {_LEAD}"]
@@ -71,8 +71,8 @@ def for_model(
         if size <= max_bytes:
             return text
     raise OversizeError(
-        f"What is unresolved in run {one_line(run, NAME_MAX_CHARACTERS)} takes {size} bytes, over {max_bytes}.",
-        remedy="Give it more room; what is unresolved is never left out.",
+        f"The unresolved part of run {one_line(run, NAME_MAX_CHARACTERS)} has {size} bytes, over {max_bytes}.",
+        remedy="Raise max_bytes. Unresolved actions are never left out.",
         details={"bytes": size, "unresolved": len(unresolved), "frozen": len(frozen)},
     )
 

@@ -118,7 +118,7 @@ def check_key(text: str) -> str:
     except (binascii.Error, UnicodeEncodeError):
         raw = b""
     if not text.startswith(KEY_PREFIX) or len(raw) != KEY_BYTES:
-        raise ApprovalError(f"{text[:80]!r} is no public key: write ed25519: and 32 bytes in base64.")
+        raise ApprovalError(f"{text[:80]!r} is not a public key. Write ed25519: followed by 32 bytes in base64.")
     return KEY_PREFIX + b64encode(raw).decode("ascii")
 
 
@@ -135,7 +135,7 @@ class Policy:
         kept = tuple(sorted(approvers, key=lambda one: one.name))
         names, keys = [_folded(one.name) for one in kept], [check_key(one.key) for one in kept]
         if len(set(names)) != len(names) or len(set(keys)) != len(keys):
-            raise ApprovalError("Two approvers bear one name, or have one key; two people need two of each.")
+            raise ApprovalError("Two approvers have the same name or key. Give each approver a separate name and key.")
         rows: list[Json] = [[o.name, o.key, [*sorted(o.tenants)], [*sorted(o.contracts)]] for o in kept]
         return cls(kept, sha256_hex(envelope_bytes({"format": POLICY_FORMAT, "approvers": rows})))
 
@@ -207,7 +207,7 @@ class Bound:
         )
         if len(written) > BOUND_MAX_BYTES:
             raise OversizeError(
-                f"What has to be approved has {len(written)} bytes, over {BOUND_MAX_BYTES}: nobody can read that."
+                f"The request for approval has {len(written)} bytes, over the limit of {BOUND_MAX_BYTES}."
             )
         return written
 
@@ -223,14 +223,14 @@ def bound_from(given: Json) -> Bound:
     names = {f.name for f in fields(Bound)} - {"contract", "contract_version", "contract_hash"}
     whole = isinstance(contract, dict) and set(contract) == {"name", "version", "hash"}
     if not whole or raw.pop("format", None) != BOUND_FORMAT or set(raw) != names:
-        raise ApprovalError("These are not the bytes of an approval.", code=ApprovalCode.MISMATCH.value)
+        raise ApprovalError("The bytes are not an approval request.", code=ApprovalCode.MISMATCH.value)
     assert isinstance(contract, dict)
     of = {"contract": contract["name"], "contract_version": contract["version"], "contract_hash": contract["hash"]}
     texts = {**raw, **of}
     free, numbers = {"requested", "intended"}, {"people", "expires_us"}
     for name, value in texts.items():
         if name not in free and type(value) is not (int if name in numbers else str):
-            raise ApprovalError("These are not the bytes of an approval.", code=ApprovalCode.MISMATCH.value)
+            raise ApprovalError("The bytes are not an approval request.", code=ApprovalCode.MISMATCH.value)
     return Bound(**texts)  # type: ignore[arg-type]
 
 
@@ -280,15 +280,15 @@ _NUMBERS: Final = ("signed_at_us", "expires_us")
 def token_of(given: bytes | str | Mapping[str, object]) -> ApprovalToken:
     """Parse a token from outside. Raises ApprovalError (approval.forged) for any other form."""
     if not isinstance(given, bytes | str | Mapping):
-        raise _no_token(f"it is {type(given).__name__}")
+        raise _no_token(f"the type is {type(given).__name__}")
     try:
         raw = dict(given) if isinstance(given, Mapping) else parse_json(given, bytes_max=TOKEN_MAX_BYTES)
         if not isinstance(raw, dict) or set(raw) != {"format", "decision", *_TEXTS, *_NUMBERS}:
-            raise _no_token("it has other fields than a token has")
+            raise _no_token("the fields differ from a token's fields")
         if raw["format"] != TOKEN_FORMAT or not all(type(raw[name]) is str for name in _TEXTS):
-            raise _no_token("it has another format")
+            raise _no_token("the format is unknown")
         if not all(type(raw[name]) is int for name in _NUMBERS):
-            raise _no_token("its times are no whole microseconds")
+            raise _no_token("the times are not whole microseconds")
         signature = b64decode(str(raw.pop("signature")).encode("ascii"), validate=True)
         del raw["format"]
         made = ApprovalToken(**{**raw, "decision": Decision(str(raw["decision"]))}, signature=signature)  # type: ignore[arg-type]
@@ -302,7 +302,7 @@ def token_of(given: bytes | str | Mapping[str, object]) -> ApprovalToken:
 
 
 def _no_token(why: str) -> ApprovalError:
-    return ApprovalError(f"This is no approval token: {why}.", code=ApprovalCode.FORGED.value)
+    return ApprovalError(f"Not a valid approval token: {why}.", code=ApprovalCode.FORGED.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,7 +380,7 @@ def _folded(name: str) -> str:
     return normalize("NFKC", name).casefold().strip()
 
 
-# Approvers as an operator writes them into a settings file, checked. Called by config; it opens no file.
+# Approvers of a settings file, checked. Called by config; opens no file.
 
 APPROVERS_MAX: Final = 256
 PATTERNS_MAX: Final = 64
@@ -391,7 +391,7 @@ _KEYS: Final = frozenset({"key", "tenants", "contracts"})
 def approvers_of(table: object, where: str) -> tuple[Approver, ...]:
     """Return the approvers of a settings table. Raises SettingsError, with `where`, for any invalid entry."""
     if not isinstance(table, Mapping) or len(table) > APPROVERS_MAX:
-        raise _fault(where, f"'approvers' is no table of at most {APPROVERS_MAX} approvers by name")
+        raise _fault(where, f"'approvers' must be a table of at most {APPROVERS_MAX} approvers by name")
     found = tuple(_approver(str(name), entry, where) for name, entry in table.items())
     try:
         Policy.of(found)
@@ -403,9 +403,9 @@ def approvers_of(table: object, where: str) -> tuple[Approver, ...]:
 def _approver(name: str, entry: object, where: str) -> Approver:
     at = f"approver {name[:80]!r}"
     if not name.isprintable() or not name.strip() or len(name) > NAME_MAX_CHARACTERS:
-        raise _fault(where, f"{at} has no name of 1 to {NAME_MAX_CHARACTERS} printable characters")
+        raise _fault(where, f"the name of {at} must have 1 to {NAME_MAX_CHARACTERS} printable characters")
     if not isinstance(entry, Mapping):
-        raise _fault(where, f"{at} is no table with key and tenants")
+        raise _fault(where, f"{at} must be a table with key and tenants")
     odd = sorted(set(entry) - _KEYS)
     if odd:
         raise _fault(where, f"{at} has the unknown key {odd[0]!r}")
@@ -413,7 +413,7 @@ def _approver(name: str, entry: object, where: str) -> Approver:
     try:
         checked = check_key(key if isinstance(key, str) else "")
     except ApprovalError as error:
-        raise _fault(where, f"the key of {at} is no public key such as `readback keys create` prints") from error
+        raise _fault(where, f"the key of {at} is not a public key as printed by `readback keys create`") from error
     tenants = _patterns(entry.get("tenants"), f"'tenants' of {at}", where)
     contracts = _patterns(entry.get("contracts", ["*"]), f"'contracts' of {at}", where)
     return Approver(name, checked, tenants, contracts)
@@ -422,9 +422,7 @@ def _approver(name: str, entry: object, where: str) -> Approver:
 def _patterns(value: object, at: str, where: str) -> tuple[str, ...]:
     given = value if isinstance(value, list) else [None]
     if len(given) > PATTERNS_MAX or not all(isinstance(one, str) and one for one in given):
-        raise _fault(
-            where, f'{at} is no list of texts, such as ["acme"]; nobody may approve everywhere by leaving it out'
-        )
+        raise _fault(where, f'{at} must be a list of texts, such as ["acme"]; write ["*"] for all')
     return tuple(str(one) for one in given)
 
 

@@ -140,7 +140,7 @@ class Contract:
     """A reading before execution is needed: the kind compares, and the class, the frame or the version requires one."""
 
     def __post_init__(self) -> None:
-        # What follows from the rest, answered once: every action asks.
+        # Derived once, since every action reads these values.
         by_class = self.kind.compares_before and depth(self.side_effect).needs_before
         weak = self.side_effect is SideEffect.EPHEMERAL_WRITE and all(
             terms.consistency is not Consistency.STRONG for terms in self.readers
@@ -216,7 +216,7 @@ def describe(contract: Contract) -> dict[str, Json]:
         "freeze": [scope.value for scope in contract.freeze],
         "arguments": contract.schema_hash,
     }
-    if contract.approval is not None:  # a contract that asks for none keeps the hash that it had before there were any
+    if contract.approval is not None:  # omitted when unset, so that older contracts keep their hash
         terms = contract.approval
         described["approval"] = {"people": terms.people, "expires_us": terms.expires_us, "when": terms.when}
     if contract.scopes:  # as above
@@ -249,7 +249,7 @@ def _terms(of: ReaderTerms) -> dict[str, Json]:
         "independence": of.independence.value,
         "timeout_us": of.timeout_us,
     }
-    if of.whole_region:  # a reader that does not declare it keeps the hash that its contract had before the key existed
+    if of.whole_region:  # omitted when undeclared, so that older contracts keep their hash
         described["whole_region"] = True
     if not of.declared:  # as above
         described["declared"] = False

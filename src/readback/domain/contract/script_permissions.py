@@ -39,16 +39,16 @@ class ScriptPermissions:
         given = given or {}
         unknown = sorted(set(map(str, given)) - {"http", "fs", "sql"})
         if unknown:
-            raise ContractFieldError(f"`allow` has no key {unknown[0]!r:.40}; it takes http, fs and sql.")
+            raise ContractFieldError(f"`allow` has no key {unknown[0]!r:.40}. Known keys: http, fs, sql.")
         named = given.get("sql", {})
         if not isinstance(named, Mapping) or not all(isinstance(each, str) for pair in named.items() for each in pair):
-            raise ContractFieldError("`allow.sql` is a mapping of names to SQLite files.")
+            raise ContractFieldError("`allow.sql` must be a mapping of names to SQLite files.")
         made = cls(_texts("http", given.get("http", ())), _texts("fs", given.get("fs", ())), dict(named))
         for url in made.http:
             _check_url(url)
         for path in (*made.fs, *made.sql.values()):
             if not path.startswith("/"):
-                raise ContractFieldError(f"`allow` names {path!r:.80}, which is no absolute path.")
+                raise ContractFieldError(f"`allow` names {path!r:.80}. Write an absolute path.")
         return made
 
 
@@ -81,13 +81,13 @@ class ScriptLimits:
 
 def _texts(key: str, given: object) -> tuple[str, ...]:
     if isinstance(given, str) or not isinstance(given, Sequence) or len(given) > ENTRIES_MAX:
-        raise ContractFieldError(f"`allow.{key}` is a list of at most {ENTRIES_MAX} texts.")
+        raise ContractFieldError(f"`allow.{key}` must be a list of at most {ENTRIES_MAX} texts.")
     for each in given:
         if not isinstance(each, str) or not each:
-            raise ContractFieldError(f"`allow.{key}` holds {each!r:.40}, which is no text.")
+            raise ContractFieldError(f"`allow.{key}` holds {each!r:.40}. Write a text.")
     return tuple(map(str, given))
 
 
 def _check_url(url: str) -> None:
     if _URL.fullmatch(url) is None:
-        raise ContractFieldError(f"`allow.http` holds {url!r:.80}, which is no address such as 'https://host/path/'.")
+        raise ContractFieldError(f"`allow.http` holds {url!r:.80}. Write an address such as 'https://host/path/'.")

@@ -60,9 +60,9 @@ def cite(tenant: str, action_id: str, evidence: bytes, place: str = "") -> Citat
     made = Citation(action_id, place, digest(tenant, action_id, place, cited or b""))
     if cited is None or CITATION.fullmatch(str(made)) is None:
         raise CitationError(
-            f"There is nothing at {named!r:.200} of what was read, or it cannot be written down in a citation.",
+            f"The reading has no value at {named!r:.200}, or no citation can express the place.",
             code="citation.place",
-            remedy="Name a field of outcome.authoritative as a JSON pointer, as '/status', or nothing for the whole.",
+            remedy="Name a field of outcome.authoritative as a JSON pointer, such as '/status', or omit the place.",
         )
     return made
 
@@ -109,7 +109,7 @@ class Evidence:
             try:
                 self._document = parse_json(self.data)
             except MalformedJsonError:
-                self._document = None  # no field is in it
+                self._document = None  # evidence without fields
             self._parsed = True
         return self._document
 

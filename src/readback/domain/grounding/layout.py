@@ -138,7 +138,7 @@ class _Reader:
             if heading is not None:
                 heading_end = heading.end
                 self._headed(Block(number, pieces=[(begin, heading.title_end)]), heading, hidden=hidden)
-                self.tabled = "|" in heading.title and heading.title_end < heading.end  # rows of it, to some readers
+                self.tabled = "|" in heading.title and heading.title_end < heading.end  # table rows, in some renderers
             else:
                 row = self._line(number, raw, (begin, at), hidden=hidden)
             if headed is not None and not row:
@@ -195,7 +195,7 @@ class _Reader:
         if _TABLE_RULE <= set(bare) <= _TABLE_RULE | set(": \t"):
             above = self.current
             if above is not None and above.line == number - 1 and "|" in self.text[slice(*above.pieces[0])]:
-                self.headed = self.blocks.pop()  # it names the columns, and says nothing
+                self.headed = self.blocks.pop()  # the header row, no statement
             self.current, self.tabled = None, True
             return True
         if _RULE.fullmatch(bare) is None:
@@ -211,7 +211,7 @@ class _Reader:
         if not done and not opens:
             return False
         self.current = None
-        if opens and self.outline.paragraphs[place[0]] > place[1]:  # more is said there, and it is of that
+        if opens and self.outline.paragraphs[place[0]] > place[1]:  # part of a longer paragraph
             self._begin(_LABEL_LEVEL, Block(number), done=False)
             self.lasts_to = self.outline.paragraphs[place[0]]
             return True

@@ -150,7 +150,7 @@ class ReportCheck:
         }
 
     def __bool__(self) -> NoReturn:
-        raise HonestyError("A check is neither true nor false.", remedy="Ask check.passed, or look at check.faults.")
+        raise HonestyError("A check is neither true nor false.", remedy="Use check.passed or check.faults.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,7 +326,7 @@ def _visible(report: ReadReport) -> list[int]:
         hidden = which >= 0 and at < comments[which][1]
         after = text[at + len(str(cited)) : at + len(str(cited)) + 1]
         before = text[max(at - 2, 0) : at]
-        hidden = hidden or (before.endswith("]") and cited in defined)  # the name of a link, behind its words
+        hidden = hidden or (before.endswith("]") and cited in defined)  # a link's name, after its text
         if not hidden and after not in _AFTER and not before.endswith(("](", "!", "/", '"', "=")):
             seen.append(at)
     return seen

@@ -44,7 +44,7 @@ from readback.domain.verification.observation import Observation, ObservationSta
 from readback.domain.verification.observation_signs import one_line
 from readback.errors import CitationError, ErasedEvidenceError, HonestyError, NotVerifiedError
 
-# A tool's own words about a call, for the people and the models that read why it ended as it did.
+# A tool's own words about a call, for people and models.
 
 WORDS_MAX_CHARACTERS: Final = 1_000
 BLOCKS_MAX: Final = 20
@@ -89,7 +89,7 @@ def _texts(body: Json) -> Iterator[str]:
 
 
 OUTCOME_FORMAT: Final = 1
-# What an enum is asked for by its name costs as much as a call.
+# Access to an enum member by name costs as much as a call.
 _SUCCESS, _VERIFIED, _UNKNOWN = State.RECONCILED_SUCCESS, Verdict.VERIFIED, State.UNKNOWN
 _NO_OP, _NO_ANSWER = Discrepancy.NO_OP_SUCCESS, ObservationStatus.NONE
 
@@ -207,7 +207,7 @@ class Outcome:
         """
         self.raise_unless_verified()
         if self.erased and self.authoritative is None:
-            raise ErasedEvidenceError(f"What was read of {self.id} was erased.")
+            raise ErasedEvidenceError(f"The readings of {self.id} were erased.")
         return self.authoritative
 
     @property
@@ -261,7 +261,7 @@ class Outcome:
     @property
     def attempted(self) -> bool:
         """Whether a request may have been sent: False only where provably nothing was sent."""
-        if self.attempts > 1:  # the last answer says nothing of those before it
+        if self.attempts > 1:  # the last answer says nothing about earlier attempts
             return True
         return self.attempts > 0 and (self.observation is None or self.observation.dispatched)
 
@@ -296,11 +296,11 @@ class Outcome:
         """
         if not self.standing or self.fallen:
             raise CitationError(
-                f"{self.id} cannot be cited, since it is no success that stands: {self.message}",
+                f"{self.id} cannot be cited, since the action is not a standing success: {self.message}",
                 code="citation.not-standing",
             )
         if self.erased and self.authoritative is None:
-            raise CitationError(f"What was read of {self.id} was erased.", code="citation.erased")
+            raise CitationError(f"The readings of {self.id} were erased.", code="citation.erased")
         return str(cite(self.tenant, self.id, stored_bytes(self.authoritative), place))
 
     def raise_unless_verified(self) -> Outcome:
@@ -316,12 +316,12 @@ class Outcome:
     def __bool__(self) -> NoReturn:
         raise HonestyError(
             "An outcome is neither true nor false.",
-            remedy="Ask outcome.verified, or look at outcome.state; undetermined is neither success nor failure.",
+            remedy="Use outcome.verified or outcome.state. Undetermined is neither success nor failure.",
         )
 
     def _report(self) -> ReportInput:
         seen = self.observation
-        # By place, in the order of the class: so many by name take ten times as long.
+        # By position, in the order of the class: keyword arguments take ten times as long.
         return ReportInput(
             self.state,
             self.verdict,

@@ -36,7 +36,7 @@ PARTS_MAX: Final = 20
 _CODE: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _NO_VALUES: Final[Mapping[str, Json]] = MappingProxyType({})
 
-# What an enum is asked for by its name costs as much as a call.
+# Access to an enum member by name costs as much as a call.
 _SUCCESS, _VERIFIED, _NONE = State.RECONCILED_SUCCESS, Verdict.VERIFIED, Resolution.NONE
 _BY_ANOTHER, _BY_WHOM = Attribution.OTHER_ACTOR, Attribution.UNKNOWN
 _NOT_REVERSED, _ATTESTED_DONE = State.COMPENSATION_FAILED, Resolution.ATTESTED_DONE
@@ -96,7 +96,7 @@ class SuccessReport:
         if not reconciled or report.contested or (report.said and not holds(report.said)):
             raise InvariantError(
                 f"An action in state {report.state.value} with verdict {report.verdict.value} "
-                "was about to be told as completed."
+                "cannot be reported as completed."
             )
 
 
@@ -181,9 +181,9 @@ def report_key(report: ReportInput) -> ReportKey:
     if key is _COMPLETED:
         return key
     if key is _NOT_EXECUTED and report.attempted:
-        return _ATTEMPTED  # held or allowed again: what was sent before is not undone by that
+        return _ATTEMPTED  # a hold or a new permission does not undo an earlier dispatch
     if report.resolution is not _NONE and key in (ReportKey.UNKNOWN, ReportKey.REVIEW):
-        return _ATTEMPTED  # nobody has to decide any more, and nothing was verified
+        return _ATTEMPTED  # no decision is pending, and nothing was verified
     if key is ReportKey.PENDING and not report.observed:
         return _ATTEMPTED
     if key is ReportKey.UNKNOWN and report.why is Why.UNVERIFIABLE:
@@ -354,7 +354,7 @@ def worded(report: ReportInput) -> Wording:
     text has a line each for status, repetition, next step, difference, values, pointers, and the user's words.
     """
     key = report_key(report)
-    told_user = _for_user(report, key)  # raises where the state would be a false success
+    told_user = _for_user(report, key)  # raises for a false success
     may_repeat = repeat_allowed(report)
     lines = [
         f"[action outcome] {MODEL_STATUS[key]}{_qualified(report, key)}",
@@ -409,7 +409,7 @@ def model_status(report: ReportInput) -> str:
     """The state in the model's words, with its limits."""
     key = report_key(report)
     if key is ReportKey.COMPLETED:
-        SuccessReport(report)  # raises where it would be a false success
+        SuccessReport(report)  # raises for a false success
     return f"{MODEL_STATUS[key]}{_qualified(report, key)}"
 
 
@@ -489,7 +489,7 @@ def _next(report: ReportInput, key: ReportKey) -> str:
     if key is _NOT_EXECUTED and report.state in TERMINAL:
         return planning_words.NEXT[ReportKey.FAILED]
     if report.discrepancy is None or (report.discrepancy is Discrepancy.STALE_STATE and key is not ReportKey.FAILED):
-        return planning_words.NEXT[key]  # a stale plan's: still what is open is waited for, or a person decides first
+        return planning_words.NEXT[key]  # a stale plan: an open action still waits, or a person decides first
     return planning_words.NEXT_OF.get(report.discrepancy, planning_words.NEXT[key])
 
 

@@ -107,13 +107,13 @@ def in_queue(ending: Ending) -> str:
     the finding. An action with an open verification does not. A success enters only if contested, or if executed
     without a needed approval.
     """
-    if ending.state is _SUCCESS:  # as most
+    if ending.state is _SUCCESS:  # the common case
         return CONTESTED if ending.contested else BREAK_GLASS if ending.break_glass else ""
     match ending.state:
         case State.REVIEW_REQUIRED | State.COMPENSATION_FAILED:
             return ending.found
         case State.UNKNOWN | State.VERIFICATION_TIMEOUT:
-            # Reported as unverified in just these words: that is its settled end, for what may end so.
+            # REPORT_UNVERIFIED is a settled end where the contract permits it.
             reported = ending.recovery is RecoveryAction.REPORT_UNVERIFIED
             return _of(ending.trigger) or ("" if reported else ending.found)
         case State.FAILED | State.ROLLED_BACK | State.COMPENSATING | State.RECONCILIATION_FAILED:
@@ -253,7 +253,7 @@ def _will(decision: Decision, standing: Standing) -> str:
 def _barred(decision: Decision, standing: Standing) -> str:
     """Why a decision is impossible, or ""."""
     state = standing.state
-    # After somebody attested that it was not done, it may still be reopened; everything else is decided once.
+    # An action attested as not done may still be reopened. Any other decision is made once.
     again = decision is Decision.REOPEN and standing.resolution is Resolution.ATTESTED_NOT_DONE
     if not standing.review and not again:
         return NOT_WAITING if state in TERMINAL or state is State.UNKNOWN else WORKED_ON
@@ -325,7 +325,7 @@ def _barred_at_end(decision: Decision, standing: Standing) -> str:
     return ENDED
 
 
-# --- what is signed -----------------------------------------------------------------------------------------
+# --- signed statements -----------------------------------------------------------------------------------------
 
 _LIFT: Final = "readback/lift/2"
 
@@ -353,11 +353,11 @@ def lifts(statement: bytes, tenant: str, subject: str, froze: tuple[str, int], w
             case [_, _, _, list(frozen), _, _] if [*froze] in frozen:
                 return payload_bytes([_LIFT, tenant, subject, frozen, who, reason]) == statement
     except ReadbackError:
-        pass  # then it is nothing that anybody signed here
+        pass  # not a signed statement
     return False
 
 
-# The packet that a person decides by: what was intended, asked for, answered and read, and what may be done.
+# The packet for a decision: intent, request, answer, readings, and possible decisions.
 
 PACKET_FORMAT: Final = 1
 PACKET_MAX_BYTES: Final = 262_144

@@ -55,7 +55,7 @@ def signed_word_of(body: bytes) -> SignedStatement | None:
             return None
         signer, key, statement, signature = (str(raw[n]) for n in ("signer", "key_id", "statement", "signature"))
         word = SignedStatement(signer, key, statement.encode(), b64decode(signature))
-        return word if word.body() == body else None  # nor is another spelling of the same
+        return word if word.body() == body else None  # another spelling is rejected
     except (ReadbackError, ValueError):
         return None
 

@@ -47,6 +47,6 @@ def parse_pointer(text: str) -> EvidencePointer | EntryPointer:
     if found := _ENTRY.fullmatch(text):
         return EntryPointer(found[1], int(found[2]), found[3])
     raise UsageError(
-        f"{text!r:.120} is no pointer.",
-        remedy="Pass one of a record: evidence:sha256:HEX, or entry:ID:VERSION:sha256:HEX.",
+        f"{text!r:.120} is not a pointer.",
+        remedy="Pass a pointer from a record: evidence:sha256:HEX, or entry:ID:VERSION:sha256:HEX.",
     )

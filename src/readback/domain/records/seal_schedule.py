@@ -41,17 +41,21 @@ def cadence_of(given: Mapping[str, object], where: str) -> SealSchedule:
     """Return the schedule of a table. Raises SettingsError, with the table's location."""
     odd = sorted(set(given) - set(_KEYS))
     if odd:
-        raise SettingsError(f"{where} has the unknown key {odd[0]!r}.", remedy=f"Its keys are: {', '.join(_KEYS)}.")
+        raise SettingsError(f"{where} has the unknown key {odd[0]!r}.", remedy=f"Known keys: {', '.join(_KEYS)}.")
     entries, seconds = given.get("entries", ENTRIES_DEFAULT), given.get("seconds", SECONDS_DEFAULT)
     if type(entries) is not int or not 1 <= entries <= ENTRIES_MAX:
-        raise SettingsError(f"{where}: entries is a whole number from 1 to {ENTRIES_MAX}.", remedy="Correct it.")
+        raise SettingsError(
+            f"{where}: entries must be a whole number from 1 to {ENTRIES_MAX}.", remedy="Correct the value."
+        )
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds <= SECONDS_MAX:
-        raise SettingsError(f"{where}: seconds is a number from 0 to {SECONDS_MAX:.0f}.", remedy="Correct it.")
+        raise SettingsError(
+            f"{where}: seconds must be a number from 0 to {SECONDS_MAX:.0f}.", remedy="Correct the value."
+        )
     anchors, secret, off = given.get("anchors", ()), given.get("secret", ""), given.get("off", False)
     if not isinstance(anchors, list | tuple) or not all(isinstance(each, str) and each for each in anchors):
-        raise SettingsError(f"{where}: anchors is a list of URLs.", remedy="Correct it.")
+        raise SettingsError(f"{where}: anchors must be a list of URLs.", remedy="Correct the value.")
     if len(anchors) > ANCHORS_MAX or len(set(anchors)) < len(anchors):
-        raise SettingsError(f"{where}: anchors are at most {ANCHORS_MAX}, each named once.", remedy="Correct it.")
+        raise SettingsError(f"{where}: anchors are at most {ANCHORS_MAX}, each named once.", remedy="Correct the list.")
     if not isinstance(secret, str) or not isinstance(off, bool):
-        raise SettingsError(f"{where}: secret is a text, and off is true or false.", remedy="Correct it.")
+        raise SettingsError(f"{where}: secret must be a text, and off true or false.", remedy="Correct the value.")
     return SealSchedule(entries, float(seconds), tuple(anchors), secret, off)

@@ -77,29 +77,29 @@ class Subscriber:
             given: object = getattr(self, name)
             found = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (None,)
             if not all(isinstance(each, str) for each in found):
-                raise self._fault(f"{name} is no list of texts")
+                raise self._fault(f"{name} must be a list of texts")
             settle(self, name, found)
         self._check()
 
     def _check(self) -> None:
         odd_kind = [each for each in _TEXTS if not isinstance(getattr(self, each), str)]
         if odd_kind and not (odd_kind == ["file"] and hasattr(self.file, "__fspath__")):
-            raise self._fault(f"{odd_kind[0]} is no text")
+            raise self._fault(f"{odd_kind[0]} must be a text")
         if NAME.fullmatch(self.name) is None:
-            raise self._fault("its name is not made of up to 64 small letters, digits, '.', '_' and '-'")
+            raise self._fault("the name must have 1 to 64 lower-case letters, digits, '.', '_' or '-'")
         if sum(bool(getattr(self, way)) for way in _WAYS) != 1:
-            raise self._fault(f"it needs exactly one of {', '.join(_WAYS)}")
+            raise self._fault(f"exactly one of {', '.join(_WAYS)} is required")
         if bool(self.webhook) != bool(self.secret):
-            raise self._fault("a webhook has a secret, and nothing else has")
+            raise self._fault("a webhook requires a secret, and no other destination has one")
         if self.tell is not None and not callable(self.tell):
-            raise self._fault("tell is nothing that can be called")
+            raise self._fault("tell must be a callable")
         odd = [each for each in self.events if each not in _BY_NAME]
         if odd:
             raise self._fault(f"there is no event {odd[0]!r}")
         if self.naming not in set(Naming):
-            raise self._fault(f"naming is one of {', '.join(Naming)}")
+            raise self._fault(f"naming must be one of {', '.join(Naming)}")
         if not isinstance(self.from_start, bool):
-            raise self._fault("from_start is true or false")
+            raise self._fault("from_start must be true or false")
         for name, most in (("attempts", ATTEMPTS_MAX), ("give_up_s", GIVE_UP_MAX_S), ("timeout_s", TIMEOUT_MAX_S)):
             self._check_number(name, most)
 
@@ -108,10 +108,10 @@ class Subscriber:
         wanted = int if name == "attempts" else int | float
         least = 0 if name == "give_up_s" else 1 if name == "attempts" else 0.001
         if isinstance(value, bool) or not isinstance(value, wanted) or not least <= value <= most:
-            raise self._fault(f"{name} is {value!r}, and not between {least} and {most:g}")
+            raise self._fault(f"{name} must be between {least} and {most:g} (got {value!r})")
 
     def _fault(self, what: str) -> SettingsError:
-        return SettingsError(f"Subscriber {self.name!r:.80} cannot be used: {what}.", remedy="Correct it.")
+        return SettingsError(f"Subscriber {self.name!r:.80} cannot be used: {what}.", remedy="Correct the value.")
 
     @property
     def names(self) -> frozenset[EventName]:
@@ -136,12 +136,14 @@ def listed(subscribers: Iterable[Subscriber], tenant: str) -> tuple[Subscriber, 
     given: object = subscribers
     found = tuple(subscribers) if isinstance(given, Iterable) else ()
     if not isinstance(given, Iterable) or not all(isinstance(each, Subscriber) for each in found):
-        raise SettingsError("subscribers is a list of Subscriber(...).", remedy="Make one of each.")
+        raise SettingsError(
+            "subscribers must be a list of Subscriber(...).", remedy="Wrap each entry in Subscriber(...)."
+        )
     for each in found:
         if each.tenants not in ((), (tenant,)):
             raise SettingsError(
-                f"Subscriber {each.name!r} asks for other tenants than {tenant!r}, in whose name the ledger is opened.",
-                remedy="Leave tenants away; the operator's settings may name any.",
+                f"Subscriber {each.name!r} names other tenants than {tenant!r}, the tenant of this client.",
+                remedy="Omit tenants. The operator's settings may name any tenant.",
             )
     return checked(tuple(replace(each, tenants=(tenant,)) for each in found))
 
@@ -151,37 +153,37 @@ def checked(subscribers: tuple[Subscriber, ...]) -> tuple[Subscriber, ...]:
     names = [each.name for each in subscribers]
     twice = next((name for name in names if names.count(name) > 1 or name in _RESERVED), None)
     if twice is not None:
-        raise SettingsError(f"The subscriber's name {twice!r} is taken.", remedy="Give it another one.")
+        raise SettingsError(f"The subscriber's name {twice!r} is taken.", remedy="Choose another name.")
     if len(names) > SUBSCRIBERS_MAX:
-        raise SettingsError(f"There are {len(names)} subscribers.", remedy=f"Have at most {SUBSCRIBERS_MAX}.")
+        raise SettingsError(f"There are {len(names)} subscribers.", remedy=f"Define at most {SUBSCRIBERS_MAX}.")
     return subscribers
 
 
 def subscribers_of(table: object, where: str) -> tuple[Subscriber, ...]:
     """Return the subscribers of a settings table. Raises SettingsError, with `where`, for any invalid value."""
     if not isinstance(table, Mapping):
-        said = f"The settings file {where} cannot be used: 'subscribers' is no table of subscribers."
-        raise SettingsError(said, remedy="Write each as a table of its own: [subscribers.NAME].")
+        said = f"The settings file {where} cannot be used: 'subscribers' is not a table."
+        raise SettingsError(said, remedy="Write each subscriber as a separate table: [subscribers.NAME].")
     return checked(tuple(subscriber_of(str(name), entry, where) for name, entry in table.items()))
 
 
 def subscriber_of(name: str, entry: object, where: str) -> Subscriber:
     """Return one subscriber, or the fallback from its own table. Raises SettingsError."""
     if not isinstance(entry, Mapping):
-        said = f"The settings file {where} cannot be used: subscriber {name!r:.80} is no table."
-        raise SettingsError(said, remedy="Write it as a table of its own: [subscribers.NAME].")
+        said = f"The settings file {where} cannot be used: subscriber {name!r:.80} is not a table."
+        raise SettingsError(said, remedy="Write the subscriber as a separate table: [subscribers.NAME].")
     known = {each.name for each in fields(Subscriber)} - {"name", "tell"}
     odd = sorted(set(entry) - known)
     if odd:
         raise SettingsError(
             f"Subscriber {name!r:.80} in {where} has the unknown key {odd[0]!r}.",
-            remedy=f"Its keys are: {', '.join(sorted(known))}.",
+            remedy=f"Known keys: {', '.join(sorted(known))}.",
         )
     lists = [each for each in sorted(_LISTS & set(entry)) if not isinstance(entry[each], list)]
     texts = [
         each for each in sorted(set(entry) & {"webhook", "secret", "file", "naming"}) if type(entry[each]) is not str
     ]
     if lists or texts:
-        what = f"{lists[0]!r} is no list" if lists else f"{texts[0]!r} is no text"
+        what = f"{lists[0]!r} must be a list" if lists else f"{texts[0]!r} must be a text"
         raise SettingsError(f"Subscriber {name!r:.80} in {where} cannot be used: {what}.", remedy="Correct the file.")
     return Subscriber(name, **entry)

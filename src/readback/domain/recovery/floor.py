@@ -78,7 +78,7 @@ _FINAL: Final[Condition] = {"within_window": NO, "maybe_stale": NO}
 _FINALLY_GONE: Final[Condition] = {**GONE, **_FINAL}
 _FINALLY_WRONG: Final[Condition] = {**TAKE_BACK, **_FINAL, "side_effect": (*LOW, *MEDIUM)}
 _REVIEWED: Final = _may(REVIEWS)
-# What is looked at again is bounded: by the window, by the readers that are left, by the late window.
+# Repeated reads are bounded: by the window, by the remaining readers, by the late window.
 _LOOKS: Final = (
     _may(_A.RETRY_VERIFICATION, IN_WINDOW),
     _may(_A.HOLD_PENDING, IN_WINDOW),

@@ -125,7 +125,7 @@ DOMAINS: Final[Mapping[str, tuple[ConditionValue, ...]]] = MappingProxyType(
 """Every field of a situation with all its values."""
 
 
-# The vocabulary of the recovery table's rows: who and when, and a row as one line.
+# The vocabulary of the recovery table's rows: conditions, and a row as one line.
 
 YES, NO = (True,), (False,)
 LOW = (SideEffect.READ_ONLY, SideEffect.EPHEMERAL_WRITE, SideEffect.LOW_RISK_INTERNAL)

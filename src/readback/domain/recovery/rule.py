@@ -20,7 +20,7 @@ from readback.domain.recovery.floor import DEMANDED, FLOOR, SUCCESS_ONLY_FROM
 from readback.domain.recovery.row import DOMAINS, Condition, ConditionValue, Reversal, Row, Situation
 from readback.errors import InvariantError, SettingsError
 
-# The set of all situations, and its subsets as bits: so that a table is proven over every one of them, and quickly.
+# The set of all situations, and subsets as bits: a fast proof of a table over every situation.
 
 _NAMES: Final = tuple(DOMAINS)
 SIZE: Final = prod(len(values) for values in DOMAINS.values())
@@ -89,7 +89,7 @@ def _union(sets: Iterable[int]) -> int:
     return found
 
 
-# All that is wrong with a recovery table: doubled rows, rows below the floor, gaps, rows that can never apply.
+# The faults of a recovery table: doubled rows, rows below the floor, gaps, unreachable rows.
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +130,13 @@ def below_demand(row: Row) -> Iterator[Fault]:
 def _malformed(rows: tuple[Row, ...]) -> Iterator[Fault]:
     ids = [row.id for row in rows]
     for row_id in sorted({one for one in ids if ids.count(one) > 1}):
-        yield Fault(row_id, f"{row_id} stands there twice.", "id")
+        yield Fault(row_id, f"{row_id} appears twice.", "id")
     for row in rows:
         for name, values in dict.fromkeys(item for condition in row.when for item in condition.items()):
             if name not in DOMAINS:
-                yield Fault(row.id, f"{row.id} asks for {name!r}, which no situation has.", "when")
+                yield Fault(row.id, f"{row.id} names the unknown field {name!r}.", "when")
             elif not set(values) <= set(DOMAINS[name]):
-                yield Fault(row.id, f"{row.id} asks for a value of {name!r} that it cannot have.", "when")
+                yield Fault(row.id, f"{row.id} names an impossible value of {name!r}.", "when")
 
 
 def _of_finding(finding: Finding, rows: tuple[Row, ...], known: set[str]) -> Iterator[Fault]:

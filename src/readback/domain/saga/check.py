@@ -54,7 +54,7 @@ def faults(steps: Sequence[StepDraft], *, principal: str, operation: str) -> lis
     for step in steps:
         found += [*_terms(step, principal, operation), *_way_back(step)]
     if any(problem.code in _BROKEN for problem in found):
-        return found  # what stands before what cannot be said
+        return found  # predecessors are unknown with an unknown step or a cycle
     before = predecessors(steps)
     regions = regions_of(steps)
     for step in steps:
@@ -67,12 +67,12 @@ _BROKEN: Final = frozenset({"name", "name.twice", "after.unknown", "cycle"})
 
 def _whole(steps: Sequence[StepDraft]) -> Iterator[Problem]:
     if not steps:
-        yield Problem("empty", "", "It has no steps.")
+        yield Problem("empty", "", "The saga has no steps.")
     if len(steps) > STEPS_MAX:
-        yield Problem("steps", "", f"It has {len(steps)} steps, and {STEPS_MAX} are the most.")
+        yield Problem("steps", "", f"The saga has {len(steps)} steps, over the limit of {STEPS_MAX}.")
     pivots = [step.name for step in steps if step.pivot]
     for name in pivots[1:]:
-        yield Problem("pivot.twice", name, f"A saga has one pivot, and {pivots[0]!r} is it already.")
+        yield Problem("pivot.twice", name, f"A saga has one pivot, and {pivots[0]!r} is the pivot already.")
 
 
 def _names(steps: Sequence[StepDraft]) -> Iterator[Problem]:
@@ -91,7 +91,7 @@ def _edges(steps: Sequence[StepDraft]) -> Iterator[Problem]:
     for step in steps:
         for name in step.after:
             if name not in names:
-                yield Problem("after.unknown", step.name, f"It comes after {name!r}, and there is no such step.")
+                yield Problem("after.unknown", step.name, f"`after` names {name!r}, and no such step exists.")
     circle = _circle(steps)
     if circle:
         yield Problem("cycle", circle[0], f"These steps wait for each other: {', '.join(circle)}.")
@@ -106,7 +106,7 @@ def _circle(steps: Sequence[StepDraft]) -> list[str]:
         for waits in left.values():
             waits.difference_update(ready)
     while idle := [name for name in left if not any(name in waits for waits in left.values())]:
-        for name in idle:  # it waits for the circle, and is no part of it
+        for name in idle:  # waits for the cycle without being a part
             del left[name]
     return sorted(left)
 
@@ -164,10 +164,12 @@ def _references(step: StepDraft, steps: Sequence[StepDraft], before: frozenset[s
             yield Problem("reference.unknown", step.name, reason)
             continue
         if reference.step not in before:
-            reason = f"Argument {argument!r} refers to {reference.step!r}, which need not be verified when it begins."
+            reason = (
+                f"Argument {argument!r} refers to {reference.step!r}, a step possibly unverified at this step's start."
+            )
             yield Problem("reference.order", step.name, f"{reason} Name it under `after`.")
         if _covered(_rooted(reference.path), source.contract.redact):
-            reason = f"Argument {argument!r} refers to {reference.path!r} of {reference.step!r}, which is redacted."
+            reason = f"Argument {argument!r} refers to {reference.path!r} of {reference.step!r}, a redacted field."
             yield Problem("reference.redacted", step.name, reason)
 
 
@@ -190,10 +192,10 @@ def _terms(step: StepDraft, principal: str, operation: str) -> Iterator[Problem]
         yield Problem("operation.length", step.name, f"With the operation, its name has over {ID_MAX_BYTES} bytes.")
     if step.hidden:
         named = ", ".join(step.hidden)
-        reason = f"Its contract redacts {named}: the ledger, from which a saga is gone on with, would not hold it."
+        reason = f"The contract redacts {named}: the ledger would lack the value when the saga is resumed."
         yield Problem("argument.redacted", step.name, reason)
     if not contract.readers or contract.unverifiable:
-        yield Problem("unverifiable", step.name, "No reading can verify it, so that nothing could follow it.")
+        yield Problem("unverifiable", step.name, "No reading can verify the step, so no step could follow.")
     if step.pivot and not any(r.consistency is Consistency.STRONG for r in contract.readers):
         yield Problem("pivot.weak", step.name, "The pivot needs a strongly consistent reader.")
 
@@ -210,5 +212,5 @@ def _place(step: StepDraft, region: Region) -> Iterator[Problem]:
         reason = "It stands after the pivot, where steps are tried again: its tool has to honour the key."
         yield Problem("after.key", step.name, f"{reason} Declare execute.honours_key, or move it before the pivot.")
     if region is Region.BEFORE and step.contract.kind.mutates and not reversible(step):
-        reason = "It changes something before the pivot, and nothing can take that back."
-        yield Problem("compensation.missing", step.name, f"{reason} Give it a compensation, or make it the pivot.")
+        reason = "The step makes an irreversible change before the pivot."
+        yield Problem("compensation.missing", step.name, f"{reason} Add a compensation, or make this step the pivot.")

@@ -228,18 +228,18 @@ class Saga:
             if self.version == 0 and step is State.PROPOSED:
                 continue
             if not states.can(self.state, step):
-                raise StoreCorruptError(f"Saga {self.id} went from {self.state} to {step}, which cannot be.")
+                raise StoreCorruptError(f"Saga {self.id} went from {self.state} to {step}. No such transition exists.")
             self.state = step
         if was is State.REVIEW_REQUIRED and self.state is not was:
             self.review, self.ended_us = "", 0
         self.version += 1
         self.head = head
-        if event.kind is not EventKind.ERASED:  # which leaves everything where it was, its age too
+        if event.kind is not EventKind.ERASED:  # an erasure changes neither the state nor the age
             self.updated_us = event.at_us
         try:
             _APPLY[event.kind](self, event)
         except (KeyError, ValueError) as missing:
-            raise StoreCorruptError(f"A {event.kind} entry of saga {self.id} cannot be: {missing}.") from missing
+            raise StoreCorruptError(f"A {event.kind} entry of saga {self.id} is invalid: {missing}.") from missing
 
 
 def request_hash(name: str, steps: list[Json]) -> str:

@@ -28,7 +28,7 @@ from readback.domain.state import TERMINAL, ReportKey, State
 from readback.domain.verification.observation_signs import one_line
 from readback.errors import CitationError
 
-# What may be said of a saga: the words of its state, and the names of the steps that each word is true of.
+# Texts about a saga: the words of its state, and the steps' names by status.
 
 Words = tuple[tuple[str, "StepWord"], ...]
 
@@ -215,7 +215,7 @@ class SagaOutcome(Outcome):
     def cite(self, place: str = "") -> str:
         """Raise CitationError: claims belong to actions, and so do citations."""
         raise CitationError(
-            f"{self.id} is a saga, and citations are of actions.",
+            f"{self.id} is a saga. Only actions can be cited.",
             code="citation.saga",
             remedy="Cite its steps: outcome.steps[...].outcome.cite().",
         )

@@ -223,7 +223,7 @@ class _Planner:
             case _:
                 assert_never(self.saga.heading)
 
-    # --- what is there ---
+    # --- the current state ---
 
     def child(self, name: str) -> Action | None:
         return self.children.get(self.saga.steps[name].action_id)
@@ -255,7 +255,7 @@ class _Planner:
         """The pivot has passed or failed, or its direction is unknown: a cancellation comes too late."""
         return any(s.region is Region.PIVOT and self.stands[s.name] is not StepStatus.WAITING for s in self.saga.terms)
 
-    # --- which way ---
+    # --- the direction ---
 
     def _turn(self) -> SagaPlan | None:
         if self.saga.heading is Heading.BACKWARD and self.pivot_passed() and not self._reversing():
@@ -376,7 +376,7 @@ class _Planner:
         child = self.child(name)
         return 0 if child is None else child.updated_us + backoff_us(self.saga.steps[name].tries)
 
-    # --- what is open ---
+    # --- open actions ---
 
     def _with_open(
         self, *, begin: tuple[str, ...] = (), begun: tuple[str, ...] = (), withdraw: tuple[str, ...] = ()

@@ -44,7 +44,7 @@ def attribute(case: Case, judged: Judged, *, violated: bool = False) -> Attribut
     `violated`: the state is not as required. A known effect of ours elsewhere then does not make this state ours.
     """
     before, other = case.before, bears_other_mark(judged)
-    if bears_stamp(case, judged):  # that an object is newer than the attempt proves freshness, and not whose it is
+    if bears_stamp(case, judged):  # a newer object proves freshness, not authorship
         return Attribution.OURS
     same = before if before is not None and before.taken.ran and not has_changed(before, judged) else None
     if effect_known(case) and not (violated and (other or same is not None or _not_this_one(case, judged))):

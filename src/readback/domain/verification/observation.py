@@ -144,7 +144,7 @@ def guarded(ask: Callable[[*_Given], _T], *given: *_Given) -> tuple[bool, _T | N
     """Query an unknown object. Any exception means no usable answer."""
     try:
         return True, ask(*given)
-    except Exception:  # tidy: boundary -- a foreign object may raise anything when it is looked at
+    except Exception:  # tidy: boundary -- a foreign object may raise anything on access
         return False, None
 
 
@@ -167,7 +167,7 @@ def _malformed(code: str, detail: str) -> Observation:
 
 def _returned(raw: object) -> Observation:
     if isinstance(raw, dict):
-        return _structured(raw)  # as most are
+        return _structured(raw)  # the common case
     if isinstance(raw, Observation):
         return _plain(raw)
     if raw is None:
@@ -351,7 +351,7 @@ def _raised(exc: BaseException, connect_proves: bool) -> Observation:
     if "CancelledError" in names or isinstance(exc, KeyboardInterrupt):
         return _make(_O.CANCELLED, "cancelled", "The call was cancelled; its effect may have landed.")
     if isinstance(exc, UpstreamLostError):
-        return _make(_O.TIMEOUT, "unanswered", detail)  # whoever was called may still be at it
+        return _make(_O.TIMEOUT, "unanswered", detail)  # the called system may still be working
     if any(name.endswith(_TIMEOUT_NAMES) for name in names):
         return _make(_O.TIMEOUT, "timeout", detail)
     _, response = guarded(lambda: cast("Any", exc).response)

@@ -214,7 +214,7 @@ def _object_signs(fields: dict[str, Json], level: int) -> Iterator[Sign]:
         yield from _error_signs(fields)
     yield from _status_signs(fields)
     if _PARTS.isdisjoint(fields):
-        return  # as in most
+        return  # the common case
     for name in _WRAPPERS:
         if name in fields:
             yield from _value_signs(fields[name], level + 1)
@@ -271,7 +271,7 @@ def _status_signs(fields: dict[str, Json]) -> Iterator[Sign]:
         if not isinstance(said, str) or len(said) > 64:
             continue
         word = said.strip().lower().replace(" ", "_").replace("-", "_")
-        # An order that was to be cancelled ends as "cancelled": beside `ok: true` that is no failure.
+        # A cancelled order ends as "cancelled": beside `ok: true` the word is no failure.
         confirmed = word in _CANCELLED and any(fields.get(flag) is True for flag in _OK_FLAGS)
         if word in _CANCELLED and not confirmed:
             yield Sign(_O.CANCELLED, f"status.{word}", f"The answer says {name}: {word}.")

@@ -21,7 +21,7 @@ from readback.domain.verdict import Attribution, Verdict, Why
 from readback.domain.verification.attribution import bears_stamp, effect_known, is_effect, stamp_matches
 from readback.domain.verification.reconciliation import Case, Judged, Reconciliation, undetermined
 
-# Why a state is open, in the words for a model: from a table, and the recorded detail as quoted data. Pure.
+# The reason of an open state, for the model: a text from a table, and the recorded detail as quoted data. Pure.
 
 DETAIL_MAX_CHARACTERS: Final = 512
 BESIDE: Final = "Changed beside the declared fields: "

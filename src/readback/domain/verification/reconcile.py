@@ -60,7 +60,7 @@ from readback.domain.verification.reconciliation import (
 )
 from readback.domain.verification.undeclared import inform
 
-# Several readers: what their judgements come to, together. Pure.
+# Several readers: the combined judgement. Pure.
 
 _VERIFIED: Final = Verdict.VERIFIED
 
@@ -132,7 +132,7 @@ def _agreeing(case: Case, judgements: list[Reconciliation]) -> int:
     return len({case.checks[each.deciding].taken.source for each in judgements})
 
 
-# The effect groups of an action that are not as required: missing, or there with another value. Pure.
+# Unfulfilled effect groups of an action: missing, or with another value. Pure.
 
 _ROOT: Final = "authoritative"
 _NOTHING: Final = (None, "", False)
@@ -174,7 +174,7 @@ def _read(judged: Judged, evaluation: Evaluation) -> Iterator[tuple[Path, Json]]
             yield path, look(path, variables)
 
 
-# The frame: what an action may change, and whether anything beside it changed. Pure.
+# The frame: the permitted changes of an action, and changes outside. Pure.
 
 NAMED_MAX: Final = 10
 _NOT_WHOLE: Final = "Whether anything beside it changed cannot be told: a reading did not show all of it."
@@ -187,7 +187,7 @@ def unexpected_changes(case: Case, judged: Judged, whose: Attribution) -> Reconc
         return None
     if before.presence is not Presence.PRESENT:
         if case.contract.kind in (Kind.CREATE, Kind.SEND):
-            return None  # it is shown to be ours, and so to be new
+            return None  # proven ours, and therefore new
         detail = "Whether anything beside it changed cannot be told: what was before could not be seen."
         return undetermined(Why.INCOMPLETE, Finding.VERIFIER_ERROR, detail=detail)
     if not (before.taken.reading.complete and judged.taken.reading.complete):
@@ -202,7 +202,7 @@ def unexpected_changes(case: Case, judged: Judged, whose: Attribution) -> Reconc
         if whose is Attribution.OURS:
             found = refuted(Finding.HIDDEN_SIDE_EFFECT, Discrepancy.VALUE_MISMATCH, whose, effect_shown=True)
             return replace(found, detail=detail)
-        # Other actors work here too: a change outside the frame that nobody signed is not ours by that.
+        # Other actors write here too, so an unsigned change outside the frame is not proven ours.
         return undetermined(Why.UNATTRIBUTED, Finding.HIDDEN_SIDE_EFFECT, Discrepancy.UNKNOWN_STATE, detail)
     unseen = outside(frame, withheld(old))
     if unseen:
@@ -241,7 +241,7 @@ def reconcile(case: Case) -> Reconciliation:
     return classed(case, together(case, judgements))
 
 
-# --- 1 and 2: what the search by stamp shows ---
+# --- 1 and 2: the search by stamp ---
 
 
 def _misplaced(case: Case) -> Reconciliation | None:
@@ -385,7 +385,7 @@ def _judge_absence(case: Case, judged: Judged) -> Reconciliation:
         return replace(undetermined(why, Finding.AUTHORITY_MISMATCH), maybe_stale=not judged.taken.strong)
     if judged.refused:
         return replace(_judge_violated(case, judged), ensure=judged.ensure, level=Level.VERIFIED)
-    # On believed absence only presence is judged; a field predicate has nothing to stand on.
+    # A believed absence leaves only presence to judge: field predicates have no value.
     truths = {e.truth for e in judged.ensure}
     meant = case.contract.kind in (Kind.SET, Kind.DELETE, _READ_KIND) and _HOLDS in truths
     if meant and Truth.VIOLATED not in truths:
@@ -462,14 +462,14 @@ def _judge_untold(judged: Judged) -> Reconciliation:
     return undetermined(why, Finding.VERIFIER_ERROR, detail="A postcondition could not be evaluated.")
 
 
-# --- 7: it holds ---
+# --- 7: fulfilled ---
 
 
 def _judge_holding(case: Case, judged: Judged) -> Reconciliation:
     kind = case.contract.kind
     whose = attribute(case, judged)
     if kind is _READ_KIND:
-        # What is published as a read may write: a frame that the contract draws holds for it too.
+        # A tool published as a read may write, so the contract's frame applies.
         return unexpected_changes(case, judged, whose) or success(whose)
     if kind.needs_ours and found_otherwise(case, judged):
         return undetermined(Why.UNATTRIBUTED, Finding.AUTHORITY_MISMATCH, Discrepancy.UNKNOWN_STATE, _FOUND_OTHERWISE)
@@ -520,7 +520,7 @@ def _on_older(case: Case, judged: Judged) -> Reconciliation | None:
     if case.contract.kind is not _CREATE or before is None or before.presence is not Presence.PRESENT:
         return None
     if judged.taken.reading.created_after_dispatch:
-        return None  # the source's own word that it is a new one; what was there before is what stands beside it
+        return None  # the source states a new object; the earlier object is another
     whose = attribute(case, judged, violated=True)
     if not has_changed(before, judged) or whose is Attribution.OTHER_ACTOR:
         return None
@@ -530,7 +530,7 @@ def _on_older(case: Case, judged: Judged) -> Reconciliation | None:
     return refuted(Finding.WRONG_TARGET, Discrepancy.WRONG_TARGET_MODIFIED, whose, effect_shown=ours)
 
 
-# --- 8: it is violated ---
+# --- 8: violated ---
 
 
 def _judge_violated(case: Case, judged: Judged) -> Reconciliation:
@@ -571,7 +571,7 @@ def _violated_finally(case: Case, judged: Judged, whose: Attribution) -> Reconci
     if gone and discrepancy in (Discrepancy.NO_OP_FAILURE, Discrepancy.TARGET_MISSING):
         finding = Finding.REFUTED_DEAD
     elif finding is Finding.TARGET_MISSING and searchable and not looked:
-        finding = Finding.NO_OP_FAILURE  # nothing of it is here, and what the contract's search would show nobody knows
+        finding = Finding.NO_OP_FAILURE  # absent here, and the search gave no answer about other places
     return refuted(finding, discrepancy, whose, shown)
 
 
@@ -604,7 +604,7 @@ def _refuted_as(case: Case, judged: Judged, whose: Attribution) -> tuple[Finding
     before = case.before
     if judged.presence is _ABSENT:
         set_by_key = case.contract.kind is Kind.SET and effect_known(case)
-        if case.seen or set_by_key or found_here(case):  # it was there, and somebody took it away
+        if case.seen or set_by_key or found_here(case):  # the effect existed, and another actor removed it
             return Finding.STALE_STATE, Discrepancy.STALE_STATE
         if case.contract.kind is Kind.SET:
             return Finding.TARGET_MISSING, Discrepancy.TARGET_MISSING

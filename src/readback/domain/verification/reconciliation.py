@@ -17,7 +17,7 @@ from readback.domain.verdict import Attribution, Level, Verdict, Why
 from readback.domain.verification.observation import Observation, ObservationStatus
 from readback.domain.verification.reading import Lookup, Presence, TakenReading
 
-# A case: everything that is known of one attempt at the moment of judging, readings and searches included.
+# A case: the complete evidence about one attempt at judgement time, readings and searches included.
 
 _HOLDS: Final = Truth.HOLDS
 _VIOLATED: Final = Truth.VIOLATED
