@@ -1,4 +1,4 @@
-"""`readback ledger anchors`: the places where checkpoints are kept beside the ledger, and how far each was told."""
+"""`readback ledger anchors`: the anchors of checkpoints and the newest checkpoint of each."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ from readback.ports.storage.store import LedgerStore
 @KEY_FILE
 @options.as_json
 def anchors(offer: bool, url: str | None, key_file: str | None, as_json: bool) -> int:
-    """List the anchors of the settings' [seal] and those that were told before: the size of the last checkpoint that
-    each took, and why it did not take a later one.
+    """List the anchors of the settings' [seal] and earlier anchors: the size of each one's last checkpoint, and the
+    reason for a missing later checkpoint.
 
-    Exit code 0: each has the last checkpoint; 1: one does not, or holds another log; 6: the ledger cannot be read.
+    Exit code 0: every anchor has the last checkpoint; 1: an anchor lags, or holds another log; 6: the ledger cannot be
+    read.
     """
     settings = settings_of(url)
     bootstrap.store(settings.url, read_only=True).close()
@@ -55,7 +56,7 @@ def anchors(offer: bool, url: str | None, key_file: str | None, as_json: bool) -
 
 
 def _offered(store: LedgerStore, urls: Iterable[str], secret: str, key_file: str | None) -> dict[str, str]:
-    """Hands the last checkpoint to each; the code of what went wrong, by name."""
+    """Send the last checkpoint to each anchor. Returns the error codes by name."""
     authority, refused = authority_of(signer(key_file), key_file), dict[str, str]()
     at_us = bootstrap.runtime().now_us()
     for url in urls:
@@ -90,7 +91,7 @@ def _tell(known: list[AnchorMark], size: int) -> None:
 def compared(
     store: LedgerStore, urls: Iterable[str], secret: str, authority: Authority
 ) -> tuple[list[Compared], list[Fault]]:
-    """What each anchor holds, and what it shows to be wrong. Raises AnchorError where one cannot be asked."""
+    """The checkpoints of each anchor and the faults they show. Raises AnchorError if an anchor does not answer."""
     found: list[Compared] = []
     faults: list[Fault] = []
     for url in urls:

@@ -1,4 +1,4 @@
-"""`readback ledger backup` and `restore`: copies taken while a ledger is written, and judged before one is used."""
+"""`readback ledger backup` and `restore`: copy a ledger during operation, and check a copy before use."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from readback.log.checkpoint import Checkpoint
 @URL
 @options.as_json
 def backup(out: str, no_verify: bool, url: str | None, as_json: bool) -> int:
-    """Copy the ledger as it is at one moment into FILE, while others write to it.
+    """Copy the ledger at one moment into FILE, while other processes write.
 
     \b
-    The copy is recomputed as `ledger verify` does, and appears under its name
-    whole and on the disk, or not at all. It holds what the ledger holds: keep
-    it as confidential. What is erased later stays in it.
+    The copy is recomputed like `ledger verify`, and appears under its name
+    complete and durable, or not at all. The copy holds the ledger's contents, so
+    keep the file confidential. Later erasures do not reach the copy.
 
-    Exit code 0: there is a sound copy; 6: there is none.
+    Exit code 0: a sound copy exists; 6: no copy.
     """
     settings, place = settings_of(url), Path(out)
     with measured("copying the ledger", enabled=not as_json) as step:
@@ -118,18 +118,17 @@ def restore(
     who: str | None,
     as_json: bool,
 ) -> int:
-    """Recompute a copy of the backup FILE, compare it with the heads that were kept, and put it in place.
+    """Recompute a copy of the backup FILE, compare it with the kept heads, and put it in place.
 
     \b
-    Nothing is overwritten. What was done after the backup is not in it: every
-    action and saga that was in flight, or had failed so that it might have
-    been asked for again, is held for review and counts as executed; none of
-    them is executed again by itself. An operation that was first asked for
-    after the backup is not known, and would be executed.
-    What was erased after the backup is back: erase it again.
+    Nothing is overwritten. The copy lacks all later work. So every action and
+    saga that was in flight, or that had failed and could have been requested
+    again, counts as executed and is held for review; none is executed again by
+    itself. Operations first requested after the backup are unknown here and would
+    be executed again. Data erased after the backup is back: erase it again.
 
-    Exit code 0: in place; 2: no head is given, and the loss is not accepted; 6: it is damaged or cut, or something
-    stands there.
+    Exit code 0: in place; 2: no head is given, and the loss is not accepted; 6: the backup is damaged or cut, or the
+    target exists.
     """
     if not (kept or places or accept_loss):
         raise UsageError(

@@ -1,4 +1,4 @@
-"""`readback ledger erase`: payloads of settled actions are taken out of the ledger; entries and proofs stay."""
+"""`readback ledger erase`: remove payloads of settled actions from the ledger; entries and proofs stay."""
 
 from __future__ import annotations
 
@@ -48,17 +48,18 @@ def erase(
     principal: str | None,
     as_json: bool,
 ) -> int:
-    """Erase what settled actions of the tenant asked for, were answered and read: the bytes are gone from the files.
+    """Erase requests, answers and readings of settled actions of the tenant. The bytes are removed from the files.
 
     \b
-    Entries stay, and so do all proofs, checkpoints and exports: they bind
-    payloads by hash, and the hash is kept. Ids, targets, operations, times and
-    sentences stand in entries. Contracts' texts and approvers' signatures are
-    kept. Another action that recorded the same bytes keeps its own.
-    Backups and copies that were made before have what they had.
+    Entries stay, and so do all proofs, checkpoints and exports, because the log
+    binds payloads by hash and keeps the hash. Entries hold ids, targets,
+    operations, times and sentences. Contract texts and approvers' signatures are
+    kept. Another action with the same bytes keeps its own copy.
+    Earlier backups and copies are unchanged.
 
-    What is still at work, watched or in review is left, and named. Exit code 0: erased; 2: an action that was named is
-    at work, and nothing was erased; 3: something was left, or a reader kept old pages: run it again.
+    Actions in progress, watched actions and actions in review are skipped and named. Exit code 0: erased; 2: a named
+    action is in progress, and nothing was erased; 3: something was skipped, or a reader kept old pages: run the command
+    again.
     """
     settings = settings_of(url, tenant, principal)
     with working(settings, None, new=False) as session, counted("erasing", enabled=not as_json) as step:

@@ -1,4 +1,4 @@
-"""`readback ledger export` and `verify-export`: records, a bundle, or the whole log as files, and that log's check."""
+"""`readback ledger export` and `verify-export`: records, a bundle or the whole log as files, and the check of a log."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 def write_bundle(
     url: str | None, action_id: str, out: str | None, table: str | None, key_file: str | None, *, as_json: bool
 ) -> int:
-    """Writes the bundle of one action. Where a key of the log is named, the last entry's proof goes with it."""
+    """Write the bundle of one action. With a log key, the bundle includes the proof of the last entry."""
     settings = settings_of(url, table=table)
     tables = (DEFAULT_TABLE, table_in_force(None, settings))
     signs = bool(key_file or settings.signing_key_file)
@@ -120,20 +120,20 @@ def export(
     key_file: str | None,
     as_json: bool,
 ) -> int:
-    """Write each action as one action ledger entry (JSON lines; `readback ledger schema` is their JSON Schema).
+    """Write each action as one action ledger entry (JSON lines; `readback ledger schema` prints the JSON Schema).
 
     \b
-    What a record points to is had with `readback ledger evidence POINTER`. A saga
-    is no record: it calls no tool, and its steps are actions of their own.
+    `readback ledger evidence POINTER` prints the evidence of a record. A saga has
+    no record, because a saga calls no tool; each step is an action of its own.
 
-    With --bundle, the one action with everything that is needed to reconcile it again on another machine
-    (`readback replay`): its entries, its evidence, its contract, the tables by which was decided.
+    With --bundle: one action with everything needed to reconcile it on another machine (`readback replay`): entries,
+    evidence, contract, and the tables used for decisions.
 
-    With --tiles, every entry, the hash tiles over them and a signed checkpoint go into FOLDER (C2SP tlog-tiles). The
-    entries hold ids, targets, times and decisions of every tenant; requests, answers and readings stay behind. The
-    checkpoint is written last: a folder without one was broken off.
+    With --tiles: every entry, the hash tiles and a signed checkpoint, into FOLDER (C2SP tlog-tiles). The entries hold
+    ids, targets, times and decisions of every tenant, without requests, answers and readings. The checkpoint is written
+    last: a folder without a checkpoint is incomplete.
 
-    Exit code 2: nothing was written, what was asked for cannot be had; 6: an entry is damaged, or something cannot be
+    Exit code 2: nothing was written, because the request cannot be met; 6: an entry is damaged, or a file cannot be
     written.
     """
     chosen = {"--tiles": folder is not None, "--bundle": bundle is not None}
@@ -181,10 +181,10 @@ def _tiles(folder: str, url: str | None, key_file: str | None, *, as_json: bool)
 @verifier
 @options.as_json
 def verify_export(folder: str, key: str | None, as_json: bool) -> int:
-    """Check an exported log from its files alone: every entry, hash and link, the tree, and the signature.
+    """Check an exported log from the files alone: every entry, hash and link, the tree, and the signature.
 
-    Exit code 0: every entry up to the signed size is there as it was signed; 1: something is not, and the first bad
-    entry is named; 2: there is no such folder.
+    Exit code 0: every entry up to the signed size is present and unchanged; 1: an entry is missing or changed, and the
+    first is named; 2: no such folder.
     """
     authority = trusted(key)
     tiles, links = bootstrap.tiles(Path(folder)), bootstrap.links()

@@ -1,4 +1,4 @@
-"""`readback ledger`: its evidence; and `verify`, the whole log recomputed. It repairs nothing."""
+"""`readback ledger`: evidence commands, and `verify`, which recomputes the whole log. Repairs nothing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _LEAF = re.compile("[0-9a-f]{64}")
 
 @click.group("ledger")
 def ledger() -> None:
-    """Check the ledger, sign its head, and prove what is in it."""
+    """Verify the ledger, sign its head, and prove entries."""
 
 
 @ledger.command("verify", short_help="Recompute and compare the whole log.")
@@ -52,19 +52,20 @@ def verify(
     key: str | None,
     as_json: bool,
 ) -> int:
-    """Recompute every hash, fold every action again, and compare everything that follows from the entries.
+    """Recompute every hash, fold every action again, and compare all derived data with the entries.
 
     \b
-    Checked: places without gaps, leaf hashes, canonical envelopes, versions and
-    links of each action, its projection, its evidence's digests, its request
-    and key, its idempotency record, what people approved and signed (by those
-    whom the settings list), the sealed log (every tile and checkpoint), and the
-    store's own files.
+    Checked: sequence numbers without gaps, leaf hashes, canonical envelopes,
+    versions and links of each action, projections, digests of evidence, requests
+    and keys, idempotency records, approvals and signatures (by the approvers of
+    the settings), the sealed log (every tile and checkpoint), and the store's
+    own files.
 
-    Exit code 0: nothing is wrong; 1: something is; 6: the ledger cannot be read. A log that was cut off at its end, or
-    written anew as a whole, looks sound from inside: keep what `ledger checkpoint` signs (or the head that is printed
-    here) somewhere else, and pass it as --checkpoint (or --head) later. Of several checkpoints, each has to be covered.
-    With --anchor a place that keeps them is asked; a witness is asked whether the log goes on from what it saw.
+    Exit code 0: sound; 1: a fault; 6: the ledger cannot be read. A log cut off at its end, or rewritten as a whole,
+    looks sound from inside. Keep the signed `ledger checkpoint` (or the printed head) elsewhere, and pass it as
+    --checkpoint (or
+    --head) later. Several checkpoints must all be covered. --anchor compares with an anchor's checkpoints; a witness
+    reports whether the log extends its last seen head.
     """
     kept_head, settings = _head(head), settings_of(url)
     asked = bool(kept or places or key is not None or settings.signing_key_file)

@@ -1,4 +1,4 @@
-"""`readback ledger keys`: the log's own key, with which its checkpoints are signed. Not an approver's: see `keys`."""
+"""`readback ledger keys`: the log's own key for signing checkpoints. For approvers' keys see `keys`."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def verifier(command: F) -> F:
-    """Whose signatures count."""
+    """Options for accepted signatures."""
     return _KEY(ROTATIONS_FILE(command))
 
 
 def key_path(given: str | None) -> Path:
-    """The file of the log's key. Raises SettingsError where nobody named one."""
+    """The file of the log's key. Raises SettingsError if none is named."""
     named = given or settings_of().signing_key_file
     if not named:
         raise SettingsError(
@@ -56,19 +56,19 @@ def key_path(given: str | None) -> Path:
 
 
 def signer(given: str | None) -> LogSigner:
-    """The log's key, opened. Raises SettingsError."""
+    """The opened key of the log. Raises SettingsError."""
     return bootstrap.log_key(key_path(given))
 
 
 @contextmanager
 def signing_with(given: str | None) -> Iterator[LogSigner]:
-    """The log's key, which no other one follows meanwhile. Raises SettingsError, also where one is about to."""
+    """The log's key, locked against rotation. Raises SettingsError, also during a rotation."""
     with bootstrap.log_key_in_use(key_path(given)):
         yield signer(given)
 
 
 def authority_of(signing: LogSigner, key_file: str | None = None) -> Authority:
-    """Who signs here, and whose heads count beside: those of the keys that came before it."""
+    """The signing key and the earlier keys whose heads still count."""
     settings = settings_of()
     former = [parse_key(each) for each in settings.log_keys]
     place = key_file or settings.signing_key_file
@@ -77,8 +77,8 @@ def authority_of(signing: LogSigner, key_file: str | None = None) -> Authority:
 
 
 def trusted(given: str | None) -> Authority:
-    """Whose signatures count: the verifier key that was given, else this installation's own; and those of the keys that
-    came before and after it, as far as their rotations are known. Raises UsageError.
+    """The accepted signatures: of the given verifier key, else of this installation's own, and of earlier and later
+    keys with known rotations. Raises UsageError.
     """
     settings = settings_of()
     context = click.get_current_context(silent=True)
@@ -96,7 +96,7 @@ def trusted(given: str | None) -> Authority:
 
 
 def rotations_at(named: str | None, beside: str | None) -> bytes | None:
-    """The statements in the file that was named, else in the one beside the own key, where there is one."""
+    """The rotation statements of the named file, else of the file beside the own key, if any."""
     place = named or beside
     found = bootstrap.kept_file(Path(place), ROTATIONS_MAX_BYTES) if place else None
     if named and found is None:
@@ -106,7 +106,7 @@ def rotations_at(named: str | None, beside: str | None) -> bytes | None:
 
 @click.group("keys")
 def log_keys() -> None:
-    """The log's own key, with which checkpoints are signed."""
+    """Manage the log's own key for signing checkpoints."""
 
 
 @log_keys.command("create")
@@ -116,10 +116,10 @@ def log_keys() -> None:
 )
 @options.as_json
 def create(key_file: str | None, name: str, as_json: bool) -> int:
-    """Make a key in a new file (mode 0600), and print its verifier key.
+    """Create a key in a new file (mode 0600), and print the verifier key.
 
-    The name is the log's own and stands in every checkpoint: one key and one name for each ledger. The key has no
-    passphrase, so that a service can sign; whoever can read the file can sign in the log's name.
+    The name identifies the log in every checkpoint: use one key and one name for each ledger. The key has no
+    passphrase, so that a service can sign. Every reader of the file can sign in the log's name.
     """
     path = key_path(key_file)
     return _tell(path, key_of(bootstrap.create_log_key(path, name)), as_json=as_json, fresh=True)
@@ -129,7 +129,7 @@ def create(key_file: str | None, name: str, as_json: bool) -> int:
 @KEY_FILE
 @options.as_json
 def show(key_file: str | None, as_json: bool) -> int:
-    """Print the verifier key: what others need in order to check, and what may be known to all."""
+    """Print the verifier key. The verifier key is public and lets others check signatures."""
     path = key_path(key_file)
     return _tell(path, key_of(bootstrap.log_key(path)), as_json=as_json, fresh=False)
 
@@ -138,7 +138,7 @@ def show(key_file: str | None, as_json: bool) -> int:
 @KEY_FILE
 @options.as_json
 def list_keys(key_file: str | None, as_json: bool) -> int:
-    """List the present key of the log and those before it, each with the sizes of the log for which its heads count."""
+    """List the present and earlier keys of the log, each with the log sizes for which its heads count."""
     path = key_path(key_file)
     key = key_of(bootstrap.log_key(path))
     data = rotations_at(None, str(bootstrap.rotations_of(path)))
@@ -163,17 +163,17 @@ def _described(span: Span) -> dict[str, Json]:
 @click.option("--url", metavar="URL", help="The ledger (READBACK_URL; else sqlite:///readback.db).")
 @options.as_json
 def rotate(key_file: str | None, url: str | None, as_json: bool) -> int:
-    """Make a new key for the log, and let the old one say that the new one follows it; then the old one is gone.
+    """Create a new key for the log, sign the succession with the old key, and delete the old key.
 
     \b
-    The statement is signed by both keys and lies beside the key file, as
-    FILE.rotations: give it to whoever checks, and keep it with the
-    checkpoints. Whoever knows the old verifier key follows it to the new one;
-    heads that the old key signed up to now count for ever, later ones never.
+    Both keys sign the statement in FILE.rotations, beside the key file. Give the
+    statement to every verifier, and keep it with the checkpoints. A verifier with
+    the old key follows the statement to the new key. Earlier heads of the old key
+    stay valid; later heads do not.
 
-    Workers and clients seal nothing while this goes on, and take up the new key with their next checkpoint. What was
-    broken off is gone on with when this is run again. Exit code 1: the log does not go on from its last checkpoint; 6:
-    an entry of the ledger is damaged; nothing was rotated then.
+    Workers and clients seal nothing during a rotation, and use the new key from the next checkpoint on. Run the command
+    again to continue an interrupted rotation. Exit code 1: the log does not extend its last checkpoint; 6: an entry of
+    the ledger is damaged. In both cases nothing was rotated.
     """
     path = key_path(key_file)
     place = bootstrap.rotations_of(path)
@@ -187,7 +187,7 @@ def rotate(key_file: str | None, url: str | None, as_json: bool) -> int:
 
 
 def _rotated(path: Path, place: Path, url: str | None, *, as_json: bool) -> tuple[LogSigner, LogSigner]:
-    """The old key and the new one, which is in its place."""
+    """The old key, and the new key in its place."""
     old = bootstrap.log_key(path)
     new, beside = bootstrap.next_log_key(path, old.name)
     before = bootstrap.kept_file(place, ROTATIONS_MAX_BYTES) or b""

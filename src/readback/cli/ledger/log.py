@@ -1,6 +1,6 @@
-"""`readback ledger checkpoint`, `prove`, `verify-proof`: heads that are kept elsewhere, and the proof of one action.
+"""`readback ledger checkpoint`, `prove`, `verify-proof`: signed heads, and proofs of single actions.
 
-They open the ledger read-only. What they hand out was recomputed, and a proof was checked, before it leaves.
+The commands open the ledger read-only. Every printed head was recomputed, and every printed proof was checked.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ OUT = click.option("--out", metavar="FILE", help="Write to this file, and replac
 
 
 def kept_checkpoint(place: str, authority: Authority) -> SignedCheckpoint:
-    """The checkpoint in a file, its signature checked. Raises UsageError, LogFormatError, LogSignatureError."""
+    """The checkpoint in a file, with the signature checked. Raises UsageError, LogFormatError, LogSignatureError."""
     data = bootstrap.kept_file(Path(place), NOTE_MAX_BYTES)
     if data is None:
         raise UsageError(f"There is no file {safe(place)}.", remedy="Name a checkpoint that was kept.")
@@ -50,7 +50,7 @@ def kept_checkpoint(place: str, authority: Authority) -> SignedCheckpoint:
 
 
 def existing(url: str | None) -> LedgerStore:
-    """The ledger, for writing. Raises StoreError where there is none."""
+    """The ledger, for writing. Raises StoreError without a ledger."""
     named = settings_of(url).url
     bootstrap.store(named, read_only=True).close()
     return bootstrap.store(named)
@@ -65,20 +65,20 @@ def existing(url: str | None) -> LedgerStore:
 )
 @options.as_json
 def checkpoint(url: str | None, key_file: str | None, out: str | None, witness: str | None, as_json: bool) -> int:
-    """Sign the head of the log with its own key, keep the checkpoint in the ledger, and print it.
+    """Sign the head of the log with the log's own key, store the checkpoint in the ledger, and print it.
 
-    The tree goes on from the checkpoint before: what was sealed is not read again, and is not signed anew where the log
-    does not go on from it (`readback ledger verify` recomputes all of it).
+    The tree extends the previous checkpoint. Sealed entries are not read again, and nothing is signed if the log does
+    not extend them (`readback ledger verify` recomputes everything).
 
     \b
-    Keep it where whoever may write the ledger may not: only then does it show
-    later that nothing before it was cut off or changed.
+    Keep the checkpoint out of reach of the ledger's writers. Only such a copy
+    later shows that no earlier entry was cut off or changed.
 
-    With --witness nothing is signed unless the log still begins with what the checkpoint in FILE covers; the new
-    checkpoint then takes its place there. FILE need not be there the first time.
+    With --witness nothing is signed unless the log still begins with the entries covered by the checkpoint in FILE; the
+    new checkpoint then replaces FILE. FILE may be missing the first time.
 
-    Exit code 0: signed; 1: the log does not go on from its last checkpoint or the witness's; 6: an entry is damaged, or
-    somebody else wrote FILE meanwhile.
+    Exit code 0: signed; 1: the log does not extend its last checkpoint or the witness's; 6: an entry is damaged, or
+    another process wrote FILE meanwhile.
     """
     with signing_with(key_file) as signing:
         authority = authority_of(signing, key_file)
@@ -108,7 +108,7 @@ def checkpoint(url: str | None, key_file: str | None, out: str | None, witness: 
 
 
 def _seen(kept: Anchor | None, authority: Authority) -> SignedCheckpoint | None:
-    """What the witness saw last; None where it has seen nothing yet."""
+    """The witness's last checkpoint, or None for a new witness."""
     note = kept.last() if kept is not None else None
     return None if note is None else open_checkpoint(note, authority.keys, authority.check)
 
@@ -138,12 +138,12 @@ def prove(
     folder: str | None,
     key: str | None,
 ) -> int:
-    """Print the proof (C2SP tlog-proof) that the last entry of action ID is in the log: the entry itself, the path to
-    the root, and the signed checkpoint. `readback ledger verify-proof` checks it, and so does any other checker of that
-    form.
+    """Print the proof (C2SP tlog-proof) that the log contains the last entry of action ID: the entry, the path to the
+    root, and the signed checkpoint. `readback ledger verify-proof`, or any other checker of this format, verifies the
+    proof.
 
-    Where the entry is sealed, a few tiles are read, however long the log is; else the entries since the last checkpoint
-    are read as well.
+    For a sealed entry the command reads a few tiles, for any length of the log. Otherwise it also reads the entries
+    since the last checkpoint.
     """
     if kept is not None and folder is not None:
         raise UsageError("An export has a checkpoint of its own.", remedy="Pass --checkpoint or --tiles, not both.")
@@ -198,7 +198,7 @@ def _proof(
 
 
 def proof_now(store: LedgerStore, entry: StoredEvent, key_file: str | None, step: attest.Progress) -> EntryProof:
-    """The proof against the last checkpoint, or against a new one; the key is in use for a new one alone."""
+    """The proof against the last checkpoint, or against a new one. Only a new checkpoint uses the key."""
     sealed = attest_sealed.prove_sealed(store, entry, authority_of(signer(key_file), key_file))
     if sealed is not None:
         return sealed
@@ -211,9 +211,9 @@ def proof_now(store: LedgerStore, entry: StoredEvent, key_file: str | None, step
 @verifier
 @options.as_json
 def verify_proof(place: str, key: str | None, as_json: bool) -> int:
-    """Check a proof that `readback ledger prove` made, and say what was proved. The ledger is not needed.
+    """Check a proof of `readback ledger prove` and print the proved facts. No ledger is needed.
 
-    Exit code 0: the entry is in the log that the key signed; 1: that is not shown; 2: FILE is no proof.
+    Exit code 0: the entry is in the log signed by the key; 1: not proved; 2: FILE is no proof.
     """
     data = bootstrap.kept_file(Path(place), PROOF_MAX_BYTES)
     if data is None:
@@ -254,19 +254,19 @@ def _said(opened: Opened) -> list[str]:
 @URL
 @options.as_json
 def hold(reason: str, who: str | None, url: str | None, as_json: bool) -> int:
-    """Hold for review what was in flight in a ledger that a database's own tools put back (a dump, a base backup), or
-    that a standby took over without its last commits. `ledger restore` does so by itself.
+    """Hold actions in flight for review after the database's own tools restored the ledger (a dump, a base backup), or
+    after a standby took over without the last commits. `ledger restore` does the same by itself.
 
     \b
-    What was done after its end is not in it. So every action and saga that was
-    in flight, or had failed so that it might have been asked for again, counts
-    as executed and waits for a person; none of them is executed by itself.
-    What was first asked for after the ledger's end is not known here: its
-    operations would be executed again.
+    Work after the end of such a ledger is missing from it. So every action and
+    saga that was in flight, or that had failed and could have been requested
+    again, counts as executed and is held for review; none is executed by itself.
+    Operations first requested after the ledger's end are unknown here and would
+    be executed again.
 
-    End all that works on the ledger first, and start it again afterwards.
+    Stop every process on the ledger first, and start the processes again afterwards.
 
-    Exit code 0: all of it is held; 6: somebody is at work on it, or it cannot be written.
+    Exit code 0: all are held; 6: another process uses the ledger, or the ledger cannot be written.
     """
     person, store = signing(who), existing(url)
     try:

@@ -1,6 +1,6 @@
-"""`readback ledger export`: every action as an action ledger entry; `evidence` and `schema`: what such an entry needs.
+"""`readback ledger export`: every action as an action ledger entry; `evidence` and `schema` complete such entries.
 
-The ledger is opened read-only and read an action at a time: memory is that of one action, however many there are.
+The ledger is opened read-only and read one action at a time, so memory use does not grow with the number of actions.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ STDOUT: Final = "-"
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which actions: empty fields match everything. Times are of the proposal, from `since_us` to before `until_us`."""
+    """The selected actions. Empty fields match everything. Times are proposal times, from `since_us` to before
+    `until_us`.
+    """
 
     tenant: str = ""
     ids: tuple[str, ...] = ()
@@ -50,13 +52,13 @@ class Wanted:
 
     @property
     def timed(self) -> bool:
-        """Whether only actions of some time are wanted."""
+        """Whether a time range is set."""
         return self.since_us is not None or self.until_us is not None
 
 
 @dataclass(slots=True)
 class Written:
-    """What came of an export."""
+    """The result of an export."""
 
     records: int = 0
     sagas: int = 0
@@ -64,7 +66,7 @@ class Written:
 
 @dataclass(slots=True)
 class Contracts:
-    """The texts of contracts, the last few of them kept: most actions share one."""
+    """A cache of the last few contract texts. Most actions share one text."""
 
     store: LedgerStore
     kept: OrderedDict[tuple[str, str], Mapping[str, Json]] = field(default_factory=OrderedDict)
@@ -81,7 +83,7 @@ class Contracts:
 
 
 def write_records(url: str | None, wanted: Wanted, out: str, *, as_json: bool) -> int:
-    """`ledger export`: one record a line, to a file that is whole or not there, or to stdout."""
+    """`ledger export`: one record a line, to stdout or to a file that appears complete or not at all."""
     settings = settings_of(url)
     store = bootstrap.store(settings.url, read_only=True)
     try:
@@ -125,7 +127,7 @@ def _write(
 
 
 def _streams(store: LedgerStore, wanted: Wanted) -> Iterator[list[StoredEvent]]:
-    """The entries of each wanted action, the oldest action first. Raises NotFoundError, StoreCorruptError."""
+    """The entries of each selected action, oldest action first. Raises NotFoundError, StoreCorruptError."""
     if wanted.ids:
         for action_id in dict.fromkeys(wanted.ids):
             held = store.projection(action_id)
@@ -139,7 +141,7 @@ def _streams(store: LedgerStore, wanted: Wanted) -> Iterator[list[StoredEvent]]:
 
 
 def _chosen(store: LedgerStore, wanted: Wanted) -> Iterator[StoredProjection]:
-    """The actions of the wanted time, or of the wanted tenant: no others are read."""
+    """The actions of the selected time or tenant. No others are read."""
     if not wanted.timed:
         return store.projections(wanted.tenant)
     until_us = INT64_MAX if wanted.until_us is None else wanted.until_us
@@ -147,8 +149,8 @@ def _chosen(store: LedgerStore, wanted: Wanted) -> Iterator[StoredProjection]:
 
 
 def entries_of(store: LedgerStore, held: StoredProjection) -> list[StoredEvent]:
-    """All entries of an action, each with the leaf hash that it has to have. `held`: read before them, so that there
-    may be more by now, and never fewer. Raises StoreCorruptError.
+    """All entries of an action, each with its expected leaf hash. `held` is read before the entries, so the entries may
+    have grown but not shrunk. Raises StoreCorruptError.
     """
     action_id = held.projection.action_id
     events = store.events(action_id)
@@ -163,7 +165,7 @@ def entries_of(store: LedgerStore, held: StoredProjection) -> list[StoredEvent]:
 
 
 def moment_us(option: str, text: str | None) -> int | None:
-    """A moment that somebody wrote, in microseconds. Raises UsageError."""
+    """A typed moment in microseconds. Raises UsageError."""
     if text is None:
         return None
     try:
@@ -183,13 +185,13 @@ def moment_us(option: str, text: str | None) -> int | None:
 def evidence(
     pointer: str, action_id: str | None, principal: str | None, tenant: str | None, url: str | None, out: str | None
 ) -> int:
-    """Print what POINTER points to, after its hash was recomputed: the bytes as they were kept, nothing added.
+    """Print the evidence of POINTER after recomputing the hash: the stored bytes, unchanged.
 
     \b
     evidence:sha256:HEX              evidence of the tenant
     entry:ID:VERSION:sha256:HEX      an entry of the ledger
 
-    Exit code 0: there it is; 1: it was erased; 2: there is no such thing; 6: it has other bytes than it should.
+    Exit code 0: printed; 1: erased; 2: not found; 6: the bytes do not match the hash.
     """
     settings = settings_of(url, tenant, principal)
     named = parse_pointer(pointer)
@@ -234,9 +236,9 @@ def _entry(store: LedgerStore, tenant: str, action_id: str, version: int, leaf: 
 
 @click.command("schema", short_help="Print the JSON Schema of the records.")
 def schema() -> int:
-    """Print the JSON Schema (2020-12) that every line of `readback ledger export` satisfies.
+    """Print the JSON Schema (2020-12) of the lines of `readback ledger export`.
 
-    It is the action ledger entry of the action verification specification; only its $id is ours.
+    The schema is the action ledger entry of the action verification specification, with an $id of our own.
     """
     from readback.client.schemas import schema_text
 

@@ -1,4 +1,4 @@
-"""`readback replay`: a bundle, judged again here. It opens no ledger, calls no tool and asks no clock."""
+"""`readback replay`: recompute the verdicts of a bundle. Opens no ledger, calls no tool and asks no clock."""
 
 from __future__ import annotations
 
@@ -40,21 +40,21 @@ _WORDS: Final = {
 @ROTATIONS_FILE
 @options.as_json
 def replay(files: tuple[str, ...], modules: tuple[str, ...], table: str | None, key: str | None, as_json: bool) -> int:
-    """Judge again, by the verification logic of this installation, what `readback ledger export --bundle` wrote.
+    """Recompute the verdicts of a bundle (`readback ledger export --bundle`) with this installation's verification
+    logic.
 
     \b
-    Every hash is made again; the entries are folded; the recorded observation
-    and readings are judged by the recorded contract and table; and each
-    judgement's verdict, class, recovery row, states and postconditions are
-    compared with those on record.
+    Every hash is recomputed and the entries are folded. The recorded contract and
+    table judge the recorded observation and readings. The command compares each
+    judgement's verdict, class, recovery row, states and postconditions with the
+    record.
 
-    Nothing is read, called or waited for: the bundle is enough. With --contracts, a loaded contract of the same name
-    takes the place of the recorded text: for postconditions that are Python callables, or to ask what a new version
-    would have said.
+    Nothing is read, called or awaited; the bundle is enough. With --contracts, a loaded contract of the same name
+    replaces the recorded text: for postconditions that are Python callables, or to test a new version against old
+    evidence.
 
-    Exit code 0: all the same; 1: something differs, and is named; 2: no bundle, or a damaged one; 5: something cannot
-    be evaluated here (a callable that is not loaded, a redacted or erased value), and is named. Of several bundles the
-    first of 5, 1, 0.
+    Exit code 0: equal; 1: a difference, named; 2: no bundle, or a damaged bundle; 5: a value cannot be evaluated here
+    (a callable that is not loaded, a redacted or erased value), named. For several bundles: the first of 5, 1, 0.
     """
     if key is None and click.get_current_context().meta.get(ROTATIONS):
         said = "--rotations says which keys followed which, and no key is given."
@@ -84,7 +84,9 @@ def _bundle(file: str) -> bytes:
 
 
 def _plans(modules: tuple[str, ...]) -> dict[str, CompiledContract]:
-    """Contracts are taken only where they were asked for here: the environment's own would stand in unasked."""
+    """Use contracts only if requested on the command line. Contracts of the environment would replace recorded texts
+    unnoticed.
+    """
     if not modules:
         return {}
     registry = load_contracts(settings_of(modules=modules), needed=True)
@@ -92,8 +94,8 @@ def _plans(modules: tuple[str, ...]) -> dict[str, CompiledContract]:
 
 
 def _proved(data: bytes, key: str | None) -> tuple[bool | None, str]:
-    """Whether the log's key signed a head that covers the last entry, None where nobody asked; and why that head cannot
-    be compared with what was stated as the key was rotated, "" where it can.
+    """Whether a head signed by the log's key covers the last entry (None without a request), and the reason why the
+    head cannot be compared with the rotation statement ("" if comparable).
 
     Raises BundleError, LogError.
     """

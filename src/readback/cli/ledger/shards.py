@@ -51,7 +51,7 @@ _KEYS_REMEDY: Final = "Pass what its `readback ledger keys show` printed."
 
 @click.group("shards")
 def shards() -> None:
-    """Several ledgers side by side: the log of their checkpoints."""
+    """Manage the log of checkpoints of several ledgers."""
 
 
 @shards.command("take", short_help="Add the last checkpoint of each shard, and sign.")
@@ -64,17 +64,18 @@ def shards() -> None:
 def take(
     folder: str, urls: tuple[str, ...], keys: tuple[str, ...], followed: tuple[str, ...], key_file: str, as_json: bool
 ) -> int:
-    """Take the last checkpoint of each ledger into the log of checkpoints in FOLDER, and sign its head.
+    """Add the last checkpoint of each ledger to the log of checkpoints in FOLDER, and sign the head.
 
     \b
-    FOLDER is made where it is not there. Each ledger has a key, and so a name, of
-    its own; so has the log of checkpoints. Keep FOLDER/checkpoint elsewhere: it is
-    the one head from which everything in all ledgers is proved.
+    A missing FOLDER is created. Each ledger has a key and a name of its own, and
+    so has the log of checkpoints. Keep a copy of FOLDER/checkpoint elsewhere: this
+    one head proves every entry of all ledgers.
 
-    Nothing is taken unless every ledger goes on from what was taken of it last: one that was cut off, was written anew
-    or has forked is named. Of two that take into one FOLDER at the same time the second waits for the first.
+    Nothing is added unless every ledger extends its last added checkpoint. A ledger that was cut off, rewritten or
+    forked is named. Of two concurrent runs on one FOLDER the second waits for the first.
 
-    Exit code 0: taken, or nothing is new; 1: a ledger does not go on, or a signature is not its log's.
+    Exit code 0: added, or nothing is new; 1: a ledger does not extend its checkpoint, or a signature belongs to another
+    log.
     """
     signing, known = bootstrap.log_key(Path(key_file)), _by_name(keys, followed)
     authority, place = Authority(key_of(signing), bootstrap.verify_signature), Path(folder)
@@ -115,11 +116,11 @@ def prove(
     heads_key: str,
     out: str | None,
 ) -> int:
-    """Print the proof that the last entry of action ID is in its ledger, under a checkpoint that was taken, and that
-    this checkpoint is in the log of checkpoints in FOLDER. `readback ledger shards verify-proof` checks it, without
-    either.
+    """Print the proof that the last entry of action ID is in its ledger under an added checkpoint, and that the log of
+    checkpoints in FOLDER contains this checkpoint. `readback ledger shards verify-proof` checks the proof without
+    ledger and FOLDER.
 
-    Exit code 1: no checkpoint that covers the entry was taken yet; 3: it has no place in its log yet.
+    Exit code 1: no added checkpoint covers the entry; 3: the entry has no sequence number yet.
     """
     settings, by = settings_of(url, tenant, principal), _authority(parse_key(heads_key))
     known = evidence.read(bootstrap.tiles(Path(folder)), by)
@@ -141,9 +142,9 @@ def prove(
 @HEADS_KEY
 @options.as_json
 def verify_proof(place: str, keys: tuple[str, ...], followed: tuple[str, ...], heads_key: str, as_json: bool) -> int:
-    """Check a proof that `readback ledger shards prove` made. Neither a ledger nor the log of checkpoints is needed.
+    """Check a proof of `readback ledger shards prove`. Neither a ledger nor the log of checkpoints is needed.
 
-    Exit code 0: the entry is under the head that the key signed; 1: that is not shown; 2: FILE is no such proof.
+    Exit code 0: the entry is under the head signed by the key; 1: not proved; 2: FILE is no such proof.
     """
     data = bootstrap.kept_file(Path(place), SHARD_PROOF_MAX_BYTES)
     if data is None:
@@ -182,7 +183,7 @@ def _reading(url: str) -> Iterator[LedgerStore]:
 
 
 def _by_name(keys: tuple[str, ...], followed: tuple[str, ...]) -> dict[str, Authority]:
-    """Whose heads count, for each log by its name. Raises UsageError for what cannot all be meant."""
+    """The accepted signers of each log, by name. Raises UsageError for contradictions."""
     given = [parse_key(each) for each in keys]
     stated: dict[str, bytes] = {}
     for place in followed:
@@ -213,7 +214,7 @@ def _of(origin: str, known: dict[str, Authority]) -> Authority:
 
 
 def _shard(store: LedgerStore, known: dict[str, Authority]) -> Shard:
-    """A ledger with the key of its own name. One that was never sealed has no name yet, and no checkpoint to take."""
+    """A ledger with the key of its name. A ledger never sealed has no name and no checkpoint yet."""
     head = store.checkpoint()
     if head is None:
         return Shard(store, next(iter(known.values())))

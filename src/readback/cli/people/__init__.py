@@ -1,1 +1,1 @@
-"""Commands for people who decide: approvals, reviews, claims, freezes, incidents and events."""
+"""Commands for deciders: approvals, reviews, claims, freezes, incidents and events."""

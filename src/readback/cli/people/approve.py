@@ -1,7 +1,7 @@
-"""`readback approve` and `readback deny`: a person sees the exact bytes, says yes at the terminal, and signs them.
+"""`readback approve` and `readback deny`: a person reads the exact bytes, agrees at the terminal, and signs.
 
-There is no option that answers for the person: what is asked is asked at the terminal alone, as is the passphrase of
-the key. What is recorded here lets nothing be executed here; whoever executes checks it again, by the own settings.
+No option answers for the person: question and passphrase use the terminal only. A recorded approval executes nothing
+here. The executing process checks the approval again, by its own settings.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ def approve(
     principal: str | None,
     as_json: bool,
 ) -> int:
-    """Approve the action that waits under ID, once you have seen what exactly it is.
+    """Approve the action ID awaiting approval, after an inspection of the exact request.
 
-    It shows what would be called and the bytes that your signature is bound to, asks at the terminal, and signs with
-    your own key, whose passphrase is asked at the terminal too. Nothing is executed here.
+    The command shows the request and the bytes to be signed, asks at the terminal, and signs with your own key. The
+    passphrase is asked at the terminal, too. Nothing is executed here.
     """
     if raw and token is not None:  # it would be approved where only its bytes were asked for
         raise UsageError("--bytes records nothing, and --token does.", remedy="Pass one of them.")
@@ -80,7 +80,7 @@ def deny(
     principal: str | None,
     as_json: bool,
 ) -> int:
-    """Deny the action that waits under ID: it ends, and nothing was executed. Signed as an approval is."""
+    """Deny the action ID awaiting approval. The action ends unexecuted. A denial is signed like an approval."""
     settings = settings_of(url, tenant, principal)
     return _decide(settings, action, Decision.DENY, key, token, raw=False, as_json=as_json)
 
@@ -137,7 +137,7 @@ def _token_at(place: str) -> bytes:
 
 
 def ask(request: ApprovalRequest, settings: Settings, decision: Decision, key: str | None) -> ApprovalToken | None:
-    """Shows it, asks, and signs; None where the person did not say yes. Raises ApprovalError."""
+    """Show the request, ask, and sign. Returns None if the person did not agree. Raises ApprovalError."""
     path = key_file(key)
     with terminal() as person:
         show(person, request.bound, request.bytes, request.payload, request.signed_by)
@@ -154,9 +154,9 @@ def sign(
     *,
     name: str = "",
 ) -> ApprovalToken | None:
-    """The question, the passphrase, and the signature of whoever the settings list with this key.
+    """The question, the passphrase, and the signature of the approver listed with this key.
 
-    `approvers` None: away from the settings, as `name`; the token counts only where that is so.
+    `approvers` None: sign without the settings, as `name`. The token counts only where the settings list this name.
     """
     verb = "approve" if decision is Decision.APPROVE else "deny"
     if person.ask(f"Type {YES} to {verb} exactly this, anything else to leave it:") != YES:
@@ -175,7 +175,7 @@ def sign(
 
 
 def key_file(given: str | None) -> Path:
-    """The approver's own key file. Raises UsageError where none is named."""
+    """The approver's own key file. Raises UsageError if none is named."""
     named = given or os.environ.get(KEY_FILE_VARIABLE)
     if not named:
         raise UsageError("No key is named.", remedy=f"Pass --key FILE, or set {KEY_FILE_VARIABLE}.")
@@ -183,7 +183,7 @@ def key_file(given: str | None) -> Path:
 
 
 def show(person: Terminal, bound: Bound, written: bytes, payload: str, signed_by: tuple[str, ...]) -> None:
-    """Everything that is bound, for people, and then the bytes themselves."""
+    """Print all bound facts for people, and then the bytes."""
     people = "1 person has" if bound.people == 1 else f"{bound.people} people have"
     person.say(f"Action {bound.action} waits for an approval ({bound.approval}); {people} to approve it.")
     if signed_by:

@@ -1,4 +1,4 @@
-"""`readback claims`: what is claimed of actions, whether it stands, and a person's word that it does or does not."""
+"""`readback claims`: the claims of actions, their standing, and decisions of people about them."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ EXIT_OF: Final = {
 
 @click.group("claims")
 def claims() -> None:
-    """List what is claimed of actions, check whether it stands, retract and reinstate it.
+    """List claims of actions, check, retract and reinstate them.
 
-    A verified action makes two claims: that it happened, ID:happened, and that what it left still holds, ID:holds. An
-    action's own id stands for the second.
+    A verified action makes two claims: the action happened (ID:happened), and the result still holds (ID:holds). The
+    bare id of an action means the second claim.
     """
 
 
@@ -53,7 +53,7 @@ def claims() -> None:
 def list_claims(
     action: str, limit: int, url: str | None, tenant: str | None, principal: str | None, as_json: bool
 ) -> int:
-    """List the claims that were contested, retracted or reinstated, newest actions first; or those of one action."""
+    """List contested, retracted and reinstated claims, newest actions first, or the claims of one action."""
     settings = settings_of(url, tenant, principal)
     with reading(settings) as session:
         found = claiming.claims(session, action, limit=limit)
@@ -72,8 +72,8 @@ def list_claims(
 @options.ledger
 @options.as_json
 def check(claim: str, url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
-    """Say whether a claim stands. Exit code 0: it may be relied on; 1: it is contested or retracted; 3: nothing is
-    claimed so far.
+    """Check whether a claim stands. Exit code 0: the claim stands; 1: contested or retracted; 3: nothing is claimed so
+    far.
     """
     settings = settings_of(url, tenant, principal)
     with reading(settings) as session:
@@ -90,7 +90,7 @@ def check(claim: str, url: str | None, tenant: str | None, principal: str | None
 
 
 def _fallen(session: Session, found: Claim) -> tuple[str, ...]:
-    """Which claims fell that its action was planned upon: it stands by itself, and is no ground for a plan."""
+    """The fallen claims behind the action's plan. The claim itself stands, but is no ground for a new plan."""
     action = fold(session.store.events(found.action_id))
     assert action is not None
     driver = SyncDriver(session.store, session.runtime)
@@ -103,7 +103,7 @@ def _fallen(session: Session, found: Claim) -> tuple[str, ...]:
 
 
 def _ordered(command: F) -> F:
-    """Of which claim, why and by whom: what is asked alike of whoever retracts and of whoever reinstates."""
+    """Shared options of retraction and reinstatement: claim, reason and decider."""
     for option in (
         options.as_json,
         options.ledger,
@@ -162,9 +162,9 @@ def _said(
 @claims.command("retract", short_help="Withdraw a claim.")
 @_ordered
 def retract(**order: Any) -> int:
-    """Withdraw a claim: it is contested and retracted, and what was planned upon it is named.
+    """Withdraw a claim: the claim is contested and retracted, and dependent plans are named.
 
-    About a critical mutation only an approver says so, who signs with --key.
+    For a critical mutation only an approver may withdraw, signing with --key.
     """
     return _said(ClaimStatus.RETRACTED, **order)
 
@@ -172,9 +172,9 @@ def retract(**order: Any) -> int:
 @claims.command("reinstate", short_help="Reinstate a claim.")
 @_ordered
 def reinstate(**order: Any) -> int:
-    """Let a claim stand again that was verified once, and contested or retracted since.
+    """Reinstate a claim that was verified once and contested or retracted since.
 
-    About a critical mutation only an approver says so, who signs with --key.
+    For a critical mutation only an approver may reinstate, signing with --key.
     """
     return _said(ClaimStatus.REINSTATED, **order)
 

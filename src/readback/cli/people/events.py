@@ -1,4 +1,4 @@
-"""`readback events`: who was told what, what died, and what there was to tell."""
+"""`readback events`: positions of subscribers, dead letters, and messages."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ _NAMES: Final = {form: name for name in EventName for form in (name.value, name.
 
 @click.group("events")
 def events() -> None:
-    """Say how far subscribers were told, and send again what they did not take.
+    """Show the positions of subscribers, and resend undelivered messages.
 
-    Subscribers stand in the settings, under [subscribers.NAME], or in programs. The ledger is what they are told from:
-    a position in it is all that is kept of each, so that nothing is lost and everything can be told again.
+    Subscribers are declared in the settings, under [subscribers.NAME], or in programs. The ledger is the source of all
+    messages and stores only the position of each subscriber. So no message is lost, and every message can be sent
+    again.
     """
 
 
@@ -37,7 +38,7 @@ def events() -> None:
 @options.ledger
 @options.as_json
 def list_subscribers(url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
-    """List every subscriber: how far it was told, what it refuses, and how many dead letters there are."""
+    """List every subscriber with position, refused messages and number of dead letters."""
     settings, unread = settings_of(url, tenant, principal), set[int]()
     with reading(settings) as session:
         found = delivery_admin.positions(session, settings, unread)
@@ -58,7 +59,7 @@ def list_subscribers(url: str | None, tenant: str | None, principal: str | None,
 @options.ledger
 @options.as_json
 def list_dead(subscriber: str, url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
-    """List the tenant's dead letters in the order of the log. The fallback was told each of them."""
+    """List the tenant's dead letters in the order of the log. The fallback received each of them."""
     settings, unread = settings_of(url, tenant, principal), set[int]()
     with reading(settings) as session:
         found = delivery_admin.dead_letters(session, unread, subscriber)
@@ -88,10 +89,9 @@ def resend(
     principal: str | None,
     as_json: bool,
 ) -> int:
-    """Deliver dead letters once more, by the ids of their messages. What is taken is no dead letter any more.
+    """Deliver dead letters again, by message id. A delivered message leaves the list.
 
-    A subscriber that a program brings is told by that program, the next time it tells anything.
-    Exit code 3: something was not taken.
+    A program delivers to its own subscribers, with its next delivery. Exit code 3: a message was refused.
     """
     if bool(ids) == everything:
         raise UsageError("Which dead letters is not said.", remedy="Name the ids of their messages, or pass --all.")
@@ -129,7 +129,7 @@ def begin(
     principal: str | None,
     as_json: bool,
 ) -> int:
-    """Set where a subscriber goes on from. What it is told again has the ids that it had."""
+    """Set the position of a subscriber. Repeated messages keep their ids."""
     if [from_start, from_now, after is not None].count(True) != 1:
         raise UsageError("From where is not said.", remedy="Pass one of --from-start, --now and --after SEQ.")
     settings = settings_of(url, tenant, principal)
@@ -166,7 +166,7 @@ def tail(
     principal: str | None,
     as_json: bool,
 ) -> int:
-    """Show the tenant's messages as subscribers get them: with --json one CloudEvents envelope a line."""
+    """Show the tenant's messages as delivered to subscribers. With --json: one CloudEvents envelope a line."""
     odd = [each for each in names if each not in _NAMES]
     if odd:
         raise UsageError(f"There is no event {odd[0]!r}.", remedy=f"There are: {', '.join(EventName)}.")
@@ -197,7 +197,7 @@ def tail(
 
 
 def _tell_unread(unread: set[int], settings: Settings) -> None:
-    """Entries that cannot be true tell nobody anything: whoever looks for what was told has to know of them."""
+    """Report invalid entries. Such entries send no messages, and a reader of messages must know."""
     if unread:
         first = ", ".join(str(seq) for seq in sorted(unread)[:UNREAD_NAMED_MAX])
         more = f" and {len(unread) - UNREAD_NAMED_MAX} more" if len(unread) > UNREAD_NAMED_MAX else ""

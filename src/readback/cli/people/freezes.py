@@ -1,4 +1,4 @@
-"""`readback freezes`: what nothing new may act on, and the operator's word that it may again."""
+"""`readback freezes`: targets closed to new actions, and an operator's decision to reopen them."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from readback.ports.storage.store import Freeze
 
 @click.group("freezes")
 def freezes() -> None:
-    """List what is frozen, and lift it.
+    """List frozen targets, and lift freezes.
 
-    After a wrong target, a duplicate or a critical mismatch nothing new may act on what was touched. New actions on it
-    are refused before they are executed, until an operator lifts the freeze.
+    A wrong target, a duplicate or a critical mismatch freezes the affected target. New actions on a frozen target are
+    refused before execution, until an operator lifts the freeze.
     """
 
 
@@ -30,7 +30,7 @@ def freezes() -> None:
 @options.ledger
 @options.as_json
 def list_freezes(url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
-    """List what is frozen in the tenant, the oldest first."""
+    """List the frozen targets of the tenant, oldest first."""
     settings = settings_of(url, tenant, principal)
     with reading(settings) as session:
         found = reviews.freezes(session)
@@ -60,9 +60,9 @@ def lift(
     principal: str | None,
     as_json: bool,
 ) -> int:
-    """Lift what froze a subject, such as resource:order/o-17. Every action that froze it keeps that on record.
+    """Lift the freezes of a subject, such as resource:order/o-17. Every action behind a freeze records the decision.
 
-    What a critical mutation froze only an approver lifts, who signs with --key.
+    Only an approver may lift the freeze of a critical mutation, signing with --key.
     """
     settings = settings_of(url, tenant, principal)
     with working(settings, None, new=False) as session:

@@ -1,4 +1,4 @@
-"""`readback incidents`: what somebody has to be called for, from the ledger alone."""
+"""`readback incidents`: incidents that need a person's attention, from the ledger alone."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ SECONDS: Final = len("2026-01-01 00:00:00")
 def incidents() -> None:
     """List incidents, and show one.
 
-    While one of a cause is open, a second only counts. It is closed when the review of the action that opened it is
-    resolved. Subscribers are told of it (`incident.opened`; see `readback events`); where there is none, the file
-    beside the ledger is.
+    While an incident is open, a second incident of the same cause only raises a counter. Resolving the review of the
+    first action closes the incident. Subscribers receive `incident.opened` (see `readback events`); without a
+    subscriber, the file beside the ledger receives the message.
     """
 
 
@@ -31,7 +31,7 @@ def incidents() -> None:
 @options.ledger
 @options.as_json
 def list_incidents(everything: bool, url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
-    """List the tenant's incidents, the newest first."""
+    """List the tenant's incidents, newest first."""
     settings = settings_of(url, tenant, principal)
     with reading(settings) as session:
         found = reviews.incidents(session, open_only=not everything)
@@ -50,7 +50,7 @@ def list_incidents(everything: bool, url: str | None, tenant: str | None, princi
 @options.ledger
 @options.as_json
 def show(incident: str, url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
-    """Show one incident, and the command that shows what there is to decide about its action."""
+    """Show one incident, and the command for the review of its action."""
     settings = settings_of(url, tenant, principal)
     with reading(settings) as session:
         found = reviews.incident(session, incident)

@@ -1,6 +1,6 @@
-"""`readback keys`: keys of approvers. A private key is a file of its owner's alone, and opens with a passphrase only.
+"""`readback keys`: keys of approvers. A private key file is readable by its owner only, and needs a passphrase.
 
-The passphrase is asked at the terminal; no option, variable or pipe can give it.
+The passphrase is asked at the terminal. No option, variable or pipe can supply it.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ KEY_OPTION: Final = click.option("--key", metavar="FILE", help=f"The key file ({
 
 @click.group("keys")
 def keys() -> None:
-    """Keys of those who may approve."""
+    """Manage the keys of approvers."""
 
 
 @keys.command("create", short_help="Make a key in a new file.")
 @KEY_OPTION
 @options.as_json
 def create(key: str | None, as_json: bool) -> int:
-    """Make a key in a new file (mode 0600), encrypted with a passphrase that is asked at the terminal.
+    """Create a key in a new file (mode 0600), encrypted with a passphrase from the terminal.
 
-    Prints the public key, which the operator lists in the own settings file; see `readback keys list`.
+    Prints the public key for the operator's settings file; see `readback keys list`.
     """
     path = key_file(key)
     with terminal() as person:
@@ -51,7 +51,7 @@ def create(key: str | None, as_json: bool) -> int:
 @KEY_OPTION
 @options.as_json
 def show_key(key: str | None, as_json: bool) -> int:
-    """Print the public half of a key file. Its passphrase is asked at the terminal."""
+    """Print the public half of a key file. The passphrase is asked at the terminal."""
     path = key_file(key)
     with terminal() as person:
         opened = ApproverKey.open(path, person.secret(f"Passphrase of {path}:"))
@@ -61,7 +61,7 @@ def show_key(key: str | None, as_json: bool) -> int:
 @keys.command("list", short_help="List the approvers.")
 @options.as_json
 def list_keys(as_json: bool) -> int:
-    """List those who may approve, by the settings in force here."""
+    """List the approvers of the active settings."""
     settings = settings_of()
     policy = Policy.of(settings.approvers)
     if as_json:
@@ -91,9 +91,9 @@ def list_keys(as_json: bool) -> int:
 @click.option("--approver", metavar="NAME", required=True, help="Your name in the operator's list of approvers.")
 @click.option("--deny", "denies", is_flag=True, help="Sign a denial.")
 def sign_bytes(bound: str, key: str | None, approver: str, denies: bool) -> int:
-    """Sign, away from the ledger, the bytes that `readback approve ID --bytes` wrote to the file BYTES.
+    """Sign the bytes that `readback approve ID --bytes` wrote to the file BYTES, without access to the ledger.
 
-    Shows and asks as `approve` does, and prints the token, which `readback approve ID --token FILE` records.
+    Shows and asks like `approve`, and prints the token for `readback approve ID --token FILE`.
     """
     path, written = key_file(key), _bytes_at(bound)
     found = _bound(written)
@@ -118,7 +118,7 @@ def _bytes_at(place: str) -> bytes:
 
 
 def _bound(written: bytes) -> Bound:
-    """What the bytes say, where they are exactly the form that is bound."""
+    """The content of the bytes, if exactly in the bound form."""
     found = bound_from(parse_json(written, bytes_max=BOUND_MAX_BYTES))
     if found.bytes() != written:
         raise ApprovalError("These are not the bytes of an approval.", code="approval.mismatch")

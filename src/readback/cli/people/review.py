@@ -1,6 +1,6 @@
-"""`readback review`: what a person has to look at, the packet that he decides by, and his decision.
+"""`readback review`: actions awaiting review, the facts for a decision, and the decision.
 
-It shows what the ledger says and records what was decided; what may be decided is `domain.review`'s business.
+The module shows the ledger and records decisions. `domain.people.review` defines the permitted decisions.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from readback.ports.storage.store import StoredProjection
 LIMIT_MAX: Final = 10_000
 SECONDS: Final = len("2026-01-01 00:00:00")
 WIDE_CHARACTERS: Final = 110
-"""On a narrower screen the list has fewer columns; `review show` and --json have everything."""
+"""A narrower screen shows fewer columns; `review show` and --json show everything."""
 
 
 @click.group("review")
 def review() -> None:
-    """Look at what needs a person, and decide about it.
+    """List and resolve actions awaiting review.
 
-    What is held, stays unknown, mismatched, could not be reversed or cannot be verified waits here. A person's word is
-    recorded as that: it frees or keeps the key, and never makes an action verified.
+    An action awaits review if held, lastingly unknown, mismatched, not reversible or not verifiable. A person's
+    decision is recorded as a decision: the decision frees or keeps the key, and never makes an action verified.
     """
 
 
@@ -44,7 +44,7 @@ def review() -> None:
 @options.ledger
 @options.as_json
 def list_reviews(limit: int, url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
-    """List what waits for a person in the tenant, newest first."""
+    """List the tenant's actions awaiting review, newest first."""
     settings = settings_of(url, tenant, principal)
     with reading(settings) as session:
         page = reviews.queue(session, limit)
@@ -65,9 +65,9 @@ def list_reviews(limit: int, url: str | None, tenant: str | None, principal: str
 @options.ledger
 @options.as_json
 def show(action: str, url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
-    """Show what was intended, asked for, answered and read, what differs, and what each decision will do.
+    """Show intent, request, answer and readings of an action, the differences, and the effect of each decision.
 
-    Everything comes from the ledger. A value that is too long is cut, with its length and digest in its place.
+    All facts come from the ledger. A long value is cut and replaced by length and digest.
     """
     settings = settings_of(url, tenant, principal)
     with reading(settings) as session:
@@ -109,10 +109,10 @@ def resolve(
     principal: str | None,
     as_json: bool,
 ) -> int:
-    """Decide about an action in review. Exit code 0: it is recorded; 2: it is not, and nothing was changed.
+    """Resolve an action awaiting review. Exit code 0: the decision is recorded; 2: refused, and nothing was changed.
 
-    What the decision entails is done at once where the contract is loaded here, and else by whoever resumes the action.
-    About a critical mutation only an approver decides, who signs with --key.
+    If the contract is loaded here, the consequences run at once, and otherwise with the next process that resumes the
+    action. For a critical mutation only an approver may decide, signing with --key.
     """
     settings = settings_of(url, tenant, principal, modules)
     registry = load_contracts(settings, needed=False)

@@ -1,7 +1,4 @@
-"""Draws a review packet. Every value from outside passes through `safe` or `value`, and none is markup.
-
-Called by `review show`. It chooses what stands where, and decides nothing.
-"""
+"""Draw a review case. Every outside value passes through `safe` or `value`, without markup. Decides nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ CHANGED_SHOWN_MAX: Final = 8
 
 
 def draw(packet: ReviewCase, console: Console, where: str) -> None:
-    """What there is to decide first, what it stands on after it."""
+    """Print the possible decisions first and the evidence after them."""
     body: dict[str, Any] = packet.as_json()
     title = f"{plain(packet.state).upper()}  {safe(body['contract'])} on {quoted_name(body['target'])}"
     console.print(Text.assemble(mark(OPEN if packet.reason else NONE), " ", (title, "bold")))
@@ -92,7 +89,7 @@ def _decision(found: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _steps(found: Any) -> Any:
-    """A saga's steps, where it is one."""
+    """The steps, for a saga."""
     table = grid("step", "region", "state", "action", "reversal", "")
     for each in found if isinstance(found, list) else []:
         undone = f"{each['reversal']} {plain(each['reversal_state'])}".strip()
