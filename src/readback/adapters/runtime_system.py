@@ -43,7 +43,7 @@ class SystemRuntime:
         """The last returned time in microseconds, and the monotonic clock at that time in nanoseconds."""
         self._last_id = 0
         self._pokes = 0
-        # An RLock, since a signal handler may poke in the middle of a sleeper's own bookkeeping.
+        # An RLock: a signal handler may poke while a sleeper holds the lock.
         self._poked = threading.Condition(threading.RLock())
         self._sleepers: set[asyncio.Future[None]] = set()
         self._owner = (0, "")
@@ -52,7 +52,7 @@ class SystemRuntime:
         """Return the wall clock. After a set-back, time runs at half speed until the clock has caught up."""
         wall_us = time.time_ns() // 1000
         if wall_us >= self._last[0]:
-            # Without the lock: of two threads at once the earlier may be remembered, by as much as they are apart.
+            # No lock: with two threads at once, the earlier time may be stored, off by their distance.
             self._last = (wall_us, time.monotonic_ns())
             return wall_us
         with self._lock:
@@ -103,7 +103,7 @@ class SystemRuntime:
             self._poked.wait_for(lambda: self._pokes != seen, timeout=min(max(seconds, 0.0), SLEEP_SECONDS_MAX))
 
     async def sleep_async(self, seconds: float) -> None:
-        import asyncio  # a program without an event loop does not pay for it
+        import asyncio  # only programs with an event loop pay for the import
 
         loop = asyncio.get_running_loop()
         woken = loop.create_future()
@@ -130,7 +130,7 @@ class SystemRuntime:
             try:
                 woken.get_loop().call_soon_threadsafe(_finish, woken)
             except RuntimeError:
-                # The loop was closed between the two lines; nobody sleeps there any more.
+                # The loop closed between the two lines; no task sleeps there.
                 continue
 
 
@@ -157,7 +157,7 @@ def _owner_name(pid: int) -> str:
         namespace = ""
     stat = _stat_of(pid)
     if stat is None or not boot or not namespace:
-        # Without proof of identity the name is only unique; `is_gone` never answers yes to it.
+        # Without proof of identity, the name is only unique; `is_gone` never answers yes.
         return f"{host}///{pid}/{os.urandom(8).hex()}"
     return f"{host}/{boot}/{namespace}/{pid}/{stat.started}"
 
@@ -170,20 +170,20 @@ def _process_is_gone(pid: int, started: str) -> bool:
     except ProcessLookupError:
         return True
     except PermissionError:
-        pass  # It exists, under another user: its start time may still be readable.
+        pass  # The process exists under another user; its start time may be readable.
     except OverflowError:
         return False
     stat = _stat_of(pid)
     if stat is None:
         return False
     if stat.started != started:
-        return True  # The number was given to a later process.
+        return True  # The pid belongs to a later process.
     return stat.state in "ZX" and not _has_other_threads(pid)
 
 
 def _stat_of(pid: int) -> _Stat | None:
     text = _text_of(Path(f"/proc/{pid}/stat"))
-    # The command stands in brackets and may hold blanks and brackets itself: count from the last one.
+    # The command is in brackets and may contain blanks and brackets: count from the last bracket.
     fields = text.rpartition(")")[2].split()
     if len(fields) <= _STAT_START_TIME:
         return None

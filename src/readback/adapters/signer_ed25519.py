@@ -64,17 +64,17 @@ def create_key(path: Path, passphrase: str) -> Ed25519Signer:
     try:
         lock = BestAvailableEncryption(passphrase.encode())
         written = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, lock)
-    except ValueError as error:  # half a character, or more bytes than the form of such files takes
+    except ValueError as error:  # half a character, or too many bytes for the file format
         raise _fault("This passphrase cannot be used: it is too long, or no text.", "Choose another one.") from error
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with open(path, "xb", opener=lambda name, flags: os.open(name, flags, OWNER_ONLY)) as file:
             try:
-                os.fchmod(file.fileno(), OWNER_ONLY)  # whatever the umask says
+                os.fchmod(file.fileno(), OWNER_ONLY)  # independent of the umask
                 file.write(written)
                 file.flush()
             except OSError:
-                path.unlink(missing_ok=True)  # half of a key would keep the name from being taken again
+                path.unlink(missing_ok=True)  # a partial key would block the name
                 raise
     except OSError as error:
         why = error.strerror or type(error).__name__

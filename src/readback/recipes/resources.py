@@ -250,7 +250,7 @@ def _required(resource: Resource, kind: str) -> dict[str, str]:
     found = {"only fields": f"[{key}, {stamp}].all(name, !(name in requested.fields))"}
     if resource.tenant:
         found["own tenant"] = f"!({tenant} in requested.fields) || requested.fields[{tenant}] == scope.tenant"
-    if kind == "set":  # an update is made on what was read before; where nothing was, there is nothing to change
+    if kind == "set":  # an update needs the resource read before
         found["there"] = "before != null"
     return found
 

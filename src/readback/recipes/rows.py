@@ -189,7 +189,7 @@ def verified_row(
     if replica is not None:
         action.read(source=replica.name, consistency="session", independence="other_client", name="near")(near)
     action.read(source=primary.name, consistency="strong", independence="other_client", name="primary")(there)
-    action.find(complete=True)(everywhere)  # the recipe's own insert writes into this table alone
+    action.find(complete=True)(everywhere)  # the recipe inserts only into this table
     if recorded:
         action.lookup(transaction)
     return action
@@ -235,7 +235,7 @@ def _same(asked: Json, shown: Json) -> bool:
         return False
     if isinstance(shown, str) and _EXACT.fullmatch(shown) is None:
         return False
-    try:  # a database's exact numbers are read as their text
+    try:  # databases return exact numbers as text
         return decimal_of(asked) == (Decimal(shown) if isinstance(shown, str) else decimal_of(shown))
     except InvalidOperation:
         return False

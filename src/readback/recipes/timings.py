@@ -14,7 +14,7 @@ from readback.canon.frozen import dataclass
 from readback.client.async_client import AsyncReadback
 from readback.client.client import Readback
 
-# What a client's ledger says of contracts, tools and sources; see `lifecycle.feedback`. For recipes and programs.
+# Counts of contracts, tools and sources in a client's ledger; see `audit.feedback`.
 
 
 def feedback(client: Readback | AsyncReadback) -> Feedback:

@@ -95,7 +95,7 @@ def _replaced(frame: Frame, text: str, old: str, new: str) -> str | None:
     if wanted_count > count:
         return None
     lines, wanted = text.split("\n"), old.split("\n")
-    # Bare lines between two line ends: one search of a text in a text finds where all of them stand in turn.
+    # Stripped lines between line ends: one text search finds a sequence of lines.
     bare, sought = f"\n{_bare(lines, plain)}\n", f"\n{_bare(wanted, plain)}\n"
     found = bare.find(sought)
     if found < 0:

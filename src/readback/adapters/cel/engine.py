@@ -25,7 +25,7 @@ from readback.canon.limits import (
 from readback.errors import InvariantError
 from readback.ports.predicates import ROOTS, Binding, Evaluated
 
-# What in an expression another engine could answer otherwise: read off the tree, once, when it is compiled.
+# Constructs with another answer under an earlier engine, found once in the tree at compile time.
 
 UNNAMED: Final = ""
 _ARITHMETIC: Final = frozenset({"+", "-", "*", "/", "%"})

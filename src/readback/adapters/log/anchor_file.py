@@ -69,7 +69,7 @@ class FileAnchor:
             raise AnchorError(f"{self._place} cannot be read: {error.strerror}.") from error
 
     def take(self, note: bytes, size: int, proof: Proof) -> bytes:
-        # Of this call alone: several clients of one process may hand over at once.
+        # Unique to this call: several clients of one process may write at once.
         own = f"{self._place.name}.{os.getpid()}.{threading.get_ident()}.being-written"
         beside = self._place.with_name(own)
         try:
@@ -88,7 +88,7 @@ class FileAnchor:
         except OSError as error:
             raise AnchorError(f"{self._place} cannot be written: {error.strerror}.") from error
         finally:
-            with suppress(OSError):  # it is gone where it took its place
+            with suppress(OSError):  # gone after a successful rename
                 beside.unlink()
         self._seen = None
         return b""

@@ -111,7 +111,7 @@ class GitAnchor:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 env=_environment(),
-                start_new_session=True,  # a transport that it starts is ended with it
+                start_new_session=True,  # so that git's transports are killed too
             )
         except OSError as error:
             raise AnchorError(f"git cannot be run: {error.strerror}.", remedy="Install git.") from error
@@ -126,7 +126,7 @@ class GitAnchor:
                 process.communicate()
         if process.returncode:
             lines = said.decode(errors="replace").strip().splitlines()
-            why = one_line(lines[-1]) if lines else process.returncode  # git names the remote, and who logs in there
+            why = one_line(lines[-1]) if lines else process.returncode  # git names the remote and the login
             raise AnchorError(f"git {args[0]} for {self.name} failed: {why}.")
         return out
 

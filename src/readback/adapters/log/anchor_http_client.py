@@ -35,7 +35,7 @@ def ask(who: str, method: str, url: str, body: bytes | None, headers: Mapping[st
     import httpx
 
     limit, step = _Limit(), httpx.Timeout(STEP_SECONDS)
-    headers = {"Accept-Encoding": "identity", **headers}  # what is kept has the size that is sent
+    headers = {"Accept-Encoding": "identity", **headers}  # the stored size is the sent size
     try:
         with (
             limit,
@@ -49,7 +49,7 @@ def ask(who: str, method: str, url: str, body: bytes | None, headers: Mapping[st
             raise _late(who) from error
         raise AnchorError(f"{who} cannot be reached: {type(error).__name__}.") from error
     if limit.late:
-        raise _late(who)  # an answer that was cut short reads like a whole one
+        raise _late(who)  # a cut answer may parse like a whole answer
     return status, found, said
 
 
@@ -102,4 +102,4 @@ class _Limit:
     def _shut(self) -> None:
         if self._socket is not None:
             with suppress(OSError):
-                socket.shutdown(self._socket, SHUT_RDWR)  # past TLS's own farewell, which would wait for the other side
+                socket.shutdown(self._socket, SHUT_RDWR)  # skip TLS's goodbye: TLS would wait for the peer

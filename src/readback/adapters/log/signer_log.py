@@ -65,12 +65,12 @@ def create_log_key(path: Path, name: str) -> LogKey:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with open(path, "xb", opener=lambda place, flags: os.open(place, flags, OWNER_ONLY)) as file:
             try:
-                os.fchmod(file.fileno(), OWNER_ONLY)  # whatever the umask says
+                os.fchmod(file.fileno(), OWNER_ONLY)  # independent of the umask
                 file.write(written.encode())
                 file.flush()
                 os.fsync(file.fileno())
             except OSError:
-                path.unlink(missing_ok=True)  # half of a key would keep the name from being taken again
+                path.unlink(missing_ok=True)  # a partial key would block the name
                 raise
     except OSError as error:
         why = error.strerror or type(error).__name__
@@ -129,7 +129,7 @@ def next_key(path: Path, name: str) -> tuple[LogKey, Path]:
         return open_log_key(beside), beside
     part = beside.with_name(beside.name + MADE_SUFFIX)
     try:
-        part.unlink(missing_ok=True)  # of a rotation that was broken off: there is no other one meanwhile
+        part.unlink(missing_ok=True)  # left by an interrupted rotation; the lock excludes another
         made = create_log_key(part, name)
         os.replace(part, beside)
     except OSError as error:

@@ -91,12 +91,12 @@ class WorldHost:
         def ask() -> None:
             try:
                 came.append(self._answered(method, url, sent))
-            except (TypeError, ValueError) as error:  # headers that are none
+            except (TypeError, ValueError) as error:  # invalid headers
                 broke.append(error)
 
         asking = threading.Thread(target=ask, name="readback-look", daemon=True)
         asking.start()
-        asking.join(self._limits.host_seconds)  # a server that drips keeps its own thread, and not ours
+        asking.join(self._limits.host_seconds)  # a slow server blocks only its own thread
         if broke:
             raise ValueError(str(broke[0]))
         return came[0] if came else _nothing(f"no whole answer within {self._limits.host_seconds:g} s")
@@ -232,7 +232,7 @@ def _headers(given: object) -> dict[str, str]:
             raise ValueError(f"a header is a name and a text of at most {HEADER_MAX_CHARACTERS} characters")
         if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
             raise ValueError(f"the header {name!r:.60} holds what no header can say")
-        plain = name.lower().replace("_", "-")  # some servers take one for the other
+        plain = name.lower().replace("_", "-")  # some servers treat both alike
         if plain in HEADERS_OURS or plain.startswith("proxy-"):
             raise PermissionError(
                 f"the header {name!r:.60} is not a script's to send: `allow.http` says where to and how"
@@ -289,7 +289,7 @@ def _recorded(name: str, look: Callable[..., Json], record: Callable[[HostCall],
         except (ValueError, TypeError, ReadbackError) as error:
             record(HostCall(name, asked, True, str(error)[:200]))
             raise ValueError(f"{name}: {error}"[:300]) from None
-        except Exception as error:  # a database's own
+        except Exception as error:  # errors of the database
             record(HostCall(name, asked, True, f"{type(error).__name__}: {error}"[:200]))
             raise RuntimeError(f"{name}: {type(error).__name__}: {error}"[:300]) from None
         said = _failure(answer) if name.startswith("http.") else ""

@@ -122,7 +122,7 @@ class MontyEngine:
     def close(self) -> None:
         """End the workers."""
         if _is_forked():
-            return  # the workers are the parent's
+            return  # the workers belong to the parent
         with self._lock:
             pool, self._pool = self._pool, None
         if pool is not None:
@@ -132,7 +132,7 @@ class MontyEngine:
     def session(self, limits: ScriptLimits, modules: Mapping[str, object]) -> Any:
         """Open a new sandbox. Raises ScriptsMissingError, and ScriptsForkedError in the child of a fork."""
         monty = _monty()
-        if _is_forked():  # before the lock, which another thread may have held at the fork
+        if _is_forked():  # before the lock: another thread may have held the lock at the fork
             raise ScriptsForkedError(
                 "Scripts ran in this process's parent before the fork, and cannot run in the child."
             )
@@ -241,7 +241,7 @@ class MontyScript:
             raise self._broken(error, calls, monty) from error
         if calls.over:
             raise self._limit(f"more than {calls.most} host calls", calls)
-        if not isinstance(left, int) or left < 0:  # also where it caught what told it so
+        if not isinstance(left, int) or left < 0:  # also where the script caught the error
             raise self._limit(f"more than {self._limits.steps} steps", calls)
         try:
             return Ran(json_value(value), tuple(calls.made))

@@ -45,7 +45,7 @@ class CallableSink:
         with self._lock:
             self._stopped = True
             if self._call is not None:
-                self._call.over.set()  # whoever waits for it goes on; the call itself cannot be ended
+                self._call.over.set()  # release the waiter; the call itself cannot be stopped
 
 
 class _Call(threading.Thread):
@@ -64,7 +64,7 @@ class _Call(threading.Thread):
             if inspect.isawaitable(answer):
                 _await(answer)
             self.returned = True
-        except Exception as error:  # tidy: boundary -- anybody's code: whatever it raises, it did not take the message
+        except Exception as error:  # tidy: boundary -- user code: any error means not accepted
             self.raised = error
         finally:
             self.over.set()

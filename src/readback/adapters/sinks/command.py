@@ -60,7 +60,7 @@ class CommandSink:
                     stdin=subprocess.PIPE,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
-                    start_new_session=True,  # so that what it starts can be ended with it
+                    start_new_session=True,  # so that its children are killed with it
                 )
             except (OSError, ValueError) as error:
                 raise SinkError(f"The command {self._argv[0]!r} cannot be started: {error}") from error

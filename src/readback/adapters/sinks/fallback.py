@@ -41,14 +41,14 @@ def _places(ledger: object, suffix: str) -> Iterator[Path]:
         yield Path(str(ledger) + suffix)
     try:
         folder = Path(tempfile.gettempdir())
-    except OSError:  # on a full disk there is none
+    except OSError:  # none is usable on a full disk
         return
     yield folder / f"readback{suffix}"
     yield folder / f"readback-{os.getpid()}-{os.urandom(8).hex()}{suffix}"
 
 
 def _append(place: Path, line: bytes) -> None:
-    # Not through a link, and never waiting: a pipe with nobody behind it would take for ever.
+    # Never through a link and never waiting: a pipe without a reader would block forever.
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     descriptor = os.open(place, flags, MODE)
     try:

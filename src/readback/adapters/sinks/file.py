@@ -47,7 +47,7 @@ class FileSink:
 
     def _append(self, line: bytes) -> None:
         new = not self._path.exists()
-        # Not through a link, and never waiting: a pipe with nobody behind it would take for ever.
+        # Never through a link and never waiting: a pipe without a reader would block forever.
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         descriptor = os.open(self._path, flags, MODE)
         try:

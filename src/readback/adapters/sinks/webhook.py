@@ -85,7 +85,7 @@ class WebhookSink:
         try:
             with self._bounded() as connection:
                 connection.request("POST", self._path, body, self._headers(message.id, body))
-                with connection.getresponse() as answer:  # whatever else it says is not read
+                with connection.getresponse() as answer:  # the body is not read
                     status, pause = answer.status, answer.getheader("Retry-After")
         except (HTTPException, OSError, ValueError) as error:
             raise SinkError(f"The webhook at {self._host} failed: {type(error).__name__}.") from error
@@ -116,7 +116,7 @@ class WebhookSink:
             made = self._connected(where, late)
             tls = self._tls
             if tls is not None:
-                # Registered before the handshake, which takes as long as the other side likes.
+                # Register before the handshake: a slow peer could stretch the handshake.
                 made = tls.wrap_socket(made, False, False, server_hostname=self._host)
                 self._register(made, late)
                 made.do_handshake()
@@ -126,7 +126,7 @@ class WebhookSink:
             yield connection
             connection.close()
             if late.is_set():
-                raise TimeoutError  # an answer that was cut short reads like a whole one
+                raise TimeoutError  # a cut answer may parse like a whole answer
         finally:
             watch.cancel()
             watch.join()
@@ -188,7 +188,7 @@ class WebhookSink:
             until = parsedate_to_datetime(text)
         except (TypeError, ValueError, OverflowError):
             return 0
-        until = until.replace(tzinfo=UTC) if until.tzinfo is None else until  # `-0000`: in UTC, of an unknown zone
+        until = until.replace(tzinfo=UTC) if until.tzinfo is None else until  # `-0000` means UTC with an unknown zone
         until_us = (until - _EPOCH) // _SECOND * US
         return min(max(until_us - self._now_us(), 0), RETRY_AFTER_MAX_US)
 

@@ -112,7 +112,7 @@ class CommandExecutor:
             refuse_folder(self._cwd or os.curdir, self.name)
         late, running = Event(), list[subprocess.Popen[bytes]]()
         timer = Timer(self._timeout_s, _over, (running, late))
-        try:  # before the program is: one that nobody watches over is not begun
+        try:  # before the program starts: no program runs unwatched
             given = stdin.encode() if isinstance(stdin, str) else stdin
             timer.start()
         except (UnicodeEncodeError, RuntimeError) as error:
@@ -123,12 +123,12 @@ class CommandExecutor:
             if late.is_set():
                 _kill(process)
             out, said = _served(process, given, late)
-            os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # ended, and its number still its own
+            os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # ended, and its process id still reserved
         finally:
             timer.cancel()
             timer.join()
             for each in running:
-                _kill(each)  # whatever it left behind in its session
+                _kill(each)  # leftovers of the program's session
                 each.wait()
         if late.is_set():
             raise ToolTimeoutError(f"The program {argv[0]!r} was ended after {self._timeout_s:g} s.")
@@ -153,7 +153,7 @@ class CommandExecutor:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                start_new_session=True,  # so that what it starts can be ended with it
+                start_new_session=True,  # so that its children are killed with it
             )
         except (OSError, ValueError, TypeError, IndexError) as error:
             raise NotDispatchedError(f"The program of {self.name!r} cannot be started: {error}") from error
@@ -187,7 +187,7 @@ def _served(process: subprocess.Popen[bytes], given: bytes, late: Event) -> tupl
         for number in kept:
             selector.register(number, selectors.EVENT_READ)
         while selector.get_map() and not late.is_set():
-            for key, _ in selector.select(LOOK_UP_S):  # not longer: who left our session may hold the line open
+            for key, _ in selector.select(LOOK_UP_S):  # short: a process outside the session may hold the pipe open
                 if key.fd not in kept:
                     left = _fed(key.fd, left)
                     if not left:

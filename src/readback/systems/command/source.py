@@ -131,7 +131,7 @@ class CommandSource:
         self, ctx: Context, argv: Sequence[str], *, status: str, landed: Collection[str], failed: Collection[str]
     ) -> Lookup:
         """Ask for the state of the attempt: a word at the pointer `status`. Unlisted words mean pending."""
-        if isinstance(landed, str) or isinstance(failed, str):  # of which every part would be such a word
+        if isinstance(landed, str) or isinstance(failed, str):  # every character would count as a word
             raise UsageError(f"Source {self.name!r} takes `landed` and `failed` as lists of words.")
         ended = self._run(ctx, argv)
         if ended.over:
@@ -191,7 +191,7 @@ class CommandSource:
     def _run(self, ctx: Context, argv: Sequence[str]) -> _Ended:
         late, running = Event(), list[subprocess.Popen[bytes]]()
         timer = Timer(self._timeout_s, _over, (running, late))
-        try:  # before the program is: one that nobody watches over is not begun
+        try:  # before the program starts: no program runs unwatched
             timer.start()
         except RuntimeError as error:
             return _Ended(-1, b"", "", f"cannot be watched over: {error}")
@@ -203,12 +203,12 @@ class CommandSource:
             if late.is_set():
                 _kill(process)
             out, said = _drained(process, late)
-            os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # ended, and its number still its own
+            os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # ended, and its process id still reserved
         finally:
             timer.cancel()
             timer.join()
             for each in running:
-                _kill(each)  # whatever it left behind in its session
+                _kill(each)  # leftovers of the program's session
                 each.wait()
         if late.is_set():
             return _Ended(-1, b"", "", f"took over {self._timeout_s:g} s")
@@ -225,7 +225,7 @@ class CommandSource:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                start_new_session=True,  # so that what it starts can be ended with it
+                start_new_session=True,  # so that its children are killed with it
             )
         except (OSError, ValueError) as error:
             return _Ended(-1, b"", "", f"cannot be started: {error}")
@@ -241,7 +241,7 @@ def _drained(process: subprocess.Popen[bytes], late: Event) -> tuple[bytes, byte
         for number in kept:
             selector.register(number, selectors.EVENT_READ)
         while selector.get_map() and not late.is_set() and len(out) <= PAYLOAD_MAX_BYTES:
-            for key, _ in selector.select(LOOK_UP_S):  # not longer: who left our session may hold the line open
+            for key, _ in selector.select(LOOK_UP_S):  # short: a process outside the session may hold the pipe open
                 chunk = os.read(key.fd, _CHUNK_BYTES)
                 if not chunk:
                     selector.unregister(key.fd)

@@ -40,7 +40,7 @@ def connection(settled: Settled, *, write: bool = False, briefly: bool = False) 
             def brief() -> sqlite3.Connection:
                 opened = sqlite3.connect(where, uri=True, timeout=0, check_same_thread=False)
                 opened.set_progress_handler(lambda: 1, BRIEF_INSTRUCTIONS)
-                # One function over a long value is one instruction: what is longer is a thread's to read.
+                # One function over a long value is one instruction: a thread reads longer values.
                 opened.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, BRIEF_VALUE_BYTES)
                 return opened
 
@@ -54,7 +54,7 @@ def connection(settled: Settled, *, write: bool = False, briefly: bool = False) 
         raise SettingsError(
             f"The address of {settled.name!r} is none of PostgreSQL.", remedy="Write postgresql://host/db."
         )
-    staged = write and bool(settled.get("stage"))  # one that stays open is not judged by how long it does
+    staged = write and bool(settled.get("stage"))  # a staged transaction may stay open for long
     return lambda: _postgres(settled, url, 0.0 if staged else settled.timeout_s + SILENCE_S)
 
 
@@ -80,13 +80,13 @@ def _bounded() -> Any:
             try:
                 self._over = self._over or _ticking(self._most_s, self.interrupt)
             except OSError:
-                return 1  # nobody would interrupt it
+                return 1  # no thread could interrupt a long statement
             return 0
 
         def close(self) -> None:
             over, self._over = self._over, None
             _stopped(over)
-            self.set_progress_handler(None, 0)  # which knows this connection, as this knows it
+            self.set_progress_handler(None, 0)  # break the reference cycle
             super().close()
 
     return Bounded
@@ -117,7 +117,7 @@ def _postgres(settled: Settled, url: str, most_s: float) -> Any:
         import psycopg
     except ImportError as error:
         raise SettingsError("PostgreSQL needs an extra.", remedy="Run: pip install 'readback-ai[postgres]'.") from error
-    # Beside those of the address, which may name the schema that is meant: given alone, these took their place.
+    # Keep the options of the address, for example the schema: options passed alone would replace them.
     given = psycopg.conninfo.conninfo_to_dict(url).get("options") or _usual_options(psycopg.pq.Conninfo)
     options = f"{given} -c statement_timeout={int(settled.timeout_s * 1_000)}".strip()
     login = settled.some("user", "password")

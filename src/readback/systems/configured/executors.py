@@ -116,7 +116,7 @@ def _command(settled: Settled, ctx: Context, given: Given) -> object:
         name=settled.name,
         cwd=folder,
         apart=takes_values,
-        names_target=takes_values or not held_below(folder),  # the target's name holds values of the request, too
+        names_target=takes_values or not held_below(folder),  # the target's name contains values of the request
         env=settled.get("env", {}),
         timeout_s=settled.timeout_s,
         **settled.some("codes"),

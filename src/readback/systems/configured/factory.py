@@ -49,7 +49,7 @@ class ConfiguredSource:
         self.place = place
         self.located = (lambda path: in_folder(settle(), path)) if kind == "file" else None
         self._row = SOURCES[kind]
-        self._near = None if refers else self._row.near  # what a reference stands for may have to be waited for
+        self._near = None if refers else self._row.near  # resolving a reference may take time
         self._settle = settle
         self._files = LocalDiskCheck()
         self._is_strange = False
@@ -127,7 +127,7 @@ class ConfiguredExecutor:
             raise NotDispatchedError(f"Nothing was sent: {error.message}") from error
         try:
             answer = _cleared(settled, lambda: self._act(settled, ctx, given))
-        except SandboxEscapeError as error:  # raised before anything is done, so no person has to look
+        except SandboxEscapeError as error:  # raised before any effect, so no review is needed
             raise NotDispatchedError(f"Nothing was done: {error.message}", remedy=error.remedy) from error
         return settled.without(answer) if isinstance(answer, dict) else answer
 

@@ -22,7 +22,7 @@ from readback.engine.values.redaction import CUT, cleared, forms_of
 from readback.errors import SettingsError
 from readback.ports.system_factory import Fixed, Reference
 
-# What references stand for, kept out of texts and values: a credential as a whole, and the parts that are one alone.
+# Removes resolved credentials from texts and values: whole credentials, and parts that are secret alone.
 
 SECRET_MIN_CHARS: Final = 6
 """Shorter values are not searched for: half of all texts would contain them."""
@@ -173,7 +173,7 @@ class Settled:
 
     def path(self, key: str, default: str = ".") -> str:
         """Return a path, resolved from the contract file's folder."""
-        locate = located.__wrapped__ if self._refers else located  # what a reference stands for is kept nowhere
+        locate = located.__wrapped__ if self._refers else located  # never cache a resolved reference
         return locate(self.folder, str(self._fixed.get(key, default)))
 
     def command(self, argv: object) -> list[str]:

@@ -277,7 +277,7 @@ def _lookup_http(settled: Settled, ctx: Context, given: Given) -> Lookup:
 
 
 def _ping_http(settled: Settled) -> None:
-    # The canary is shown to the headers of a call, which are not known here; a reading asks for it.
+    # Only a call knows the headers for the canary. A reading asks for the canary.
     with _http(settled, settled.get("headers", {}), canary=False) as http:
         http.ping()
 

@@ -30,7 +30,7 @@ from readback.systems.files.sandboxed_paths import (
 from readback.systems.files.staging_area import INSIDE, Area, Home, attempt_of
 from readback.systems.files.workspace import FileWorkspace
 
-# One file written whole: beside everything, without a name, and then in its place in one step.
+# Writes one whole file: first without a name, then renamed into place in one step.
 
 
 def write_whole(ctx: Context, area: Area, folder: int, name: str, data: bytes) -> None:
@@ -57,7 +57,7 @@ def _made(area: Area, path: str, folder: int) -> tuple[int, str]:
     """Return a new file, and a temporary name if the system needs a name."""
     without_name = getattr(os, "O_TMPFILE", None)
     if without_name is not None and os.path.isdir("/proc/self/fd"):
-        with suppress(OSError):  # A file system without such files; the other way says so if it is more than that.
+        with suppress(OSError):  # A file system without nameless files. The other way reports other errors.
             return os.open(".", without_name | os.O_RDWR | os.O_CLOEXEC, 0o600, dir_fd=folder), ""
     return area.named(path)
 
@@ -140,7 +140,7 @@ class FileExecutor:
             only_files(folder, name)
             file = os.open(name, flags, NEW_FILE_MODE, dir_fd=folder)
             try:
-                refuse_opened(file, path)  # the name may mean another file by now
+                refuse_opened(file, path)  # the name may lead to another file by now
                 write_all(file, content)
                 put_stamp(file, ctx)
                 os.fsync(file)
@@ -165,7 +165,7 @@ class FileExecutor:
         ):
             if overwrite:
                 os.replace(name, new, src_dir_fd=folder, dst_dir_fd=other)
-            else:  # A second name first: that fails where the name is taken, which a rename would not.
+            else:  # Link first: a link fails where the name exists, a rename does not.
                 os.link(name, new, src_dir_fd=folder, dst_dir_fd=other, follow_symlinks=False)
                 os.unlink(name, dir_fd=folder)
             os.fsync(other)
@@ -185,7 +185,7 @@ class FileExecutor:
             known = self._area.record(area, *attempt_of(ctx))
             state = "dropped" if known is None else str(known.get("state"))
             if known is None and self._stuck(area):
-                return Lookup.pending()  # in part: neither finished nor undone, and a person has to look
+                return Lookup.pending()  # moved in part: a person must inspect the folder
             if known is None:
                 self._area.remember(area, state, *attempt_of(ctx))
         return Lookup.landed() if state == "moved" else Lookup.failed(f"the workspace was {state}")
@@ -213,7 +213,7 @@ class FileExecutor:
             journal, forward = found
             action = journal.action
             known = self._area.record(area, action, journal.attempt)
-            if known is not None:  # It had ended; only its place was not removed yet.
+            if known is not None:  # The attempt had ended; only its place was left.
                 self._area.drop(home, area)
                 return {"action": action, "state": str(known.get("state"))}
             state = journal.settle() if forward else journal.undo()
@@ -221,7 +221,7 @@ class FileExecutor:
             self._mark(action, f"a workspace is moved in part, and stays so: {error}")
             home.close()
             return {"action": action, "state": "stuck"}
-        # Remembered before its place is removed: a process that dies between the two has only that left to do.
+        # Record first, then remove the place: a crash in between leaves only the removal.
         self._area.remember(area, state, journal.action, journal.attempt)
         self._area.drop(home, area)
         return {"action": journal.action, "state": state}

@@ -102,7 +102,7 @@ class Journal:
             except FileNotFoundError:
                 if each.do in ("folder", "put"):
                     raise
-                # What is to go is gone with the folder above it: this is not the first time.
+                # Removed with the folder above, in an earlier run.
         self._sync()
 
     def _refuse_own(self, move: Move, folder: int, name: str) -> None:
@@ -116,7 +116,7 @@ class Journal:
 
     def undo(self) -> str:
         """Restore everything. Raises OSError or ForeignError, and can be repeated."""
-        with suppress(FileNotFoundError):  # It was turned before.
+        with suppress(FileNotFoundError):  # Renamed in an earlier run.
             os.replace(os.path.join(self.home, FORWARD), os.path.join(self.home, BACKWARD))
             sync(self.home)
         for each in reversed(self.moves):
@@ -173,7 +173,7 @@ class Journal:
                 os.rmdir(name, dir_fd=folder)
             return
         if now in (move.was, move.kept) or (move.blob and os.path.lexists(os.path.join(self.home, move.blob))):
-            return  # Put back already, or never done.
+            return  # Restored already, or never moved.
         if now != (move.new if move.do == "put" else None):
             raise ForeignError(move.path)
         if move.back:

@@ -34,7 +34,7 @@ class LocalDiskCheck:
             if device not in self._devices and _kind(os.path.realpath(path), self._mounts) in OWN_DISKS:
                 self._devices.add(device)
         except (OSError, ValueError, IndexError):
-            return  # the last: a list of mounts that is none
+            return  # IndexError: an unreadable list of mounts
 
     def hold(self, path: str, most_bytes: int | None = None, beside: tuple[str, ...] = ()) -> bool:
         """Return whether a path is local: a regular file up to a size, or no file, in a local folder.

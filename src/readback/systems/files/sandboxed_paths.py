@@ -121,5 +121,5 @@ def write_all(file: int, data: bytes) -> None:
 def put_stamp(file: int, ctx: Context) -> None:
     """Write the attempt's stamp to the file."""
     if hasattr(os, "setxattr"):
-        with suppress(OSError):  # Not every file system can hold it; the file source then shows none.
+        with suppress(OSError):  # Without attributes, the file source shows no stamp.
             os.setxattr(file, STAMP_ATTRIBUTE, ctx.stamp.encode())

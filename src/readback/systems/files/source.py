@@ -25,7 +25,7 @@ from readback.domain.verification.change import alike
 from readback.domain.verification.reading import Reading
 from readback.errors import ReaderFailedError, ReaderTypeError, SandboxEscapeError, UsageError
 
-# Names in a folder as the system that holds them means them: which entry a name stands for, and how that is written.
+# Names as the file system compares them: which entry a name means, and the entry's own spelling.
 
 _CASELESS = (NormalForm.CASEFOLD,)
 
@@ -76,7 +76,7 @@ def _spellings(name: str) -> Iterator[str]:
 def _identity(path: str) -> tuple[int, int] | None:
     try:
         seen = os.lstat(path)
-    except (OSError, ValueError):  # not there, or no name at all
+    except (OSError, ValueError):  # missing, or an invalid name
         return None
     return seen.st_dev, seen.st_ino
 
@@ -311,7 +311,7 @@ class FileSource:
     def _entries(self, folder: int, budget: _Budget) -> Iterator[tuple[str, Json]]:
         count = 0
         for where, folders, files, here in os.fwalk(".", onerror=_raise, dir_fd=folder):
-            folders.sort()  # The walk goes on in this order, so that the same files are within the budget.
+            folders.sort()  # A fixed order, so that the same files are within the budget.
             for name in sorted([*folders, *files]):
                 count += 1
                 if count > ENTRIES_MAX:
@@ -425,7 +425,7 @@ def _entry(folder: int, name: str, budget: _Budget) -> Json:
             digest = _digest(file, seen.st_size)
         if digest is not None:
             told["sha256"] = digest
-            del told["mtime_us"]  # With the hash at hand, a time that was only touched is no change.
+            del told["mtime_us"]  # The hash decides: a touched file is unchanged.
     elif modes.S_ISDIR(seen.st_mode):
         del told["mtime_us"]
     return told

@@ -74,7 +74,7 @@ class Area:
         try:
             yield path
         finally:
-            with suppress(OSError):  # Something is left in it, which is as it should be.
+            with suppress(OSError):  # Not empty: keep the area.
                 os.rmdir(path)
             os.close(handle)
 
@@ -83,7 +83,7 @@ class Area:
         while True:
             with suppress(FileExistsError):
                 os.mkdir(path, 0o700)
-            with suppress(FileNotFoundError):  # Removed by whoever had it before us.
+            with suppress(FileNotFoundError):  # Removed by the previous owner.
                 handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
                 if self._held(path, handle, device):
                     return handle
@@ -155,7 +155,7 @@ class Area:
         fcntl.flock(file, fcntl.LOCK_EX)
         name = f"{_TEMPORARY}{os.getpid()}-{os.fstat(file).st_ino}"
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:  # With an open folder, since only then the link that /proc shows is followed.
+        try:  # With an open folder: only then is the link in /proc followed.
             os.link(f"/proc/self/fd/{file}", name, dst_dir_fd=folder, follow_symlinks=True)
         finally:
             os.close(folder)

@@ -34,7 +34,7 @@ from readback.systems.files.sandboxed_paths import (
 )
 from readback.systems.files.staging_area import Area, Home, attempt_of, sync
 
-# The folder as a workspace would leave it: what is planned, over what is there. Used by workspaces; it writes nothing.
+# The planned folder: changes over the present entries. Workspaces use the overlay, and the overlay writes nothing.
 
 ENTRIES_MAX: Final = 10_000
 """Maximum entries of one tree, as in the file source."""
@@ -322,7 +322,7 @@ class FileWorkspace:
                 journal = self._journal()
             except OSError as error:
                 self._refuse(area, f"it could not be prepared: {error}", error)
-            # Durable from here on: a process that dies now is finished by the next start.
+            # Durable from here on: after a crash, the next start finishes the moves.
             journal.write()
             self._move(journal, area)
         self._settled = "committed"
@@ -358,7 +358,7 @@ class FileWorkspace:
         try:
             state = journal.settle()
         except (OSError, ForeignError) as error:
-            self._home.close()  # It is left with its manifest, and tried again with the next start.
+            self._home.close()  # Keep place and manifest. The next start tries again.
             raise ToolError(
                 f"A workspace of {self._folder.name!r} is moved in part, and neither finished nor undone: {error}",
                 remedy="Its manifest is kept; put right what stands in the way, and open the folder again.",
@@ -392,7 +392,7 @@ class FileWorkspace:
         with self._folder.folder(parts) as (folder, name):
             try:
                 os.link(name, back, src_dir_fd=folder, follow_symlinks=False)
-            except OSError:  # A file system without second names.
+            except OSError:  # A file system without hard links.
                 shutil.copy2(f"/proc/self/fd/{folder}/{name}", back, follow_symlinks=False)
         return stood(None, back)
 

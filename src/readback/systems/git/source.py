@@ -25,7 +25,7 @@ from readback.canon.limits import PAYLOAD_MAX_BYTES
 from readback.domain.verification.reading import Reading
 from readback.errors import ReaderFailedError, ReaderTypeError, SandboxEscapeError, UsageError
 
-# A view of a repository under a configuration of the reader's own, in which no setting names a program.
+# A view of a repository under our configuration, where no setting names a program.
 
 SETTINGS_MAX: Final = 2_000
 """Maximum settings of a repository. More would make git's environment too large."""
@@ -150,7 +150,7 @@ _STAGED: Final = ("diff-index", "--cached", "--ita-invisible-in-index", "--name-
 
 _SETTINGS: Final = (
     "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false",
-    "-c", "core.commitGraph=false",  # a file beside the commits, which could say other trees and parents of them
+    "-c", "core.commitGraph=false",  # a separate file that could show other trees and parents
 )  # fmt: skip
 
 
@@ -256,7 +256,7 @@ class GitSource:
             common = os.path.normpath(os.path.join(self._repository, common))
             settings = settings_of(self._git(*LISTED))
             self._here.hooks = _hooks_folder(settings, common, top or common)
-            # Without the repository around it: this one is named.
+            # Name this repository, so that git uses no outer one.
             with plain_view(folder, settings, common, top, plain) as view:
                 self._here.environment = view
                 yield
@@ -275,11 +275,11 @@ class GitSource:
         commit = self._tip(branch)
         if not commit:
             return Reading.absent()
-        # A user's settings put lines before ours, from a program, or write them in another encoding.
+        # User settings could add lines, run a program, or change the encoding.
         plain = ("show", "--no-patch", "--no-show-signature", "--encoding=UTF-8")
         shown = self._git(*plain, f"--format={_COMMIT}", commit).decode(errors="replace")
         sha, author, email, at, stamp, subject = shown.rstrip("\n").split("\n", 5)
-        tip = self._tip_shown(commit)  # by its own bytes: where a clone is shallow, its last commit has parents too
+        tip = self._tip_shown(commit)  # by the commit's bytes: a shallow clone's last commit has parents
         value: dict[str, Json] = {
             "branch": branch,
             "commit": sha,
@@ -335,7 +335,7 @@ class GitSource:
         return Reading.of(value, version=blob, complete="sha256" in value)
 
     def _head(self) -> Reading:
-        try:  # in full: the short form of a branch is another one where a tag has its name
+        try:  # in full: a tag of the same name changes a branch's short form
             named = self._git("symbolic-ref", "--quiet", "HEAD").decode(errors="replace").rstrip("\n")
             branch: Json = named.removeprefix("refs/heads/")
         except _RefusedError:
@@ -355,7 +355,7 @@ class GitSource:
         from hashlib import sha256
 
         named = ["--", *paths] if paths else []
-        # Of a submodule only its commit counts: what is changed in it is nothing that this repository could take in.
+        # Only a submodule's commit counts: this repository cannot commit changes inside a submodule.
         shown = ("--porcelain=v2", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=dirty")
         unstaged, untracked, submodules, intended = _worktree(self._git("status", *shown, *named))
         if files is None:
@@ -470,7 +470,7 @@ class GitSource:
         if _REMOTE.fullmatch(remote) is None:
             raise UsageError(f"{remote!r} is no name of a remote that the repository knows.")
         ref = f"refs/heads/{self._named(branch)}"
-        try:  # one that nobody configured is a folder of that name to git, such as one in the working tree
+        try:  # git takes an unconfigured name as a folder, for example in the working tree
             self._git("config", "--get-all", f"remote.{remote}.url")
         except _RefusedError as error:
             raise _RefusedError(f"the repository knows no address of a remote {remote!r}") from error
@@ -518,7 +518,7 @@ class GitSource:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=self._here.environment,
-            start_new_session=True,  # a transport that it starts is ended with it
+            start_new_session=True,  # so that git's transports are killed too
         )
         try:
             out, said = process.communicate(timeout=self._timeout_s)
@@ -557,7 +557,7 @@ def _worktree(listed: bytes) -> tuple[list[str], list[str], list[str], list[str]
         elif kind == "u":
             unstaged.append(rest.split(" ", 9)[9])
         elif kind == "?":
-            untracked.append(rest.rstrip("/"))  # a repository within this one; once added it has its name alone
+            untracked.append(rest.rstrip("/"))  # a nested repository; once added, its name has no slash
     return unstaged, untracked, submodules, intended
 
 

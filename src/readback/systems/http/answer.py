@@ -89,7 +89,7 @@ class Answer:
             return int(said) if said.isascii() and said.isdecimal() and len(said) <= _DIGITS_MAX else None
         try:
             moment = parsedate_to_datetime(self.headers.get("date", ""))
-        except (TypeError, ValueError, OverflowError):  # digits without end are no date either
+        except (TypeError, ValueError, OverflowError):  # also for an endless number
             return None
         return None if moment.tzinfo is None else (moment - _EPOCH) // _SECOND * 1_000_000
 

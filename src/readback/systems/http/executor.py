@@ -102,7 +102,7 @@ class HttpExecutor:
         self._key_header = key_header
         self._stamp_header = stamp_header
         self._sole = sole
-        # Without TLS in sight its certificates (0.1 s to load) are left out, and https is refused.
+        # Plain addresses skip loading certificates (0.1 s). https is then refused.
         self._plain = self._base.scheme == "http" and hosts is None
         self._timeout_s = timeout_s
         self._client = _client(timeout_s, False if self._plain else tls or True)
@@ -182,7 +182,7 @@ class HttpExecutor:
             finally:
                 response.close()
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, UnicodeError) as error:
-            # The last: a host's name that is none, which is looked up before anything is sent.
+            # UnicodeError: an invalid host name, detected before anything is sent.
             raise self._unreached(error) from error
         except httpx.TimeoutException as error:
             raise ToolTimeoutError(f"{self.name!r} did not answer in time: {type(error).__name__}.") from error
@@ -194,7 +194,7 @@ class HttpExecutor:
                 remedy="Its effect is being read back.",
                 code="tool.connection-lost",
             ) from error
-        if limit.late:  # what was cut short may read like a whole one
+        if limit.late:  # a cut answer may parse like a whole answer
             raise late
         return httpx.Response(response.status_code, headers=_plain(response.headers), content=body, request=request)
 
@@ -338,7 +338,7 @@ class _Limit:
     def _shut(self) -> None:
         if self._socket is not None:
             with suppress(OSError):
-                socket.shutdown(self._socket, SHUT_RDWR)  # past TLS's own farewell, which would wait for the other side
+                socket.shutdown(self._socket, SHUT_RDWR)  # skip TLS's goodbye: TLS would wait for the peer
 
 
 def _client(timeout_s: float, tls: ssl.SSLContext | bool) -> httpx.Client:

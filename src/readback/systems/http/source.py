@@ -210,7 +210,7 @@ class HttpSource:
         `status` points at a word. `landed` and `failed` list the final words; every other word is pending. A 404 means
         an unknown key, and the request may still arrive. Raises ReaderFailedError for every other answer.
         """
-        if isinstance(landed, str) or isinstance(failed, str):  # of which every part would be such a word
+        if isinstance(landed, str) or isinstance(failed, str):  # every character would count as a word
             raise UsageError(f"Source {self.name!r} takes `landed` and `failed` as lists of words.")
         answer = self._door.ask(self._door.address(path, params, query), self._request_headers(ctx, headers))
         if answer.status in _GONE:
@@ -223,7 +223,7 @@ class HttpSource:
 
     def ping(self) -> None:
         """Check the service. Raises ReaderFailedError without an answer or without a visible canary."""
-        known = not callable(self._headers)  # Without an action there is no context to make headers from.
+        known = not callable(self._headers)  # Outside an action there is no context for the headers.
         canary = self._canary if known and not PLACEHOLDER.search(self._canary or "") else None
         sent = {} if callable(self._headers) else dict(self._headers or {})
         answer = self._door.ask(self._door.address(canary or "/"), sent)
@@ -246,7 +246,7 @@ class HttpSource:
             found = lifted(self.name, answer.json(self.name), lift, answer.headers.get("etag"))
             if found.value is not None:
                 return found
-            if lift.value:  # beside it may stand why nothing is shown
+            if lift.value:  # another member may hold the reason
                 return Reading.not_visible(f"{self.name} shows nothing at {lift.value!r}, which is no absence")
             return self._absence(replace(answer, detail="answered null"), sent, params, canary or self._canary)
         if status in _GONE:
@@ -266,7 +266,7 @@ class HttpSource:
         if canary is None:
             return Reading.not_visible(f"{self.name} {answer.said}, and there is no canary to prove sight")
         if any(sign in str(value) for value in (params or {}).values() for sign in "/\\"):
-            # There are servers that refuse each such address so, as Apache does unless it is told not to.
+            # Some servers answer 404 for every encoded slash, such as Apache by default.
             return Reading.not_visible(f"{self.name} {answer.said}, which may be of the slash in its address alone")
         names = set(PLACEHOLDER.findall(canary))
         known = {name: value for name, value in (params or {}).items() if name in names}

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import httpx
 
 
-# One limit of time for a whole answer, whatever its pieces take.
+# One time limit for a whole answer.
 
 _CONNECTED: Final = frozenset({"connection.connect_tcp.complete", "connection.start_tls.complete"})
 
@@ -77,7 +77,7 @@ class Limit:
     def _shut(self) -> None:
         if self._socket is not None:
             with suppress(OSError):
-                socket.shutdown(self._socket, SHUT_RDWR)  # past TLS's own farewell, which would wait for the other side
+                socket.shutdown(self._socket, SHUT_RDWR)  # skip TLS's goodbye: TLS would wait for the peer
 
 
 Values: TypeAlias = Mapping[str, str | int]
@@ -113,7 +113,7 @@ class HttpTransport:
             raise UsageError(f"The address of {name!r} holds a credential: give it as a header, by reference.")
         own = self._base.netloc.decode("ascii")
         self._hosts = frozenset(host.lower() for host in ({own} if hosts is None else hosts))
-        # Without TLS in sight its certificates (0.1 s to load) are left out, and https is refused.
+        # Plain addresses skip loading certificates (0.1 s). https is then refused.
         self._plain = self._base.scheme == "http" and hosts is None
         self._timeout_s = timeout_s
         self._client = _client(timeout_s, False if self._plain else tls or True)
@@ -157,15 +157,15 @@ class HttpTransport:
                 answer = Answer(said.status_code, said.headers, self._body(said))
         except (httpx.LocalProtocolError, httpx.UnsupportedProtocol) as error:
             raise ReaderFailedError(f"{self._name!r} cannot be asked this: {error}") from error
-        except (httpx.TransportError, OSError, UnicodeError) as error:  # the last: a host's name that is none
+        except (httpx.TransportError, OSError, UnicodeError) as error:  # UnicodeError: an invalid host name
             answer = Answer(0, {}, b"", f"gave no answer: {type(error).__name__}: {error}")
-        if limit.late:  # what was cut short may read like a whole one
+        if limit.late:  # a cut answer may parse like a whole answer
             return Answer(0, {}, b"", f"took over {self._timeout_s:g} s to answer")
         return answer
 
     def _body(self, response: httpx.Response) -> bytes:
         coding = response.headers.get("content-encoding", "").strip().lower() or "identity"
-        if coding != "identity":  # A bomb unfolds before it can be measured.
+        if coding != "identity":  # A compressed bomb expands before the size check.
             raise ReaderTypeError(f"{self._name!r} sent {coding!r}, which was not asked for.")
         body = bytearray()
         for part in response.iter_raw():

@@ -53,7 +53,7 @@ def answers(program: Path, request: Mapping[str, Json], *, timeout_s: float, mem
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         env=kept,
-        start_new_session=True,  # a key that interrupts the terminal's program is not meant for it
+        start_new_session=True,  # Ctrl-C in the terminal does not reach the program
     )
     late, out = False, b""
     try:
@@ -117,7 +117,7 @@ def _with_bytes(row: dict[str, Any]) -> dict[str, Any]:
     return {name: bytes.fromhex(each["hex"]) if isinstance(each, dict) else each for name, each in row.items()}
 
 
-# A query of SQLite whose values are too long for a process that must not wait: the same rows, from a process apart.
+# Runs SQLite queries with long values in a separate process, where a long wait harms nothing.
 
 STEPS_MAX: Final = 1_000_000_000
 

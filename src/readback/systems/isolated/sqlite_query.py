@@ -36,7 +36,7 @@ def looks_only(action: int, first: object, second: object, *_: object) -> int:
     """Authorize reads and refuse everything else."""
     if action in _LOOKS or (action in _OF_VIRTUAL_TABLES and str(first).startswith("sqlite_")):
         return sqlite3.SQLITE_OK
-    if action == sqlite3.SQLITE_CREATE_TABLE:  # how `json_each` and its like describe themselves; a file is read-only
+    if action == sqlite3.SQLITE_CREATE_TABLE:  # by `json_each` and similar; the file is read-only
         return sqlite3.SQLITE_OK
     if action == sqlite3.SQLITE_FUNCTION:
         return sqlite3.SQLITE_DENY if str(second).lower() in _LOADS else sqlite3.SQLITE_OK

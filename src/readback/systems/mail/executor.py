@@ -182,7 +182,7 @@ class SmtpExecutor:
 
         try:
             return smtp.data(content)
-        except smtplib.SMTPDataError as error:  # It did not ask for the message, and was not given it.
+        except smtplib.SMTPDataError as error:  # The server refused before the message was sent.
             if 200 <= error.smtp_code < 300:
                 raise self._not_given(f"it answered DATA with {error.smtp_code}") from error
             return error.smtp_code, error.smtp_error if isinstance(error.smtp_error, bytes) else b""
@@ -215,7 +215,7 @@ class SmtpExecutor:
         try:
             yield smtp
         finally:
-            with suppress(smtplib.SMTPException, OSError):  # The reply is there; a farewell adds nothing to it.
+            with suppress(smtplib.SMTPException, OSError):  # The reply is there; QUIT adds nothing.
                 smtp.quit()
             smtp.close()
 
@@ -252,7 +252,7 @@ class SmtpExecutor:
 
         try:
             yield
-        except (smtplib.SMTPException, OSError, UnicodeError) as error:  # the last: a password that is not ASCII
+        except (smtplib.SMTPException, OSError, UnicodeError) as error:  # UnicodeError: a password that is not ASCII
             raise self._not_given(f"{type(error).__name__}: {self._said(error)}") from error
 
     def _not_given(self, why: str) -> ToolError | NotDispatchedError:
@@ -392,10 +392,10 @@ def _message(
     else:
         message["Subject"] = subject
     message["Date"] = formatdate(localtime=False)
-    # The same for every attempt of one action: a receiver that has it already may drop the second one.
+    # Equal for every attempt of an action: a receiver may drop the duplicate.
     mark = sha256(f"{ctx.tenant}\n{ctx.stamp}".encode()).hexdigest()[:32]
     message["Message-ID"] = f"<{mark}@{sender.rpartition('@')[2]}>"
-    message.set_content(_checked(text))  # before the others: it drops every header of a content that was there
+    message.set_content(_checked(text))  # first: set_content drops earlier headers of a content
     for name, value in headers.items():
         if not _TOKEN.fullmatch(name):
             raise HeaderInjectionError(f"{name!r} cannot be the name of a header.")

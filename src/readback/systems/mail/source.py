@@ -217,12 +217,8 @@ class ImapSource:
                     looked.found = self._together(before, looked.found)
         except _LoginError as error:
             looked.instead = Reading.not_visible(f"{self.name}: {error}")
-        except (
-            imaplib.IMAP4.error,
-            OSError,
-            ValueError,
-        ) as error:  # the last: a host or a number that is none
-            # A session that breaks has shown nothing: what it did show until then may not be all.
+        except (imaplib.IMAP4.error, OSError, ValueError) as error:  # ValueError: an invalid host or number
+            # A broken session shows nothing: the part received may be incomplete.
             looked.instead = Reading.unavailable(f"{self.name}: {type(error).__name__}: {self._said(error)}")
         looked.unseen = self._said(looked.unseen)
         return looked
@@ -261,7 +257,7 @@ class ImapSource:
         if imap.response("ESEARCH")[1] != [None]:
             looked.unseen = f"the search in {folder!r} was answered in a form that was not asked for"
             return
-        uids = b" ".join(line for line in found if isinstance(line, bytes)).split()  # servers may take several lines
+        uids = b" ".join(line for line in found if isinstance(line, bytes)).split()  # maybe several lines
         if len(uids) > self._candidates:
             looked.unseen = f"the search in {folder!r} brought over {self._candidates} messages"
             uids = uids[: self._candidates]
@@ -270,7 +266,7 @@ class ImapSource:
             if head is None:
                 looked.unseen = f"a message of {folder!r} was gone before it could be read"
                 continue
-            # The search looks for a part of the text; only the whole is ours.
+            # The search matches substrings; only an equal header is ours.
             if stamp in _header_values(head, header):
                 whole = self._fetched(imap, uid, "(UID BODY.PEEK[])")[1] if size <= MESSAGE_MAX_BYTES else None
                 version = f"{_text_of(validity)}:{uid.decode()}"
@@ -300,7 +296,7 @@ class ImapSource:
             "mailbox": self._user,
             "from": ", ".join(_addresses_in(message, "From")),
             "to": [*_addresses_in(message, "To")],
-            # A long one is folded, and begins with the fold. Of two, mail programs show one or the other.
+            # A long header is folded and begins with the fold. Of two, mail programs show either.
             "subject": "\n".join(str(each).lstrip() for each in message.get_all("Subject", [""])),
             "stamp": stamp,
             "message_id": str(message.get("Message-ID", "")),
@@ -338,11 +334,11 @@ class ImapSource:
                 except imaplib.IMAP4.error as error:
                     code = _CODE.search(str(error))
                     if code is not None and code[1] == "UNAVAILABLE":
-                        raise imaplib.IMAP4.error("[UNAVAILABLE]") from None  # its words may quote the whole line
+                        raise imaplib.IMAP4.error("[UNAVAILABLE]") from None  # the text may quote the line
                     raise _LoginError(f"the login was refused{f' ({code[1]})' if code else ''}") from None
                 yield imap
             finally:
-                with suppress(imaplib.IMAP4.error, OSError):  # A farewell adds nothing to what was read.
+                with suppress(imaplib.IMAP4.error, OSError):  # LOGOUT adds nothing to the reading.
                     imap.logout()
                 with suppress(OSError):
                     imap.shutdown()
@@ -397,7 +393,7 @@ class _Watch:
         self._is_late = True
         if self._socket is not None:
             with suppress(OSError):
-                socket.shutdown(self._socket, SHUT_RDWR)  # past TLS's own farewell, which would wait for the other side
+                socket.shutdown(self._socket, SHUT_RDWR)  # skip TLS's goodbye: TLS would wait for the peer
 
 
 def _watched(kind: type[_Client], watch: _Watch) -> type[_Client]:
@@ -471,7 +467,7 @@ def _body_hash(message: EmailMessage) -> str | None:
     try:
         text = body.get_content()
     except (LookupError, ValueError):
-        return None  # An encoding that nobody knows: there is no text to speak of.
+        return None  # An unknown encoding: there is no text to hash.
     said = [str(value).strip() for value in message.get_all(ENDS_HEADER, [])]
     plain = with_ends(as_mail(str(text)), said[0] if len(said) == 1 else "")
     return sha256(plain.encode("utf-8", "replace")).hexdigest()

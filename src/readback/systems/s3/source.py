@@ -129,7 +129,7 @@ class S3Source:
         own = [each for each in listed.get("Versions", []) if each["Key"] == key]
         markers = [each for each in listed.get("DeleteMarkers", []) if each["Key"] == key]
         beyond = [*listed.get("Versions", []), *listed.get("DeleteMarkers", [])]
-        # The key itself comes first of all with the prefix: where another one is listed, all of its own are here.
+        # The key sorts before all longer keys: once another key is listed, all versions of the key are here.
         whole = not listed.get("IsTruncated") or any(each["Key"] != key for each in beyond)
         level = Consistency.CACHED if _was_kept(listed) else self._consistency
         if not own and not markers:
@@ -160,7 +160,7 @@ class S3Source:
         self._answered_itself(_was_kept(listed))
         versions = listed.get("Versions", [])
         if listed.get("IsTruncated") or len(versions) > CANDIDATES_MAX:
-            # The key itself comes first; where another one follows, all of its versions are here.
+            # The key sorts first: once another key follows, all versions of the key are here.
             own = [each for each in versions if each["Key"] == prefix]
             if not own_of_many or not own or own[-1] is versions[-1]:
                 raise ReaderFailedError(f"Source {self.name!r} holds over {CANDIDATES_MAX} versions under {prefix!r}.")
@@ -216,7 +216,7 @@ class S3Source:
         }
         try:
             version_id = value["version_id"]
-            mark = version_id if version_id not in (None, "null") else value["etag"]  # the former is one for all
+            mark = version_id if version_id not in (None, "null") else value["etag"]  # "null" means unversioned
             level = Consistency.CACHED if _was_kept(said) else self._consistency
             return Reading.of(value, version=str(mark), stamp=metadata.get(STAMP_METADATA), consistency=level)
         except CanonError as error:
@@ -250,7 +250,7 @@ class S3Source:
         if status in _HIDDEN:
             return Reading.not_visible(f"{said}: these credentials are shown nothing")
         if status in _LATER or status == 412 or status >= 500:
-            return Reading.unavailable(said)  # 412: another object was put there while this one was read
+            return Reading.unavailable(said)  # 412: the object was replaced during the read
         raise ReaderFailedError(f"Source {said}.")
 
     def _asked(self, what: str, **named: Any) -> Mapping[str, Any]:
@@ -336,7 +336,7 @@ def _digest_of(said: Mapping[str, Any]) -> tuple[str | None, str]:
     """
     text = said.get("ChecksumSHA256")
     kind = said.get("ChecksumType")
-    in_parts = "-" in str(said.get("ETag", "")) and kind != "FULL_OBJECT"  # not every store says of what it is
+    in_parts = "-" in str(said.get("ETag", "")) and kind != "FULL_OBJECT"  # some stores report no type
     if not isinstance(text, str) or kind == "COMPOSITE" or "-" in text or in_parts:
         return None, "none"
     try:
@@ -361,7 +361,7 @@ def _client(
         connect_timeout=timeout_s,
         read_timeout=timeout_s,
         proxies={},
-        response_checksum_validation="when_required",  # bytes that differ are for us to see
+        response_checksum_validation="when_required",  # the source reports differing bytes itself
         s3={"addressing_style": "path" if endpoint else "auto"},
     )
     return boto3.session.Session().client(

@@ -217,7 +217,7 @@ class SqlStaged:
         except Exception as error:
             raise _tool_error(self._ctx, self._name, error, "tool.sql") from error
         if _has_ended(self._connection):
-            # What came before it is visible by now, and nothing here can take it back: that is read from outside.
+            # Earlier statements are committed by now and cannot be undone here. The engine reads them back.
             raise ToolError(
                 f"A statement ended the transaction of {self._name!r} before it was verified.",
                 remedy="Leave commit, rollback and what implies them out of the action.",
@@ -337,7 +337,7 @@ def _run(connection: Connection, sql: str, params: Parameters) -> dict[str, Json
             while cut and cursor.fetchmany(ROWS_MAX):
                 continue  # Some drivers finish a statement, and count its rows, only when all were fetched.
             shown = [json_value(_row(columns, row)) for row in rows[:ROWS_MAX]]
-        except CanonError:  # evidence that has no JSON form is left out; the effect is not its business
+        except CanonError:  # drop evidence without a JSON form; the effect is unchanged
             shown, cut = [], True
         return {"rowcount": int(cursor.rowcount), "rows": shown, **({"cut": True} if cut else {})}
 

@@ -26,7 +26,7 @@ from readback.domain.verification.reading import Lookup, Reading
 from readback.errors import ReaderFailedError, ReaderTypeError, UsageError
 from readback.systems.isolated.sqlite_query import looks_only
 
-# Values of PostgreSQL as they are: what a driver or a setting would round is refused, or asked for again.
+# Exact values of PostgreSQL: values rounded by a driver or a setting are refused or read again.
 
 CAST: Final = "Let the query cast that column, as to text."
 CUT_FLOATS: Final = "select current_setting('extra_float_digits')::int < 1 as cut"
@@ -374,7 +374,7 @@ class SqlSource:
                 apart = self._database and _GIVES_NULL.search(sql) is None
                 _read_only(connection, SHORT_MAX_BYTES if apart else VALUE_MAX_BYTES)
                 try:
-                    # Asked first: what is read afterwards is at least as new.
+                    # Ask first: the later read is at least as new.
                     honoured = token is not None and self._honours(connection, token)
                     found = self._fetch(connection, sql, params, limit)
                     looked = _Looked(found, honoured=honoured, standby=self._follows(connection))
@@ -385,7 +385,7 @@ class SqlSource:
                     connection.rollback()
         except CanonError as error:
             raise ReaderTypeError(f"A row of {self.name!r} has no JSON form: {error.message}") from error
-        except NotImplementedError as error:  # a driver reads dates and intervals in their usual style alone
+        except NotImplementedError as error:  # drivers parse only the default style of dates and intervals
             raise ReaderTypeError(f"A row of {self.name!r} cannot be read: {error}", remedy=CAST) from error
         except OSError as error:
             return _Looked(instead=Reading.unavailable(f"{type(error).__name__}: {error}"))
@@ -407,7 +407,7 @@ class SqlSource:
 
         try:
             return _Looked(rows(self.name, self._database, sql, params, limit, self._timeout_s))
-        except OSError as error:  # a time that is over is one
+        except OSError as error:  # includes TimeoutError
             return _Looked(instead=Reading.unavailable(f"{type(error).__name__}: {error}"))
 
     def _honours(self, connection: Connection, token: str) -> bool:
@@ -433,7 +433,7 @@ class SqlSource:
         except Exception as error:
             if _state(error) != _STATE_NO_FUNCTION:
                 raise
-            return False  # another database that speaks the same language
+            return False  # another database with PostgreSQL's protocol
         return next(iter(row.values())) is True
 
     def _hides(self, connection: Any, sql: str, params: Parameters) -> bool:

@@ -173,7 +173,7 @@ def _tried(tried: sqlite3.Connection, statement: str, now: _Now | None, otherwis
                 pass
         except (sqlite3.Error, sqlite3.Warning, ValueError, MemoryError) as error:
             said = str(error) or type(error).__name__
-            # Interrupted, refused, too long, no memory, full: bounds of the trial. Other errors belong to the statement.
+            # Interrupted, refused, too long, no memory, full: bounds of the trial. The statement causes other errors.
             if isinstance(error, MemoryError) or getattr(error, "sqlite_errorname", "") in _OUR_BOUNDS:
                 raise _OverBoundError(said) from error
             return said

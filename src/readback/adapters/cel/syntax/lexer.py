@@ -91,7 +91,7 @@ def end_of(source: str, at: int) -> int:
     while at < len(source):
         token = _next(source, at)
         if token.kind == "skip" and token.text.startswith("//"):
-            return source.find("}", at)  # a remark would swallow the rest of the template
+            return source.find("}", at)  # a comment would hide the rest of the template
         if token.text == "{":
             depth += 1
         elif token.text == "}":

@@ -269,7 +269,7 @@ class _Parser:
         if word.kind == "mark" and word.text == "{":
             return self._made(Form.MAP, word.at, None, self._items(word, "}"))
         if word.kind == "mark" and word.text == "." and self._word.kind == "name":
-            outer, self.scope = self.scope, [""] * len(self.scope)  # a leading dot names a root, whatever a loop is
+            outer, self.scope = self.scope, [""] * len(self.scope)  # a leading dot names a root, also inside a loop
             try:
                 return self._named(self._take())
             finally:
