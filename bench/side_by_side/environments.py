@@ -17,7 +17,7 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parents[2]
 LOCKS: Final = ROOT / "bench" / "environments"
 MADE: Final = ROOT / ".venv" / "bench"
-OWN: Final = ("readback", "apsw", "psycopg")
+OWN: Final = ("readback-ai", "apsw", "psycopg")
 
 
 def python_of(name: str, progress: Callable[[str], None]) -> Path:

@@ -98,7 +98,7 @@ def test_the_breakdown_gives_all_time_that_was_seen_to_somebody(
         assert sum(each.by_module.values()) == sum(each.by_thread.values()) > 0
         assert each.cpu_s > 0
         assert each.wall_s > 0
-        assert any(module.startswith("lifecycle/") for module in each.by_module)
+        assert any(module.startswith("engine/") for module in each.by_module)
     text = breakdown.shown(found, {"cores": "2"})
     assert "| the whole, by the clock |" in text
     assert "### The modules: many" in text

@@ -159,6 +159,6 @@ MUTANTS: Final[Mapping[str, Mutate]] = MappingProxyType(
         ),
         "whatever failed may be repeated": _may_always_repeat,
         "the target's silence is the whole world's": _nowhere_else,
-        "the frame is not looked at": _domain("changed_beside", lambda case, judged, whose: None),
+        "the frame is not looked at": _domain("unexpected_changes", lambda case, judged, whose: None),
     }
 )
