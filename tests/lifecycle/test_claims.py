@@ -401,7 +401,7 @@ def test_what_was_verified_and_reversed_holds_no_more_and_still_happened(house: 
     assert ended.state is State.COMPENSATED
     assert said(house.events(pending.id)) == [("holds", "contested", "reversed"), ("holds", "retracted", "reversed")]
     assert status(house, pending.id) == (C.STANDING, C.RETRACTED)
-    with pytest.raises(ClaimError, match="taken back"):
+    with pytest.raises(ClaimError, match="reversal was verified"):
         person(house, pending.id, C.REINSTATED, K.HOLDS)
     sound(house)
 

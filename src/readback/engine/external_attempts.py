@@ -85,7 +85,7 @@ def complete_external(engine: Engine, action_id: str, tenant: str, plans: PlanOf
     while True:
         action = yield from find(action_id, tenant)
         if not action.context.get("outside") or not action.attempts:
-            raise UsageError(f"No attempt of action {action_id} was handed out, and none can be reported.")
+            raise UsageError(f"Action {action_id} has no external attempt to report.")
         if not _open_to_report(action):
             return (yield from stay(engine, action_id, tenant, plans))
         begun = yield Begin()

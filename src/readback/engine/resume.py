@@ -76,7 +76,9 @@ def revive(
         raise changed(action, plan)
     request = yield from _load(action, action.request_ref)
     if not isinstance(request, dict) or not isinstance(request.get("requested"), dict):
-        raise StoreCorruptError(f"The request of action {action.id} is not there any more; it cannot be gone on with.")
+        raise StoreCorruptError(
+            f"The request of action {action.id} is missing from the evidence; the action cannot continue."
+        )
     requested = request["requested"]
     assert isinstance(requested, dict)
     blind = frozenset(path.text for path in marks(requested, "requested"))
@@ -128,8 +130,7 @@ def changed(action: Action, plan: CompiledContract) -> ContractChangedError:
     return ContractChangedError(
         f"Contract {action.contract!r} changed since action {action.id} began "
         f"(version {action.contract_version} then, {plan.contract.version} now).",
-        remedy="Load the version that it began with, or let a person decide: `readback explain "
-        f"{action.id}` says what is known.",
+        remedy=f"Load the original version, or let a person decide: `readback explain {action.id}` says what is known.",
     )
 
 

@@ -38,7 +38,7 @@ def check_evidence_quota(tenant: str, own: TenantLimits) -> Generator[Effect, Ef
     assert isinstance(weighed, EvidenceSize)
     if weighed.bytes >= own.evidence_bytes:
         raise EvidenceLimitError(
-            f"Tenant {tenant!r} has {weighed.bytes} bytes of evidence, and may have {own.evidence_bytes}.",
+            f"Tenant {tenant!r} has {weighed.bytes} bytes of evidence; its limit is {own.evidence_bytes}.",
             details={"bytes": weighed.bytes, "limit": own.evidence_bytes},
         )
 
@@ -46,7 +46,7 @@ def check_evidence_quota(tenant: str, own: TenantLimits) -> Generator[Effect, Ef
 def too_many_in_flight(tenant: str, in_flight: int) -> InFlightLimitError:
     """The append was refused: the tenant's limit of actions in flight is reached."""
     return InFlightLimitError(
-        f"Tenant {tenant!r} has {in_flight} actions in flight, which is as many as it may have.",
+        f"Tenant {tenant!r} has {in_flight} actions in flight, which is its limit.",
         details={"in_flight": in_flight},
     )
 

@@ -191,10 +191,10 @@ WHY: Final = {
     ApprovalCode.FORGED: "it does not bear the approver's signature.",
     ApprovalCode.EXPIRED: "its time has passed.",
     ApprovalCode.REPLAYED: "it was made for another request, or is counted already.",
-    ApprovalCode.MISMATCH: "it was signed over other bytes than those that are bound.",
-    ApprovalCode.POLICY_CHANGED: "it was asked for under another list of approvers than the one here.",
-    ApprovalCode.UNKNOWN_APPROVER: "nobody of that name, with this key, may approve it by the settings here.",
-    ApprovalCode.SELF: "the approver is the principal who asked.",
+    ApprovalCode.MISMATCH: "its signature covers other bytes than the request's.",
+    ApprovalCode.POLICY_CHANGED: "it was requested under another list of approvers.",
+    ApprovalCode.UNKNOWN_APPROVER: "the settings here list no approver with this name and key.",
+    ApprovalCode.SELF: "the approver is the requesting principal.",
     ApprovalCode.DENIED: "it was denied.",
 }
 
@@ -213,7 +213,7 @@ def _open(action: Action) -> Asked:
     if action.approval is None:
         raise ApprovalError(f"Action {action.id} needs no approval.", code="approval.not-asked")
     raise ApprovalError(
-        f"Action {action.id} waits for no approval any more: it is {action.state.value}.",
+        f"Action {action.id} no longer waits for an approval: it is {action.state.value}.",
         code=ApprovalCode.REPLAYED.value,
     )
 
@@ -226,7 +226,7 @@ def _bound(action: Action, asked: Asked) -> Generator[Effect, EffectResult, Boun
         raise ApprovalError(
             f"What the ledger holds of action {action.id} is not what its approval was asked for.",
             code=ApprovalCode.MISMATCH.value,
-            remedy="Run `readback ledger verify`: somebody changed the ledger.",
+            remedy="Run `readback ledger verify`: the ledger was changed.",
         )
     return bound
 

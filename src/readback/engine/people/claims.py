@@ -146,16 +146,16 @@ def check(action: Action, order: ClaimOrder) -> None:
     if order.expect_version and action.version != order.expect_version:
         raise ClaimError(
             f"Action {action.id} is at version {action.version}, and version {order.expect_version} was decided about.",
-            remedy="Look at the claim again, and decide about what it is now.",
+            remedy="Read the claim again and decide about its current version.",
             code="claim.stale",
         )
     if is_principal(order.word.who, action.principal):
         raise ClaimError(
-            f"{order.word.who!r} ran action {action.id}; somebody else has to decide about its claims.",
+            f"{order.word.who!r} ran action {action.id}; another person must decide about its claims.",
             code="claim.self",
         )
     if action.side_effect == SideEffect.CRITICAL_MUTATION and not order.word.signed_by:
-        raise unsigned(f"Action {action.id} is a critical mutation: what is said of its claims has to be signed.")
+        raise unsigned(f"Action {action.id} is a critical mutation: a statement about its claims must be signed.")
     why_not = _why_not(action, order)
     if why_not:
         raise ClaimError(f"{order.claim} cannot be {order.status.value}: {why_not}", code="claim.not-offered")
@@ -174,13 +174,13 @@ def _why_not(action: Action, order: ClaimOrder) -> str:
     own = own_status(action.claims, order.kind, made=action.claimed_us > 0)
     said = said_of(action.claims, order.kind)
     if own is _C.NONE:
-        return "nothing is claimed, for it was never verified, nor said to be done by the tool."
+        return "nothing is claimed: the action was never verified, and the tool never reported success."
     if order.status is _C.RETRACTED:
         return "it is retracted already." if own is _C.RETRACTED else ""
     if own not in FALLEN:
-        return "it is not contested, and stands or falls with the other claim of the action."
+        return "it is not contested; its status follows the action's other claim."
     if not action.claimed_us:
-        return "it was never verified. What a person knows of it is attested in review."
+        return "it was never verified. Attest the result in review instead."
     if said is not None and said.reason is Reason.REVERSED:
-        return "it was taken back, and that was verified."
+        return "its reversal was verified."
     return ""

@@ -146,8 +146,8 @@ def _check_freeze(action: Action, subject: str, order: Order) -> Steps:
     froze = (action.id, found.freeze.since_us if found.freeze is not None else 0)
     if not lifts(order.signed.statement, action.tenant, subject, froze, order.who, order.reason):
         raise ReviewError(
-            f"Action {action.id} has frozen {subject!r} again since its lift was signed.",
-            remedy="Look at the freeze again, and sign for what it is now.",
+            f"Action {action.id} froze {subject!r} again after the lift was signed.",
+            remedy="Read the freeze again and sign its current state.",
             code="review.stale",
         )
 
@@ -196,11 +196,11 @@ def check_person(order: Order, principal: str, *, critical: bool) -> None:
     """No person decides about their own action. A critical mutation also needs an approver's key."""
     if is_principal(order.who, principal):
         raise ReviewError(
-            f"{order.who!r} ran action {order.action_id}; somebody else has to decide about it.", code="review.self"
+            f"{order.who!r} ran action {order.action_id}; another person must decide about it.", code="review.self"
         )
     if critical and not order.signed_by:
         raise ReviewError(
-            f"Action {order.action_id} is a critical mutation: the decision has to be signed by an approver's key.",
+            f"Action {order.action_id} is a critical mutation: an approver's key must sign the decision.",
             remedy="Sign it with the key of an approver whom the operator's settings list.",
             code="review.signature",
         )
@@ -244,11 +244,11 @@ def leased(action_id: str, version: int) -> Generator[Effect, EffectResult, Leas
         if version and lease.version != version:
             raise ReviewError(
                 f"Action {action_id} was moved on meanwhile: it is at version {lease.version} now.",
-                remedy="Look at it again, and decide about what it is now.",
+                remedy="Read it again and decide about its current version.",
                 code="review.stale",
             )
         yield Wait(action_id, begun.now_us + LOOK_AGAIN_US)
-    raise ReviewError(f"Action {action_id} is being worked on all the time; try again.", code="review.stale")
+    raise ReviewError(f"Action {action_id} stays leased by a worker; try again.", code="review.stale")
 
 
 # --- recording ---
@@ -297,7 +297,7 @@ def stale(order: Order, version: int) -> ReviewError:
     """The error for an action changed since the person's look."""
     return ReviewError(
         f"Action {order.action_id} is at version {version}, and version {order.expect_version} was decided about.",
-        remedy="Look at it again, and decide about what it is now.",
+        remedy="Read it again and decide about its current version.",
         code="review.stale",
         details={"version": version},
     )
@@ -305,8 +305,8 @@ def stale(order: Order, version: int) -> ReviewError:
 
 def _key_taken(holder: str) -> ReviewError:
     return ReviewError(
-        f"The same operation is action {holder} by now; this one cannot be executed any more.",
-        remedy=f"Look at {holder}, and abandon this one.",
+        f"Action {holder} holds the same operation now; this action can no longer be executed.",
+        remedy=f"Look at {holder} and abandon this action.",
         code="review.key-taken",
         details={"action": holder},
     )

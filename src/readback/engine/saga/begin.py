@@ -66,14 +66,14 @@ def check(request: SagaRequest, scope: CallerContext) -> tuple[StepTerms, ...]:
     regions = regions_of(drafts)
     terms = tuple(_terms(step, draft, regions[step.name]) for step, draft in zip(request.steps, drafts, strict=True))
     if len(payload_bytes([each.as_json() for each in terms])) > TERMS_MAX_BYTES:
-        reason = f"Its graph takes more than {TERMS_MAX_BYTES} bytes to write down."
+        reason = f"Its graph is larger than {TERMS_MAX_BYTES} bytes."
         raise _refused(request.name, [Problem("size", "", reason)])
     return terms
 
 
 def _refused(name: str, found: list[Problem]) -> SagaError:
     said = " ".join(f"{p.step}: {p.reason}" if p.step else p.reason for p in found[:_TOLD_MAX])
-    return SagaError(f"The saga {name!r} cannot be begun. {said}", details={"problems": [p.as_json() for p in found]})
+    return SagaError(f"The saga {name!r} cannot start. {said}", details={"problems": [p.as_json() for p in found]})
 
 
 def _draft(step: StepRequest) -> StepDraft:

@@ -108,7 +108,7 @@ def _existing(run: SagaRun, record: KeyRecord) -> Duplicate | None:
             return None
         case KeyDecision.REFUSE:
             raise PayloadConflictError(
-                f"Operation {run.saga.operation!r} of saga {run.saga.name!r} was begun before with another definition.",
+                f"Operation {run.saga.operation!r} of saga {run.saga.name!r} already exists with another definition.",
                 details={"action": record.action_id},
             )
         case KeyDecision.REPLAY | KeyDecision.JOIN:

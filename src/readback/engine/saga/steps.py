@@ -52,7 +52,9 @@ class Definition:
         """Raises StoreCorruptError if the evidence is missing or different."""
         steps = body.get("steps") if isinstance(body, dict) else None
         if not isinstance(steps, list):
-            raise StoreCorruptError(f"The definition of saga {saga.id} is not there; it cannot be gone on with.")
+            raise StoreCorruptError(
+                f"The definition of saga {saga.id} is missing from the evidence; the saga cannot continue."
+            )
         return cls({str(step["name"]): step for step in steps if isinstance(step, dict)})
 
     def part(self, step: str, name: str) -> dict[str, Json]:
@@ -79,7 +81,7 @@ def request_of(
     except ReadbackError as error:
         raise UnresolvedError(f"Its arguments do not fit: {error.message}") from error
     if not same:
-        raise UnresolvedError("Its arguments are of other types than the values that it refers to.")
+        raise UnresolvedError("Its arguments and the referenced values have different types.")
     intended = definition.part(terms.name, "intended")
     return Request(
         plan,
@@ -105,7 +107,7 @@ def _value(saga: Saga, step: str, path: str, family: Mapping[str, Action]) -> Ge
     """A value from an earlier step's reading: only reconciled, never redacted."""
     source = family.get(saga.steps[step].action_id)
     if source is None or standing_of(saga, step, family) is not StepStatus.DONE:
-        raise UnresolvedError(f"Step {step!r} is not verified, so that nothing of it can be used.")
+        raise UnresolvedError(f"Step {step!r} is not verified, so its values cannot be used.")
     if path.split(".")[0] == "requested":
         body = yield from load_json(source, source.request_ref)
         roots: dict[str, Json] = {"requested": body.get("requested") if isinstance(body, dict) else None}
@@ -116,7 +118,7 @@ def _value(saga: Saga, step: str, path: str, family: Mapping[str, Action]) -> Ge
     if value is None:
         raise UnresolvedError(f"There is nothing at {path!r} of step {step!r}.")
     if _hides(value):
-        raise UnresolvedError(f"What stands at {path!r} of step {step!r} is redacted.")
+        raise UnresolvedError(f"The value at {path!r} of step {step!r} is redacted.")
     return value
 
 

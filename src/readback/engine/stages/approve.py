@@ -346,7 +346,7 @@ def load(action: Action, digest: str) -> Generator[Effect, EffectResult, bytes]:
     loaded = yield Load(action.tenant, action.id, digest)
     assert isinstance(loaded, Loaded)
     if loaded.body is None:
-        raise StoreCorruptError(f"The evidence {digest} of an approval is not there any more.")
+        raise StoreCorruptError(f"The evidence {digest} of an approval is missing.")
     return loaded.body
 
 
@@ -354,5 +354,5 @@ def load_kept(action: Action) -> Generator[Effect, EffectResult, dict[str, Json]
     """The request of an action, as stored."""
     kept = parse_json((yield from load(action, action.request_ref)))
     if not isinstance(kept, dict):
-        raise StoreCorruptError(f"The request of action {action.id} is not what it was written as.")
+        raise StoreCorruptError(f"The request of action {action.id} has an unexpected form.")
     return kept

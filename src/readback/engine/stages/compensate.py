@@ -73,7 +73,7 @@ def given_to_reversal(run: Run) -> Generator[Effect, EffectResult, Given]:
     roots = {**run.variables(), "before": run.secrecy.hide(before, "before"), "authoritative": shown}
     arguments, requested = made(roots)
     if any(map(_hides, requested.values())):
-        raise ArgumentError(f"What {run.contract.name!r} is reversed with is recorded as redacted only.")
+        raise ArgumentError(f"The arguments for reversing {run.contract.name!r} are recorded as redacted only.")
     return arguments, requested
 
 

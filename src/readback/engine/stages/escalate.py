@@ -50,7 +50,9 @@ TO_REVIEW: Final = MappingProxyType(
 def escalate(action: Action, owner: str, detail: str, now_us: int) -> Generator[Effect, EffectResult, bool]:
     """Send a due action to review. Returns False, with no change, if another worker moved the action on meanwhile."""
     if action.state not in TO_REVIEW:
-        raise InvariantError(f"Action {action.id} is {action.state.value}; that is nothing to escalate from.")
+        raise InvariantError(
+            f"Action {action.id} is {action.state.value}; an action in this state cannot be escalated."
+        )
     leased = yield Lease(action.id, now_us + LEASE_US, action.version)
     assert isinstance(leased, Leased)
     if leased.fence is None or leased.version != action.version:

@@ -207,7 +207,7 @@ def _postconditions(shown: Json) -> tuple[JudgedPostcondition, ...]:
 
 def _postcondition(raw: Json) -> JudgedPostcondition:
     if not isinstance(raw, dict) or not isinstance(raw["values"], list):
-        raise StoreCorruptError("A recorded judgement has another form than it was written in.")
+        raise StoreCorruptError("A recorded judgement has an unexpected form.")
     values = tuple([(str(v[0]), v[1]) for v in raw["values"] if isinstance(v, list) and len(v) == 2])
     group = raw["group"]
     return JudgedPostcondition(

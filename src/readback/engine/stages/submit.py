@@ -75,13 +75,15 @@ def check(contract: Contract | None, scope: CallerContext) -> None:
     """Reject options unavailable for submitted actions. Raises SubmissionError."""
     if scope.break_glass:
         raise SubmissionError(
-            "The glass is broken by whoever executes, and this would be executed by somebody else.",
+            "break_glass cannot be used with submit: the emergency override must come from the process that executes "
+            "the action.",
             remedy="Run it here, or submit it without break_glass and have it approved.",
         )
     if contract is not None and any(path.split(".")[0] in _ASKED_FOR for path in contract.redact):
         raise SubmissionError(
-            f"{contract.name!r} redacts what it is asked for: the ledger would have to hold it until somebody else "
-            "carries it out."
+            f"{contract.name!r} redacts arguments, so it cannot be submitted: the ledger would have to hold the values "
+            "until a worker executes the action.",
+            remedy="Run it here.",
         )
 
 
@@ -255,7 +257,7 @@ def _admitted(
 ) -> Run:
     given, goal, budget = kept.get("requested"), kept.get("intended"), kept.get("budget")
     if plan.bind is None or not isinstance(given, dict):
-        raise StoreCorruptError(f"What action {action.id} asks for is not there any more.")
+        raise StoreCorruptError(f"The request of action {action.id} is missing.")
     contract, context = plan.contract, action.context
     scopes = context.get("scopes")
     scope = CallerContext(

@@ -19,7 +19,7 @@ class RedactedArgument:
     __slots__ = ()
 
     def _refuse(self, *_given: object) -> NoReturn:
-        raise UnsupportedValueError("This argument is recorded as redacted only; its value is not known any more.")
+        raise UnsupportedValueError("This argument is recorded as redacted only; its value is unknown.")
 
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
     __hash__ = __str__ = __repr__ = __format__ = __bool__ = __len__ = __iter__ = _refuse

@@ -50,7 +50,7 @@ def refuse_malformed(append: Append) -> None:
         _refuse_anothers(append)
     for event in append.events:
         if len(event.leaf) != LEAF_BYTES:
-            raise InvariantError(f"The leaf hash of an event of {action_id} has not {LEAF_BYTES} bytes.")
+            raise InvariantError(f"The leaf hash of an event of {action_id} does not have {LEAF_BYTES} bytes.")
     for item in append.evidence:
         if sha256_hex(item.body) != item.digest:
             raise InvariantError(f"Evidence of {action_id} does not have the digest {item.digest}.")
@@ -118,8 +118,8 @@ def lease_is_live(owner: str, until_us: int, now_us: int) -> bool:
 def interrupted_error() -> StoreError:
     """The error for callers waiting for a change, after a signal ended the thread's work halfway."""
     return StoreError(
-        "The process was interrupted while it wrote: whether this change was kept is not known.",
-        remedy="Repeat the call; a change that was kept is found by its version and not made twice.",
+        "The process was interrupted during a write: it is unknown whether the change was stored.",
+        remedy="Repeat the call; the version check finds a stored change and does not repeat it.",
         code="store.interrupted",
     )
 
