@@ -119,6 +119,19 @@ def no_settings_from_outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
+@pytest.fixture(autouse=True)
+def own_files_of_this_test_alone() -> Iterator[None]:
+    """A process registers its own files for good. Here many tests share one process, and each forgets its files."""
+    registry = sys.modules.get("readback.contracts.documents.own_files")
+    before = [dict(kept) for kept in (registry._FILES, registry._FOLDERS)] if registry is not None else [{}, {}]
+    yield
+    registry = sys.modules.get("readback.contracts.documents.own_files")
+    if registry is not None:
+        for kept, earlier in zip((registry._FILES, registry._FOLDERS), before, strict=True):
+            kept.clear()
+            kept.update(earlier)
+
+
 def _settings() -> list[str]:
     return [name for name in os.environ if name.startswith("READBACK_") and name not in _KEPT_SETTINGS]
 
