@@ -22,14 +22,14 @@ class EnvelopeError(ContractError):
     """
 
     code = "decision.envelope"
-    remedy_default = "Correct all that is named; `readback decisions check` names all faults."
+    remedy_default = "Correct every listed fault; `readback decisions check` lists all of them."
 
 
 class BindingError(ContractError):
     """A contract does not offer what the envelope demands of an action. `details["problems"]` holds every gap."""
 
     code = "decision.binding"
-    remedy_default = "Give the contract what is named, or let another decision type govern the action."
+    remedy_default = "Add the listed parts to the contract, or use another decision type for the action."
 
 
 class VerifierLoadError(ContractError):
@@ -43,7 +43,7 @@ class DecisionOrderError(InputError):
     """The steps of a decision came out of order, or a step came twice. The step changed nothing."""
 
     code = "decision.order"
-    remedy_default = "First the context, then the plan, then act, abstain or bypass, once each."
+    remedy_default = "Take the steps in order, once each: the context, the plan, then act, abstain or bypass."
 
 
 class ForeignFileError(InputError):
@@ -53,7 +53,7 @@ class ForeignFileError(InputError):
     """
 
     code = "import.file"
-    remedy_default = "Ask whoever wrote the file for one that keeps its own format; nothing is guessed here."
+    remedy_default = "Ask the file's author for a valid file; nothing is guessed here."
 
 
 KIND_FAILED: Final = "verification_failed"
@@ -69,7 +69,7 @@ class DelegationFailedError(ReadbackError):
     code = "delegation.verification-failed"
     exit_code = 1
     kind = KIND_FAILED
-    remedy_default = "Read the reason; the work is not done. What each attempt did is in the ledger, to be reviewed."
+    remedy_default = "Read the reason: the work is not done. Review each attempt in the ledger."
 
     delegated: object = None
 
@@ -102,7 +102,7 @@ class ScriptError(VerifierError):
 
     code = "delegation.script"
     kind = KIND_FAILED
-    remedy_default = "Correct the verifier, then look at the action with `readback explain`; it was not judged."
+    remedy_default = "Correct the verifier, then run `readback explain` for the action. The action was not judged."
     delegated: object = None
 
 
@@ -110,14 +110,14 @@ class ScriptLimitError(ScriptError):
     """A verifier's script exceeded its limit of time, memory, depth or host calls, and was stopped."""
 
     code = "delegation.script-limit"
-    remedy_default = "Let the script do less; docs/delegations.md names every limit."
+    remedy_default = "Reduce the script's work; docs/delegations.md lists every limit."
 
 
 class ScriptUnavailableError(ScriptError):
     """A verifier's script stopped at an unreachable system. The script is sound; nothing was judged."""
 
     code = "delegation.script-unavailable"
-    remedy_default = "Make the folder or database available; the result is read again until the deadline."
+    remedy_default = "Make the folder or database available; reading continues until the deadline."
 
 
 class ScriptsForkedError(ScriptUnavailableError):
@@ -135,14 +135,14 @@ class ScriptCompileError(ContractError):
 
     code = "delegation.script-compile"
     kind = KIND_FAILED
-    remedy_default = "Correct the script: it defines the function that is asked for, and calls nothing while it loads."
+    remedy_default = "Correct the script: define the required function, and call nothing at load."
 
 
 class DelegationHookError(ContractError):
     """A hook is malformed. `details["problems"]` holds every fault of the hook's file."""
 
     code = "delegation.hook"
-    remedy_default = "Correct all that is named; docs/delegations.md has every key."
+    remedy_default = "Correct every listed fault; docs/delegations.md lists every key."
 
 
 class ScriptsMissingError(SettingsError):
@@ -159,7 +159,7 @@ class UpstreamLostError(ToolError):
     """
 
     code = "gateway.upstream-lost"
-    remedy_default = "Do not repeat; the result is unknown and being verified. Look whether the server still runs."
+    remedy_default = "Do not repeat; the result is unknown and being verified. Check that the server still runs."
 
 
 class ToolRefusedError(ToolError):
@@ -169,51 +169,49 @@ class ToolRefusedError(ToolError):
     """
 
     code = "gateway.tool-refused"
-    remedy_default = "Read what the server said; whether anything was changed is read back."
+    remedy_default = "Read the server's message; any change is read back."
 
 
 class ToolChangedError(InputError):
     """A tool differs from the tool checked against the contract: schema, description or hints have changed."""
 
     code = "gateway.tool-changed"
-    remedy_default = "Let a person look at the tool, run `readback contracts check`, and load the contracts again."
+    remedy_default = "Ask a person to check the tool, run `readback contracts check`, and load the contracts again."
 
 
 class ToolDeniedError(InputError):
     """No contract governs the tool, and the gateway blocks ungoverned tools."""
 
     code = "gateway.tool-denied"
-    remedy_default = "Write a contract for it, or let ungoverned tools pass with --ungoverned unverified."
+    remedy_default = "Write a contract for the tool, or allow ungoverned tools with --ungoverned unverified."
 
 
 class GovernedTaskError(InputError):
     """A governed tool was called as a task. The verdict is the answer to the call itself. Nothing was sent."""
 
     code = "gateway.no-task"
-    remedy_default = (
-        "Call it without `task`: after the hold the answer is that it is pending; readback_wait has its end."
-    )
+    remedy_default = "Call the tool without `task`. After the hold the answer is pending; readback_wait gives the end."
 
 
 class GatewayBusyError(InputError):
     """The gateway has the maximum number of calls in flight, or is stopping. Nothing was sent."""
 
     code = "gateway.busy"
-    remedy_default = "Wait for calls that are in flight, then call again."
+    remedy_default = "Wait for calls in flight to end, then call again."
 
 
 class GatewayEndedError(ToolError):
     """The gateway was stopped during a call. The call's effect is unknown; the next gateway settles the action."""
 
     code = "gateway.ended"
-    remedy_default = "Do not repeat; ask for the action when a gateway runs again over the same ledger."
+    remedy_default = "Do not repeat; query the action once a gateway runs again on the same ledger."
 
 
 class OwnToolError(SettingsError):
     """A server's tool has the name of a built-in tool of the gateway."""
 
     code = "gateway.own-tool"
-    remedy_default = "Give the server a key, so that its tools bear that before their names."
+    remedy_default = "Give the server a key; the key becomes the prefix of its tools' names."
 
 
 class NoSuchToolError(SettingsError):
@@ -227,14 +225,14 @@ class ForeignRequestError(InputError):
     """An HTTP request named another host, or came from a page of another origin. Nothing of the request was read."""
 
     code = "gateway.foreign-request"
-    remedy_default = "Address the gateway by the name that it listens at (127.0.0.1, localhost or [::1]), once."
+    remedy_default = "Address the gateway by its own name (127.0.0.1, localhost or [::1]), in one Host header."
 
 
 class TooManySessionsError(InputError):
     """The gateway has the maximum number of open HTTP sessions. No session was opened."""
 
     code = "gateway.too-many-sessions"
-    remedy_default = "End a session (DELETE), wait until one has idled long enough, or raise --sessions-max."
+    remedy_default = "End a session (DELETE), wait for an idle session to expire, or raise --sessions-max."
 
 
 class TooManyServersError(NotDispatchedError):
@@ -244,32 +242,32 @@ class TooManyServersError(NotDispatchedError):
     """
 
     code = "gateway.too-many-servers"
-    remedy_default = "End a session, wait until one has idled long enough, or raise --servers-max."
+    remedy_default = "End a session, wait for an idle session to expire, or raise --servers-max."
 
 
 class UpstreamDeniedError(NotDispatchedError):
     """The server answers with HTTP 401 or 403: credentials are missing or wrong. Nothing was called."""
 
     code = "gateway.upstream-denied"
-    remedy_default = "Give credentials with --header NAME=@FILE, or as `headers` in the contract file's server section."
+    remedy_default = "Pass credentials with --header NAME=@FILE, or as `headers` in the contract file's server section."
 
 
 class HookInputError(InputError):
     """The agent's input to a hook differs from the documented form. The tool is held back."""
 
     code = "hook.input"
-    remedy_default = "Look whether the agent is recent enough, and whether this hook is set up for this event."
+    remedy_default = "Check the agent's version, and that this hook is configured for this event."
 
 
 class HookFileError(SettingsError):
     """The file of governed tools cannot be used. Nothing of the file applies, and the tool is held back."""
 
     code = "hook.file"
-    remedy_default = "Correct what is named; docs/coding-agents.md has every key."
+    remedy_default = "Correct the named fault; docs/coding-agents.md lists every key."
 
 
 class HookOrderError(InputError):
     """A tool was called without a recorded attempt: the hook before the call did not run, or was abandoned."""
 
     code = "hook.unrecorded"
-    remedy_default = "Take its result for unknown: read what it was to change, and tell nobody that it is done."
+    remedy_default = "Treat the result as unknown: read the target, and do not report the work as done."

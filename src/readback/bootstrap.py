@@ -74,7 +74,7 @@ def store(url: str, *, read_only: bool = False) -> LedgerStore:
             from readback.stores.postgres import open_postgres_store
         except ModuleNotFoundError as error:
             raise SettingsError(
-                f"What serves {scheme!r} URLs is not installed ({error.name}).",
+                f"The adapter for {scheme!r} URLs is not installed ({error.name}).",
                 remedy="Install it: pip install 'readback-ai[postgres]'.",
             ) from error
         return open_postgres_store(url, read_only=read_only)
@@ -128,7 +128,9 @@ def standing_by(
 
 def _file_url(url: str) -> str:
     if url.startswith(("postgresql:", "postgres:")):
-        raise SettingsError(f"The ledger {shown(url)} is no file.", remedy="Copy it with pg_dump and pg_restore.")
+        raise SettingsError(
+            f"The ledger {shown(url)} is not a file.", remedy="Copy the database with pg_dump and pg_restore."
+        )
     if not url.startswith("sqlite:"):
         raise _unserved(url)
     return url
@@ -138,7 +140,7 @@ def _unserved(url: str) -> SettingsError:
     scheme = url.partition(":")[0]
     named = f"{shown(url)!r}, which is no URL" if "=" in scheme else f"{scheme!r} URLs"
     return SettingsError(
-        f"No ledger store serves {named}.",
+        f"No ledger store supports {named}.",
         remedy="Use sqlite:///file.db, sqlite:////absolute/file.db, postgresql://user@host/database, or memory:.",
     )
 
@@ -268,7 +270,7 @@ def anchor(url: str, secret: str = "") -> Anchor:
     try:
         return _anchor(url, secret)
     except ValueError as error:  # what no address can hold, such as one bracket of two
-        said = f"An anchor's address is none ({error}): it begins with {url.partition(':')[0]!r}."
+        said = f"The anchor's address is invalid ({error}). Start the address with {url.partition(':')[0]!r}."
         raise SettingsError(said, remedy="Correct the URL.") from error
 
 
@@ -292,7 +294,7 @@ def _anchor(url: str, secret: str) -> Anchor:
             return witness_anchor(url, verify_signature)
         case scheme:
             raise SettingsError(
-                f"No anchor serves {scheme!r} URLs.",
+                f"No anchor supports {scheme!r} URLs.",
                 remedy="Use file:///path, git+file:///repository#branch, https://place or witness+https://prefix#KEY.",
             )
 

@@ -204,11 +204,11 @@ def secret_at(reference: str) -> bytes:
         found = _text(Path(name).expanduser(), pipes=True)
     else:
         raise SettingsError(
-            "A secret is named by reference, and never written into the settings.",
+            "A secret must be a reference; settings never contain the secret itself.",
             remedy="Write env:NAME for an environment variable, or file:PATH for a file.",
         )
     if not found or len(found) > SECRET_MAX_BYTES:
-        raise SettingsError(f"There is no secret at {reference}.", remedy="Put it there, or correct the reference.")
+        raise SettingsError(f"No secret found at {reference}.", remedy="Create the secret, or correct the reference.")
     return found.rstrip(b"\r\n")
 
 
@@ -239,16 +239,16 @@ def _filed() -> tuple[Settings, dict[str, str]]:
     if table and table not in pins:
         # Whoever may write here may write that file too: the pin on this one says nothing of it.
         raise SettingsError(
-            f"The recovery table {table}, which {here} names, is not pinned.",
-            remedy=f"Pin its SHA-256 in the user's own {USER_FILE} under [{TRUSTED}], or name it there.",
+            f"The recovery table {table} named in {here} is not pinned.",
+            remedy=f"Pin its SHA-256 in the user's own {USER_FILE} under [{TRUSTED}], or name the file there.",
         )
     named = local.get("contracts")
     files = [one for one in named if is_contract_file(one)] if isinstance(named, tuple) else []
     loose = [one for one in files if one not in pins and not one.startswith(PACK)]
     if loose:
         raise SettingsError(
-            f"The contract file {loose[0]}, which {here} names, is not pinned.",
-            remedy=f"Pin its SHA-256 in the user's own {USER_FILE} under [{TRUSTED}], or name it there.",
+            f"The contract file {loose[0]} named in {here} is not pinned.",
+            remedy=f"Pin its SHA-256 in the user's own {USER_FILE} under [{TRUSTED}], or name the file there.",
         )
     return replace(Settings(), **found | local), pins  # type: ignore[arg-type]
 
@@ -259,13 +259,14 @@ def _text(path: Path, *, pipes: bool = False) -> bytes | None:
     try:
         with open(path, "rb", opener=None if pipes else _unwaiting) as file:
             if not pipes and stat.S_ISFIFO(os.fstat(file.fileno()).st_mode):
-                raise OSError(errno.EINVAL, "It is a pipe, for which nobody waits")
+                raise OSError(errno.EINVAL, "the file is a pipe")
             content = file.read(FILE_MAX_BYTES + 1) or b""
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise SettingsError(
-            f"The settings file {path} cannot be read: {error.strerror}.", remedy="Correct its rights, or remove it."
+            f"The settings file {path} cannot be read: {error.strerror}.",
+            remedy="Correct the file's permissions, or remove the file.",
         ) from error
     if len(content) > FILE_MAX_BYTES:
         raise SettingsError(f"The settings file {path} is over {FILE_MAX_BYTES} bytes.", remedy="Make it smaller.")
@@ -285,7 +286,7 @@ def _table(path: Path, content: bytes | None) -> dict[str, object]:
         return dict(tomllib.loads(content.decode()))
     except ValueError as error:
         raise SettingsError(
-            f"The settings file {path} is no TOML: {error}.", remedy="Correct the file, or remove it."
+            f"The settings file {path} is not valid TOML: {error}.", remedy="Correct the file, or remove it."
         ) from error
 
 
@@ -297,8 +298,8 @@ def _checked(path: Path, given: Mapping[str, object]) -> dict[str, object]:
     for name, value in table.items():
         if name not in known:
             raise SettingsError(
-                f"The settings file {path} has the unknown key {name!r}.",
-                remedy=f"Its keys are: {', '.join(sorted(known))}; in the user's own file also [{TRUSTED}].",
+                f"The settings file {path} has an unknown key: {name!r}.",
+                remedy=f"Valid keys: {', '.join(sorted(known))}; in the user's own file also [{TRUSTED}].",
             )
         listed = isinstance(value, list) and all(isinstance(one, str) for one in value)
         if not (listed if name in LISTS else isinstance(value, str)):
@@ -341,6 +342,6 @@ def _check_rights(path: Path) -> None:
     found = path.stat()
     if found.st_mode & OTHERS_MAY_WRITE or found.st_uid not in (0, os.geteuid()):
         raise SettingsError(
-            f"The settings file {path} lists approvers, and somebody else may write it.",
-            remedy=f"Run: chmod go-w {path}; it has to be yours, or root's.",
+            f"The settings file {path} lists approvers, and other users may write the file.",
+            remedy=f"Run: chmod go-w {path}; the owner must be you or root.",
         )

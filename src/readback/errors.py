@@ -174,7 +174,7 @@ class ProposalError(InputError):
     """A proposal cannot be run: it was run already, belongs to another runtime, or lacks a required operation."""
 
     code = "input.proposal"
-    remedy_default = "Make a new proposal, and give it an operation id."
+    remedy_default = "Create a new proposal and pass an operation id."
 
 
 class UsageError(InputError):
@@ -187,28 +187,28 @@ class NotFoundError(InputError):
     """This tenant has no action, contract or item of that name."""
 
     code = "input.not-found"
-    remedy_default = "Look at `readback list` for the ids of this tenant."
+    remedy_default = "Run `readback list` to see this tenant's ids."
 
 
 class UnknownPrincipalError(InputError):
     """The contract does not allow this principal to act."""
 
     code = "input.unknown-principal"
-    remedy_default = "Use a principal that the contract names under `principals`."
+    remedy_default = "Use a principal listed in the contract's `principals`."
 
 
 class UnknownTenantError(InputError):
     """The tenant is missing, or the action belongs to another tenant."""
 
     code = "input.unknown-tenant"
-    remedy_default = "Open Readback with the tenant that the action belongs to."
+    remedy_default = "Open Readback with the action's own tenant."
 
 
 class PayloadConflictError(InputError):
     """The same operation was requested before with other arguments. Nothing was executed."""
 
     code = "input.payload-conflict"
-    remedy_default = "Use a new operation id for a new intention, or repeat the arguments of the first."
+    remedy_default = "Use a new operation id for a new intent, or repeat the first arguments."
 
 
 class ReviewError(InputError):
@@ -217,14 +217,14 @@ class ReviewError(InputError):
     """
 
     code = "review"
-    remedy_default = "Look at `readback review show` for what may be decided now."
+    remedy_default = "Run `readback review show` to see the allowed decisions."
 
 
 class SagaError(InputError):
     """A saga cannot start. `details["problems"]` lists every fault. Nothing was done."""
 
     code = "input.saga"
-    remedy_default = "Correct the named steps, and begin the saga again."
+    remedy_default = "Correct the named steps, then start the saga again."
 
 
 class ApprovalError(InputError):
@@ -233,14 +233,14 @@ class ApprovalError(InputError):
     """
 
     code = "approval"
-    remedy_default = "Look at `readback approve ID` for what is asked for now, and by whom it can be approved."
+    remedy_default = "Run `readback approve ID` to see the current request and its approvers."
 
 
 class LimitError(InputError):
     """The tenant has reached a limit set by the operator. Nothing was done, and nothing was recorded."""
 
     code = "limit"
-    remedy_default = "Wait until something has ended, or have the operator raise the tenant's limit."
+    remedy_default = "Wait until an action has ended, or ask the operator to raise the tenant's limit."
 
 
 class InFlightLimitError(LimitError):
@@ -253,14 +253,14 @@ class EvidenceLimitError(LimitError):
     """The tenant has the maximum amount of stored evidence."""
 
     code = "limit.evidence"
-    remedy_default = "Have the operator raise the tenant's limit of evidence."
+    remedy_default = "Ask the operator to raise the tenant's evidence limit."
 
 
 class MissingScopeError(InputError):
     """The contract needs permission scopes that this client lacks."""
 
     code = "input.missing-scope"
-    remedy_default = "Open Readback with the scopes that the contract names under `scopes`."
+    remedy_default = "Open Readback with the scopes listed in the contract's `scopes`."
 
 
 class HeaderInjectionError(InputError):
@@ -274,7 +274,7 @@ class SandboxEscapeError(InputError):
     """A path leaves the folder that confines it."""
 
     code = "input.sandbox-escape"
-    remedy_default = "Give a path inside the sandbox, without links out of it."
+    remedy_default = "Pass a path inside the sandbox, without links to the outside."
 
 
 class HonestyError(ReadbackError, TypeError):
@@ -282,7 +282,7 @@ class HonestyError(ReadbackError, TypeError):
 
     code = "usage.honesty"
     exit_code = 2
-    remedy_default = "Ask `outcome.verified` or `outcome.state`; a proposal has done nothing until it is run."
+    remedy_default = "Read `outcome.verified` or `outcome.state`; a proposal does nothing before `run`."
 
 
 # --- the contract's fault -----------------------------------------------------------------------------------
@@ -299,14 +299,14 @@ class ContractFieldError(ContractError):
     """A contract has an unknown key, or an invalid value for a key."""
 
     code = "contract.field"
-    remedy_default = "Compare the contract with the reference of keys."
+    remedy_default = "Compare the contract with the key reference in docs/reference.md."
 
 
 class MissingPostconditionError(ContractError):
     """A contract has no postcondition, so nothing could ever be verified."""
 
     code = "contract.missing-postcondition"
-    remedy_default = "Say under `ensure` what must be true afterwards."
+    remedy_default = "Add the expected state under `ensure`."
 
 
 class MissingReaderError(ContractError):
@@ -320,7 +320,7 @@ class WeakReaderError(ContractError):
     """A reader's consistency or independence is below the side-effect class's minimum."""
 
     code = "contract.weak-reader"
-    remedy_default = "Read by a more independent path, or more consistently; or lower what may be claimed."
+    remedy_default = "Use a more independent or more consistent reader, or lower the class."
 
 
 class ExpressionError(ContractError):
@@ -330,7 +330,7 @@ class ExpressionError(ContractError):
     """
 
     code = "expression"
-    remedy_default = "Correct the expression; it was never evaluated."
+    remedy_default = "Correct the expression. Nothing was evaluated."
 
     def __init__(
         self,
@@ -361,14 +361,14 @@ class TemplateError(ContractError):
     """A template is malformed, or names a missing value."""
 
     code = "contract.template"
-    remedy_default = "Templates take `{requested.name}` of arguments that exist."
+    remedy_default = "Use `{requested.name}` with the name of an existing argument."
 
 
 class ContractChangedError(ContractError):
     """The loaded contract has another version than the contract at the action's start."""
 
     code = "contract.changed"
-    remedy_default = "Load the version the action began with, or resolve the action in review."
+    remedy_default = "Load the contract version of the action's start, or resolve the action in review."
 
 
 class SettingsError(ReadbackError):
@@ -385,7 +385,7 @@ class SinkError(SettingsError):
     """
 
     code = "settings.sink"
-    remedy_default = "Look at what the subscriber names; `readback events list` says how it stands."
+    remedy_default = "Check the subscriber's target; `readback events list` shows its position."
 
 
 # --- the verifier's fault -----------------------------------------------------------------------------------
@@ -402,28 +402,28 @@ class ReaderFailedError(VerifierError):
     """A reader raised, or the reader's source answered with an error."""
 
     code = "verifier.reader-failed"
-    remedy_default = "Look at the source of record; verification goes on by itself within its window."
+    remedy_default = "Check the system of record; verification continues within its window."
 
 
 class ReaderTypeError(VerifierError):
     """A reader returned no Reading, or a value without a JSON form."""
 
     code = "verifier.reader-type"
-    remedy_default = "Return `Reading.of(...)` or `Reading.absent()`; in a contract file, correct where it looks."
+    remedy_default = "Return `Reading.of(...)` or `Reading.absent()`; in a contract file, correct the reader's keys."
 
 
 class ReaderTimeoutError(VerifierError):
     """A reader exceeded its time limit."""
 
     code = "verifier.reader-timeout"
-    remedy_default = "Look at the source of record; verification goes on by itself within its window."
+    remedy_default = "Check the system of record; verification continues within its window."
 
 
 class OutOfScopeReadingError(VerifierError):
     """A reader returned a record of another tenant, target or region. The record's content was not stored."""
 
     code = "verifier.out-of-scope"
-    remedy_default = "Correct the reader's query: it must read by the identity of the request."
+    remedy_default = "Correct the reader's query: select the record by the request's identity."
 
 
 # --- the tool's fault ---------------------------------------------------------------------------------------
@@ -465,14 +465,14 @@ class StoreLockedError(StoreError):
     """Another process holds the database longer than the busy limit."""
 
     code = "store.locked"
-    remedy_default = "Find the process that holds the database; then run `readback resume`."
+    remedy_default = "Find the process that locks the database, then run `readback resume`."
 
 
 class StoreReadOnlyError(StoreError):
     """The database, or its folder, cannot be written."""
 
     code = "store.read-only"
-    remedy_default = "Give the process the right to write the database file and its folder."
+    remedy_default = "Grant the process write access to the database file and its folder."
 
 
 class StoreFullError(StoreError):
@@ -486,28 +486,28 @@ class StoreCorruptError(StoreError):
     """The database is no ledger, or its content contradicts its hashes."""
 
     code = "store.corrupt"
-    remedy_default = "Keep the file as it is, and restore the last backup; run `readback ledger verify`."
+    remedy_default = "Keep the file unchanged, restore the last backup, then run `readback ledger verify`."
 
 
 class StoreVersionError(StoreError):
     """The database has the schema of a newer release, perhaps migrated while this process ran."""
 
     code = "store.version"
-    remedy_default = "Use the release that wrote it, or a later one: it goes on with what this one had in hand."
+    remedy_default = "Use the release that wrote the schema, or a later one: it continues the actions in progress."
 
 
 class SqliteTooOldError(StoreError):
     """The SQLite library has a known defect that can corrupt the write-ahead log."""
 
     code = "store.sqlite-too-old"
-    remedy_default = "Install the apsw wheel, which brings its own SQLite."
+    remedy_default = "Install the apsw wheel; it contains its own SQLite."
 
 
 class ConflictError(StoreError):
     """A compare-and-swap was lost: the action changed after the read. Nothing was appended."""
 
     code = "store.conflict"
-    remedy_default = "Read the action again and decide anew."
+    remedy_default = "Read the action again, then decide again."
 
 
 class LeaseLostError(StoreError):
@@ -521,7 +521,7 @@ class UnknownOutcomeError(StoreError):
     """The append after a side effect failed: the effect may have landed, and `outcome` says UNKNOWN."""
 
     code = "store.unknown-outcome"
-    remedy_default = "Do not repeat the action; mend the store, then run `readback resume`."
+    remedy_default = "Do not repeat the action. Repair the store, then run `readback resume`."
 
     def __init__(
         self,
@@ -546,7 +546,7 @@ class NotVerifiedError(ReadbackError):
 
     code = "outcome.not-verified"
     exit_code = 3
-    remedy_default = "Tell no one that it is done; see `outcome.state` and `outcome.may_repeat`."
+    remedy_default = "Do not report the action as done; read `outcome.state` and `outcome.may_repeat`."
 
     def __init__(
         self,
@@ -582,21 +582,23 @@ class AnchorError(ReadbackError):
 
     code = "anchor.failed"
     exit_code = 6
-    remedy_default = "Look whether the place is there and may be written; the checkpoint is offered again."
+    remedy_default = "Check that the anchor exists and is writable; the checkpoint is offered again."
 
 
 class AnchorRefusedError(AnchorError):
     """An anchor rejected this checkpoint."""
 
     code = "anchor.refused"
-    remedy_default = "Look whether it knows this log and its key; the checkpoint is offered again, ever more seldom."
+    remedy_default = (
+        "Check that the anchor knows this log and its key; the checkpoint is offered again, with growing pauses."
+    )
 
 
 class CitationError(InputError):
     """The citation cannot be made. Codes: citation.not-standing, .erased, .place, .saga."""
 
     code = "citation"
-    remedy_default = "Cite what is verified and stands; say of everything else what its outcome's message says."
+    remedy_default = "Cite verified, standing claims only. For everything else, use the outcome's message."
 
 
 NOT_STANDING: Final = "claim.not-standing"
@@ -609,7 +611,7 @@ class ClaimError(InputError):
     """
 
     code = "claim"
-    remedy_default = "Look at `readback claims list` and `readback claims check ID`."
+    remedy_default = "Run `readback claims list` and `readback claims check ID`."
 
 
 class MalformedClaimError(ClaimError):
@@ -630,7 +632,7 @@ class DrillRefusedError(DrillError):
     """The drill may not run: there is no safe twin, or the request names another target. Nothing was called."""
 
     code = "drill.refused"
-    remedy_default = "Declare a safe twin with the action's `.twin`, and drill that one."
+    remedy_default = "Declare a safe twin with the action's `.twin`, then drill the twin."
 
 
 class DoubledEffectError(DrillError):
@@ -638,7 +640,7 @@ class DoubledEffectError(DrillError):
 
     code = "drill.two-effects"
     exit_code = 1
-    remedy_default = "Take `honours_key` out of the contract until the tool does."
+    remedy_default = "Remove `honours_key` from the contract until the tool honours the key."
 
 
 class AnswersDifferError(DrillError):
@@ -646,7 +648,7 @@ class AnswersDifferError(DrillError):
 
     code = "drill.answers-differ"
     exit_code = 1
-    remedy_default = "Let the tool answer a repeated key as it answered the first, or do not rely on that field."
+    remedy_default = "Make the tool repeat its first answer for a repeated key, or do not rely on that field."
 
 
 class DrillUndeterminedError(DrillError):
@@ -654,28 +656,28 @@ class DrillUndeterminedError(DrillError):
 
     code = "drill.undetermined"
     exit_code = 3
-    remedy_default = "Give the contract a `find` by stamp, and a twin on which the action works."
+    remedy_default = "Add a `find` by stamp to the contract, and a twin where the action works."
 
 
 class ErasureError(InputError):
     """The action still needs the data named for erasure. Nothing was erased."""
 
     code = "erasure.at-work"
-    remedy_default = "Let it settle, cancel it or decide its review; then erase it."
+    remedy_default = "Let the action settle, cancel it, or decide its review. Then erase it."
 
 
 class BackupError(StoreError):
     """No backup was made: writing failed, or the written file is not sound."""
 
     code = "backup"
-    remedy_default = "Name a file that is not there yet, on a volume with space; then take it again."
+    remedy_default = "Name a new file on a volume with free space, then run the backup again."
 
 
 class RestoreError(StoreError):
     """The backup was not installed. Neither the backup nor the target was changed."""
 
     code = "restore"
-    remedy_default = "Take another backup, or read what is said about it and decide."
+    remedy_default = "Use another backup, or read the message and decide."
 
 
 class ContractFileError(ContractError):
@@ -685,35 +687,35 @@ class ContractFileError(ContractError):
     """
 
     code = "contract.file"
-    remedy_default = "Correct all that is named; `readback contracts check` names all faults."
+    remedy_default = "Correct every listed fault; `readback contracts check` lists all of them."
 
 
 class FittingError(ContractError):
     """A system named in a contract file is unavailable: an extra is not installed, or a server lacks a tool."""
 
     code = "contract.fitting"
-    remedy_default = "Install the extra that is named, or run it where it can be had."
+    remedy_default = "Install the named extra, or run the contract where the system is available."
 
 
 class UndecidedError(ContractError):
     """A drafted contract has a value still waiting for a person's decision. Nothing of the file is used."""
 
     code = "contract.undecided"
-    remedy_default = "Delete the word DECIDE to take what follows it, or write what is right in its place."
+    remedy_default = "Delete the word DECIDE to accept the proposal, or write the right value."
 
 
 class OwnFileError(SandboxEscapeError):
     """An action would change a file of Readback's own: contract, settings, ledger, key, verifier or hook."""
 
     code = "input.own-file"
-    remedy_default = "Give the executor a folder of its own, which holds no contracts, settings, ledger or keys."
+    remedy_default = "Give the executor a separate folder without contracts, settings, ledger or keys."
 
 
 class BundleError(InputError):
     """The file is no replay bundle, or a part of the bundle has a wrong hash. Nothing was replayed."""
 
     code = "bundle"
-    remedy_default = "Export it again with `readback ledger export --bundle`; do not edit it."
+    remedy_default = "Export the bundle again with `readback ledger export --bundle`; do not edit the file."
 
 
 class TableMissingError(InputError):
@@ -723,7 +725,7 @@ class TableMissingError(InputError):
     """
 
     code = "bundle.table"
-    remedy_default = "Name its file with --table; it is known by the hash of its rows."
+    remedy_default = "Name the table's file with --table; the hash of the rows identifies the table."
 
 
 class ErasedEvidenceError(ReadbackError):
@@ -731,11 +733,11 @@ class ErasedEvidenceError(ReadbackError):
 
     code = "evidence.erased"
     exit_code = 1
-    remedy_default = "`readback show` names the entry that erased it, with its reason."
+    remedy_default = "Run `readback show` to see the erasing entry and its reason."
 
 
 class SubmissionError(InputError):
     """This action may not be left to another process. Nothing was submitted, or the submission is not executed."""
 
     code = "input.submission"
-    remedy_default = "Run it where its contract is, with `run`."
+    remedy_default = "Run the action with `run` in the process that has its contract."

@@ -206,7 +206,7 @@ WRONG = {
         ("ledger", "restore", "x", "--to", "new.db", "--accept-loss", "--reason", "x", "--who", "y"),
         5,
         "settings",
-        "No ledger store serves 'new.db' URLs",
+        "No ledger store supports 'new.db' URLs",
         "Use sqlite:///",
     ),
     "no database named": Wrong(

@@ -209,7 +209,7 @@ def test_a_worker_takes_only_its_tenants_actions_unless_told_otherwise(desk: Des
 @pytest.mark.parametrize("command", ["worker", "resume"])
 def test_some_tenants_and_all_of_them_cannot_both_be_meant(desk: Desk, command: str) -> None:
     answer = desk(command, *HERE, "--tenant", "other", "--all-tenants", code=2)
-    assert "Leave one of the two away." in answer.err
+    assert "Pass one of the two." in answer.err
 
 
 @pytest.mark.parametrize(

@@ -147,7 +147,7 @@ def test_an_unknown_keyword_of_the_decorator_is_a_fault_of_the_contract() -> Non
 def test_nothing_is_added_to_a_contract_that_is_loaded() -> None:
     made = complete()
     made.load()
-    with pytest.raises(UsageError, match="loaded already"):
+    with pytest.raises(UsageError, match="already loaded"):
         made.find(lambda ctx, order_id, carrier: [])
 
 

@@ -74,7 +74,7 @@ def test_a_belief_is_of_one_run_and_one_tenant() -> None:
 
 
 def test_a_belief_needs_a_run() -> None:
-    with opened() as rb, pytest.raises(UsageError, match="No run is named"):
+    with opened() as rb, pytest.raises(UsageError, match="no run is named"):
         rb.belief()
 
 

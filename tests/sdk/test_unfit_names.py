@@ -39,7 +39,7 @@ NAMING: dict[str, Callable[[Any, Any], object]] = {
 
 @pytest.mark.parametrize("name", NAMING)
 def test_half_a_character_and_what_is_no_text_are_refused_as_names(rb: Readback, name: str) -> None:
-    half, text = "half a character", "is text"
+    half, text = "half a character", "must be text"
     for wrong, said in ((HALF, half), (f"a{HALF}", half), (b"x", text), (5, text)):
         with pytest.raises(UsageError, match=said) as refused:
             NAMING[name](rb, wrong)
@@ -55,7 +55,7 @@ def test_as_many_as_anybody_asks_for_are_as_many_as_there_are(rb: Readback) -> N
 def test_a_number_of_claims_is_a_whole_number(rb: Readback) -> None:
     wrong: Any
     for wrong in (1.5, True, "5", None):
-        with pytest.raises(UsageError, match="is no number"):
+        with pytest.raises(UsageError, match="is not a whole number"):
             rb.claims(limit=wrong)
 
 

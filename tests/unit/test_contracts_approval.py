@@ -64,7 +64,7 @@ def test_a_contract_that_asks_for_none_says_nothing_of_it() -> None:
         ({"people": "2"}, "is 1 or 2"),
         ({"expires": "0s"}, "longer than nothing"),
         ({"expires": 60}, "A duration is text"),
-        ({"when": 7}, "It is text"),
+        ({"when": 7}, "Must be text"),
     ],
 )
 def test_what_it_does_not_take_is_refused_at_load(value: Any, said: str) -> None:

@@ -248,7 +248,7 @@ class AsyncReadback:
         """Return a saga's current outcome from the ledger. Raises NotFoundError for an unknown id, or an action's."""
         told = await self.get(saga_id)
         if not isinstance(told, SagaOutcome):
-            raise NotFoundError(f"{saga_id!r} is an action, and no saga.")
+            raise NotFoundError(f"{saga_id!r} is an action, not a saga.")
         return told
 
     async def wait(self, action_id: str, wait: float | None = None) -> Outcome:

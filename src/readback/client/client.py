@@ -244,7 +244,7 @@ class Readback:
         """Return a saga's current outcome from the ledger. Raises NotFoundError for an unknown id, or an action's."""
         told = self.get(saga_id)
         if not isinstance(told, SagaOutcome):
-            raise NotFoundError(f"{saga_id!r} is an action, and no saga.")
+            raise NotFoundError(f"{saga_id!r} is an action, not a saga.")
         return told
 
     def wait(self, action_id: str, wait: float | None = None) -> Outcome:

@@ -45,14 +45,14 @@ class FileAction:
         """Propose. Raises ArgumentError, OversizeError; UsageError for a tool that only a gateway can call."""
         if self.written.uncallable:
             raise UsageError(
-                f"{self.name!r} cannot be called from here: {self.written.uncallable}.",
-                remedy="Give the contract an `execute` where it is no tool of a server.",
+                f"{self.name!r} cannot be called here: {self.written.uncallable}.",
+                remedy="Add `execute` to the contract, unless a server's tool acts.",
             )
         unsent = self.written.unsent
         if unsent and (null := sorted(name for name in unsent if name in arguments and arguments[name] is None)):
             raise ArgumentError(
-                f"{self.name!r} sends no null for {', '.join(null)}: it cannot be told there from what was not given.",
-                remedy="Leave it out; where null has a meaning, let the contract require it.",
+                f"{self.name!r} cannot send null for {', '.join(null)}: the server would read a missing argument.",
+                remedy="Omit the argument; if null has a meaning, make the argument required in the contract.",
                 details={"problems": [{"argument": name, "reason": "It is null."} for name in null]},
             )
         bound, requested = self.arguments.bind((), arguments)
@@ -100,13 +100,13 @@ class FileAction:
         return judge(self.plan, {"requested": requested, **states})
 
     def _no_function(self, *given: object, **named: object) -> object:
-        raise UsageError(f"{self.name!r} stands in a contract file, and has no bare function to call.")
+        raise UsageError(f"{self.name!r} comes from a contract file and has no bare function to call.")
 
     def _operation(self, requested: Mapping[str, Json]) -> str:
         try:
             return self.written.operation_for(requested)
         except TemplateError as error:
-            raise ArgumentError(f"The operation of {self.name!r} cannot be named: {error.message}") from error
+            raise ArgumentError(f"The operation of {self.name!r} cannot be rendered: {error.message}") from error
 
     def __repr__(self) -> str:
         return f"<action {self.name} of {self.written.home.file}>"
@@ -135,7 +135,9 @@ class ContractFiles(Mapping[str, FileAction]):
             return self._actions[name]
         except KeyError:
             hint = did_you_mean(name, self._actions)
-            raise NotFoundError(f"No file has a contract {name!r}.{hint}", remedy="Name one that it has.") from None
+            raise NotFoundError(
+                f"No contract file has a contract {name!r}.{hint}", remedy="Name one that it has."
+            ) from None
 
     def __contains__(self, name: object) -> bool:
         return name in self._actions

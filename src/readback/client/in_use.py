@@ -82,7 +82,7 @@ def _checked(client: object) -> None:
     session = getattr(client, "_session", None)
     if session is None or not hasattr(session, "check_open"):
         raise UsageError(
-            f"use() takes an open client, and not {type(client).__name__}.",
+            f"use() takes an open client, not {type(client).__name__}.",
             remedy="Write use(Readback.open(...)), or use(AsyncReadback.open(...)).",
         )
     session.check_open()

@@ -180,7 +180,9 @@ class Proposal:
     def mark_run(self) -> None:
         """Mark the proposal as run; called by the running client. Raises ProposalError the second time."""
         if self._used:
-            raise ProposalError("This proposal was run already.", remedy="Propose the action again.")
+            raise ProposalError(
+                "This proposal was already run.", remedy="Create a new proposal by calling the action again."
+            )
         self._used = True
 
     def request(
@@ -199,8 +201,8 @@ class Proposal:
         """
         if len(self._arguments) != len(self._requested):
             raise ProposalError(
-                f"{self.definition.name!r} refers to other steps, and is run by itself.",
-                remedy="Pass it to `saga` as a step, or give it values.",
+                f"{self.definition.name!r} refers to other steps and cannot run alone.",
+                remedy="Pass the proposal to `saga` as a step, or pass values.",
             )
         return Request(
             self.definition.plan,
@@ -215,7 +217,7 @@ class Proposal:
         )
 
     def __bool__(self) -> NoReturn:
-        raise HonestyError("A proposal is neither true nor false: nothing has happened yet.")
+        raise HonestyError("A proposal has no truth value: nothing has happened yet.")
 
     def __repr__(self) -> str:
         """Show the action and the arguments' names without values, which may be secret or long."""
@@ -253,5 +255,5 @@ def _goal(intended: Mapping[str, object]) -> dict[str, Json]:
     except UnsupportedValueError as error:
         raise ArgumentError(f"The intent has no JSON form. {error.message}") from error
     if not isinstance(goal, dict):
-        raise ArgumentError("The intent is a mapping of names.")
+        raise ArgumentError("The intent must be a mapping of names.")
     return goal

@@ -23,8 +23,8 @@ def path_of(given: TableLike | None) -> str | None:
     try:
         return str(fspath(given))
     except TypeError as error:
-        said = f"A recovery table is a file or a RecoveryTable, and not {type(given).__name__}."
-        raise UsageError(said, remedy="Pass the path of its YAML file, or what `load_table` gave.") from error
+        said = f"recovery_table must be a file or a RecoveryTable (got {type(given).__name__})."
+        raise UsageError(said, remedy="Pass the path of the YAML file, or the result of `load_table`.") from error
 
 
 def table_in_force(given: TableLike | None, settings: Settings) -> RecoveryTable:

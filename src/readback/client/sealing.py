@@ -87,8 +87,8 @@ def terms_of(settings: Settings, given: SealLike = None) -> Terms:
         cadence = replace(cadence, off=not given)
     if given and not key_file:
         raise SettingsError(
-            "Sealing needs a key of the log, and none is named.",
-            remedy="Make one with `readback ledger keys create --key-file FILE`, and set READBACK_SIGNING_KEY_FILE.",
+            "Sealing needs a log key, and no key is named.",
+            remedy="Run `readback ledger keys create --key-file FILE`, then set READBACK_SIGNING_KEY_FILE.",
             code="settings.signing-key",
         )
     log_keys = tuple(settings.log_keys)

@@ -261,8 +261,8 @@ class Session:
         self.check_open()
         if not isinstance(proposal, Proposal):
             raise ProposalError(
-                f"run takes a proposal, not {type(proposal).__name__}.",
-                remedy="Call the decorated action to propose it, and pass what that returns.",
+                f"run needs a proposal (got {type(proposal).__name__}).",
+                remedy="Call the decorated action, and pass the returned proposal.",
             )
         if not operation and proposal.operation:
             operation = _of_contract(proposal.operation)
@@ -298,7 +298,8 @@ class Session:
             names = [action.plan.contract.name]
         else:
             raise UsageError(
-                f"action is no {type(action).__name__}.", remedy="Pass the action, or the name of its contract."
+                f"action must be an action or a name (got {type(action).__name__}).",
+                remedy="Pass the action, or the name of its contract.",
             )
         ids = dict.fromkeys((operation, former_operation(operation) or operation))
         hashes = {key_hash(self.scope.tenant, name, each): name for name in names for each in ids}
@@ -319,7 +320,7 @@ class Session:
         self.check_open()
         given = validation.listed(steps)
         if not all(isinstance(step, SagaStep) for step in given):
-            raise ProposalError("saga takes steps.", remedy="Make one of each proposal with `.as_step(name)`.")
+            raise ProposalError("saga takes steps.", remedy="Convert each proposal with `.as_step(name)`.")
         check_id("name", name, ProposalError)
         if operation is not None:
             check_id("operation", operation, ProposalError)
@@ -402,7 +403,7 @@ class Session:
 
     def check_open(self) -> None:
         if self.closed:
-            raise UsageError("This Readback is closed.", remedy="Open another one with Readback.open(...).")
+            raise UsageError("This Readback is closed.", remedy="Open another client with Readback.open(...).")
 
     def give_up_us(self, wait: float | None) -> int | None:
         """Return the end of a caller's wait: `wait` in seconds from now, None without an end."""
@@ -410,7 +411,10 @@ class Session:
         if given is None or given == inf:
             return None
         if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= WAIT_SECONDS_MAX:
-            raise UsageError(f"wait={given!r} is no number of seconds.", remedy="Pass seconds, 0 not to wait, or None.")
+            raise UsageError(
+                f"wait must be a number of seconds (got {given!r}).",
+                remedy="Pass wait=30, wait=0 to return at once, or omit wait.",
+            )
         return self.runtime.now_us() + int(given * US)
 
     def action_id(self, id_or_stamp: str) -> str:
@@ -517,7 +521,7 @@ class Session:
 def scopes_of(scopes: Iterable[str]) -> tuple[str, ...]:
     """Return the names of permission scopes, each once. Raises UsageError."""
     if isinstance(scopes, str):
-        raise UsageError("scopes is a list of names, and not one text.", remedy=f"Pass scopes=[{scopes!r}].")
+        raise UsageError("scopes must be a list of names, not one text.", remedy=f"Pass scopes=[{scopes!r}].")
     found = tuple(dict.fromkeys(scopes))
     for each in found:
         check_id("scope", each, UsageError)
@@ -527,21 +531,21 @@ def scopes_of(scopes: Iterable[str]) -> tuple[str, ...]:
 def _as_object(value: Mapping[str, object]) -> dict[str, Json]:
     plain = json_value(value)
     if not isinstance(plain, dict):
-        raise UnsupportedValueError("intended has to be a mapping.")
+        raise UnsupportedValueError("intended must be a mapping.")
     return plain
 
 
 def check_step(step: object) -> None:
     """Raises ProposalError for an invalid step of a plan: a step is any bounded text."""
     if not isinstance(step, str):
-        raise ProposalError(f"The step is text, and not {type(step).__name__}.")
+        raise ProposalError(f"step must be text (got {type(step).__name__}).")
     try:
         size = len(step.encode())
     except UnicodeEncodeError as error:
         said = "The step holds half a character (a lone surrogate)."
         raise ProposalError(said, remedy="Pass text that is UTF-8.") from error
     if size > STEP_MAX_BYTES:
-        raise ProposalError(f"The step has over {STEP_MAX_BYTES} bytes.", remedy="Say it shorter.")
+        raise ProposalError(f"The step exceeds {STEP_MAX_BYTES} bytes.", remedy="Say it shorter.")
 
 
 def _of_contract(operation: str) -> str:
@@ -549,7 +553,7 @@ def _of_contract(operation: str) -> str:
     try:
         check_id("operation", operation, ProposalError)
     except ProposalError as error:
-        said = f"The contract makes no operation of these arguments: {error.message}"
+        said = f"The contract's operation cannot be rendered with these arguments: {error.message}"
         raise ProposalError(
             said, remedy=f"Give arguments of which it makes one line of at most {ID_MAX_BYTES} bytes."
         ) from error
@@ -567,14 +571,14 @@ def check_id(name: str, value: object, fault: type[InputError], *, may_be_empty:
     ):
         return  # as most are
     if not isinstance(value, str):
-        raise fault(f"The {name} is text, and not {type(value).__name__}.", remedy=f"Pass {name}='...'.")
+        raise fault(f"The {name} must be text (got {type(value).__name__}).", remedy=f"Pass {name}='...'.")
     if not value.strip() and not may_be_empty:
         shell = f" (--{name} in a shell)" if name in ("operation", "who", *FROM_ENVIRONMENT) else ""
         also = f", or set READBACK_{name.upper()}" if name in FROM_ENVIRONMENT else ""
         raise fault(f"The {name} is missing.", remedy=f"Pass {name}='...'{shell}{also}.")
     odd = not value.isascii() and any(category(c) in ("Cc", "Cf", "Zl", "Zp") for c in value)
     if len(value.encode(errors="replace")) > ID_MAX_BYTES or odd or any(ord(c) < 32 or ord(c) == 127 for c in value):
-        said = f"The {name} is over {ID_MAX_BYTES} bytes, or holds control or direction characters."
+        said = f"The {name} exceeds {ID_MAX_BYTES} bytes, or contains control or direction characters."
         raise fault(said, remedy=f"Pass one line of text of at most {ID_MAX_BYTES} bytes.")
     if any("\ud800" <= c <= "\udfff" for c in value):
         raise fault(f"The {name} holds half a character (a lone surrogate).", remedy="Pass text that is UTF-8.")

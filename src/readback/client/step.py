@@ -74,7 +74,7 @@ class SagaStep:
     pivot: bool = False
 
     def __bool__(self) -> NoReturn:
-        raise HonestyError("A step is neither true nor false: nothing has happened yet.")
+        raise HonestyError("A step has no truth value: nothing has happened yet.")
 
     def defined(self) -> StepRequest:
         """Return the step as the engine's definition. The proposal counts as run."""

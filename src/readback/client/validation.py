@@ -28,7 +28,7 @@ def address(url: object) -> str | None:
     if url is None or isinstance(url, str):
         return url
     remedy = "Write sqlite:///file.db, sqlite:////absolute/file.db, or postgresql://user@host/database."
-    raise UsageError(f"The ledger's address is text, and not {type(url).__name__}.", remedy=remedy)
+    raise UsageError(f"The ledger's URL must be text (got {type(url).__name__}).", remedy=remedy)
 
 
 def named(what: str, name: object) -> str:
@@ -44,7 +44,7 @@ def sought(what: str, value: object) -> str:
 def spending(budget: object) -> dict[str, Json]:
     """Return the value of `scope.budget` in `require`. Raises UsageError, UnsupportedValueError."""
     if not isinstance(budget, Mapping | None):
-        raise UsageError(f"The budget is a mapping, and not {type(budget).__name__}.", remedy="Pass names and values.")
+        raise UsageError(f"budget must be a mapping (got {type(budget).__name__}).", remedy="Pass names and values.")
     return {str(key): json_value(value) for key, value in (budget or {}).items()}
 
 
@@ -63,7 +63,9 @@ def at_most(limits: object) -> TenantLimits | None:
     """Return the limits of a program's own tenant. Raises SettingsError."""
     if limits is None or isinstance(limits, TenantLimits):
         return limits
-    raise SettingsError(f"limits is no {type(limits).__name__}.", remedy="Pass limits=TenantLimits(...).")
+    raise SettingsError(
+        f"limits must be TenantLimits (got {type(limits).__name__}).", remedy="Pass limits=TenantLimits(...)."
+    )
 
 
 def several(name: str, given: Iterable[T], kind: type | tuple[type, ...], remedy: str) -> tuple[T, ...]:
@@ -81,7 +83,8 @@ def opened(session: T) -> T:
     if hasattr(session, "store"):
         return session
     raise UsageError(
-        "A client is opened, and not made.", remedy="Write Readback.open(...), or AsyncReadback.open(...)."
+        "Use Readback.open(...); the constructor takes a Session.",
+        remedy="Write Readback.open(...), or AsyncReadback.open(...).",
     )
 
 
@@ -89,7 +92,7 @@ def state_named(value: object) -> str:
     """Return an existing state, or none. Raises UsageError for an unknown state."""
     state = sought("state", value)
     if state and state not in STATES:
-        raise UsageError(f"There is no state {state!r}.", remedy=f"There are: {', '.join(sorted(STATES))}.")
+        raise UsageError(f"{state!r} is not a state.", remedy=f"There are: {', '.join(sorted(STATES))}.")
     return state
 
 
@@ -97,12 +100,12 @@ def count(name: str, number: object) -> int:
     """Return a maximum count. Raises UsageError."""
     if isinstance(number, int) and not isinstance(number, bool):
         return min(number, COUNT_MAX)
-    raise UsageError(f"{name}={number!r} is no number.", remedy=f"Pass {name} as a whole number.")
+    raise UsageError(f"{name}={number!r} is not a whole number.", remedy=f"Pass {name} as a whole number.")
 
 
 def _text(what: str, value: object, remedy: str) -> str:
     if not isinstance(value, str):
-        raise UsageError(f"{what} is text, and not {type(value).__name__}.", remedy=remedy)
+        raise UsageError(f"{what} must be text (got {type(value).__name__}).", remedy=remedy)
     if not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value):
         raise UsageError(f"{what} holds half a character (a lone surrogate).", remedy="Pass text that is UTF-8.")
     return value
@@ -120,9 +123,9 @@ def _all(
     given: Iterable[T], name: str, fits: Callable[[object], bool], fault: type[UsageError | SettingsError], remedy: str
 ) -> tuple[T, ...]:
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        raise fault(f"{name} is a list, and not {type(given).__name__}.", remedy=remedy)
+        raise fault(f"{name} must be a list (got {type(given).__name__}).", remedy=remedy)
     found = tuple(given)
     for each in found:
         if not fits(each):
-            raise fault(f"{name} holds what does not belong there: {type(each).__name__}.", remedy=remedy)
+            raise fault(f"{name} contains a wrong item: {type(each).__name__}.", remedy=remedy)
     return found

@@ -205,7 +205,7 @@ def _execute(value: object, options: Options, problems: Problems) -> None:
 
 def _text(value: object, chars_max: int = NAME_MAX_CHARS) -> str:
     if not isinstance(value, str):
-        raise ContractFieldError(f"It is text, and not {value!r:.40}.")
+        raise ContractFieldError(f"Must be text (got {value!r:.40}).")
     if not value.strip() or not value.isprintable():
         raise ContractFieldError("It is empty, or holds control characters.")
     if len(value) > chars_max:
@@ -227,7 +227,7 @@ def _reason(value: object) -> str:
 def _raw_text(value: object) -> str:
     """Return text checked by another compiler: a template, an expression."""
     if not isinstance(value, str):
-        raise ContractFieldError(f"It is text, and not {value!r:.40}.")
+        raise ContractFieldError(f"Must be text (got {value!r:.40}).")
     return value
 
 

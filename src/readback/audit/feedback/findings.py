@@ -134,7 +134,7 @@ def _source(name: str, one: SourceFeedback, contracts: tuple[str, ...]) -> Itera
         yield Poor("source", name, "faults", said, remedy, one.failed, one.readings, contracts)
     if one.withheld > WITHHELD_MAX:
         said = f"{one.withheld} of its readings were of another tenant's or target's record"
-        remedy = "Correct the reader's query: it must read by the identity of the request."
+        remedy = "Correct the reader's query: select the record by the request's identity."
         yield Poor("source", name, "out-of-scope", said, remedy, one.withheld, one.readings, contracts)
 
 

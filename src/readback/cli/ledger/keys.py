@@ -49,7 +49,7 @@ def key_path(given: str | None) -> Path:
     if not named:
         raise SettingsError(
             "No key of the log is named.",
-            remedy=f"Make one with `readback ledger keys create --key-file FILE`, and set {VARIABLE} to it.",
+            remedy=f"Create a key with `readback ledger keys create --key-file FILE`, and set {VARIABLE} to it.",
             code="settings.signing-key",
         )
     return Path(named)

@@ -171,7 +171,7 @@ def tail(
     if odd:
         raise UsageError(f"There is no event {odd[0]!r}.", remedy=f"There are: {', '.join(EventName)}.")
     if from_start and after is not None:
-        raise UsageError("Both --from-start and --after are given.", remedy="Leave one of the two away.")
+        raise UsageError("Both --from-start and --after are given.", remedy="Pass one of the two.")
     wanted = frozenset(_NAMES[each] for each in names) or frozenset(EventName)
     settings, unread = settings_of(url, tenant, principal), set[int]()
     naming = Naming.UNDERSCORE if underscore else Naming.DOTTED

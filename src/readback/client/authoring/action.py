@@ -344,14 +344,14 @@ class ActionDefinition(Generic[P]):
         if len(action) > 1 or bool(action) is bool(fixed):
             raise UsageError("`twin` takes one action, or the arguments that make this one safe.")
         if self._twin is not None:
-            raise UsageError(f"The action {self.name!r} has a twin already.")
+            raise UsageError(f"The action {self.name!r} already has a twin.")
         if action:
-            refuse_any_but(ActionDefinition, "twin", action[0], "Name an action, or fix arguments by their names.")
+            refuse_any_but(ActionDefinition, "twin", action[0], "Pass an action, or fix arguments by name.")
         self._twin = SafeTarget(action[0] if action else None, fixed)
 
     def _compensates(self, action: ActionDefinition[P]) -> None:
         refuse_any_but(
-            ActionDefinition, "compensate", action, "Name an action, or write @name.compensate(kind=..., ensure=...)."
+            ActionDefinition, "compensate", action, "Pass an action, or write @name.compensate(kind=..., ensure=...)."
         )
         if action is self:
             raise UsageError(f"The action {self.name!r} cannot compensate itself.")
@@ -363,14 +363,14 @@ class ActionDefinition(Generic[P]):
 
     def _once(self, what: str, present: object, function: object) -> None:
         if not callable(function):
-            raise UsageError(f"`{what}` takes a function, and not a {type(function).__name__}.")
+            raise UsageError(f"`{what}` takes a function, not a {type(function).__name__}.")
         if present is not None:
-            raise UsageError(f"The action {self.name!r} has a {what} already.")
+            raise UsageError(f"The action {self.name!r} already has a {what}.")
 
     def _collecting(self) -> RLock:
         if self._loaded is not None:
             raise UsageError(
-                f"The action {self.name!r} is loaded already.", remedy="Decorate it before it is first proposed."
+                f"The action {self.name!r} is already loaded.", remedy="Decorate the action before its first proposal."
             )
         return _LOADING
 
@@ -417,10 +417,10 @@ class ActionDefinition(Generic[P]):
         named = named_target(operation, schema.names)
         try:
             if not isinstance(named, str):
-                raise TemplateError(f"It is text, and not {operation!r:.40}.")
+                raise TemplateError(f"Must be text (got {operation!r:.40}).")
             self._operation = compile_template(named, arguments=schema.names)
             if not any(path[0] == "requested" for path in self._operation.paths):
-                raise TemplateError("Every call would be the same operation; name an argument, as in '{order_id}'.")
+                raise TemplateError("Every call would have the same operation. Name an argument, as in '{order_id}'.")
         except TemplateError as error:
             problems.add("operation", error)
         return Assumed(options, made.lines)
@@ -454,7 +454,7 @@ class ActionDefinition(Generic[P]):
             theirs = argument_names(compensation.unverified)
             mismatch = compensation._inherits is not self or not set(theirs) <= set(schema.names)  # noqa: SLF001
             if theirs != schema.names and mismatch:
-                reason = f"It takes ({', '.join(theirs)}), and its action takes ({', '.join(schema.names)})."
+                reason = f"The parameters ({', '.join(theirs)}) differ from the action's ({', '.join(schema.names)})."
                 problems.add("compensate", ContractFieldError(reason))
         return ContractParts(
             execute=hand(self.unverified, watched_tool),
@@ -505,10 +505,12 @@ def action(about: str = "", /, *misplaced: Never, **options: Unpack[ActionOption
     if callable(about):
         raise ContractFieldError("`@action` needs a contract.", remedy=_ACTION_REMEDY)
     if misplaced or not isinstance(about, str):
-        raise ContractFieldError("The keys of a contract are given by name.", remedy=_ACTION_REMEDY)
+        raise ContractFieldError("Pass the keys of a contract by name.", remedy=_ACTION_REMEDY)
     given: dict[str, object] = dict(options)
     if about and "target" in given:
-        raise ContractFieldError("The target is given twice: first, and as target=.", remedy="Write it once.")
+        raise ContractFieldError(
+            "The target is given twice: as first argument and as target=. Keep one.", remedy="Write it once."
+        )
     if about:
         given["target"] = about
 
@@ -518,6 +520,6 @@ def action(about: str = "", /, *misplaced: Never, **options: Unpack[ActionOption
     return make
 
 
-_COMPENSATE_REMEDY = "Name an action, or write @name.compensate(kind=..., ensure=...)."
+_COMPENSATE_REMEDY = "Pass an action, or write @name.compensate(kind=..., ensure=...)."
 _ACTION_REMEDY = 'Write @action("order/{order_id}", ensure="authoritative.status == \'shipped\'").'
 action.__signature__ = signature_of_action("ActionDecorator")  # type: ignore[attr-defined]

@@ -170,15 +170,17 @@ def ungrouped(options: Mapping[str, object]) -> dict[str, object]:
             continue
         if not isinstance(given, group):
             raise ContractFieldError(
-                f"{name}= takes a {group.__name__}, and not {given!r:.40}.",
-                remedy=f"Write {name}={group.__name__}(...), or its keys by themselves.",
+                f"{name}= takes a {group.__name__}, not {given!r:.40}.",
+                remedy=f"Write {name}={group.__name__}(...), or the single keys.",
             )
         for each in fields(group):
             value = getattr(given, each.name)
             if value is None:
                 continue
             if flat.get(each.name) is not None:
-                raise ContractFieldError(f"{each.name!r} stands in {name}= and by itself.", remedy="Write it once.")
+                raise ContractFieldError(
+                    f"{each.name!r} is given in {name}= and as a single key. Keep one.", remedy="Write it once."
+                )
             flat[each.name] = value
     return flat
 

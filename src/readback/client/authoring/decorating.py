@@ -83,7 +83,7 @@ def refuse_unknown_terms(terms: Mapping[str, object]) -> None:
 def refuse_any_but(kind: type, what: str, given: object, remedy: str) -> None:
     """Raises UsageError for anything but an action."""
     if not isinstance(given, kind):
-        raise UsageError(f"`{what}` takes an action, and not a {type(given).__name__}.", remedy=remedy)
+        raise UsageError(f"`{what}` takes an action, not a {type(given).__name__}.", remedy=remedy)
 
 
 def refuse_any_but_functions(given: object, *, again: bool) -> None:
@@ -92,6 +92,6 @@ def refuse_any_but_functions(given: object, *, again: bool) -> None:
         return
     what = "an action already" if again else f"a {type(given).__name__}"
     raise ContractFieldError(
-        f"An action is made of a function; this is {what}.",
-        remedy="Decorate the function itself, once: a plain one, a static method or a bound method.",
+        f"An action needs a function (got {what}).",
+        remedy="Decorate a plain function, a static method or a bound method, once.",
     )

@@ -40,7 +40,7 @@ class Evaluated:
         return any(each.truth is Truth.HOLDS for each in self.fails_when)
 
     def __bool__(self) -> NoReturn:
-        raise HonestyError("An evaluation is neither true nor false: ask `verdict` or `truth(name)`.")
+        raise HonestyError("An evaluation has no truth value. Read `verdict` or `truth(name)`.")
 
 
 def judge(plan: CompiledContract, states: Mapping[str, object]) -> Evaluated:

@@ -55,7 +55,7 @@ def arg(name: str) -> Argument:
         'carrier'
     """
     if not _is_name(name):
-        raise ContractFieldError(f"arg({name!r:.40}) names no argument.", remedy='Write arg("carrier").')
+        raise ContractFieldError(f"arg({name!r:.40}) is not an argument's name.", remedy='Write arg("carrier").')
     return Argument(name)
 
 
@@ -221,7 +221,7 @@ def _undone(made: ActionDefinition[Any], undo: Any, options: Mapping[str, object
         return
     if options.get("kind") != "create":
         raise ContractFieldError(
-            "What has to hold after `undo` is not known: only a create is undone by the record being gone.",
+            "The state after `undo` is unknown: only for a create it defaults to the record's absence.",
             remedy='Write undo=verified(cancel_order, expect={"status": "open"}).',
         )
     made.compensate(kind="delete", ensure={"gone": "authoritative == null"})(undo)
@@ -233,7 +233,7 @@ def _identity(given: object) -> dict[str, str]:
         return {}
     if not isinstance(given, Mapping) or not all(_is_name(k) and _is_name(v) for k, v in given.items()):
         raise ContractFieldError(
-            f"id={given!r:.60} names no argument.", remedy='Write id="order_id", or id={"order_id": "number"}.'
+            f"id={given!r:.60} is not an argument's name.", remedy='Write id="order_id", or id={"order_id": "number"}.'
         )
     pairs = [f"authoritative.{field} == requested.{name}" for name, field in given.items()]
     return {"target": " && ".join(pairs)} if pairs else {}
@@ -247,10 +247,10 @@ def _refuse_wrong_kinds(read: object, find: object, undo: object, strong: object
     for key, given in (("read", read), ("find", find), ("undo", undo)):
         if given is not None and not callable(given) and not isinstance(given, Reader):
             raise ContractFieldError(
-                f"{key}= takes a function, and not {given!r:.40}.", remedy="Pass the function itself, without a call."
+                f"{key}= takes a function, not {given!r:.40}.", remedy="Pass the function itself, without a call."
             )
         if inspect.isclass(given):
-            raise ContractFieldError(f"{key}= takes a function, and not the class {given.__name__}.")
+            raise ContractFieldError(f"{key}= takes a function, not the class {given.__name__}.")
     if not isinstance(strong, bool):
         raise ContractFieldError(f"strong={strong!r:.40} is not True or False.", remedy="Write strong=True.")
 
@@ -274,7 +274,7 @@ def expectation(expect: object) -> Condition | dict[str, Condition]:
         return expect
     if not isinstance(expect, Mapping) or not expect:
         raise ContractFieldError(
-            f"expect={expect!r:.60} says nothing of the record.",
+            f"expect={expect!r:.60} states nothing about the record.",
             remedy='Write expect={"status": "shipped"}, an expression, or None where the record must be gone.',
         )
     return {_label(field): _condition(field, value) for field, value in expect.items()}
@@ -299,7 +299,7 @@ def _condition(field: str, value: object) -> Condition:
         return f"{left} == requested.{value.name}"
     if isinstance(value, Decimal):
         raise ContractFieldError(
-            f"expect of {field!r} is a Decimal, which a record states as text or as a number.",
+            f"expect of {field!r} is a Decimal, but a record holds text or a number.",
             remedy=f"Write an expression: expect=\"dec_eq({left}, '{value}')\".",
         )
     try:

@@ -71,7 +71,7 @@ def choose(session: Session, run: str | None, *, settled_max: int | None = None)
     named = session.scope.run if run is None else validation.sought("run", run)
     if not named:
         raise UsageError(
-            "No run is named, and a belief is of one run.", remedy="Pass run='...' to Readback.open, or to belief."
+            "A belief needs a run, and no run is named.", remedy="Pass run='...' to Readback.open, or to belief."
         )
     most = SETTLED_LOADED_MAX if settled_max is None else settled_max
     newest = _newest(session, named, most)

@@ -37,7 +37,7 @@ def upon_ids(session: Session, upon: Iterable[Upon] | Upon) -> tuple[str, ...]:
     """Return the claim ids of a proposal's dependencies, each once. Raises InputError; nothing was done."""
     given = list(upon) if isinstance(upon, Iterable) and not isinstance(upon, str) else [upon]
     if len(given) > UPON_MAX:
-        raise OversizeError(f"A proposal is planned upon at most {UPON_MAX} claims, and these are {len(given)}.")
+        raise OversizeError(f"A proposal may depend on at most {UPON_MAX} claims (got {len(given)}).")
     return tuple(dict.fromkeys(_id(session, each) for each in given))
 
 
@@ -47,7 +47,7 @@ def _id(session: Session, given: Upon) -> str:
         named = named.id
     if not isinstance(named, str):
         raise UsageError(
-            f"Nothing can be planned upon a {type(given).__name__}.",
+            f"A proposal cannot depend on a {type(given).__name__}.",
             remedy="Pass outcomes, claims, or their ids, as upon=[...].",
         )
     return claim_id(*named_claim(session, named))
@@ -62,7 +62,7 @@ def named_claim(session: Session, text: str) -> tuple[str, ClaimKind]:
     action_id = session.action_id(name)
     if session.is_saga(action_id):
         raise UsageError(
-            f"{action_id!r} is a saga; claims are of actions.", remedy="Name its steps: outcome.steps[...].outcome."
+            f"{action_id!r} is a saga; only actions have claims.", remedy="Name its steps: outcome.steps[...].outcome."
         )
     return action_id, kind
 

@@ -108,13 +108,15 @@ def begin(session: Session, name: str, after_seq: int) -> Cursor:
     """Set a subscriber's next position. Raises NotFoundError, UsageError."""
     store, now_us = session.store, session.runtime.now_us()
     if not _seen(name, session.scope.tenant) or name not in {one.name for one in store.cursors()}:
-        raise NotFoundError(f"There is no subscriber {name!r}.", remedy="Look at `readback events list`.")
+        raise NotFoundError(
+            f"There is no subscriber {name!r}.", remedy="Run `readback events list` to see the subscribers."
+        )
     if not 0 <= after_seq <= store.last_seq():
-        raise UsageError(f"There is no entry {after_seq}.", remedy="Look at `readback events list` for positions.")
+        raise UsageError(f"There is no entry {after_seq}.", remedy="Run `readback events list` to see the positions.")
     held = store.take_cursor(name, session.runtime.owner(), now_us, now_us + 1)
     moved = Cursor(name, after_seq)
     if held is None or not store.keep_cursor(held, moved):
-        raise UsageError(f"Something is being delivered to {name!r} just now.", remedy="Try it again.")
+        raise UsageError(f"A delivery to {name!r} is in progress.", remedy="Try it again.")
     return moved
 
 

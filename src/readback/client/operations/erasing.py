@@ -36,8 +36,8 @@ def erase(
     ids = tuple(session.action_id(each) for each in ids_or_stamps)
     if sum((bool(ids), before is not None, everything)) != 1:
         raise UsageError(
-            "What is to be erased is not said, or said twice.",
-            remedy="Name the actions, or the moment before which all are erased, or say that all are.",
+            "The selection for erasure is missing or given twice.",
+            remedy="Name the actions, a moment (`before`), or all of them.",
         )
     order = Erasing(session.scope.tenant, who, reason, ids, None if before is None else _us(before))
     return eraser.erase(session.store, order, session.runtime.now_us(), dry_run=dry_run, progress=progress)
@@ -47,7 +47,7 @@ def _us(moment: datetime) -> int:
     given: object = moment
     if not isinstance(given, datetime):
         remedy = "Pass a datetime with its zone, such as UTC."
-        raise UsageError(f"before is a moment, and not {type(given).__name__}.", remedy=remedy)
+        raise UsageError(f"before must be a datetime (got {type(given).__name__}).", remedy=remedy)
     if moment.utcoffset() is None:
         raise UsageError(f"{moment} has no time zone.", remedy="Pass a moment with its zone, such as UTC.")
     return (moment - _EPOCH) // timedelta(microseconds=1)

@@ -35,7 +35,7 @@ def report_of(text: str) -> ReadReport:
     """Read a report. Raises UsageError for anything but text, OversizeError for a large text."""
     given: object = text
     if not isinstance(given, str):
-        raise UsageError(f"A report is text, and not {type(given).__name__}.", remedy="Pass the report as it was told.")
+        raise UsageError(f"A report must be text (got {type(given).__name__}).", remedy="Pass the report's text.")
     return read_report(given)
 
 
@@ -46,7 +46,7 @@ def run_of(session: Session, run: str | None, *, needed: bool = False) -> str:
     session.check_open()
     named = session.scope.run if run is None else validation.sought("run", run)
     if needed and not named:
-        raise UsageError("No run is named, and what is told in place of a report is what is known of one run.",
+        raise UsageError("Replacing a report needs a run, and no run is named.",
                          remedy="Pass run='...' to Readback.open, or to guard_report.")  # fmt: skip
     return named
 
@@ -75,7 +75,7 @@ def ground_of(session: Session, outcome: Outcome) -> Ground:
     if kept is None:
         return Ground(fault=Fault.MISSING)
     if sha256_hex(kept.body) != action.reading_ref:  # the store compares too; here it is what everything stands on
-        raise StoreCorruptError(f"The evidence of {outcome.id} is not what its entry says.")
+        raise StoreCorruptError(f"The evidence of {outcome.id} does not match its entry's hash.")
     return Ground(kept.body)
 
 
@@ -140,8 +140,8 @@ class _Since:
                 return found
             if seen >= LATER_MAX:
                 raise OversizeError(
-                    f"Over {LATER_MAX} actions came after the oldest action that the report cites.",
-                    remedy="Name the run that the report is of, or cite the actions as a whole and no fields.",
+                    f"Over {LATER_MAX} actions follow the oldest cited action.",
+                    remedy="Name the report's run, or cite whole actions without fields.",
                 )
             before = page[-1].action_id
 

@@ -49,7 +49,7 @@ def _plan(bundle: Bundle, predicates: PredicateEngine, plans: PlanOf) -> Compile
     digest = proposal.refs.get("contract", "")
     body = bundle.json_of(digest)
     if not isinstance(body, dict):
-        raise BundleError("The bundle does not hold its contract.")
+        raise BundleError("The bundle does not contain its contract.")
     return recorded_plan(body, digest, _names(bundle, proposal.refs.get("request", "")), predicates)
 
 

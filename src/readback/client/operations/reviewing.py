@@ -61,10 +61,10 @@ def resolution(
         decided = Decision(decision)
     except ValueError:
         known = ", ".join(one.value for one in Decision)
-        raise UsageError(f"{decision!r} is no decision.", remedy=f"Decide one of: {known}.") from None
+        raise UsageError(f"{decision!r} is not a decision.", remedy=f"Decide one of: {known}.") from None
     given: object = expect_version
     if isinstance(given, bool) or not isinstance(given, int):
-        raise UsageError(f"expect_version={given!r} is no version.", remedy="Pass the version that the packet has.")
+        raise UsageError(f"expect_version={given!r} is not a version.", remedy="Pass the version of the review case.")
     check_words(who, reason)
     action_id = session.action_id(id_or_stamp)
     order = Order(action_id, decided, expect_version, who, reason)
@@ -94,14 +94,16 @@ def lifting(
     ids = tuple(action_id for action_id, _ in frozen)
     frozen_by = [session.fold(action_id) for action_id in ids]
     if any(is_principal(who, action.principal) for action in frozen_by):
-        raise ReviewError(f"{who!r} ran what froze {subject!r}; somebody else has to lift it.", code="review.self")
+        raise ReviewError(
+            f"{who!r} ran the action that froze {subject!r}. Another person must lift the freeze.", code="review.self"
+        )
     order = Order(ids[0], Decision.ABANDON, 0, who, reason)
     if signature is not None:
         message = lift_bytes(tenant, subject, frozen, who, reason)
         contracts = [action.contract for action in frozen_by]
         order = replace(order, signed=signed_word(session, who, message, signature, contracts))
     if not order.signed_by and any(needs_signature(action) for action in frozen_by):
-        raise _unsigned(f"A critical mutation froze {subject!r}: lifting it has to be signed by an approver's key.")
+        raise _unsigned(f"A critical mutation froze {subject!r}. The lift needs an approver's signature.")
     return ids, order
 
 
@@ -145,14 +147,14 @@ def signed_word(
     """
     approvals, tenant = session.engine.approvals, session.scope.tenant
     if not isinstance(given, bytes) and not hasattr(given, "sign"):
-        raise _unsigned(f"What is given as signature is {type(given).__name__}.")
+        raise _unsigned(f"signature must be bytes or an ApproverKey (got {type(given).__name__}).")
     signature = given if isinstance(given, bytes) else given.sign(message)
     approver = approvals.policy.named(who)
     if approver is None or not all(approver.may_approve(tenant, contract) for contract in contracts):
-        raise _unsigned(f"{who!r} is no approver for this.")
+        raise _unsigned(f"{who!r} is not an approver for this action.")
     word = SignedStatement(approver.name, approver.key_id, message, signature)
     if why_not_signed(word, approvals.policy, approvals.verify):
-        raise _unsigned(f"The signature is not {who!r}'s over this decision.")
+        raise _unsigned(f"The signature is not a signature of {who!r} for this decision.")
     return word
 
 
@@ -161,14 +163,16 @@ def check_words(who: str, reason: str) -> None:
     check_id("who", who, UsageError)
     said: object = reason
     if not isinstance(said, str) or not said.strip():
-        raise UsageError("The reason is missing.", remedy="Say in a sentence why; it stays in the record.")
+        raise UsageError(
+            "The reason is missing.", remedy="Pass reason='...' as one sentence; the reason stays in the record."
+        )
     if len(reason.encode(errors="replace")) > MESSAGE_MAX_BYTES:
-        raise OversizeError(f"The reason has over {MESSAGE_MAX_BYTES} bytes.", remedy="Say it shorter.")
+        raise OversizeError(f"The reason exceeds {MESSAGE_MAX_BYTES} bytes.", remedy="Say it shorter.")
 
 
 def _unsigned(why: str) -> ReviewError:
     return ReviewError(
         why,
-        remedy="Sign it with the key of an approver whom the operator's settings list for this tenant and contract.",
+        remedy="Sign with the key of an approver listed in the operator's settings for this tenant and contract.",
         code="review.signature",
     )

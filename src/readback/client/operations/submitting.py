@@ -33,7 +33,9 @@ def submit(
     claims = () if upon == () else claiming.upon_ids(s, upon)
     if isinstance(asked, Proposal):
         if arguments is not None:
-            raise ProposalError("A proposal has its arguments.", remedy="Pass arguments with a contract's name only.")
+            raise ProposalError(
+                "A proposal already has its arguments.", remedy="Pass arguments only with a contract's name."
+            )
         return _proposed(s, s.request(asked, operation, intended, step, claims))
     s.check_open()
     check_id("contract", asked, ProposalError)
@@ -47,7 +49,7 @@ def submit(
         return _proposed(s, Request(plan, bound, requested, named, goal, step, upon=claims))
     if operation is None:
         raise ProposalError(
-            f"The contract {asked!r} is not known here, so its operation has to be named.",
+            f"The contract {asked!r} is not loaded here, so the operation must be named.",
             remedy="Pass operation='...', the same for every repetition of the same intent.",
         )
     check_id("operation", operation, ProposalError)
@@ -67,5 +69,5 @@ def _object(name: str, value: Mapping[str, object]) -> dict[str, Json]:
     except UnsupportedValueError as error:
         raise ArgumentError(f"{name} has no JSON form. {error.message}") from error
     if not isinstance(plain, dict):
-        raise ArgumentError(f"{name} is a mapping of names.")
+        raise ArgumentError(f"{name} must be a mapping of names.")
     return plain

@@ -33,9 +33,9 @@ class Served:
         all.
         """
         if isinstance(named, str) or not isinstance(named, Iterable):
-            raise UsageError("tenants is a list of tenants.", remedy="Pass tenants=['...'].")
+            raise UsageError("tenants must be a list of tenants.", remedy="Pass tenants=['...'].")
         if everybody and named:
-            raise UsageError("Both some tenants and all of them are named.", remedy="Leave one of the two away.")
+            raise UsageError("Both named tenants and all tenants are requested.", remedy="Pass one of the two.")
         if everybody:
             return cls(())
         found = (*named,) or (default,)
@@ -43,7 +43,9 @@ class Served:
             check_id("tenant", each, UnknownTenantError)
         found = tuple(dict.fromkeys(found))
         if len(found) > TENANTS_MAX:
-            raise UsageError(f"{len(found)} tenants are named.", remedy=f"Name up to {TENANTS_MAX}, or all of them.")
+            raise UsageError(
+                f"{len(found)} tenants are named, over the limit.", remedy=f"Name up to {TENANTS_MAX}, or all of them."
+            )
         return cls(found)
 
     @property

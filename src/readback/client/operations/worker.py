@@ -110,10 +110,10 @@ def worker_for(
     """Return a worker by the clients' parameters; times in seconds. Raises UsageError."""
     session.check_open()
     if type(concurrency) is not int or not 1 <= concurrency <= CONCURRENCY_MAX:
-        said = f"concurrency={concurrency!r:.80} is no whole number from 1 to {CONCURRENCY_MAX}."
+        said = f"concurrency={concurrency!r:.80} is not a whole number from 1 to {CONCURRENCY_MAX}."
         raise UsageError(said, remedy="Pass concurrency=16, say.")
     if poll <= 0:
-        raise UsageError(f"poll={poll!r} is no number of seconds.")
+        raise UsageError(f"poll={poll!r} is not a number of seconds.")
     left_us = (0 if until_idle else HANDOVER_US) if handover is None else int(handover * US)
     return Worker(
         session,
@@ -344,7 +344,7 @@ class Worker:
         if self._session.plan_of(p.contract) is None or p.kind == KIND:
             error: ReadbackError = NotFoundError(
                 f"Contract {p.contract!r} is not loaded here; this action of it, and any other, is left as it is.",
-                remedy="Run a worker where the contract is: pass its module with --contracts.",
+                remedy="Run a worker with the contract: pass the contract's module with --contracts.",
             )
             return error, p.contract
         error = ContractChangedError(

@@ -469,7 +469,7 @@ class Builder:
                     raise ContractFieldError(f"{name!r} is redacted, and the operation is stored.")
                 self._also |= named
             if not fill.holes:
-                raise ContractFieldError("Every call would be the same operation; name an argument.")
+                raise ContractFieldError("Every call would have the same operation. Name an argument.")
         except ContractError as error:
             self._findings.add(node, path, error)
             return None

@@ -165,7 +165,7 @@ def unsigned(why: str) -> ClaimError:
     """The error for a missing signature of an approver."""
     return ClaimError(
         why,
-        remedy="Sign it with the key of an approver whom the operator's settings list for this tenant and contract.",
+        remedy="Sign with the key of an approver listed in the operator's settings for this tenant and contract.",
         code="claim.signature",
     )
 

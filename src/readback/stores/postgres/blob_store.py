@@ -190,7 +190,7 @@ class Objects:
                 self._kinds[scheme] = _kind(scheme)
             except (ImportError, ValueError) as error:
                 raise SettingsError(
-                    f"What serves evidence at {scheme!r} URLs is not installed ({error}).",
+                    f"The adapter for evidence at {scheme!r} URLs is not installed ({error}).",
                     remedy="Install 'readback-ai[objects]', and what fsspec needs; 'readback-ai[s3]' for s3 URLs.",
                 ) from error
         return self._kinds[scheme]
