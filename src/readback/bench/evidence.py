@@ -1,4 +1,4 @@
-"""Evidence, measured: a proof for one of a million entries, and how fast a whole log is read, signed and checked."""
+"""Measure evidence: a proof for one of a million entries, and the speed of reading, signing and checking a whole log."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from readback.ports.storage.store import LedgerStore, StoredEvent
 
 ENTRIES_PROVED: Final = 1_000_000
 ENTRY_BYTES: Final = 600
-"""About what an entry of an action has."""
+"""Approximate size of an action's entry."""
 ENTRIES_SEALED: Final = 16_384
 PROOFS: Final = 101
 ACTIONS: Final = 3_000
@@ -47,7 +47,7 @@ def evidence(folder: Path, progress: Progress) -> dict[str, Json]:
 
 
 def _proofs(folder: Path, signer: LogSigner, authority: Authority) -> dict[str, Json]:
-    """Each proof is made out of the ledger's tiles, read anew, and checked."""
+    """Build each proof from freshly read tiles of the ledger, and check it."""
     store = bootstrap.store(f"sqlite:///{folder / 'million.db'}")
     try:
         _sealed(store, signer)
@@ -69,7 +69,7 @@ def _proofs(folder: Path, signer: LogSigner, authority: Authority) -> dict[str, 
 
 
 def _sealed(store: LedgerStore, signer: LogSigner) -> None:
-    """The tiles and heads of a log of entries that are made up: for a proof the entries themselves are not needed."""
+    """The tiles and heads of a log of synthetic entries. A proof does not need the entries themselves."""
     edge, after = Frontier(), 0
     while after < ENTRIES_PROVED:
         until = min(after + ENTRIES_SEALED, ENTRIES_PROVED)
@@ -85,7 +85,7 @@ def _entry(index: int) -> bytes:
 
 
 def _whole(folder: Path, signer: LogSigner, authority: Authority) -> dict[str, Json]:
-    """Everything that reads a whole ledger, over one of real actions."""
+    """Run everything that reads a whole ledger, over a ledger of real actions."""
     url = f"sqlite:///{folder / 'evidence.db'}"
     asyncio.run(_filled(url))
     writer = bootstrap.store(url)
@@ -125,7 +125,7 @@ async def _filled(url: str) -> None:
 
 
 def _verified(store: LedgerStore, size: int, authority: Authority) -> int:
-    """Entries a second of one core: by the processor's time, since others may use the machine."""
+    """Entries a second of one core, by CPU time, because other processes may use the machine."""
     began = time.process_time()
     with undisturbed(READING):
         if not audit(store, authority=authority).ok:

@@ -1,7 +1,7 @@
-"""The floor: the same rows into the same tables and indexes, by a program that does nothing else.
+"""The floor: the same rows into the same tables and indexes, by a program without any other work.
 
-The rows are those that the engine wrote for one action, renamed for each copy. Nothing is hashed, judged or read here;
-what is a hash in them is as random as a hash, since a key lands anywhere in its index and not always at its end.
+The rows are the engine's rows for one action, renamed for each copy. Nothing is hashed, judged or read. Hash columns
+hold random values, because random keys spread over the index, as in real use.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ class Floor:
         self._columns, self._changing, self._appends, self._seq = columns, changing, appends, 0
 
     def settings(self) -> dict[str, str | int]:
-        """What its connection promises."""
+        """The durability settings of the connection."""
         return {name: self._db.pragma(name) for name in ("journal_mode", "synchronous")}
 
     def continue_after(self) -> None:
-        """Goes on behind the entries that are there."""
+        """Continue after the existing entries."""
         self._seq = int(next(iter(self._db.execute("select coalesce(max(seq), 0) from event")))[0])
 
     def write(self, names: Iterable[str]) -> None:
-        """Two commits for these actions: all their attempts, then all their ends."""
+        """Make two commits for these actions: all attempts, then all ends."""
         keyed = [(name, os.urandom(32).hex()) for name in names]
         for append in self._appends:
             self._db.execute("begin immediate")

@@ -1,11 +1,10 @@
-"""The gateway's measure: a call through `readback mcp` against the same call to the plain server, side by side.
+"""The gateway's measure: a call through `readback mcp` compared with the same call to the plain server.
 
-Slices of both alternate, so that both meet the same machine. The servers and gateways are processes of their own, new
-ones in each round: how long a call takes differs by a quarter between two starts of the very same programs. The client
-is the SDK's. What the mark counts is what a call adds to the plain one, in plain calls; how many of those it is as a
-whole is told beside it. What a reading costs by itself is measured too, since it is not the gateway's, and taken off
-what a governed call adds. Readings by themselves take turns with plain calls, as whoever calls a plain tool and looks
-by hand would make them: in a row they would take half as long.
+Slices of both alternate on the same machine. Each round starts new server and gateway processes, because the time of a
+call differs by a quarter between two starts of the same program. The client is the SDK's. The mark counts the added
+cost of a call, in plain calls; the whole cost in plain calls is printed, too. The cost of a reading is measured
+separately and subtracted, because the reading is not the gateway's cost. Readings alternate with plain calls, as in
+manual use; readings in a row would take half as long.
 """
 
 from __future__ import annotations
@@ -31,18 +30,18 @@ from readback.domain.context import Context
 
 ROUNDS: Final = 3
 SLICES: Final = 5
-"""Of a round, behind one that only warms up."""
+"""Slices of a round, after one slice of warm-up."""
 CALLS: Final = 120
 IN_FLIGHT: Final = 1_000
 LONG_CALLS: Final = 20_000
 LONG_WARM: Final = 5_000
 LONG_WIDTH: Final = 32
 READINGS: Final = 2
-"""Of one governed call: before it, and after it."""
+"""Readings of one governed call: before and after the call."""
 SERVER: Final = ("-P", "-m", "readback.bench.plain_server")
 GATEWAY: Final = ("-P", "-m", "readback.cli.cli", "mcp")
 BOOKS: Final = "books"
-"""The server's own folder: it is given none with contracts and a ledger."""
+"""The server's own folder, without contracts and ledger."""
 CONTRACT: Final = """apiVersion: readback/v1
 kind: Contracts
 metadata: {name: bench, version: 1.0.0}
@@ -68,7 +67,7 @@ Slices = dict[str, list[list[float]]]
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """Clients of the same server: past the gateway, and through it. `passing`: through one that records nothing."""
+    """Clients of the same server: direct, and through the gateway. `passing`: through a gateway without records."""
 
     plain: Any
     governed: Any
@@ -78,7 +77,7 @@ class Ways:
 
 
 def gateway_measures(progress: Progress) -> dict[str, Json]:
-    """All of it, as `readback bench --gateway --json` prints it."""
+    """All figures of `readback bench --gateway --json`."""
     with room() as folder:
         return asyncio.run(_measures(folder, progress))
 
@@ -140,7 +139,7 @@ def _ways(folder: Path, transport: str, plain: Any, governed: Any, passing: Any)
 
 
 def _started(*argv: str) -> Any:
-    """A client of a process of its own."""
+    """A client of a new process."""
     from mcp import Client
     from mcp.client.stdio import StdioServerParameters
 
@@ -162,7 +161,7 @@ async def _over_http(folder: Path) -> AsyncIterator[Ways]:
 
 @asynccontextmanager
 async def _http_client(url: str) -> AsyncIterator[Any]:
-    """The SDK's client, which waits for a connection as long as it takes: its own gives up, and everything with it."""
+    """The SDK's client without a connection timeout. The SDK's default client gives up and ends the run."""
     import httpx2
     from mcp import Client
     from mcp.client.streamable_http import streamable_http_client
@@ -185,7 +184,7 @@ def _served(folder: Path, name: str, server: str, *more: str) -> tuple[str, ...]
 
 @contextmanager
 def _serving(argv: Sequence[str]) -> Iterator[str]:
-    """A process that serves HTTP and says where, on the first line that holds an address."""
+    """Start an HTTP server process, and read its address from the first line with an address."""
     process = subprocess.Popen(
         [sys.executable, *argv], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, bufsize=1
     )
@@ -212,7 +211,7 @@ def _serving(argv: Sequence[str]) -> Iterator[str]:
 
 
 async def _in_turns(folder: Path, ways: Ways) -> tuple[Slices, dict[str, float]]:
-    """Milliseconds of each call, by slices, the readings' as one; and the gateways' own, of a processor, by call."""
+    """Milliseconds of each call by slice, with all readings as one slice, and CPU time of the gateways by call."""
     ours = os.getpid()
     turns = (
         ("put", ways.plain, "put", ours),
@@ -257,7 +256,7 @@ async def _timed(client: Any, tool: str, name: str) -> float:
 
 
 async def _called(client: Any, tool: str, name: str) -> None:
-    """Raises RuntimeError where the call did not succeed: what was refused is not measured."""
+    """Raise RuntimeError after a failed call. A refused call is not measured."""
     result = await client.call_tool(tool, {"name": name, "text": "hello"} if tool == "put" else {"text": name})
     if result.is_error:
         raise RuntimeError(f"{tool} {name}: {result.content}")
@@ -266,8 +265,8 @@ async def _called(client: Any, tool: str, name: str) -> None:
 def _in_plain_calls(
     ours: Sequence[Sequence[float]], plain: Sequence[Sequence[float]], apart_ms: float = 0.0, *, added: bool = False
 ) -> Json:
-    """How many plain calls one of ours is, or adds, by the median of the slices: at the median, and at the 99th of a
-    hundred. `apart_ms`: of ours, and not counted.
+    """The cost or added cost of our call in plain calls, by the median of the slices: at the median and at the 99th
+    percentile. `apart_ms`: time to subtract from our call.
     """
     pairs = [*zip(ours, plain, strict=True)]
     middle = [(statistics.median(mine) - apart_ms) / statistics.median(bare) - added for mine, bare in pairs]
@@ -284,7 +283,7 @@ def _at(values: Sequence[float], share: float) -> float:
 
 
 async def _readings_ms(folder: Path, plain: Any) -> list[float]:
-    """Single readings, each by itself, in this process, after a plain call: the very source of the contract."""
+    """Single readings in this process, each after a plain call, through the contract's own source."""
     written = contract_files(folder / "contracts.yaml")["put"].written
     [reader] = written.readers
     names = [f"governed-{SLICES}-{n}" for n in range(CALLS)]
@@ -299,7 +298,7 @@ async def _readings_ms(folder: Path, plain: Any) -> list[float]:
 
 
 async def _in_flight(folder: Path, client: Any, transport: str) -> dict[str, Json]:
-    """All at once: which were not verified, and whose rows are not there exactly as asked."""
+    """Run all calls at once. Returns the unverified calls, and the calls without exactly the requested row."""
     began = time.perf_counter()
     names = [f"flight-{transport}-{n}" for n in range(IN_FLIGHT)]
     results = await asyncio.gather(*(_called(client, "put", name) for name in names), return_exceptions=True)
@@ -317,7 +316,7 @@ async def _in_flight(folder: Path, client: Any, transport: str) -> dict[str, Jso
 
 
 async def _long(folder: Path) -> dict[str, Json]:
-    """A gateway's memory after its first thousands of governed calls, and after all of them."""
+    """A gateway's memory after the first thousands of governed calls, and after all of them."""
     (folder / "contracts.yaml").write_text(CONTRACT, encoding="utf-8")
     async with AsyncExitStack() as stack:
         argv = (*_gateway(folder, "long"), "--", sys.executable, *SERVER, str(folder / BOOKS))
@@ -333,13 +332,13 @@ async def _long(folder: Path) -> dict[str, Json]:
 
 
 def _cpu_ms(pid: int) -> float:
-    """Of all its threads, those that have ended apart."""
+    """CPU time of all live threads."""
     threads = Path(f"/proc/{pid}/task").glob("*/schedstat")
     return sum(int(each.read_text(encoding="ascii").split()[0]) for each in threads) / 1_000_000
 
 
 def _process_with(argument: str) -> int:
-    """The process that has this in its command line: the SDK does not say which one it started."""
+    """The process with this text in its command line. The SDK does not expose the started process."""
     for each in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             if argument.encode() in each.read_bytes():

@@ -1,4 +1,4 @@
-"""`readback bench`: the measurements as a table, or as one JSON object. The command line and `make bench` start it."""
+"""`readback bench`: print the measurements as a table, or as one JSON object. `make bench` runs the same code."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ GATEWAY_MARKS: Final = (
 
 
 def run_bench(as_json: bool = False, gateway: bool = False) -> int:
-    """Measures, prints, and ends with 0: a figure is for reading, not for failing."""
+    """Measure, print, and return 0. Figures never fail the command."""
     if gateway:
         from readback.bench.gateway import gateway_measures as measures
     else:
@@ -56,7 +56,7 @@ def run_bench(as_json: bool = False, gateway: bool = False) -> int:
 
 
 def table(result: Mapping[str, Json], marks: Sequence[tuple[str, str, str]] = MARKS) -> str:
-    """The figures with the marks they are held against."""
+    """The figures beside their marks."""
     wide = max(len(what) for _, what, _ in marks)
     far = max(16, *(len(_figure(result[key])) for key, _, _ in marks))
     lines = [f"{'':{wide}} {'here':>{far}}   mark".rstrip()]
@@ -66,7 +66,7 @@ def table(result: Mapping[str, Json], marks: Sequence[tuple[str, str, str]] = MA
 
 
 def _figure(value: Json) -> str:
-    """One figure; of several each by its name."""
+    """One figure, or several by name."""
     return ", ".join(f"{name} {each}" for name, each in value.items()) if isinstance(value, dict) else str(value)
 
 

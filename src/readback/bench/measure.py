@@ -1,4 +1,4 @@
-"""The measurements: alternating slices of the engine and of the floor, so that both meet the same machine."""
+"""The measurements: alternating slices of engine and floor on the same machine."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ Progress = Callable[[str], None]
 
 
 def capture(folder: Path, name: str) -> list[Append]:
-    """The two appends of an action, as the engine makes them; of its contract, which is kept with the first action
-    alone, the text is left out: the floor holds what is made durable for each.
+    """The engine's two appends for an action, without the contract's text. The text is stored with the first action
+    alone, and the floor writes the rows of every action.
     """
     store = _Recording(open_store(f"sqlite:///{folder / f'capture-{name}.db'}"))
     with Readback.open(tenant=workload.TENANT, principal=workload.PRINCIPAL, store=store.as_store()) as rb:
@@ -48,7 +48,7 @@ def capture(folder: Path, name: str) -> list[Append]:
 
 
 class _Recording:
-    """A store that keeps a copy of what it is given."""
+    """A store that copies everything written."""
 
     def __init__(self, store: LedgerStore) -> None:
         self._store = store
@@ -66,7 +66,7 @@ class _Recording:
 
 
 def sequential(folder: Path) -> dict[str, Json]:
-    """One action after another, sync client, against the floor's two commits for each."""
+    """One action after another through the sync client, compared with the floor's two commits for each action."""
     appends = capture(folder, "1")
     floor = Floor(_schema(folder, "floor-1.db"), appends)
     ours, bare = [], []
@@ -102,7 +102,7 @@ def _name(part: int, i: int) -> str:
 
 
 def in_flight(folder: Path, width: int) -> dict[str, Json]:
-    """Many actions at once, async client, against the floor's rows batched as many to a commit."""
+    """Many actions at once through the async client, compared with the floor's rows in commits of the same size."""
     return asyncio.run(_in_flight(folder, width))
 
 
@@ -145,7 +145,7 @@ def _floor_wide(floor: Floor, part: int, width: int) -> None:
 
 
 def waiting(folder: Path, progress: Progress) -> dict[str, Json]:
-    """A worker's memory, and how soon the first due action moves, with many actions waiting in the ledger."""
+    """A worker's memory, and the time to the first due action, with many waiting actions in the ledger."""
     path = folder / "waiting.db"
     url = f"sqlite:///{path}"
     with Readback.open(url, tenant=workload.TENANT, principal=workload.PRINCIPAL) as rb:
@@ -169,7 +169,7 @@ def _appends_of(folder: Path) -> list[Append]:
 
 
 def _fill(path: Path, appends: list[Append]) -> None:
-    """Copies of a waiting action, due in a day."""
+    """Write copies of a waiting action, due in a day."""
     later = appends[0].projection.updated_us + 86_400 * US
     appends = [
         replace(a, projection=replace(a.projection, due_us=later, lease_owner="", lease_until_us=later))
@@ -183,7 +183,7 @@ def _fill(path: Path, appends: list[Append]) -> None:
 
 
 def _schema(folder: Path, name: str) -> Path:
-    """An empty ledger with the tables and indexes of a real one."""
+    """An empty ledger with the tables and indexes of a real ledger."""
     open_store(f"sqlite:///{folder / name}").close()
     return folder / name
 
@@ -199,7 +199,7 @@ def _each(seconds: list[float], actions: int) -> int:
 
 
 def start_up() -> dict[str, Json]:
-    """Import and help, in milliseconds: the best of several fresh processes."""
+    """Import and help time in milliseconds: the best of several new processes."""
     bare = _process_ms(["-c", "pass"])
     return {
         "python_ms": bare,
@@ -216,7 +216,7 @@ def _process_ms(arguments: list[str]) -> int:
 
 
 def everything(progress: Progress) -> dict[str, Json]:
-    """All of it, as `readback bench --json` prints it; the floor and ours in one process, which a worker's is like."""
+    """All figures of `readback bench --json`. Floor and engine share one process, as in a worker."""
     with undisturbed(SERVING), room() as folder:
         progress("one after another")
         one = sequential(folder)

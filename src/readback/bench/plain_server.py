@@ -1,6 +1,6 @@
 """The plain server of the gateway's measure: `python -m readback.bench.plain_server FOLDER [--http]`.
 
-Written with the official SDK, as anybody would. One tool makes a row durable, one shows it, one only answers.
+Written with the official SDK in the usual way. One tool writes a durable row, one shows a row, one only answers.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def made(folder: Path) -> Any:
 
 
 def main(folder: str, *more: str) -> None:
-    """Serves until the client goes, or for ever."""
+    """Serve until the client leaves, or without end over HTTP."""
     server = made(Path(folder))
     if "--http" not in more:
         server.run("stdio")

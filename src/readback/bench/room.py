@@ -1,4 +1,4 @@
-"""Where `readback bench` measures: a folder in the working folder, so on the disk that is meant, gone afterwards."""
+"""The folder of `readback bench`: inside the working folder, on the tested disk, removed afterwards."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from readback.errors import UsageError
 
 @contextmanager
 def room() -> Iterator[Path]:
-    """The folder, by its whole path. Raises UsageError where it cannot be made."""
+    """The folder, as an absolute path. Raises UsageError on failure."""
     try:
         made = tempfile.TemporaryDirectory(prefix="readback-bench-", dir=".")
     except OSError as error:

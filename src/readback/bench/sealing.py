@@ -1,4 +1,4 @@
-"""What sealing costs the hot path: the same actions with it and without, slice by slice, on one machine in one run."""
+"""Measure the cost of sealing on the hot path: the same actions with and without, slice by slice, in one run."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ WIDTH: Final = 256
 
 
 def sealing(folder: Path) -> dict[str, Json]:
-    """The share of the throughput at 256 in flight that is lost while the log is sealed at the default cadence.
+    """The share of throughput at 256 actions in flight lost to sealing at the default schedule.
 
-    By the time of the processor, which is what bounds it, all threads together: others may use the machine. Wall time
-    stands beside it.
+    Measured in CPU time of all threads, since the CPU is the bound and other processes may use the machine. Wall time
+    is printed, too.
     """
     return asyncio.run(_sealing(folder))
 
@@ -64,7 +64,7 @@ class _Took(NamedTuple):
 
 
 async def _slice(rb: AsyncReadback, part: str) -> _Took:
-    """`part`: of orders of its own, since one that is shipped already is judged by what it was before, too."""
+    """`part`: a set of orders for this slice alone, since a shipped order would change the judgement."""
     names = iter(range(ACTIONS))
 
     async def one_after_another() -> None:

@@ -1,4 +1,4 @@
-"""A process that starts on a full ledger: how soon does the first due action move, and in how much memory?"""
+"""A process started on a full ledger: time to the first due action, and memory."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The action that is measured: an in-process tool and reader, verified at the first reading, by an ordinary contract.
+"""The measured action: an in-process tool and reader, verified at the first reading, by an ordinary contract.
 
-Used by the hot path and by the capture of the floor's rows, so that both are about the same rows.
+Both the hot path and the floor's rows use this action.
 """
 
 from __future__ import annotations
@@ -44,31 +44,31 @@ def ship_sync(ctx: Context, order_id: str, carrier: str) -> object:
 
 @ship_sync.read(source="orders", consistency="strong", independence="other_client")
 def row_sync(ctx: Context, order_id: str, carrier: str) -> Reading:
-    """Its reader."""
+    """The reader of the sequential run."""
     return _row(order_id)
 
 
 @action(name="ship_async", **TERMS)
 async def ship_async(ctx: Context, order_id: str, carrier: str) -> object:
-    """The tool of the runs with many in flight."""
+    """The tool of the concurrent runs."""
     return _ship(order_id, carrier)
 
 
 @ship_async.read(source="orders", consistency="strong", independence="other_client")
 async def row_async(ctx: Context, order_id: str, carrier: str) -> Reading:
-    """Its reader."""
+    """The reader of the concurrent runs."""
     return _row(order_id)
 
 
 @action(name="ship_waiting", **{**TERMS, "within": "1h", "polls": ["1s"]})
 def ship_waiting(ctx: Context, order_id: str, carrier: str) -> object:
-    """Answers that it accepted the order; the order is shipped when the reader says so."""
+    """Accept the order. The order is shipped when the reader says so."""
     return {"status": "accepted"}
 
 
 @ship_waiting.read(source="orders", consistency="strong", independence="other_client")
 def row_waiting(ctx: Context, order_id: str, carrier: str) -> Reading:
-    """Its reader."""
+    """The reader of the waiting order."""
     return _row(order_id)
 
 

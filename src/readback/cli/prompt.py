@@ -1,4 +1,4 @@
-"""Ask the person at the terminal through /dev/tty, whatever stdin, stdout and stderr are.
+"""Ask the person at the terminal through /dev/tty, independent of stdin, stdout and stderr.
 
 For commands that sign. Text is shown in full and cannot move the cursor. Input typed before the question does not
 count. A passphrase is not echoed. A process without a terminal is refused.

@@ -1,9 +1,8 @@
-"""`readback demo`: a scripted agent's morning at an order desk, on real local systems, some of which lie.
+"""`readback demo`: a scripted agent's morning at an order desk, on real local systems that fail and lie.
 
-Read it in this order to learn the SDK: `contracts` and `contracts_office` (what each action is, and who says that it is
-done), `morning` (what the agent sets out to do), `agent` (how it runs that through Readback), `worker` and `crash` (how
-another process goes on after a kill); then `trip_contracts`, `trip_plan` and `trip` (five actions as one saga, with a
-point of no return), and `delegated` (a delegate that is sent again until its task is read back as done). `naive`,
-`facts`, `tally` and `table` are the comparison, with `trip_naive` and what ends in `_tally` and `_table`; `systems` are
-other people's systems, and know nothing of Readback.
+To learn the SDK, read in this order: `contracts` and `contracts_office` (the actions and their verification), `morning`
+(the agent's plan), `agent` (execution through Readback), `worker` and `crash` (another process resumes after a kill).
+Then `trip.contracts`, `trip.plan` and `trip.chapter` (five actions as one saga, with a pivot), and `delegated` (a
+delegate retried until its task is verified). `naive`, `facts`, `tally` and `table` make the comparison. `systems` are
+external systems without any knowledge of Readback.
 """

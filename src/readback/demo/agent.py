@@ -1,7 +1,7 @@
-"""The agent at the order desk: a script in place of a model, so that every morning is the same.
+"""The agent at the order desk: a script instead of a model, so that every morning is the same.
 
-Started by `main`. It acts through Readback alone, and believes only outcomes. Independent steps run side by side, on
-one event loop and one ledger.
+The agent acts only through Readback and believes only outcomes. Independent steps run side by side, on one event loop
+and one ledger.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NOT_ON_RECORD = "No such action is on record; nothing may be told of it."
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What came of a step. `first`: what could be told when the agent wanted to report, before it was settled."""
+    """The result of a step. `first`: the reportable text at the agent's first report, before the outcome was settled."""
 
     step: Step
     outcome: Outcome | None
@@ -31,7 +31,7 @@ class Done:
 
 @dataclass(slots=True)
 class Agent:
-    """Works through the morning and keeps what came of each step."""
+    """Works through the morning and collects the result of each step."""
 
     rb: AsyncReadback
     systems: Systems
@@ -42,7 +42,7 @@ class Agent:
     done: list[Done]
 
     async def work(self) -> list[Done]:
-        """The whole morning, in its order."""
+        """Run the whole morning in order."""
         await self.side_by_side("The desk opens", morning.OPENING)
         await self.side_by_side("The rush: time-outs, losses, halves", morning.RUSH)
         await self.lose_a_worker(morning.KILLED)
@@ -52,7 +52,7 @@ class Agent:
         return self.done
 
     async def side_by_side(self, title: str, steps: tuple[Step, ...]) -> None:
-        """Steps that do not depend on each other."""
+        """Run independent steps side by side."""
         self.progress.chapter(title)
         for step in steps:
             self._spoil(step)
@@ -76,7 +76,7 @@ class Agent:
         return Done(step, outcome, first)
 
     async def _claimed(self, step: Step) -> Done:
-        """The model says that it has acted. The record knows of no such action, so there is nothing to tell."""
+        """The model claims an action. The record has no such action, so there is nothing to report."""
         assert step.claims is not None
         contract, target = step.claims
         on_record = [each for each in await self.rb.list(contract=contract) if each.target == target]
@@ -85,7 +85,7 @@ class Agent:
         return Done(step, outcome)
 
     async def lose_a_worker(self, step: Step) -> None:
-        """One worker acts and is killed before it hears of it; another one goes on."""
+        """Kill a worker before the tool's answer arrives, and let another worker resume."""
         self.progress.chapter("A worker is killed, and another goes on")
         self._spoil(step)
         charge = {"order_id": "o-23", "amount_cents": 3875}
@@ -107,7 +107,7 @@ class Agent:
         return found[0]
 
     async def through_an_outage(self, step: Step) -> None:
-        """The system of record goes down behind the action. Unknown stays unknown, until it can be read."""
+        """The system of record fails after the action. Unknown stays unknown until a reading succeeds."""
         self.progress.chapter("The shop goes dark")
         self._spoil(step)
         done = await self._do(step, {})

@@ -1,11 +1,11 @@
-"""The order desk's contracts: what each action is, what must be true afterwards, and who says so.
+"""The order desk's contracts: each action, its postconditions, and its readers.
 
-Read it from the top to learn the SDK; `contracts_office` goes on with mail, files and the daybook. An action is a
-function that takes a Context and its arguments. What it returns is evidence. Its readers ask a system of record by
-another path, and the postconditions under `ensure` are judged over what they read, never over the answer.
+Read from the top to learn the SDK; `contracts_office` continues with mail, files and the daybook. An action is a
+function of a Context and arguments. The returned value is evidence. The readers ask a system of record through a
+separate path. The postconditions under `ensure` judge these readings, never the answer.
 
-The functions act through `desk.shop` and read through `desk.records` and `desk.database`. Windows are short, so that
-the demo is: what a contract says under `late_window` is how long an effect may take to land.
+The functions act through `desk.shop` and read through `desk.records` and `desk.database`. `late_window` is the time
+within which an effect may still land. The windows are short, to keep the demo short.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ BOOKKEEPING: Final = ("version", "stamp", "updated_by", "updated_us")  # changes
 
 
 def _order(ctx: Context, order_id: str, view: str = "") -> Reading:
-    """One order as the service shows it: the primary, or one of its lagging views."""
+    """One order from the service: from the primary, or from a lagging view."""
     path = view + "/orders/{id}"
     return desk.records.get(ctx, path, params={"id": order_id}, version="/version", stamp="/stamp")
 
 
 def _stamped(ctx: Context, table: str) -> list[Reading]:
-    """Every row with our stamp, of all tenants: where an effect of ours landed, rightly or not."""
+    """Every row with our stamp, of all tenants, to find each effect of ours, also in a wrong place."""
     queries = {
         "orders": "SELECT * FROM orders WHERE stamp = ?",
         "charges": "SELECT * FROM charges WHERE stamp = ?",
@@ -50,7 +50,7 @@ def _stamped(ctx: Context, table: str) -> list[Reading]:
 
 
 def _first(found: list[Reading]) -> Reading:
-    """The object that a complete list shows, or its absence."""
+    """The object in a complete list, or absence."""
     return found[0] if found else Reading.absent()
 
 
@@ -68,7 +68,7 @@ def _first(found: list[Reading]) -> Reading:
 )
 @overheard
 def check_stock(ctx: Context, sku: str) -> object:
-    """How many there are, by the cache that is quick to ask."""
+    """Count the stock through the fast cache."""
     return desk.shop.get(ctx, "/cache/stock/{sku}", params={"sku": sku})
 
 
@@ -192,7 +192,7 @@ def marked_anywhere(ctx: Context, order_id: str, status: str) -> list[Reading]:
 )
 @overheard
 def cancel_order(ctx: Context, order_id: str) -> object:
-    """Cancel an order that has not left the house."""
+    """Cancel an order before shipment."""
     return in_prose(lambda: desk.shop.post(ctx, "/orders/{id}/cancel", params={"id": order_id}))
 
 
@@ -225,7 +225,7 @@ def cancelled_anywhere(ctx: Context, order_id: str) -> list[Reading]:
 )
 @overheard
 def delete_order(ctx: Context, order_id: str) -> object:
-    """Remove an order that was entered as a test."""
+    """Remove a test order."""
     return desk.shop.delete(ctx, "/orders/{id}", params={"id": order_id})
 
 
@@ -256,7 +256,7 @@ def deleted_row(ctx: Context, order_id: str) -> Reading:
 )
 @overheard
 def charge_card(ctx: Context, order_id: str, amount_cents: int) -> object:
-    """Charge the card that paid for an order. The shop answers at once, and captures later."""
+    """Charge the card of an order. The shop answers at once, and captures later."""
     body = {"order_id": order_id, "amount_cents": amount_cents, "currency": "EUR"}
     return desk.shop.post(ctx, "/charges", json=body)
 
@@ -274,7 +274,7 @@ def charges_anywhere(ctx: Context, order_id: str, amount_cents: int) -> list[Rea
 
 @charge_card.lookup
 def charge_by_key(ctx: Context, order_id: str, amount_cents: int) -> Lookup:
-    """What became of the request with our key: decides after a lost answer."""
+    """The result of the request with our key. Decides after a lost answer."""
     key = {"key": ctx.idempotency_key}
     return desk.records.lookup(ctx, "/keys/{key}", params=key, landed={"done"}, value="/answer")
 
@@ -295,7 +295,7 @@ def charge_by_key(ctx: Context, order_id: str, amount_cents: int) -> Lookup:
 )
 @overheard
 def refund_charge(ctx: Context, charge_id: str, amount_cents: int) -> object:
-    """Give back a part of a charge."""
+    """Refund a part of a charge."""
     return desk.shop.post(ctx, "/refunds", json={"charge_id": charge_id, "amount_cents": amount_cents})
 
 
@@ -352,7 +352,7 @@ def shipments_anywhere(ctx: Context, order_id: str, carrier: str, sku: str, qty:
 )
 @overheard
 def cancel_shipment(ctx: Context, order_id: str, carrier: str, sku: str, qty: int) -> object:
-    """Take a booking back."""
+    """Cancel a booking."""
     booked = desk.shop.get(ctx, "/shipments", query={"order_id": order_id}).json()["items"]
     return desk.shop.post(ctx, "/shipments/{id}/cancel", params={"id": booked[0]["id"]})
 

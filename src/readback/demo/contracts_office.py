@@ -1,8 +1,7 @@
-"""The order desk's other contracts: mail, files, the daybook, and a pager that nobody can look into.
+"""The order desk's other contracts: mail, files, the daybook, and a pager without a system of record.
 
-Goes on where `contracts` ends. A mail is read back in the recipient's mailbox; a file is verified before it takes its
-place, and so is an entry in the daybook, inside the transaction that is still open; the pager has no system of record,
-and its contract says so.
+A mail is read back in the recipient's mailbox. A file is verified before it replaces the target. A daybook entry is
+verified inside the open transaction. The pager's contract states that no reading is possible.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ def mails_anywhere(ctx: Context, to: str, subject: str, text: str) -> list[Readi
 )
 @overheard
 def write_file(ctx: Context, path: str, text: str) -> object:
-    """Write a file into the work folder: beside the target, until it is verified."""
+    """Write a file into the work folder, beside the target until verified."""
     return desk.folder.stage(ctx, path, text, parents=True)
 
 
@@ -90,7 +89,7 @@ ENTRY = "SELECT * FROM daybook WHERE tenant = ? AND order_id = ?"
 )
 @overheard
 def enter_in_daybook(ctx: Context, order_id: str, cents: int) -> object:
-    """Enter an order into the daybook. What is returned is an open transaction, which Readback settles."""
+    """Enter an order into the daybook. Returns an open transaction; Readback commits or rolls back."""
     with desk.daybook.staged(ctx) as entry:
         # "OR IGNORE" keeps a refused row from being an error. It keeps it from being noticed, too.
         sql = "INSERT OR IGNORE INTO daybook VALUES (?, ?, ?, ?)"
@@ -116,5 +115,5 @@ def daybook_entry(ctx: Context, order_id: str, cents: int) -> Reading:
 )
 @overheard
 def page_team(ctx: Context, team: str, text: str) -> object:
-    """Page a team. The gateway takes everything; what it does with it, nobody sees."""
+    """Page a team. The gateway accepts every message, and no reading can confirm delivery."""
     return {"status": "sent", "team": team}

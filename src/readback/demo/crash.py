@@ -1,7 +1,7 @@
-"""Kills a worker between its attempt and its readback, and lets another one go on.
+"""Kill a worker between attempt and readback, and let another worker resume.
 
-Called once by the agent, in the middle of the morning. The kill is a real SIGKILL of a real process at the worst
-moment: the card is charged, and nobody has heard of it. What the second worker knows, it knows from the ledger.
+The kill is a real SIGKILL of a real process at the worst moment: the card is charged, and no answer has arrived. The
+second worker knows only the ledger.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ LOOK_EVERY_S = 0.02
 
 
 class WorkerError(RuntimeError):
-    """A worker ended in another way than it was meant to."""
+    """A worker ended in an unexpected way."""
 
 
 async def start(ledger: str, addresses: Addresses, **order: object) -> asyncio.subprocess.Process:
-    """A worker on this ledger: with `charge` and `operation` for one action, without to go on with what is due."""
+    """Start a worker on this ledger: with `charge` and `operation` for one action, otherwise to process due actions."""
     paths = [SOURCE, *filter(None, [os.environ.get("PYTHONPATH")])]
     told = json.dumps({"ledger": ledger, "addresses": addresses.as_text(), **order})
     return await asyncio.create_subprocess_exec(
@@ -45,7 +45,7 @@ async def start(ledger: str, addresses: Addresses, **order: object) -> asyncio.s
 
 
 async def kill_when(worker: asyncio.subprocess.Process, landed: Callable[[], bool], runtime: Runtime) -> None:
-    """Waits until the effect has landed, and kills the worker that caused it."""
+    """Wait for the effect, and kill the worker behind it."""
     give_up_us = runtime.now_us() + int(GIVE_UP_S * 1_000_000)
     try:
         while not landed():
@@ -59,7 +59,7 @@ async def kill_when(worker: asyncio.subprocess.Process, landed: Callable[[], boo
 
 
 async def finish(worker: asyncio.subprocess.Process) -> None:
-    """Waits until a worker has done its work. Raises WorkerError where it failed."""
+    """Wait until a worker ends. Raises WorkerError after a failure."""
     try:
         async with asyncio.timeout(GIVE_UP_S):
             _, said = await worker.communicate()
@@ -70,7 +70,7 @@ async def finish(worker: asyncio.subprocess.Process) -> None:
 
 
 async def stop(worker: asyncio.subprocess.Process) -> None:
-    """Leaves no process behind, whatever happened."""
+    """End the process in every case."""
     if worker.returncode is None:
         with contextlib.suppress(ProcessLookupError):
             worker.kill()

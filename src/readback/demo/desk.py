@@ -1,7 +1,7 @@
-"""The order desk's connections: what acts on the demo's systems, and, apart from it, what reads them.
+"""The order desk's connections: clients that act on the demo's systems, and separate clients that read them.
 
-Opened once by whoever runs the contracts (`main`, and the worker in a process of its own), and used inside them.
-Executors and sources are the built-in ones; nothing here verifies, and no executor shares a client with a source.
+`main` opens the desk once, and so does the worker in its own process. Executors and sources are the built-in classes.
+Nothing here verifies, and no executor shares a client with a source.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from readback.systems import (
 TENANT = "acme"
 AGENT = "agent:desk"
 TOOL_TIMEOUT_S = 1.5
-"""How long the desk's tools wait for an answer, in seconds."""
+"""Time limit of the desk's tools for an answer, in seconds."""
 
 DAYBOOK = """
 CREATE TABLE daybook (
@@ -39,7 +39,7 @@ CREATE TABLE daybook (
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Where the systems are, in a form that can be handed to another process."""
+    """The addresses of the systems, in a form for another process."""
 
     orders_url: str
     orders_db: str
@@ -49,32 +49,32 @@ class Addresses:
     mail_password: str
     work: str
     overheard: str
-    """The file into which every answer of a tool is noted as it comes, for the naive agent and for the count."""
+    """The file of all tool answers, for the naive agent and for the counts."""
 
     def as_text(self) -> str:
         return json.dumps(asdict(self))
 
     @classmethod
     def from_text(cls, text: str) -> Addresses:
-        """The addresses that `as_text` wrote."""
+        """The addresses written by `as_text`."""
         given = json.loads(text)
         pairs = {name: tuple(given[name]) for name in ("smtp", "imap", "mailboxes")}
         return cls(**{**given, **pairs})
 
 
 class Desk:
-    """All connections of the desk; open between `open` and `close`."""
+    """All connections of the desk, between `open` and `close`."""
 
     shop: HttpExecutor
     """Acts on the order service, with our key and our stamp in the headers of each request."""
     records: HttpSource
-    """Reads the order service, by a client of its own."""
+    """Reads the order service through a client of its own."""
     database: SqlSource
-    """Reads the database behind the order service: all tenants, whatever the service says."""
+    """Reads the database behind the order service, for all tenants, independent of the service."""
     post: SmtpExecutor
     """Sends the shop's mail."""
     mailboxes: dict[str, ImapSource]
-    """Reads the recipients' own mailboxes, by address: what is there was delivered."""
+    """Reads the recipients' mailboxes, by address. Mail in a mailbox was delivered."""
     folder: FileExecutor
     files: FileSource
     daybook: SqlExecutor
@@ -85,7 +85,7 @@ class Desk:
         self.overheard = Path()
 
     def open(self, addresses: Addresses, *, timeout_s: float = TOOL_TIMEOUT_S) -> None:
-        """Connects to systems that are running. Nothing is sent yet. `timeout_s`: how long tools wait."""
+        """Connect to running systems. Nothing is sent yet. `timeout_s`: time limit of tools, in seconds."""
         work, enter = Path(addresses.work), self._stack.enter_context
         ours = {"X-Tenant": TENANT}
         self.shop = enter(
@@ -105,7 +105,7 @@ class Desk:
         self.overheard = Path(addresses.overheard)
 
     def prepare(self) -> None:
-        """Makes the daybook, in which one order of yesterday is entered already."""
+        """Create the daybook, with one order of yesterday."""
         db = sqlite3.connect(self._work / "daybook.db")
         try:
             db.execute(DAYBOOK)
@@ -115,7 +115,7 @@ class Desk:
             db.close()
 
     def close(self) -> None:
-        """Closes the connections. What tools answer afterwards is not noted: the file may be gone with the systems."""
+        """Close the connections. Later tool answers are not noted, because the file may be gone."""
         self.overheard = Path()
         self._stack.close()
 
@@ -130,4 +130,4 @@ def _opens(path: Path) -> Callable[[], sqlite3.Connection]:
 
 
 desk = Desk()
-"""The one desk of this process."""
+"""The only desk of this process."""

@@ -1,7 +1,6 @@
-"""What is true of each step, asked of the systems' own files: the demo's oracle.
+"""The truth of each step, read from the systems' own files: the demo's oracle.
 
-Used by the script of the morning. It goes past Readback, past the order service's doors and past every view; neither
-agent ever sees it.
+The oracle bypasses Readback, the order service's doors and every view. Neither agent sees the oracle.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ Row = dict[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What is true in the end. `done`: as it was meant, once, and nothing else; `undone`: no trace of it is left."""
+    """The final truth. `done`: as intended, once, and nothing else. `undone`: no trace is left."""
 
     done: bool
     text: str
@@ -27,7 +26,7 @@ Oracle = Callable[[Truth], Fact]
 
 
 def order_has(order_id: str, **wanted: object) -> Oracle:
-    """The order of our tenant has these values, and no other tenant's order of this number was touched."""
+    """Our tenant's order has these values, and no other tenant's order of this number was touched."""
 
     def ask(truth: Truth) -> Fact:
         own, other = truth.order(order_id) or {}, truth.order(order_id, "globex") or {}
@@ -131,5 +130,5 @@ def daybook_says(order_id: str, cents: int, before: int | None = None) -> Oracle
 
 
 def nothing_arrived(where: str) -> Oracle:
-    """For what the demo itself swallows: the pager's gateway drops every message."""
+    """For messages dropped by the demo itself: the pager's gateway drops every message."""
     return lambda truth: Fact(False, f"nothing reached {where}", undone=True)

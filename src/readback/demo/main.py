@@ -1,8 +1,8 @@
-"""`readback demo`: the main job, on real local systems, some of which lie.
+"""`readback demo`: an agent's work on real local systems that fail and lie.
 
-Called by the command line. Starts the systems, lets the agent work through its morning, hand a task to a delegate and
-book its trips, asks the systems what is true, and holds that against what was told. Exit code 0 only where Readback
-told no lie, missed no truth, doubled nothing and left neither a trip half booked nor the delegate's task undone.
+Starts the systems, runs the agent's morning, the delegation and the trips, reads the truth from the systems, and
+compares the reports with the truth. Exit code 0 means: Readback reported no false success, missed no true outcome,
+doubled no effect, left no trip half booked, and the delegate's task is done.
 """
 
 from __future__ import annotations
@@ -44,16 +44,22 @@ from readback.errors import SettingsError
 FOLDER = "readback-demo"
 LEDGER = "ledger.db"
 BESIDE = ("-wal", "-shm", ".operator.jsonl")
-"""What lies beside a ledger: while it is open, and where nobody else is told of incidents."""
+"""Suffixes of files beside a ledger: while open, and for incidents without a subscriber."""
 BUDGET = {"refund_cents": 5_000}
 EXTRA = ("aiosmtpd", "pymap")
-"""What the mail server, a process of its own, is made of."""
+"""Packages of the mail server. The mail server is a process of its own."""
 
 
 def run_demo(as_json: bool = False, folder: Path | None = None, verbose: bool = False) -> int:
-    """Runs the whole morning. The ledger is kept in `folder`, else in `readback-demo` here. Returns the exit code.
+    """Run the whole demo and return the exit code. The ledger is kept in `folder` (default: ./readback-demo).
 
-    Raises SettingsError where the demo's mail server cannot be had.
+    Args:
+        as_json: Print one JSON object instead of text.
+        folder: Folder of the ledger.
+        verbose: Print every step, trip and attempt, and all tables.
+
+    Raises:
+        SettingsError: A package of the demo's mail server is missing.
     """
     require_extra()
     ledger = fresh_ledger(folder or Path(FOLDER))
@@ -90,7 +96,7 @@ def run_demo(as_json: bool = False, folder: Path | None = None, verbose: bool = 
 
 @contextmanager
 def _connected(systems: Systems, addresses: Addresses) -> Iterator[None]:
-    """Both desks open, for as long as the block lasts."""
+    """Open both desks for the block."""
     desk.open(addresses)
     try:
         trip_desk.open(systems.trip_url, systems.trip_records_url, systems.trip_books)
@@ -120,7 +126,7 @@ async def _trips(systems: Systems, ledger: str, progress: Progress) -> list[Book
 
 @contextmanager
 def terminated_as_interrupted() -> Iterator[None]:
-    """SIGTERM ends the block like Ctrl-C does, so that what was started is stopped and taken away."""
+    """Handle SIGTERM like Ctrl-C inside the block, so that started systems are stopped and removed."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -132,7 +138,7 @@ def terminated_as_interrupted() -> Iterator[None]:
 
 
 def require_extra() -> None:
-    """Raises SettingsError, before anything is started, where a part of the mail server is not installed."""
+    """Raise SettingsError before the start if a package of the mail server is missing."""
     missing = [name for name in EXTRA if find_spec(name) is None]
     if missing:
         raise SettingsError(
@@ -143,7 +149,7 @@ def require_extra() -> None:
 
 
 def addresses_of(systems: Systems) -> Addresses:
-    """Where the systems that were started can be reached."""
+    """The addresses of the started systems."""
     return Addresses(
         orders_url=systems.orders_url,
         orders_db=str(systems.db_path),
@@ -157,7 +163,7 @@ def addresses_of(systems: Systems) -> Addresses:
 
 
 def fresh_ledger(folder: Path) -> str:
-    """The URL of a new ledger. The one of the last demo makes way; where nothing can be written, a temporary folder."""
+    """The URL of a new ledger. The last demo's ledger is deleted. Without write access a temporary folder is used."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         writable = os.access(folder, os.W_OK)
@@ -171,7 +177,7 @@ def fresh_ledger(folder: Path) -> str:
 
 
 def check(ledger: str) -> AuditReport:
-    """The ledger recomputed from its first entry on, as `readback ledger verify` does it."""
+    """Recompute the ledger from the first entry on, like `readback ledger verify`."""
     store = bootstrap.store(ledger)  # not read-only, so that closing it folds the write-ahead log into the file
     try:
         report = audit(store)

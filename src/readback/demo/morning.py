@@ -1,8 +1,8 @@
-"""The script of the morning: what the agent at the order desk sets out to do, and what is spoiled of it.
+"""The script of the morning: the agent's steps and their faults.
 
-Each step proposes an action of `contracts`. Where something is spoiled, `pattern` names the row of the action
-verification specification's "Hallucinated Success Patterns", and `fault` is what the demo orders of a system; without
-one, the spoiling is the doing of a wrapper or of the agent. No step says how it will end.
+Each step proposes an action of `contracts`. `pattern` names a row of the action verification specification's
+"Hallucinated Success Patterns". `fault` is an order to a system; without an order, a wrapper or the agent itself is at
+fault. No step states its own result.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from readback.demo import facts
 from readback.demo.facts import Oracle
 
 Earlier = Mapping[str, Outcome]
-"""The outcomes so far, by the name of their step: all that a later step may build on."""
+"""The outcomes so far, by step name. Later steps may use nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One order to a system: what it does to the next request that fits."""
+    """One order to a system: a fault for the next matching requests."""
 
     name: str
     match: Mapping[str, str]
@@ -35,7 +35,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One thing that the agent sets out to do. `wait`: the seconds after which it wants to report, done or not."""
+    """One step of the agent. `wait`: seconds until the agent reports, finished or not."""
 
     name: str
     truth: Oracle
@@ -45,7 +45,7 @@ class Step:
     faults: tuple[Fault, ...] = ()
     wait: float | None = None
     claims: tuple[str, str] | None = None
-    """A phantom: the contract and the target of an action that the model says it has called."""
+    """A phantom: contract and target of an action claimed by the model without a call."""
 
 
 def _on(path: str, fault: str, *, times: int = 1, **params: Any) -> tuple[Fault, ...]:

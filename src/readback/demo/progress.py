@@ -1,6 +1,6 @@
-"""Live progress on stderr: what is being done, and how each step ended. Plain lines where it is no terminal.
+"""Live progress on stderr: running steps and their outcomes. Plain lines without a terminal.
 
-Used by the agent. It tells outcomes in the words that an outcome allows, and decides nothing.
+Outcomes are reported in their own reportable words. Decides nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NAME_WIDTH = 26
 
 
 class Progress:
-    """Says what happens while it happens. `close` it at the end."""
+    """Prints progress during the demo. Call `close` at the end."""
 
     def __init__(self, verbose: bool = False) -> None:
         self._verbose = verbose
@@ -49,12 +49,12 @@ class Progress:
         self._say(f"\n{title}" if self._verbose else title, style="bold")
 
     def note(self, text: str) -> None:
-        """A remark on what is going on."""
+        """Print a remark."""
         self._line("·", "dim", "", text)
 
     @contextmanager
     def doing(self, name: str) -> Iterator[None]:
-        """Shows the step among those in flight, for as long as the block lasts."""
+        """Show the step as running during the block."""
         self._busy.append(name)
         self._show()
         try:
@@ -64,17 +64,17 @@ class Progress:
             self._show()
 
     def ended(self, step: Step, outcome: Outcome | None, instead: str = "") -> None:
-        """The step, the words that may be told of it, and what was spoiled, if anything."""
+        """Report the step, its reportable words, and its fault, if any."""
         words = outcome.message if outcome is not None else instead
         self._outcome(mark_of(outcome), step.name, words, step.spoiled)
 
     def trip(self, case: Case, outcome: SagaOutcome) -> None:
-        """The trip, the words that may be told of it, and what was spoiled."""
+        """Report the trip, its reportable words, and its fault, if any."""
         spoiled = f"{case.where}: {case.words}" if case.where else ""
         self._outcome(mark_of(outcome), f"trip to {case.trip}", outcome.message, spoiled)
 
     def attempt(self, number: int, prompt: str, outcome: Outcome) -> None:
-        """One attempt of a delegate: the words that may be told of it, and what it had been told."""
+        """Report one attempt of a delegate: the reportable words and the prompt."""
         self._outcome(mark_of(outcome), f"attempt {number}", outcome.message, f"told: {prompt}")
 
     def _outcome(self, mark: str, name: str, words: str, beneath: str) -> None:
@@ -107,7 +107,7 @@ class Progress:
         self._console.print(Padding(line, (0, 0, 0, 2)))
 
     def _show(self) -> None:
-        """The line of what is in flight: on a terminal only, where it can be taken back."""
+        """Show the running steps on one line, on a terminal only, because the line is erased later."""
         if not self._console.is_terminal:
             return
         text, room = f"in flight: {', '.join(self._busy)}", self._console.width - 4
@@ -125,7 +125,7 @@ class Progress:
 
 
 def mark_of(outcome: Outcome | SagaOutcome | None) -> str:
-    """Told as done, open, or told as not done."""
+    """Reported as done, open, or reported as not done."""
     if outcome is None:
         return "not"
     if outcome.verified:

@@ -1,7 +1,4 @@
-"""The closing table: tool, truth and the two agents side by side, and the counts.
-
-Called by `main` with finished rows. It draws, and judges nothing.
-"""
+"""The closing table: tool, truth and the two agents side by side, and the counts. Draws, and judges nothing."""
 
 from __future__ import annotations
 
@@ -20,13 +17,13 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 SHARES: Final = (24, 18, 19, 20)
-"""How the width is shared between step, tool, truth and Readback; pattern and naive agent are narrow."""
+"""Width shares of step, tool, truth and Readback. Pattern and naive agent are narrow."""
 SAID_MAX: Final = 48
 WORDS: Final = {"reconciled_success": "done", "review_required": "review"}
 
 
 def show(rows: Sequence[Row], totals: Totals, ledger: str, events: int) -> None:
-    """Prints everything that the morning came to, on stdout."""
+    """Print the result of the morning on stdout."""
     out = console()
     spoiled = sorted((row for row in rows if row.spoiled), key=lambda row: row.pattern or "~")
     honest = [row for row in rows if not row.spoiled]
@@ -76,7 +73,7 @@ def naive_cell(row: Row) -> Text:
 
 
 def readback_cell(row: Row) -> Text:
-    """The state, and what was found where it is not as intended."""
+    """The state, and the finding of an unintended result."""
     from rich.text import Text
 
     if not row.state:
@@ -88,7 +85,7 @@ def readback_cell(row: Row) -> Text:
 
 
 def short(said: str) -> str:
-    """A tool's answer in a few words: the status with the body's own word, or its text."""
+    """A tool's answer in a few words: the status with the body's own word, or the text."""
     status, _, body = said.partition(" ")
     if not status.isdecimal():
         return safe(_word(said)[:SAID_MAX])
@@ -111,7 +108,7 @@ def _word(body: str) -> str:
 
 
 def counted(counts: Sequence[tuple[str, str, bool]]) -> list[Text]:
-    """Counts with their names, one a line; red where it is not good."""
+    """Counts with names, one a line, bad counts in red."""
     from rich.text import Text
 
     return [Text.assemble(f"{name:<42}", (value, "bold" if good else "bold red")) for name, value, good in counts]

@@ -1,7 +1,6 @@
-"""The reckoning at the end: each step's truth against what either agent told of it.
+"""The final reckoning: the truth of each step, compared with the reports of both agents.
 
-Called by `main` once all systems have come to rest. Everything is counted from what is true and from what was told;
-nothing here knows how a step was meant to end.
+Runs after all systems are idle. All counts come from truth and reports; the code does not know a step's intended end.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from readback.demo.naive.overheard import Heard
 from readback.demo.systems.truth import Truth
 
 NAIVE_FALSE_SUCCESSES_MIN = 8
-"""With fewer the morning was not spoiled as the script wants it, and the comparison would show nothing."""
+"""With fewer, the faults did not work as scripted, and the comparison would show nothing."""
 SAID_MAX = 160
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One step: what the tool said, what is true, and what either agent told."""
+    """One step: the tool's answer, the truth, and the reports of both agents."""
 
     id: str
     name: str
@@ -43,41 +42,41 @@ class Row:
 
     @property
     def naive_false(self) -> bool:
-        """The naive agent told a success that is none."""
+        """The naive agent reported a false success."""
         return self.naive.claim is Claim.DONE and not self.fact.done
 
     @property
     def readback_false(self) -> bool:
-        """Readback told a success that is none: something as done, or as taken back, that is not."""
+        """Readback reported a false success or a false reversal."""
         said = self.readback.claim
         return (said is Claim.DONE and not self.fact.done) or (said is Claim.REVERSED and not self.fact.undone)
 
     @property
     def naive_wrong(self) -> bool:
-        """The naive agent told what is not so: a success that is none, or a failure of what is done."""
+        """The naive agent reported a false success, or a failure of a true success."""
         return self.naive_false or (self.naive.claim is Claim.FAILED and self.fact.done)
 
     @property
     def missed(self) -> bool:
-        """It is true, its system can be read again, and Readback did not tell it."""
+        """The effect is true, the system is readable again, and Readback did not report success."""
         return self.fact.done and self.readback.claim is not Claim.DONE
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """The counts that the demo ends with."""
+    """The final counts of the demo."""
 
     actions: int
     naive_false_successes: int
     readback_false_successes: int
     duplicated_effects: int
-    """Effects more than one that a repeated call of ours caused. What a tool or a provider doubles is not ours."""
+    """Extra effects of repeated calls by Readback. Effects doubled by a tool or a provider do not count."""
     missed_successes: int
     ledger_ok: bool
 
     @property
     def good(self) -> bool:
-        """Whether the morning ended as Readback promises, and was a morning worth the name."""
+        """Whether Readback held its promises, and the faults were numerous enough to show it."""
         ours = (self.readback_false_successes, self.duplicated_effects, self.missed_successes)
         return self.ledger_ok and not any(ours) and self.naive_false_successes >= NAIVE_FALSE_SUCCESSES_MIN
 
@@ -106,7 +105,7 @@ def count(rows: Sequence[Row], truth: Truth, heard: Sequence[Heard], *, ledger_o
 
 
 def as_json(rows: Sequence[Row], totals: Totals) -> dict[str, Json]:
-    """What `readback demo --json` answers."""
+    """The morning's part of `readback demo --json`."""
     return {"actions": [_row_json(row) for row in rows], "totals": asdict(totals)}
 
 
@@ -149,7 +148,7 @@ def _row(done: Done, truth: Truth, heard: Sequence[Heard]) -> Row:
 
 
 def claim_of(outcome: Outcome | None) -> Claim:
-    """What the words of an outcome amount to."""
+    """The claim in the words of an outcome."""
     if outcome is None:
         return Claim.FAILED
     if outcome.state is State.RECONCILED_SUCCESS and outcome.standing:
@@ -164,7 +163,7 @@ def claim_of(outcome: Outcome | None) -> Claim:
 
 
 def said(heard: Sequence[Heard], *, called: bool) -> str:
-    """The first answer, as both agents got it."""
+    """The first answer, as received by both agents."""
     if not heard:
         return "nothing: its process was killed" if called else "nothing: it was not called"
     answer = heard[0]

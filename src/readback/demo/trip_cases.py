@@ -1,6 +1,6 @@
-"""The trips of the chapter: what is wanted, and what is spoiled of it, at each of the five steps in turn.
+"""The trips of the chapter: the wanted bookings, and the faults at each of the five steps in turn.
 
-Data alone, used by the chapter (`trip`). No case says how it will end.
+Data only. No case states its own result.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Any, Final
 from readback.canon.frozen import dataclass
 
 WANTED: Final[Mapping[str, str]] = {"flights": "RB 204", "hotel": "a room by the sea", "car": "a small one"}
-"""What every trip asks for, by the provider's book."""
+"""The wanted entry of every trip, by the provider's book."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spoiled:
-    """One order to a provider: what it does to the next requests of this trip. `op`: make, or the word for undoing."""
+    """One order to a provider: a fault for the next requests of this trip. `op`: make, or the word for undoing."""
 
     fault: str
     book: str
@@ -31,7 +31,9 @@ class Spoiled:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One trip. `at`: the step that is spoiled, whose answer stands in the table; `where` that is, to the pivot."""
+    """One trip. `at`: the faulty step; the table shows the step's answer. `where`: the step's position relative to the
+    pivot.
+    """
 
     trip: str
     at: str

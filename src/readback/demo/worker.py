@@ -1,7 +1,7 @@
 """A worker in a process of its own: `python -m readback.demo.worker` with one JSON object as its argument.
 
-Started by `crash`. With `charge` it runs one action, and is killed in the middle of it. Without, it is another worker,
-which goes on with whatever is due: it knows nothing of the first one but what the ledger says.
+With `charge` the worker runs one action, and is killed during it. Otherwise the process is another worker and processes
+due actions, with no knowledge of the first worker besides the ledger.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ ACTIONS: tuple[ActionDefinition[Any], ...] = tuple(
     for each in vars(module).values()
     if isinstance(each, ActionDefinition)
 )
-"""Every contract of the desk: what a worker must know to go on with an action of any of them."""
+"""Every contract of the desk. A worker needs all of them to resume any action."""
 
 
 def main() -> None:
-    """Acts, or goes on, in the name of the desk's agent: by the sync client, where the demo itself uses the async."""
+    """Run or resume actions for the desk's agent, through the sync client. The demo itself uses the async client."""
     order = json.loads(sys.argv[1])
     desk.open(Addresses.from_text(order["addresses"]), timeout_s=30.0)
     with Readback.open(order["ledger"], tenant=TENANT, principal=AGENT, run="morning", actions=ACTIONS) as rb:

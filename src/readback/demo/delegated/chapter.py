@@ -1,8 +1,8 @@
-"""The chapter of the delegation: a delegate says twice that it is done and is not, and is brought to do its task.
+"""The chapter of the delegation: a delegate claims success twice without success, and then completes its task.
 
-Started by `main` after the desk's morning. What the delegate answers is noted like a tool's answer; what it did is
-read back from the order service by postconditions, and where they are refuted it is sent again with the reason and
-its task. `delegated_tally` holds what was told against what was true when each answer came.
+The delegate's answers are recorded like tool answers. Postconditions read the result back from the order service. After
+a refutation the delegate runs again with the reason and the task. `delegated.tally` compares reports with the truth at
+the time of each answer.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MEANT = order_has(ORDER, address=ADDRESS, status="packed")
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What an attempt was told, and what was true when its answer came."""
+    """The prompt of an attempt, and the truth at the time of the answer."""
 
     prompt: str
     fact: Fact
@@ -38,7 +38,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What came of the delegation; `answered`: by the number of the attempt, counted from 0."""
+    """The result of the delegation. `answered`: by attempt number, counted from 0."""
 
     delegated: Delegated
     answered: Mapping[int, Answered]
@@ -46,7 +46,7 @@ class Sent:
 
 @overheard
 def lying_delegate(ctx: Context, turn: Turn) -> str:
-    """The delegate: a script in place of a model. Brought to it, it looks into what it was told, and only there."""
+    """The delegate: a script instead of a model. From the third attempt on, the script reads its prompt."""
     if turn.attempt > 0:
         address = MISREMEMBERED
         if turn.attempt > 1 and (task := re.search(r"Send order \S+ to (.+), and mark", turn.prompt)):
@@ -62,7 +62,7 @@ def order_row(ctx: Context, args: Mapping[str, str]) -> Reading:
 
 
 def packer(answered: Callable[[Turn], None]) -> Delegation:
-    """The delegation. Its postconditions are all that verifies it; `answered` is told of each answer as it comes."""
+    """The delegation. Only its postconditions verify the work; `answered` is called with each answer."""
 
     @delegation(
         name="packer",
@@ -90,7 +90,7 @@ def packer(answered: Callable[[Turn], None]) -> Delegation:
 
 
 async def delegate(ledger: str, systems: Systems, progress: Progress) -> Sent:
-    """Sends the delegate until its task is read back as done, three times at most."""
+    """Run the delegate until its task is verified, at most three times."""
     progress.chapter("A delegated agent says that it is done")
     answered: dict[int, Answered] = {}
 

@@ -1,8 +1,4 @@
-"""The table of the delegation: what the delegate said at each attempt, what was true, and what either agent tells.
-
-Called by `main` with finished rows, between the table of the trips and that of the morning. It draws, and judges
-nothing.
-"""
+"""The table of the delegation: answers, truth at that time, and the reports of both agents. Draws, and judges nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +16,7 @@ SHARES: Final = (30, 26, 28)
 
 
 def show_attempts(rows: Sequence[AttemptRow], totals: AttemptTotals) -> None:
-    """Prints the attempts and their counts, on stdout."""
+    """Print the attempts and their counts on stdout."""
     out = console()
     out.print()
     out.print(_table(out.width, rows))

@@ -1,7 +1,6 @@
-"""The reckoning of the delegation: what was told after each attempt, against what was true when its answer came.
+"""The reckoning of the delegation: the reports after each attempt, compared with the truth at the time of the answer.
 
-Called by `main`. Counted from what was true and from what was told; nothing here knows at which attempt the delegate
-comes round. Whether a call of ours was repeated is counted with the morning's, in `tally`.
+All counts come from truth and reports; the code does not know which attempt succeeds. `tally` counts repeated calls.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ from readback.demo.naive.overheard import Heard
 from readback.demo.tally import claim_of, said
 
 NAIVE_FALSE_SUCCESSES_MIN = 2
-"""With fewer the delegate did not lie as the script wants it, and the chapter would show nothing."""
+"""With fewer, the delegate did not lie as scripted, and the chapter would show nothing."""
 NO_ANSWER = Fact(False, "it gave no answer")
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptRow:
-    """One attempt: what the delegate was told and said, what was true then, and what either agent tells of it."""
+    """One attempt: prompt, answer, truth at that time, and the reports of both agents."""
 
     id: str
     told: str
@@ -38,40 +37,40 @@ class AttemptRow:
 
     @property
     def naive_false(self) -> bool:
-        """Who believes the delegate would now tell a success that is none."""
+        """A believer of the delegate would report a false success."""
         return self.naive.claim is Claim.DONE and not self.fact.done
 
     @property
     def readback_false(self) -> bool:
-        """Readback told a success that is none."""
+        """Readback reported a false success."""
         return self.readback.claim is Claim.DONE and not self.fact.done
 
     @property
     def missed(self) -> bool:
-        """It is done, and Readback did not tell it."""
+        """The task is done, and Readback did not report success."""
         return self.fact.done and self.readback.claim is not Claim.DONE
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptTotals:
-    """The counts that the chapter ends with."""
+    """The final counts of the chapter."""
 
     attempts: int
     naive_false_successes: int
     readback_false_successes: int
     missed_successes: int
     done: bool
-    """The task was done in the end, and told as done."""
+    """The last attempt completed the task, and the report says so."""
 
     @property
     def good(self) -> bool:
-        """Whether the delegate lied enough, was never believed, and was brought to do its task."""
+        """Whether the delegate lied often enough, was never believed, and completed its task."""
         ours = (self.readback_false_successes, self.missed_successes)
         return self.done and not any(ours) and self.naive_false_successes >= NAIVE_FALSE_SUCCESSES_MIN
 
 
 def reckon_attempts(sent: Sent, heard: Sequence[Heard]) -> list[AttemptRow]:
-    """One row for each attempt, in their order."""
+    """One row for each attempt, in order."""
     rows = []
     for number, outcome in enumerate(sent.delegated.outcomes):
         answers = [each for each in heard if each.stamp == outcome.stamp]
@@ -103,7 +102,7 @@ def count_attempts(rows: Sequence[AttemptRow]) -> AttemptTotals:
 
 
 def attempts_as_json(rows: Sequence[AttemptRow], totals: AttemptTotals) -> dict[str, Json]:
-    """What `readback demo --json` answers of the delegation."""
+    """The delegation's part of `readback demo --json`."""
     return {"attempts": [_row_json(row) for row in rows], "attempt_totals": asdict(totals)}
 
 

@@ -1,1 +1,1 @@
-"""The naive agent: what its tools answered, and what it makes of that."""
+"""The naive agent: the answers of its tools, and its reports."""

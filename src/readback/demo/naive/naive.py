@@ -1,13 +1,13 @@
-"""The naive agent: believes what its tools answer, and tells its user so.
+"""The naive agent: believes and reports the answers of tools.
 
-It hears the same answers of the same calls as Readback does. Its rules are those of many an agent, and they are all
-that it has: nothing here knows which step is spoiled, or how.
+The naive agent receives the same answers of the same calls as Readback. Its rules are common among agents. Nothing here
+knows the faults:
 
-    the tool returned, and no HTTP status says otherwise    it is done
-    the tool answered with an HTTP status of 400 or more    it failed
-    the tool timed out, or never answered                   it failed, and is tried again
-    the tool raised anything else                           it failed
-    the model says itself that it is done                   it is done
+    the tool returned, and no HTTP status says otherwise    done
+    the tool answered with an HTTP status of 400 or more    failed
+    the tool timed out, or never answered                   failed, and tried again
+    the tool raised anything else                           failed
+    the model itself claims success                         done
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from readback.demo.naive.overheard import Heard
 
 
 class Claim(StrEnum):
-    """What somebody tells the user about an action."""
+    """A report to the user about an action."""
 
     DONE = "done"
     REVERSED = "reversed"
@@ -30,14 +30,14 @@ class Claim(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A claim, and its words."""
+    """A claim and its words."""
 
     claim: Claim
     words: str
 
 
 def tell(task: str, heard: Sequence[Heard]) -> Told:
-    """What the naive agent tells its user about a task, by the first answer to it."""
+    """The naive agent's report about a task, from the first answer."""
     if not heard:
         return Told(Claim.FAILED, f"No answer, trying again: {task}.")
     answer = heard[0]
@@ -49,5 +49,5 @@ def tell(task: str, heard: Sequence[Heard]) -> Told:
 
 
 def repeat(task: str) -> Told:
-    """What it tells where the model says that it has acted. It does not ask whether there was a call."""
+    """The naive agent's report of an action claimed by the model. The agent does not check for a call."""
     return Told(Claim.DONE, f"Done: {task}.")

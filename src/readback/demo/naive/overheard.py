@@ -1,8 +1,7 @@
-"""What the tools answered, noted as it comes: all that a naive agent goes by.
+"""Notes of all tool answers: the naive agent's only source.
 
-`overheard` stands below each `@action` of the demo's contracts. It passes everything on unchanged; Readback knows
-nothing of it. The notes also tell how often each tool was really called, which is how the demo counts effects that
-a second call of ours would have caused.
+`overheard` is applied below each `@action` of the demo's contracts, and passes everything on unchanged. Readback knows
+nothing of the notes. The notes also count real calls, so the demo can count effects of repeated calls.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ TEXT_MAX = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """One answer of one call. `status`: the HTTP status, where it was a response; `raised`: the exception's name."""
+    """One answer of one call. `status`: the HTTP status of a response. `raised`: the name of an exception."""
 
     stamp: str
     tool: str
@@ -38,7 +37,7 @@ class Heard:
 
 
 def overheard(function: Callable[Concatenate[Context, P], R]) -> Callable[Concatenate[Context, P], R]:
-    """Decorator: the tool's answer, or what it raised, is noted and passed on."""
+    """Decorator: note the tool's answer or exception, and pass it on."""
 
     @wraps(function)
     def listening(ctx: Context, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -66,7 +65,7 @@ def _of(ctx: Context, tool: str, answer: object) -> Heard:
 
 
 def _note(heard: Heard) -> None:
-    """One write of one line, so that threads and processes do not tear each other's. Nothing where nobody listens."""
+    """Write one line in one write, so that threads and processes do not mix lines. Does nothing without a file."""
     if desk.overheard == Path():
         return
     line = json.dumps(asdict(heard)).encode() + b"\n"
@@ -78,7 +77,7 @@ def _note(heard: Heard) -> None:
 
 
 def all_heard(path: Path) -> list[Heard]:
-    """Everything that was noted, in the order in which it came."""
+    """All notes, in order of arrival."""
     if not path.exists():
         return []
     return [Heard(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]

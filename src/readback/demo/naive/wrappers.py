@@ -1,8 +1,8 @@
-"""The well-meant wrappers that grow around tools, and what they do to an answer.
+"""Well-meant wrappers around tools, and their effects on an answer.
 
-Used by some tools of the demo's contracts, for every call alike: on a good day they do no harm. Each stands for a
-pattern of the action verification specification ("Hallucinated Success Patterns"). They are what Readback is up
-against: it takes none of them for anything but evidence.
+Some tools of the demo's contracts use a wrapper for every call; without faults the wrappers do no harm. Each wrapper
+stands for a pattern of the action verification specification ("Hallucinated Success Patterns"). Readback treats the
+answers of all wrappers as evidence only.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ Call = Callable[[], "httpx.Response"]
 
 
 def blindly_retried(call: Call) -> httpx.Response:
-    """HS-06: whatever the server says is worth a second try. The first may have landed all the same."""
+    """HS-06: retry every server error. The first call may have had its effect."""
     answer = call()
     return call() if answer.status_code >= 500 else answer
 
 
 def politely(call: Call, done: str) -> dict[str, object]:
-    """HS-02: a refusal is not nice to read, so that it is summarised away."""
+    """HS-02: summarise a refusal as success."""
     answer = call()
     refused = 400 <= answer.status_code < 500
     return {"status": "done", "message": done, "notes": 1 if refused else 0}
 
 
 def in_prose(call: Call) -> str:
-    """HS-10: the answer for the model, as text. An error reads like any other sentence."""
+    """HS-10: the answer as text for the model. An error reads like any other sentence."""
     answer = call()
     body = answer.json()
     said = body.get("message") or " ".join(str(body[name]) for name in ("id", "status") if name in body)

@@ -1,7 +1,7 @@
-"""Faults that a system commits on demand, and the small admin door through which they are ordered.
+"""Faults on demand, and a small admin port for ordering them.
 
-Each system owns one `FaultBook`; the demo writes rules into it over the admin port, and the system asks for
-every request whether a rule fits. Must not know what any fault means: that is the system's affair.
+Each system owns one `FaultBook`. The demo writes rules through the admin port, and the system looks for a matching rule
+for every request. The system alone knows the meaning of a fault.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ LOOPBACK = "127.0.0.1"
 
 
 def now_us() -> int:
-    """Wall-clock time in microseconds since the epoch: these systems live in real time."""
+    """Wall-clock time in microseconds since the epoch. The systems run in real time."""
     return time.time_ns() // 1_000
 
 
 @dataclass(slots=True)
 class Rule:
-    """One ordered fault: which requests it spoils, how, and how often (`times` -1: always)."""
+    """One ordered fault: matching requests, fault, and number of uses (`times` -1: unlimited)."""
 
     id: int
     fault: str
@@ -41,7 +41,7 @@ class Rule:
     hits: int = field(default=0)
 
     def fits(self, request: Mapping[str, str]) -> bool:
-        """True when every field named in `match` has that value; `*` and `?` are wildcards."""
+        """True if every field of `match` has its value; `*` and `?` are wildcards."""
         return all(fnmatch.fnmatchcase(request.get(name, ""), glob) for name, glob in self.match.items())
 
     def public(self) -> dict[str, Any]:
@@ -49,12 +49,12 @@ class Rule:
                 "hits": self.hits, **self.params}  # fmt: skip
 
     def ms(self, name: str, default: int) -> float:
-        """A duration among the parameters, given in milliseconds, in seconds."""
+        """A millisecond parameter as seconds."""
         return float(self.params.get(name, default)) / 1_000
 
 
 class FaultBook:
-    """The rules in force, in the order they were given. Safe to use from several threads."""
+    """The active rules, in order. Safe to use from several threads."""
 
     def __init__(self, names: frozenset[str]) -> None:
         self._names = names
@@ -63,7 +63,7 @@ class FaultBook:
         self._lock = threading.Lock()
 
     def add(self, order: Mapping[str, Any]) -> Rule:
-        """Write a rule from its JSON form. Raises `ValueError` for a fault this system cannot commit."""
+        """Add a rule from JSON. Raises `ValueError` for a fault unknown to this system."""
         name = order.get("fault")
         if name not in self._names:
             raise ValueError(f"unknown fault {name!r}; this system knows {sorted(self._names)}")
@@ -76,7 +76,7 @@ class FaultBook:
         return rule
 
     def take(self, request: Mapping[str, str], among: frozenset[str] | None = None) -> Rule | None:
-        """The first rule that fits this request, counted as used; None where the request is to be honest."""
+        """The first matching rule, counted as used, or None for an honest answer."""
         with self._lock:
             for rule in self._rules:
                 if rule.times == 0 or not rule.fits(request):
@@ -125,7 +125,7 @@ class QuietHandler(BaseHTTPRequestHandler):
 
 
 class QuietServer(ThreadingHTTPServer):
-    """A loopback HTTP server with a free port, whose open connections never keep the process alive."""
+    """A loopback HTTP server on a free port. Open connections never keep the process alive."""
 
     daemon_threads = True
     request_queue_size = 128  # whoever comes in a crowd waits, and is not sent away
@@ -144,16 +144,16 @@ class QuietServer(ThreadingHTTPServer):
             super().handle_error(request, client_address)  # type: ignore[arg-type]
 
     def serve_in_background(self) -> int:
-        """Start serving; returns the port."""
+        """Start serving, and return the port."""
         threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
         return self.server_port
 
 
 def open_admin(book: FaultBook, settings: dict[str, int], recover: Callable[[], None]) -> int:
-    """Open the admin door on a port of its own, which is returned. `recover` ends what a fault left in force.
+    """Open the admin port and return its number. `recover` ends lasting effects of faults.
 
-    `POST /admin/fault` orders a fault, `POST /admin/clear` takes all back, `GET /admin/faults` shows them
-    with their hits, `POST /admin/settings` changes numbers in `settings` (only those that exist).
+    `POST /admin/fault` orders a fault, `POST /admin/clear` removes all, `GET /admin/faults` lists faults with hits,
+    `POST /admin/settings` changes existing numbers in `settings`.
     """
 
     class Admin(QuietHandler):
@@ -182,12 +182,12 @@ def open_admin(book: FaultBook, settings: dict[str, int], recover: Callable[[], 
 
 
 def announce(**addresses: object) -> None:
-    """Tell whoever started this process, in one JSON line, that it is ready and where."""
+    """Report readiness and addresses to the parent process in one JSON line."""
     print(json.dumps({"ready": True, "pid": os.getpid(), **addresses}), flush=True)
 
 
 def live_until_stdin_closes(on_end: Callable[[], None]) -> None:
-    """Block until the parent closes our stdin or dies, so that no system outlives who started it."""
+    """Block until the parent closes stdin or dies, so that no system outlives its parent."""
     with contextlib.suppress(KeyboardInterrupt):
         while sys.stdin.buffer.read(4096):
             pass

@@ -1,7 +1,7 @@
-"""Starts the demo's systems, each in a process of its own, and leaves nothing behind.
+"""Start the demo's systems, each in a process of its own, and leave nothing behind.
 
-Used by `readback demo` and by tests: `with Systems() as systems: ...`. Must not act on the systems for
-anybody; it gives addresses, orders faults, and says what is true.
+Usage: `with Systems() as systems: ...`. The module provides addresses, orders faults, and reports the truth. The module
+never acts on the systems.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ PACKAGE = "readback.demo.systems"
 
 
 class SystemsError(RuntimeError):
-    """A system did not start, or refused an order of the demo's."""
+    """A system did not start, or refused an order."""
 
 
 @dataclass(slots=True)
 class _Running:
-    """One started process, and what it said when it was ready."""
+    """One started process and its announcement."""
 
     name: str
     process: subprocess.Popen[bytes]
@@ -49,8 +49,8 @@ class _Running:
 class Systems:
     """The order service, the mail server, the trip's providers and a work folder, from `__enter__` to `__exit__`.
 
-    Everything lies under `root`, a fresh temporary folder unless one is given; a given one is kept. `only` names the
-    systems that are started, where not all are wanted.
+    All files are under `root`: a new temporary folder, or a given folder, kept afterwards. `only` names the systems to
+    start (default: all).
     """
 
     def __init__(self, root: Path | None = None, *, only: Collection[str] = ("orders", "mail", "trip")) -> None:
@@ -126,22 +126,22 @@ class Systems:
 
     @property
     def trip_books(self) -> Path:
-        """The folder with the five providers' SQLite files: the systems of record of a trip, open to other readers."""
+        """The folder of the five providers' SQLite files: the systems of record of a trip, open to other readers."""
         return self.root / "trip"
 
     @property
     def trip_url(self) -> str:
-        """The providers' door for those who act."""
+        """The providers' address for changes."""
         return f"http://{HOST}:{self._ready('trip')['port']}"
 
     @property
     def trip_records_url(self) -> str:
-        """The providers' door for those who look."""
+        """The providers' address for reads."""
         return f"http://{HOST}:{self._ready('trip')['read_port']}"
 
     @property
     def mailboxes(self) -> list[str]:
-        """The addresses that have a mailbox; each is also the IMAP user's name."""
+        """The addresses with a mailbox. Each address is also the IMAP user's name."""
         return list(self._ready("mail")["mailboxes"])
 
     @property
@@ -153,17 +153,17 @@ class Systems:
         return {name: running.process.pid for name, running in self._running.items()}
 
     def trip_truth(self, trip: str) -> TripBooks:
-        """What is true of a trip, asked of the providers' own files."""
+        """The truth of a trip, from the providers' own files."""
         return books(self.trip_books, trip)
 
     def trip_busy(self) -> int:
-        """How many connections to the providers are open, and how many effects are yet to land; 0: all is at rest."""
+        """The number of open connections to the providers plus pending effects. 0 means idle."""
         with _DIRECT.open(f"{self.trip_url}/rest", timeout=5) as response:
             return int(json.load(response)["busy"])
 
     @property
     def truth(self) -> Truth:
-        """What is true, asked of the systems' own files."""
+        """The truth, from the systems' own files."""
         return Truth(self.db_path, self.mail_root, self.work)
 
     # ---- faults
@@ -178,9 +178,9 @@ class Systems:
         skip: int = 0,
         **params: Any,
     ) -> int:
-        """Order a fault for the next requests that fit `match`; returns the rule's id.
+        """Order a fault for the next requests matching `match`, and return the rule's id.
 
-        `times` -1 means always, `skip` lets the first so many honest. `SystemsError` for an unknown fault.
+        `times` -1 means unlimited. `skip`: honest requests first. Raises `SystemsError` for an unknown fault.
         """
         order = {"fault": name, "match": match or {}, "times": times, "skip": skip, **params}
         return int(self._admin(system, "/admin/fault", order)["id"])
@@ -190,7 +190,7 @@ class Systems:
             self._admin(name, "/admin/clear", {})
 
     def faults(self, system: str = "orders") -> list[dict[str, Any]]:
-        """The rules in force with their `hits`."""
+        """The active rules with their `hits`."""
         rules = self._admin(system, "/admin/faults", None)["faults"]
         return list(rules)
 
@@ -237,7 +237,7 @@ _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 def _await_ready(running: _Running) -> dict[str, Any]:
-    """The one JSON line with which a system says that it is ready."""
+    """Wait for a system's JSON line of readiness."""
     stdout = running.process.stdout
     assert stdout is not None
     deadline = time.monotonic() + START_TIMEOUT_S
@@ -254,7 +254,7 @@ def _await_ready(running: _Running) -> dict[str, Any]:
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """Wait for it, then ask, then insist."""
+    """Wait, then terminate, then kill."""
     for insist in (process.poll, process.terminate, process.kill):
         insist()
         with contextlib.suppress(subprocess.TimeoutExpired):

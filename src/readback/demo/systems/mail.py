@@ -1,8 +1,8 @@
-"""A mail server: SMTP takes mail in, IMAP shows the mailboxes: `python -m ...systems.mail --root DIR`.
+"""A mail server: SMTP accepts mail, IMAP shows the mailboxes: `python -m ...systems.mail --root DIR`.
 
-Started by `launch` as a process of its own; prints one JSON line with its ports, and ends when its stdin
-closes. Mailboxes are Maildirs under DIR/mailboxes/{domain}/{name}; a local sender's copy goes to the sender's
-folder `Sent` as soon as the server has said 250, which proves submission and nothing more.
+Runs as a process of its own, prints one JSON line with its ports, and ends with its stdin. Mailboxes are Maildirs under
+DIR/mailboxes/{domain}/{name}. A local sender's copy goes to the folder `Sent` with the 250 answer. The copy proves
+submission and nothing more.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ FAULTS = frozenset(
 
 
 class PostOffice:
-    """Delivers what SMTP accepted, honestly or as a fault of the book says (aiosmtpd's handler)."""
+    """Delivers accepted mail, honestly or with a fault of the book (aiosmtpd's handler)."""
 
     def __init__(self, root: Path, addresses: tuple[str, ...], book: FaultBook, settings: dict[str, int]) -> None:
         self.homes = {address: home(root, address) for address in addresses}
@@ -126,7 +126,7 @@ class PostOffice:
                 return await self._hold()
 
     async def _hold(self) -> str:
-        """Say nothing until the client goes: aiosmtpd then cancels us."""
+        """Send nothing until the client disconnects. aiosmtpd then cancels this call."""
         await asyncio.sleep(self.settings["hold_ms"] / 1_000)
         return "421 4.4.2 timed out"
 
@@ -142,7 +142,7 @@ class PostOffice:
             self._file(self.homes[address], raw)
 
     def _file(self, maildir: Path, raw: bytes) -> None:
-        """Put one message into a Maildir: written aside, then there at once and whole."""
+        """Put one message into a Maildir atomically."""
         name = f"{now_us()}.P{os.getpid()}Q{next(self._numbers)}.localhost:2,"
         (maildir / "tmp" / name).write_bytes(raw.replace(b"\r\n", b"\n"))
         # Into `cur`, not `new`: nothing moves it later under the hands of another IMAP session.
@@ -152,18 +152,18 @@ class PostOffice:
         return now_us() < self._imap_down_until_us
 
     def recover(self) -> None:
-        """End what a fault left in force."""
+        """End lasting effects of faults."""
         self._imap_down_until_us = 0
 
 
 def home(root: Path, address: str) -> Path:
-    """Where the mailbox of an address lies."""
+    """The mailbox folder of an address."""
     name, _, domain = address.partition("@")
     return root / "mailboxes" / domain / name
 
 
 async def open_imap(root: Path, office: PostOffice) -> int:
-    """Serve the same Maildirs over IMAP; returns the port."""
+    """Serve the same Maildirs over IMAP, and return the port."""
     (root / "tmp").mkdir(parents=True, exist_ok=True)
     # pymap renames its index files from there, so it has to be the same file system.
     os.environ["TMPDIR"] = str(root / "tmp")

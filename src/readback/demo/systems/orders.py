@@ -1,14 +1,13 @@
 """The order service's HTTP door: `python -m readback.demo.systems.orders --db PATH`.
 
-Started by `launch` as a process of its own; prints one JSON line with its ports, and ends when its
-stdin closes.
+Runs as a process of its own, prints one JSON line with its ports, and ends with its stdin.
 
 Mutations are the `ROUTES` of `orders_rules`. Reads, all scoped by the header `X-Tenant`:
 
     GET /{resource}/{id}            the primary           GET /{resource}?column=value   a complete list
     GET /replica/{resource}/{id}    lags, in commit order GET /cache/{resource}/{id}     lags, entry by entry
     GET /search?stamp=S             every change under a stamp; X-Tenant: * looks at all tenants
-    GET /keys/{key}                 what became of the request with this Idempotency-Key
+    GET /keys/{key}                 the result of the request with this Idempotency-Key
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ NOT_FOUND = Refusal(404, "not_found", "no such thing here")
 
 
 def read(service: Service, tenant: str, path: str, query: dict[str, str]) -> Reply:
-    """Answer one GET, after the tenant was checked."""
+    """Answer one GET after the tenant check."""
     store = service.store
     source, resource, row_id, row = "primary", "", "", None
     position = store.position()
@@ -72,7 +71,7 @@ def read(service: Service, tenant: str, path: str, query: dict[str, str]) -> Rep
 
 
 def hold_until_gone(connection: socket.socket, seconds: float) -> None:
-    """Say nothing until the client hangs up, or until `seconds` have passed."""
+    """Send nothing until the client disconnects, or `seconds` have passed."""
     readable, _, _ = select.select([connection], [], [], seconds)
     if readable:
         try:

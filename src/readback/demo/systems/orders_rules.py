@@ -1,6 +1,6 @@
-"""What each request to the order service does: its business rules, without HTTP and without faults.
+"""The order service's business rules for each request, without HTTP and without faults.
 
-Called by `orders` inside a transaction. A rule returns the honest answer, or raises `Refusal`.
+`orders` calls the rules inside a transaction. A rule returns the honest answer, or raises `Refusal`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ EDITABLE = frozenset({"status", "carrier", "address", "note", "amount_cents", "c
 
 
 class Refusal(Exception):
-    """The service says no: nothing was written."""
+    """The service refuses; nothing was written."""
 
     def __init__(self, code: int, error: str, message: str) -> None:
         super().__init__(message)
@@ -30,10 +30,10 @@ class Refusal(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One mutating request: the body is what was asked, `write` how it goes into the database.
+    """One mutating request: `body` is the request, `write` the write to the database.
 
-    `keep` bends a request with several parts: None all of them, empty the first only, else those named.
-    `ends_as` is where a charge goes once captured: another word for refused later, None for never.
+    `keep` selects parts of a request: None all, empty the first, else the named parts. `ends_as`: final state of a charge
+    after capture; another word for a later refusal, None for never.
     """
 
     write: Write
@@ -45,7 +45,7 @@ class Call:
     ends_as: str | None = "captured"
 
     def parts(self, names: list[str]) -> list[str]:
-        """Those of the parts that really get done."""
+        """The parts to execute."""
         if self.keep is None:
             return names
         return [name for name in names if name in self.keep] if self.keep else names[:1]
@@ -75,7 +75,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the service says, and the resource it wrote first."""
+    """The service's answer, and the first written resource."""
 
     code: int
     body: Row
@@ -139,7 +139,7 @@ def append_note(store: Store, call: Call) -> Answer:
 
 
 def fulfil_order(store: Store, call: Call) -> Answer:
-    """A shipment is made, stock is taken out, the order is packed: one request, three effects."""
+    """Create a shipment, take stock out, pack the order: one request, three effects."""
     carrier, sku, qty = call.one_of("carrier", CARRIERS), call.text("sku"), call.whole("qty")
     order = _existing(store, call, "orders", call.target)
     stock = _existing(store, replace(call, if_match=None), "stock", sku)
@@ -161,7 +161,7 @@ def fulfil_order(store: Store, call: Call) -> Answer:
 
 
 def change_many(store: Store, call: Call) -> Answer:
-    """The same change to several orders, all of which must exist."""
+    """Make the same change to several orders. All must exist."""
     ids, values = call.body.get("ids"), call.body.get("set")
     if not isinstance(ids, list) or not ids or not isinstance(values, dict):
         raise Refusal(422, "invalid", "ids must be a list and set an object")
@@ -185,7 +185,7 @@ def cancel_shipment(store: Store, call: Call) -> Answer:
 
 
 def create_charge(store: Store, call: Call) -> Answer:
-    """Takes the order to charge; answers 202 `queued`, and is captured a moment later."""
+    """Charge an order: answer 202 `queued`, and capture a moment later."""
     order = _existing(store, replace(call, if_match=None), "orders", call.text("order_id"))
     values = {"order_id": order["id"], "amount_cents": call.amount(), "status": "queued", "refunded_cents": 0,
               "currency": call.one_of("currency", CURRENCIES), "idempotency_key": call.write.key}  # fmt: skip
@@ -227,7 +227,7 @@ def adjust_stock(store: Store, call: Call) -> Answer:
 
 
 def settle_charges(store: Store) -> None:
-    """Captures (or declines) the charges that are due and still queued; called a moment after each charge."""
+    """Capture or decline due charges, a moment after each charge."""
     with store.transaction():
         for due in store.take_settlements():
             row = store.get(due["tenant"], "charges", due["charge_id"])
@@ -238,7 +238,7 @@ def settle_charges(store: Store) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A mutating endpoint; `honours_key` says whether a repeated Idempotency-Key has no second effect."""
+    """A mutating endpoint. `honours_key`: a repeated Idempotency-Key has no second effect."""
 
     method: str
     pattern: re.Pattern[str]
@@ -269,7 +269,7 @@ ROUTES = (
 
 
 def seed(store: Store) -> None:
-    """The shop as it stands in the morning: the same order numbers in both tenants, and some stock."""
+    """The shop's data in the morning: the same order numbers in both tenants, and some stock."""
     with store.transaction():
         for tenant, street in zip(TENANTS, ("Harbour Road", "Mill Lane"), strict=True):
             write = Write(tenant, "seed", op="seed")

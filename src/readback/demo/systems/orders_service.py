@@ -1,7 +1,6 @@
-"""The order service's answers to mutating requests, honest or spoiled by a fault from the book.
+"""The order service's answers to mutating requests, honest or changed by a fault of the book.
 
-Called by `orders` (the HTTP door). Each fault is one short function in `FAULTS`: it decides what is committed
-and what is said, which is all a fault is.
+Each fault is one short function in `FAULTS`. The function decides the commit and the answer.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ READ_FAULTS = frozenset({"outage", "timeout_before"})
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What goes over the wire. With `hold`, nothing does: the connection stays open until the client goes."""
+    """The answer on the wire. With `hold`, the connection stays open without an answer until the client disconnects."""
 
     code: int
     body: object
@@ -37,7 +36,7 @@ HOLD = Reply(0, None, hold=True)
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One mutating request on its way: its endpoint, and what an honest service would answer."""
+    """One mutating request: the endpoint and the honest answer."""
 
     route: Route
     call: Call
@@ -46,7 +45,7 @@ class Job:
 
 
 class Service:
-    """The order service without its door."""
+    """The order service without HTTP."""
 
     def __init__(self, store: Store, book: FaultBook, settings: dict[str, int]) -> None:
         self.store = store
@@ -57,23 +56,23 @@ class Service:
     # ---- reads under an outage
 
     def begin_outage(self, ms: int | None, code: int) -> None:
-        """From now on reads answer `code`, for `ms` or (None) until the faults are cleared."""
+        """Answer reads with `code` for `ms` milliseconds. None: until the faults are cleared."""
         self._outage = (math.inf if ms is None else now_us() + ms * 1_000, code)
 
     def outage(self) -> int | None:
-        """The status that reads get now instead of an answer."""
+        """The present outage status for reads."""
         until, code = self._outage
         return code if now_us() < until else None
 
     def recover(self) -> None:
-        """End what faults left in force: reads work, and the lagging views catch up."""
+        """End lasting effects of faults: reads work, and the lagging views catch up."""
         self._outage = (0, 503)
         self.store.catch_up()
 
     # ---- mutations
 
     def mutate(self, route: Route, target: str, headers: Mapping[str, str], body: Row, path: str) -> Reply:
-        """Answer one mutating request: replay a known key, else do it, honestly or not."""
+        """Answer one mutating request: replay a known key, or execute honestly or with a fault."""
         call = self._call(route, target, headers, body)
         digest = hashlib.sha256(json.dumps([route.method, path, body], sort_keys=True).encode()).hexdigest()
         if route.honours_key and call.write.key:
@@ -107,7 +106,7 @@ class Service:
         return Call(write, target, body, version, capture_ms=self.settings["capture_ms"])
 
     def commit(self, job: Job, call: Call, *, say: Answer | None = None) -> Answer:
-        """Do it, and record the key with the answer (or with `say`) in the same transaction."""
+        """Execute the request, and record the key with the answer (or with `say`) in the same transaction."""
         with self.store.transaction():
             answer = job.route.rule(self.store, call)
             said = say or answer
@@ -119,7 +118,7 @@ class Service:
         return answer
 
     def later(self, seconds: float, work: Callable[[], object]) -> None:
-        """Do something in a while, unless the process ends before."""
+        """Do something later, unless the process ends before."""
         timer = threading.Timer(seconds, work)
         timer.daemon = True
         timer.start()
@@ -130,7 +129,7 @@ def _say(answer: Answer) -> Reply:
 
 
 def _replay(known: Row, digest: str) -> Reply:
-    """Answer a request whose key is known: never a second effect."""
+    """Answer a request with a known key, without a second effect."""
     if known["request_hash"] != digest:
         return Reply(422, {"error": "key_reused", "message": "this key belongs to another request"})
     if known["status"] != "done":
@@ -159,12 +158,12 @@ def _said(rule: Rule, job: Job, default: str) -> Reply:
 
 
 def _nothing(default: str) -> Fault:
-    """Nothing is committed; something is said."""
+    """Commit nothing, and send an answer."""
     return lambda service, rule, job: _said(rule, job, default)
 
 
 def _bent(bend: Callable[[Rule, Call], Call], default: str = "honest") -> Fault:
-    """Something else is committed than what was asked; the answer is the one that was hoped for."""
+    """Commit a changed request, and send the honest answer."""
 
     def fault(service: Service, rule: Rule, job: Job) -> Reply:
         service.commit(job, bend(rule, job.call), say=job.honest)

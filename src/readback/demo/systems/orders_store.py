@@ -1,7 +1,7 @@
-"""The order service's SQLite database: its tables, its journal, and its lagging views.
+"""The order service's SQLite database: tables, journal, and lagging views.
 
-Used by `orders_rules` (what a request does) and `orders` (the HTTP door). Knows no HTTP and no fault; what a
-fault bends of a write (another tenant's row, other values, a slow replica) comes in as a `Write`.
+Knows no HTTP and no fault. A `Write` carries the changes of a fault to a write: another tenant's row, other values, a
+slow replica.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ CREATE TABLE IF NOT EXISTS settlements (tenant TEXT, charge_id TEXT, due_us INTE
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Who writes, on whose behalf, and how a fault bends it."""
+    """The writer, the tenant, and the fault's changes."""
 
     tenant: str
     actor: str
@@ -60,7 +60,7 @@ class Write:
 
 
 class Store:
-    """One writer connection behind one lock; a transaction is `with store.transaction():`."""
+    """One writer connection behind one lock. A transaction is `with store.transaction():`."""
 
     def __init__(self, path: Path) -> None:
         self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
@@ -81,7 +81,7 @@ class Store:
 
     @contextmanager
     def transaction(self, *, keep: bool = True) -> Iterator[None]:
-        """All or nothing; with `keep=False` always nothing, to learn the honest answer."""
+        """All or nothing. With `keep=False` always nothing, to compute the honest answer."""
         with self._lock:
             self._db.execute("BEGIN IMMEDIATE")
             try:
@@ -101,7 +101,7 @@ class Store:
         return dict(found) if found else None
 
     def select(self, tenant: str, resource: str, where: Mapping[str, str]) -> list[Row]:
-        """Rows whose columns have these values; an unknown column is a `KeyError`."""
+        """Rows with these column values. An unknown column raises `KeyError`."""
         columns = {part.split()[0] for part in TABLES[resource].split(",")} | {"id", "stamp", "updated_by"}
         if unknown := where.keys() - columns:
             raise KeyError(f"{resource} cannot be filtered by {sorted(unknown)}")
@@ -114,7 +114,7 @@ class Store:
         return [dict(row) for row in rows]
 
     def next_id(self, resource: str) -> str:
-        """A fresh id, without gaps, over all tenants."""
+        """A new id, without gaps, over all tenants."""
         prefix = PREFIXES[resource]
         highest = self._db.execute(
             _sql(resource, "SELECT max(CAST(substr(id, ?) AS INTEGER)) FROM $table"), (len(prefix) + 2,)
@@ -122,7 +122,7 @@ class Store:
         return f"{prefix}-{(highest or 0) + 1}"
 
     def put(self, write: Write, resource: str, row_id: str, values: Mapping[str, Any]) -> Row:
-        """Insert or change one row, bump its version, sign it with the stamp and journal it."""
+        """Insert or change one row, raise the version, write the stamp, and journal the change."""
         old = self.get(write.tenant, resource, row_id) or {"version": 0}
         bent = {name: value for name, value in write.override.items() if name in old or name in values}
         row: Row = {**old, **values, **bent, "tenant": write.tenant, "id": row_id,
@@ -157,7 +157,7 @@ class Store:
             return int(self._db.execute("SELECT coalesce(max(seq), 0) FROM changes").fetchone()[0])
 
     def search(self, tenant: str | None, stamp: str) -> list[Row]:
-        """Every change under this stamp, in one tenant or (None) wherever it landed."""
+        """Every change under this stamp, in one tenant, or with None in all tenants."""
         with self._lock:
             rows = self._db.execute(
                 "SELECT seq, at_us, tenant, resource, id, op, actor, key, row FROM changes"
@@ -169,7 +169,7 @@ class Store:
     # ---- the lagging views
 
     def replica(self, tenant: str, resource: str, row_id: str) -> tuple[Row | None, int]:
-        """The row as the replica has it, and the commit position that the replica has reached."""
+        """The row in the replica, and the replica's commit position."""
         with self._lock:
             waiting = self._db.execute("SELECT min(seq) FROM changes WHERE replica_us > ?", (now_us(),))
             first_missing = waiting.fetchone()[0]
@@ -178,13 +178,13 @@ class Store:
         return self._phantoms.get(("replica", tenant, resource, row_id), row), reached
 
     def cache(self, tenant: str, resource: str, row_id: str) -> Row | None:
-        """The row as the cache has it; entries grow stale one by one, unlike the replica."""
+        """The row in the cache. Entries become stale one by one, unlike the replica."""
         with self._lock:
             row = self._as_of("cache_us", now_us(), tenant, resource, row_id)
         return self._phantoms.get(("cache", tenant, resource, row_id), row)
 
     def catch_up(self) -> None:
-        """End all lag and forget all phantoms: both views show what the primary holds."""
+        """End all lag and remove all phantoms: both views show the primary's data."""
         with self.transaction():
             self._db.execute("UPDATE changes SET replica_us = 0, cache_us = 0")
             self._phantoms.clear()
@@ -198,7 +198,7 @@ class Store:
         return json.loads(found["row"]) if found and found["row"] else None
 
     def pretend(self, view: str, tenant: str, resource: str, row: Row) -> None:
-        """Let a view show a row that the primary does not hold, until the next true write of it."""
+        """Let a view show a row missing from the primary, until the next true write of the row."""
         self._phantoms[view, tenant, resource, row["id"]] = row
 
     # ---- what the payment provider will do by itself
@@ -207,7 +207,7 @@ class Store:
         self._db.execute("INSERT INTO settlements VALUES (?, ?, ?, ?)", (tenant, charge_id, due_us, ends_as))
 
     def take_settlements(self) -> list[Row]:
-        """The settlements that are due, which are then forgotten."""
+        """Return and forget the due settlements."""
         due = (now_us(),)
         rows = self._db.execute("SELECT * FROM settlements WHERE due_us <= ?", due).fetchall()
         self._db.execute("DELETE FROM settlements WHERE due_us <= ?", due)
@@ -221,7 +221,7 @@ class Store:
         return {**dict(found), "answer": json.loads(found["answer"])} if found else None
 
     def put_key(self, tenant: str, key: str, request_hash: str, status: str, code: int, answer: object) -> None:
-        """Remember what became of the request with this key; belongs into the effect's own transaction."""
+        """Record the result of the request with this key. Must run in the effect's own transaction."""
         self._db.execute(
             "INSERT OR REPLACE INTO keys VALUES (?, ?, ?, ?, ?, ?, ?)",
             (tenant, key, request_hash, status, code, json.dumps(answer), now_us()),
@@ -229,7 +229,7 @@ class Store:
 
 
 def _sql(resource: str, statement: str, **parts: str) -> str:
-    """The statement with its `$names` filled in: of our own tables and columns, never a text from outside."""
+    """The statement with its `$names` filled in, from our own tables and columns, never from outside text."""
     if resource not in TABLES:
         raise KeyError(f"no such resource: {resource}")
     return string.Template(statement).substitute(parts, table=resource)

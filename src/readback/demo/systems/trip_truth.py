@@ -1,7 +1,7 @@
-"""What is true of a trip, asked of the providers' own books and not over their doors.
+"""The truth of a trip, from the providers' own books, not through their doors.
 
-Used by the chapter's closing table and by the tests. Opens the five SQLite files beside the running providers, reads
-only, and holds nothing open. Nobody who tells anything ever sees it.
+Opens the five SQLite files beside the running providers, reads only, and holds nothing open. Neither agent sees the
+result.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from readback.demo.systems.trip_books import TRADES, Row, path_of
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry of one book, with the stamps of those who took it back: one, or none."""
+    """One entry of one book, with the stamps of its reversals: one, or none."""
 
     book: str
     id: str
@@ -31,25 +31,25 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class TripBooks:
-    """All that the books hold of one trip."""
+    """All entries of one trip."""
 
     trip: str
     entries: tuple[Entry, ...]
 
     def live(self, book: str) -> list[Entry]:
-        """The entries that stand."""
+        """The standing entries."""
         return [entry for entry in self.entries if entry.book == book and entry.live]
 
     def made(self, book: str) -> int:
-        """How many were ever made."""
+        """The number of entries ever made."""
         return sum(entry.book == book for entry in self.entries)
 
     def undone(self, book: str) -> int:
-        """How often one was taken back."""
+        """The number of reversals."""
         return sum(len(entry.undone_stamps) for entry in self.entries if entry.book == book)
 
     def complete(self, wanted: Mapping[str, str]) -> bool:
-        """One of each stands, as it was wanted, and paid for as it costs: the trip is booked."""
+        """Exactly one of each entry stands, as wanted and at the right price: the trip is booked."""
         if any(len(self.live(book)) != 1 for book in TRADES):
             return False
         right = all(self.live(book)[0].what == what for book, what in wanted.items())
@@ -62,19 +62,19 @@ class TripBooks:
 
     @property
     def repeated(self) -> int:
-        """Effects more than one that bear one stamp, made or taken back."""
+        """Extra effects under one stamp, made or taken back."""
         made = Counter((entry.book, entry.made_stamp) for entry in self.entries)
         undone = Counter((entry.book, stamp) for entry in self.entries for stamp in entry.undone_stamps)
         return sum(count - 1 for counts in (made, undone) for count in counts.values())
 
     def as_text(self) -> str:
-        """What stands, in a few words."""
+        """The standing entries, in a few words."""
         parts = [f"{len(found)} {book}" if len(found) > 1 else book for book in TRADES if (found := self.live(book))]
         return ", ".join(parts) if parts else "nothing"
 
 
 def books(folder: Path, trip: str, tenant: str = "acme") -> TripBooks:
-    """The ground truth of one trip, as the providers have it in their files."""
+    """The truth of one trip, from the providers' files."""
     entries = [entry for book in TRADES for entry in _entries(folder, book, trip, tenant)]
     return TripBooks(trip, tuple(entries))
 

@@ -1,7 +1,6 @@
-"""What is true in the systems, asked of their own files and not over their doors.
+"""The truth in the systems, from their own files, not through their doors.
 
-Used by the demo's closing table and by the tests. Opens the order service's SQLite file and the Maildirs
-beside the running servers, reads only, and holds nothing open.
+Opens the order service's SQLite file and the Maildirs beside the running servers, reads only, and holds nothing open.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Mail:
-    """One message as it lies in a mailbox."""
+    """One message in a mailbox."""
 
     mailbox: str
     folder: str
@@ -32,7 +31,7 @@ class Mail:
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """The three places where truth lies: the orders' database, the mail's folders, the work folder."""
+    """The three places of truth: the orders' database, the mail's folders, the work folder."""
 
     db_path: Path
     mail_root: Path
@@ -41,7 +40,7 @@ class Truth:
     # ---- orders
 
     def sql(self, statement: str, *values: object) -> list[Row]:
-        """The rows of any SELECT on the order service's database file."""
+        """The rows of a SELECT on the order service's database file."""
         with closing(sqlite3.connect(self.db_path, timeout=5)) as db:
             db.row_factory = sqlite3.Row
             db.execute("PRAGMA query_only = 1")
@@ -71,22 +70,22 @@ class Truth:
         return row["qty"] if row else None
 
     def changes(self, stamp: str) -> list[Row]:
-        """Every change under this stamp, wherever it landed, oldest first.
+        """Every change under this stamp, in any place, oldest first.
 
-        What the system did later by itself (`op` is settle) is among them.
+        Later changes by the system itself (`op` is settle) are included.
         """
         rows = self.sql("SELECT * FROM changes WHERE stamp = ? ORDER BY seq", stamp)
         return [{**row, "row": json.loads(row["row"]) if row["row"] else None} for row in rows]
 
     def daybook(self, order_id: str, tenant: str = "acme") -> list[int]:
-        """The cents that the daybook in the work folder has for an order: a local file, and no system's."""
+        """The cents of an order in the daybook, a local file in the work folder."""
         with closing(sqlite3.connect(self.work / "daybook.db", timeout=5)) as db:
             db.execute("PRAGMA query_only = 1")
             rows = db.execute("SELECT cents FROM daybook WHERE tenant = ? AND order_id = ?", (tenant, order_id))
             return [int(cents) for (cents,) in rows]
 
     def repeated(self, stamp: str) -> int:
-        """How many effects more than one bear this stamp in any one place: rows written twice, or mails."""
+        """The number of extra effects under this stamp in any one place: rows written twice, or mails."""
         counted = self.sql(
             "SELECT count(*) AS n FROM changes WHERE stamp = ? AND op != 'settle' GROUP BY resource", stamp
         )
@@ -94,7 +93,7 @@ class Truth:
         return max([*times, len(self.mails(stamp=stamp)), 1]) - 1
 
     def effects(self, stamp: str, resource: str) -> int:
-        """How often a request under this stamp wrote to this resource."""
+        """The number of writes to this resource under this stamp."""
         counted = self._one(
             "SELECT count(*) AS n FROM changes WHERE stamp = ? AND resource = ? AND op != 'settle'",
             stamp,
@@ -121,13 +120,13 @@ class Truth:
     # ---- files
 
     def file(self, name: str) -> bytes | None:
-        """The bytes of a file in the work folder, None where there is none."""
+        """The bytes of a file in the work folder, or None."""
         path = self.work / name
         return path.read_bytes() if path.is_file() else None
 
 
 def _messages(maildir: Path) -> list[bytes]:
-    """The messages of one Maildir, also while the IMAP server moves them from `new` to `cur`."""
+    """The messages of one Maildir, even while the IMAP server moves messages from `new` to `cur`."""
     while True:
         # `new` first: what moves in between is then seen twice, under one name, and never missed.
         paths = [path for sub in ("new", "cur") if (maildir / sub).is_dir() for path in (maildir / sub).iterdir()]

@@ -1,8 +1,7 @@
-"""The chapter of the trips: five steps with a pivot, on real providers, spoiled at each step in turn.
+"""The chapter of the trips: five steps with a pivot, on real providers, with faults at each step in turn.
 
-Started by `main` between the desk's morning and the reckoning. Every trip is booked twice, under the same faults: once
-by Readback as a saga, and once, under another name, by the naive agent, who believes replies. Both are then held
-against the providers' own books, by `trip_tally`.
+Every trip is booked twice, under the same faults: by Readback as a saga, and under another name by the naive agent, a
+believer of replies. `trip.tally` compares both with the providers' own books.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from readback.demo.trip.plan import SAGA, operation, steps
 from readback.demo.trip_cases import CASES, Case
 
 NAIVE = "naive-"
-"""Before the name of a trip that the naive agent books."""
+"""Prefix of the naive agent's trip names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Booked:
-    """What came of a trip, and what the naive agent told of its own."""
+    """The outcome of a trip, and the naive agent's report of its own trip."""
 
     case: Case
     outcome: SagaOutcome
@@ -32,10 +31,10 @@ class Booked:
 
 
 async def book_trips(rb: AsyncReadback, systems: Systems, progress: Progress) -> list[Booked]:
-    """All trips, and the same ones as the naive agent books them.
+    """Book all trips, and the same trips by the naive agent.
 
-    The first trip is spoiled nowhere, and the others wait for it: each search has found what one booking made by then,
-    so that an empty answer means that nothing was made. The others are booked side by side.
+    The first trip has no fault, and the others wait for it. By then each search has found one booking, so an empty
+    answer proves absence. The others are booked side by side.
     """
     progress.chapter("Ten trips of five steps, spoiled at each step in turn")
     for case in CASES:

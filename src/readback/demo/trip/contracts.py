@@ -1,11 +1,11 @@
 """A trip's five steps: hold a seat, book a room, reserve a car, charge the card, issue the tickets.
 
-Each can be taken back by an action of its own, which has postconditions and is read back like any other: a trip that
-fails before the charge is given up by compensations that were verified. The charge is the pivot; the tickets come
-after it, and honour the key, so that they can be asked for again until they are there.
+Each step has a compensating action with postconditions and readback. A trip failing before the charge is reversed by
+verified compensations. The charge is the pivot. The tickets come after the pivot and honour the key, so the tickets can
+be requested again until issued.
 
-The functions act through `trip_desk.providers`, read through `trip_desk.records`, and look for their effects in the
-books themselves. They find them by the stamp, and never by an id in an answer: there may be no answer.
+The functions act through `trip_desk.providers` and read through `trip_desk.records` and the books. Searches use the
+stamp, never an id from an answer, because an answer may be missing.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ REVERSAL: Final[dict[str, Any]] = {"kind": "set", "identity": UNDONE, "execute":
 
 
 def _made(ctx: Context, book: str) -> Reading:
-    """What our own attempt made, as the provider shows it; or that it made nothing."""
+    """The effect of our own attempt at the provider, or absence."""
     found = trip_desk.records.all(
         ctx, "/{book}", params={"book": book}, query={"made_stamp": ctx.stamp}, complete="/complete",
         version="/version", stamp="/made_stamp",
@@ -51,14 +51,14 @@ def _made(ctx: Context, book: str) -> Reading:
 
 
 def _made_anywhere(ctx: Context, book: str) -> list[Reading]:
-    """Every entry that our attempt made, in any tenant's name, from the book itself: nothing can be made elsewhere."""
+    """Every entry of our attempt, for any tenant, from the book itself. No other place can hold an effect."""
     return trip_desk.files[book].all(
         "SELECT * FROM entries WHERE made_stamp = ?", [ctx.stamp], version="version", stamp="made_stamp"
     )
 
 
 def _by_key(ctx: Context, book: str) -> Lookup:
-    """What became of the request with our key: decides after a lost answer."""
+    """The result of the request with our key. Decides after a lost answer."""
     where: dict[str, str | int] = {"book": book, "key": ctx.idempotency_key}
     return trip_desk.records.lookup(ctx, "/keys/{book}/{key}", params=where, landed={"done"}, value="/answer")
 
@@ -68,7 +68,7 @@ def _make(ctx: Context, book: str, **what: object) -> object:
 
 
 def _take_back(ctx: Context, book: str, verb: str) -> object:
-    """Takes back what the action that is reversed has made: found by its stamp, which the answer may not have told."""
+    """Take back the effect of the reversed action, found by its stamp, because the answer may be missing."""
     found = trip_desk.records.all(
         ctx, "/{book}", params={"book": book}, query={"made_stamp": ctx.reverses}, complete="/complete"
     )
@@ -81,7 +81,7 @@ def _take_back(ctx: Context, book: str, verb: str) -> object:
 
 
 def _left(ctx: Context, book: str) -> Reading:
-    """What is left of the effect that is reversed: an entry that still stands is shown before one that does not."""
+    """The remaining effect of the reversed action. A standing entry comes before a reversed entry."""
     found = trip_desk.files[book].all(
         "SELECT * FROM entries WHERE made_stamp = ? ORDER BY stamp != made_stamp", [ctx.reverses],
         version="version", stamp="stamp",
@@ -90,7 +90,7 @@ def _left(ctx: Context, book: str) -> Reading:
 
 
 def _changed_anywhere(ctx: Context, book: str) -> list[Reading]:
-    """Every entry that our attempt changed last. Where there is none it did nothing, here or elsewhere."""
+    """Every entry last changed by our attempt. Without an entry, the attempt did nothing anywhere."""
     return trip_desk.files[book].all(
         "SELECT * FROM entries WHERE stamp = ?", [ctx.stamp], version="version", stamp="stamp"
     )
@@ -129,7 +129,7 @@ def seats_anywhere(ctx: Context, trip: str, flight: str) -> list[Reading]:
 @hold_seat.compensate(ensure={"released": "authoritative.status == 'released'"}, **REVERSAL)
 @overheard
 def release_seat(ctx: Context, trip: str, flight: str) -> object:
-    """Give the seat back."""
+    """Release the seat."""
     return _take_back(ctx, "flights", "release")
 
 
@@ -173,7 +173,7 @@ def rooms_anywhere(ctx: Context, trip: str, room: str) -> list[Reading]:
 @book_hotel.compensate(ensure={"cancelled": "authoritative.status == 'cancelled'"}, **REVERSAL)
 @overheard
 def cancel_hotel(ctx: Context, trip: str, room: str) -> object:
-    """Take the booking back."""
+    """Cancel the booking."""
     return _take_back(ctx, "hotel", "cancel")
 
 
@@ -200,7 +200,7 @@ def rooms_changed(ctx: Context, trip: str, room: str) -> list[Reading]:
 )
 @overheard
 def reserve_car(ctx: Context, trip: str, car: str) -> object:
-    """Have a car kept for the days of the trip."""
+    """Reserve a car for the days of the trip."""
     return _make(ctx, "car", trip=trip, what=car)
 
 
@@ -217,7 +217,7 @@ def cars_anywhere(ctx: Context, trip: str, car: str) -> list[Reading]:
 @reserve_car.compensate(ensure={"cancelled": "authoritative.status == 'cancelled'"}, **REVERSAL)
 @overheard
 def cancel_car(ctx: Context, trip: str, car: str) -> object:
-    """Take the reservation back."""
+    """Cancel the reservation."""
     return _take_back(ctx, "car", "cancel")
 
 
@@ -251,7 +251,7 @@ TOTAL: Final = "requested.flight_cents + requested.hotel_cents + requested.car_c
 )
 @overheard
 def charge_trip(ctx: Context, trip: str, flight_cents: int, hotel_cents: int, car_cents: int) -> object:
-    """Charge the card for what the providers' records say that the three holds cost."""
+    """Charge the card for the cost of the three holds in the providers' records."""
     return _make(ctx, "payments", trip=trip, cents=flight_cents + hotel_cents + car_cents)
 
 
@@ -277,7 +277,7 @@ def charge_by_key(ctx: Context, trip: str, flight_cents: int, hotel_cents: int, 
 )
 @overheard
 def refund_trip(ctx: Context, trip: str, flight_cents: int, hotel_cents: int, car_cents: int) -> object:
-    """Give the money back."""
+    """Refund the charge."""
     return _take_back(ctx, "payments", "refund")
 
 
@@ -309,7 +309,7 @@ def charges_changed(ctx: Context, trip: str, flight_cents: int, hotel_cents: int
 )
 @overheard
 def issue_tickets(ctx: Context, trip: str, seat: str, charge: str) -> object:
-    """Issue the tickets for a seat that is held and a charge that was made."""
+    """Issue the tickets for a held seat and a captured charge."""
     return _make(ctx, "tickets", trip=trip, what=seat, paid_by=charge)
 
 

@@ -1,7 +1,7 @@
-"""The travel agent's connections: what acts on the providers, and, apart from it, what reads their books.
+"""The travel agent's connections: clients that act on the providers, and separate clients that read their books.
 
-Opened once by whoever runs the contracts of a trip (the chapter, and the crash tests in processes of their own), and
-used inside them. Executors and sources are the built-in ones, and share no client and no port.
+The chapter opens the desk once, and so do the crash tests in their own processes. Executors and sources are the
+built-in classes, and share no client and no port.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ BOOKS: Final = ("flights", "hotel", "car", "payments", "tickets")
 
 
 class TripDesk:
-    """All connections to the providers; open between `open` and `close`."""
+    """All connections to the providers, between `open` and `close`."""
 
     providers: HttpExecutor
-    """Acts: one door for all five, with our key and our stamp in the headers of each request."""
+    """Acts on all five providers, with our key and our stamp in the headers of each request."""
     records: HttpSource
-    """Reads the providers' own records, at another door and by a client of its own."""
+    """Reads the providers' records, on another port and through a client of its own."""
     files: dict[str, SqlSource]
-    """Reads the books behind the providers, of all tenants, whatever either door says."""
+    """Reads the books behind the providers, for all tenants, independent of both doors."""
 
     def __init__(self) -> None:
         self._stack = ExitStack()
 
     def open(self, act_url: str, read_url: str, folder: Path, *, timeout_s: float = TOOL_TIMEOUT_S) -> None:
-        """Connects to providers that are running. Nothing is sent yet. `timeout_s`: how long tools wait."""
+        """Connect to running providers. Nothing is sent yet. `timeout_s`: time limit of tools, in seconds."""
         ours, enter = {"X-Tenant": TENANT}, self._stack.enter_context
         acting = {**ours, "X-Actor": AGENT}
         self.providers = enter(HttpExecutor(act_url, name="providers", headers=acting, timeout_s=timeout_s))
@@ -49,4 +49,4 @@ def _opens(path: Path) -> Callable[[], sqlite3.Connection]:
 
 
 trip_desk = TripDesk()
-"""The one travel desk of this process."""
+"""The only travel desk of this process."""

@@ -1,7 +1,7 @@
-"""The naive agent books a trip: one step after the other, believing each reply, and taking nothing back.
+"""The naive agent books a trip: one step after the other, believes each reply, and reverses nothing.
 
-Run by the chapter beside Readback, on the same providers with the same faults, for a trip of its own. Its rules are
-those of `naive`: no status over 400 means done; a refusal means failed; no answer means failed, and is tried again.
+Runs beside Readback, on the same providers with the same faults, for a trip of its own. The rules: a status below 400
+means done; a refusal means failed; no answer means failed, and is tried again.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ STEPS: Final = {
 
 
 class GaveUpError(Exception):
-    """A step failed, as the naive agent sees it."""
+    """A step failed, from the naive agent's view."""
 
 
 @dataclass(frozen=True, slots=True)
 class NaiveAgent:
-    """Speaks HTTP to the providers, as a model with five plain tools does."""
+    """Sends HTTP requests to the providers, like a model with five plain tools."""
 
     client: httpx.Client
 
     def book(self, trip: str) -> Told:
-        """Books the trip, and tells its user how it went."""
+        """Book the trip, and return the report to the user."""
         replies: dict[str, dict[str, Any]] = {}
         for book, step in STEPS.items():
             try:
@@ -47,7 +47,7 @@ class NaiveAgent:
         return Told(Claim.DONE, "Done: the trip is booked.")
 
     def _details(self, book: str, replies: dict[str, dict[str, Any]]) -> dict[str, object]:
-        """What a step builds on: the replies to the steps before it."""
+        """The inputs of a step: the replies of earlier steps."""
         match book:
             case "payments":
                 return {"cents": sum(int(replies[each].get("cents", 0)) for each in WANTED)}
@@ -72,7 +72,7 @@ class NaiveAgent:
 
 
 def naive_client(providers_url: str) -> httpx.Client:
-    """The naive agent's own connection; whoever asks for it closes it."""
+    """The naive agent's own connection. The caller closes it."""
     import httpx
 
     headers = {"X-Tenant": TENANT, "X-Actor": "agent:naive"}

@@ -1,7 +1,4 @@
-"""A trip as a saga: five proposals, what each builds on, and the one after which there is no way back.
-
-Used by the chapter, and by the crash tests in processes of their own. Nothing is done here: steps are data.
-"""
+"""A trip as a saga: five proposals, their inputs, and the pivot. Steps are data; nothing is executed here."""
 
 from __future__ import annotations
 
@@ -13,14 +10,14 @@ SAGA = "book_trip"
 
 
 def operation(trip: str) -> str:
-    """The name of the intent: under one name a trip is booked once, however often it is asked for."""
+    """The name of the intent. Under one name a trip is booked once, for any number of requests."""
     return f"book {trip}"
 
 
 def steps(trip: str) -> list[SagaStep]:
     """Three holds side by side, then the charge, then the tickets.
 
-    What a later step builds on is what the records said of an earlier one, and never what its tool answered.
+    A later step uses the records of an earlier step, never the tool's answer.
     """
     return [
         contracts.hold_seat(trip=trip, flight=WANTED["flights"]).as_step("flight"),

@@ -1,7 +1,4 @@
-"""The table of the trips: what was spoiled, what the tool said, and how it ended for either agent.
-
-Called by `main` with finished rows, before the table of the morning. It draws, and judges nothing.
-"""
+"""The table of the trips: fault, tool answer, and the result for both agents. Draws, and judges nothing."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ TOLD: Final = {Claim.DONE: "booked", Claim.FAILED: "not booked", Claim.REVERSED:
 
 
 def show_trips(rows: Sequence[TripRow], totals: TripTotals) -> None:
-    """Prints the trips and their counts, on stdout."""
+    """Print the trips and their counts on stdout."""
     out = console()
     out.print()
     out.print(_table(out.width, rows))

@@ -1,7 +1,6 @@
-"""The reckoning of the trips: what either agent told its user, against what stands in the providers' books.
+"""The reckoning of the trips: the reports of both agents, compared with the providers' books.
 
-Called by `main` once all providers have come to rest. Counted from the books and from what was told; nothing here
-knows how a trip was meant to end.
+Runs after all providers are idle. All counts come from books and reports; the code does not know a trip's intended end.
 """
 
 from __future__ import annotations
@@ -21,19 +20,19 @@ from readback.demo.trip.plan import operation
 from readback.demo.trip_cases import WANTED
 
 NAIVE_WRONG_MIN = 6
-"""With fewer the trips were not spoiled as the cases want it, and the comparison would show nothing."""
+"""With fewer, the faults did not work as scripted, and the comparison would show nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """What one agent told its user of a trip, and what stands in the books of it."""
+    """One agent's report of a trip, and the standing entries in the books."""
 
     told: Told
     books: TripBooks
 
     @property
     def false(self) -> bool:
-        """It told what is not so: booked, and it is not whole; or not booked, and something stands."""
+        """A false report: booked although incomplete, or not booked although something stands."""
         match self.told.claim:
             case Claim.DONE:
                 return not self.books.complete(WANTED)
@@ -44,18 +43,18 @@ class Ending:
 
     @property
     def missed(self) -> bool:
-        """It is booked, and was not told."""
+        """Booked, but not reported as booked."""
         return self.books.complete(WANTED) and self.told.claim is not Claim.DONE
 
     @property
     def doubled(self) -> int:
-        """Effects more than one of one step, standing or not, and things that were taken back twice."""
+        """Extra effects of one step, standing or not, and repeated reversals."""
         made = sum(max(0, self.books.made(book) - 1) for book in {each.book for each in self.books.entries})
         return made + sum(max(0, len(each.undone_stamps) - 1) for each in self.books.entries)
 
     @property
     def stands(self) -> str:
-        """What stands in the books, in a few words: another thing than was wanted by its own name."""
+        """The standing entries in a few words. A wrong entry appears under its own name."""
         if self.books.complete(WANTED):
             return "all five"
         standing = (entry for entry in self.books.entries if entry.live and entry.book in WANTED)
@@ -75,7 +74,7 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class TripRow:
-    """One trip, as both agents booked it."""
+    """One trip, as booked by both agents."""
 
     trip: str
     where: str
@@ -90,7 +89,7 @@ class TripRow:
 
 @dataclass(frozen=True, slots=True)
 class TripTotals:
-    """The counts that the chapter ends with. All of them but the first two are Readback's, and have to be 0."""
+    """The final counts of the chapter. All but the first two are Readback's, and must be 0."""
 
     trips: int
     naive_wrong: int
@@ -102,13 +101,13 @@ class TripTotals:
 
     @property
     def good(self) -> bool:
-        """Whether the trips ended as Readback promises, and were spoiled enough to show it."""
+        """Whether the trips ended as Readback promises, with enough faults to show it."""
         ours = (self.readback_false, self.doubled_effects, self.left_standing, self.missed, self.unsettled)
         return not any(ours) and self.naive_wrong >= NAIVE_WRONG_MIN
 
 
 def reckon_trips(booked: Sequence[Booked], truth: Callable[[str], TripBooks], heard: Sequence[Heard]) -> list[TripRow]:
-    """One row for each trip, in their order."""
+    """One row for each trip, in order."""
     return [_row(each, truth, heard) for each in booked]
 
 
@@ -126,7 +125,7 @@ def count_trips(rows: Sequence[TripRow]) -> TripTotals:
 
 
 def trips_as_json(rows: Sequence[TripRow], totals: TripTotals) -> dict[str, Json]:
-    """What `readback demo --json` answers of the trips."""
+    """The trips' part of `readback demo --json`."""
     return {"trips": [_row_json(row) for row in rows], "trip_totals": asdict(totals)}
 
 
@@ -161,7 +160,7 @@ def _row(booked: Booked, truth: Callable[[str], TripBooks], heard: Sequence[Hear
 
 
 def claim_of(outcome: SagaOutcome) -> Claim:
-    """What the words of a saga's outcome amount to."""
+    """The claim in the words of a saga's outcome."""
     match outcome.state:
         case State.RECONCILED_SUCCESS:
             return Claim.DONE
