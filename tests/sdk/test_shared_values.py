@@ -8,8 +8,8 @@ import pytest
 
 from readback import Context, Outcome, Reading, action
 from readback.domain.predicate import Truth
+from readback.engine.resume import WITHHELD
 from readback.engine.values.argument_copies import copy_arguments, has_mutable
-from readback.engine.values.redacted_argument import WITHHELD
 from tests.sdk.given import TENANT, opened
 
 TERMS: dict[str, Any] = {

@@ -22,7 +22,7 @@ from readback.engine.run_result import Completed, Duplicate, RunResult, StopAtWa
 from readback.engine.saga_run import left_behind
 from readback.engine.schedule import lease_until
 from readback.engine.stages.approve import approved_blind, goes_on, waits
-from readback.engine.stages.compensated_outcome import outcome_now
+from readback.engine.stages.compensate import outcome_now
 from readback.engine.stages.escalate import escalate
 from readback.engine.stages.report import outcome_after
 from readback.engine.stages.submit import admit, unadmitted

@@ -31,7 +31,7 @@ from readback.engine.resume import PlanOf, revive
 from readback.engine.run_result import Completed, Duplicate
 from readback.engine.schedule import lease_until
 from readback.engine.stages.approve import waits
-from readback.engine.stages.compensated_outcome import outcome_now
+from readback.engine.stages.compensate import outcome_now
 from readback.engine.stages.report import outcome_after
 from readback.errors import UsageError
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import replace
+from typing import NoReturn
 
-from readback.canon import Json, parse_json
+from readback.canon import Json, UnsupportedValueError, parse_json
 from readback.domain.action.action import Action
 from readback.domain.events import Opened, open_envelope
 from readback.domain.predicate import Path
 from readback.domain.state import State
+from readback.domain.verification.change import is_withheld
 from readback.domain.verification.observation import Observation
 from readback.domain.verification.reading import Lookup
 from readback.domain.verification.reconciliation import Judged
@@ -22,7 +24,6 @@ from readback.engine.effects import Effect, EffectResult, Load, Loaded
 from readback.engine.entries.reading import taken_as_recorded
 from readback.engine.run import REDACTED, Run
 from readback.engine.stages.evaluate import judge_reading
-from readback.engine.values.redacted_argument import arguments_of
 from readback.errors import ContractChangedError, NotFoundError, StoreCorruptError
 from readback.ports.storage.store import StoredEvent
 
@@ -82,7 +83,7 @@ def revive(
     requested = request["requested"]
     assert isinstance(requested, dict)
     blind = frozenset(path.text for path in marks(requested, "requested"))
-    arguments: Mapping[str, object] = arguments_of(requested) if blind else plan.revive(requested)
+    arguments: Mapping[str, object] = _arguments_of(requested) if blind else plan.revive(requested)
     intended = request.get("intended")
     scope = _scope(action)
     if action.state is State.PROPOSED and isinstance(budget := request.get("budget"), dict):
@@ -171,6 +172,42 @@ def _load(action: Action, digest: str) -> Generator[Effect, EffectResult, Json]:
     loaded = yield Load(action.tenant, action.id, digest)
     assert isinstance(loaded, Loaded)
     return None if loaded.body is None else parse_json(loaded.body)
+
+
+# --- arguments with redacted values ---
+#
+# A stand-in takes the place of a redacted value: it can be passed on, and not used. A usable mark would make a reader
+# look for the wrong object and find nothing, and the result would count as absence.
+
+
+class RedactedArgument:
+    """Raises UnsupportedValueError on any use: the reading is then undetermined."""
+
+    __slots__ = ()
+
+    def _refuse(self, *_given: object) -> NoReturn:
+        raise UnsupportedValueError("This argument is recorded as redacted only; its value is unknown.")
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
+    __hash__ = __str__ = __repr__ = __format__ = __bool__ = __len__ = __iter__ = _refuse
+    __getitem__ = __contains__ = __getattr__ = __int__ = __float__ = __index__ = __bytes__ = __fspath__ = _refuse
+    __add__ = __radd__ = __mod__ = __rmod__ = __call__ = _refuse
+
+
+WITHHELD = RedactedArgument()
+
+
+def _arguments_of(requested: Mapping[str, Json]) -> dict[str, object]:
+    """The recorded arguments, with a stand-in for each redaction mark."""
+    return {name: _known(value) for name, value in requested.items()}
+
+
+def _known(value: Json) -> object:
+    if is_withheld(value):
+        return WITHHELD
+    if isinstance(value, dict):
+        return _arguments_of(value)
+    return [_known(part) for part in value] if isinstance(value, list) else value
 
 
 __all__ = ["Judged", "PlanOf", "changed", "fold", "marks", "not_loaded", "plan_for", "revive"]

@@ -7,16 +7,19 @@ anywhere in between; the next process finds the announced ids and continues from
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable, Mapping
 from enum import StrEnum
+from typing import Final
 
 from readback.canon.frozen import dataclass
 from readback.domain.action.action import Action
+from readback.domain.action.claim import ClaimKind, ClaimStatus, own_status
 from readback.domain.idempotency import KeyDecision, KeyStatus, aged, former_operation, key_hash, on_key
-from readback.domain.saga.fold import KIND, Heading
+from readback.domain.saga.fold import KIND, Heading, Saga
 from readback.domain.saga.planner import LOOK_AGAIN_US, SagaPlan, next_moves
 from readback.domain.state import State
 from readback.engine import coordinator, tenant_limits
+from readback.engine.claims.entries import REVERSED, enter_claims, is_reversed
 from readback.engine.compiled_contract import CallerContext, CompiledContract
 from readback.engine.effects import (
     AllResults,
@@ -27,13 +30,15 @@ from readback.engine.effects import (
     Effect,
     EffectResult,
     KeyFound,
+    Lease,
+    Leased,
     LoadKey,
     RunAll,
 )
 from readback.engine.engine import Engine
+from readback.engine.entries.recorder import Recorder
 from readback.engine.resume import PlanOf
 from readback.engine.run_result import Duplicate, StopAtWait, Work
-from readback.engine.saga import claims as saga_claims
 from readback.engine.saga import record as saga_record
 from readback.engine.saga import steps as saga_steps
 from readback.engine.saga.begin import SagaRequest, begin_run, check
@@ -52,6 +57,8 @@ class Left(StrEnum):
     ELSEWHERE = "elsewhere"
     """Another worker moved the saga on."""
 
+
+CLAIM_LEASE_US: Final = 5_000_000
 
 Look = Generator[Effect, EffectResult, Left]
 Steps = Generator[Effect, EffectResult, None]
@@ -138,7 +145,7 @@ class _SagaExecutor:
             family = {} if first else (yield from load_family(run.saga))
             first = False
             moves = next_moves(run.saga, family, run.now_us)
-            if moves.undone and not (yield from saga_claims.take_back(run.saga, moves.undone, family)):
+            if moves.undone and not (yield from _take_back(run.saga, moves.undone, family)):
                 saga_record.wait(run, run.now_us + LOOK_AGAIN_US, quiet=False)
                 return (yield from self._commit(park=True)) or Left.WAITING
             saga_record.news(run, moves, family)
@@ -326,6 +333,47 @@ def _fresh_id() -> Generator[Effect, EffectResult, str]:
     begun = yield Begin(fresh=True)
     assert isinstance(begun, Begun)
     return begun.action_id
+
+
+# --- claims of reversed steps ---
+#
+# The step's own entries record a verified reversal, before the saga does. A crash in between loses nothing: every look
+# finds the reversal as news until the saga records it, and recorded claims are not repeated.
+
+
+def _take_back(
+    saga: Saga, undone: Iterable[str], family: Mapping[str, Action]
+) -> Generator[Effect, EffectResult, bool]:
+    """Retract the claims of steps with a verified reversal. Returns False if another worker holds a step."""
+    for name in undone:
+        record = saga.steps[name]
+        effect, undo = family.get(record.action_id), family.get(record.undo_id)
+        if effect is None or undo is None or undo.state is not State.RECONCILED_SUCCESS or not _claims(effect):
+            continue
+        if not (yield from _retract(effect)):
+            return False
+    return True
+
+
+def _claims(action: Action) -> bool:
+    """The action's effect was claimed to hold, and no reversal is recorded; other retractions do not matter."""
+    status = own_status(action.claims, ClaimKind.HOLDS, made=action.claimed_us > 0)
+    return status is not ClaimStatus.NONE and not (status is ClaimStatus.RETRACTED and is_reversed(action))
+
+
+def _retract(effect: Action) -> Generator[Effect, EffectResult, bool]:
+    begun = yield Begin()
+    assert isinstance(begun, Begun)
+    leased = yield Lease(effect.id, begun.now_us + CLAIM_LEASE_US, effect.version)
+    assert isinstance(leased, Leased)
+    if leased.fence is None or leased.version != effect.version:
+        return False
+    entries = Recorder(effect, effect.version)
+    yield from enter_claims(entries, (REVERSED,), leased.now_us)
+    # Nothing is durable yet: a crash here leaves an expiring lease, and the reversal stays news.
+    committed = yield Commit(entries.append(leased.fence))
+    assert isinstance(committed, Committed)
+    return isinstance(committed.result, Appended)
 
 
 __all__ = ["Heading", "Left", "State", "begin", "proceed"]
