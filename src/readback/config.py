@@ -22,7 +22,7 @@ from readback.canon.frozen import dataclass
 from readback.contracts.documents.own_files import LEDGER_ENDINGS, keep, keep_folder
 from readback.domain.contract.approval import Approver, approvers_of
 from readback.domain.contract.limits import NO_LIMITS, Limits, limits_of
-from readback.domain.records.seal_schedule import SEAL_DEFAULT, SealSchedule, cadence_of
+from readback.domain.records.seal_schedule import SEAL_DEFAULT, SealSchedule, seal_schedule_of
 from readback.domain.records.subscriber import FALLBACK, Subscriber, subscriber_of, subscribers_of
 from readback.errors import SettingsError
 
@@ -320,7 +320,7 @@ def _checked(path: Path, given: Mapping[str, object]) -> dict[str, object]:
     if seal is not None:
         if not isinstance(seal, dict):
             raise SettingsError(f"The key {SEAL!r} of {path} is not a table.", remedy=f"Write it as [{SEAL}].")
-        found[SEAL] = cadence_of(seal, f"[{SEAL}] of {path}")
+        found[SEAL] = seal_schedule_of(seal, f"[{SEAL}] of {path}")
     for name in ("recovery_table", "signing_key_file"):
         if found.get(name):
             found[name] = str((path.parent / str(found[name])).absolute())  # beside its file

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from readback.client.authoring.action import ActionDefinition
-from readback.domain.action.claim import Claim, ClaimKind, ClaimStatus, Word, claim_bytes, claim_id
+from readback.domain.action.claim import Claim, ClaimKind, ClaimStatement, ClaimStatus, claim_bytes, claim_id
 from readback.domain.events import Event, EventKind
 from readback.domain.outcome.outcome import Outcome
 from readback.engine import coordinator
@@ -61,5 +61,7 @@ def person(
     why = "Seen by hand."
     version = version or (len(house.store.events(action_id)) if signed else 0)
     statement = claim_bytes(claim_id(action_id, kind), TENANT, version, status.value, who, why)
-    order = ClaimOrder(action_id, kind, status, Word(who, why, word(statement, who) if signed else None), version)
+    order = ClaimOrder(
+        action_id, kind, status, ClaimStatement(who, why, word(statement, who) if signed else None), version
+    )
     house.driver.drive(claim_person.decide(order, TENANT))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from readback.audit.checks.control import Controls
 from readback.audit.checks.prefetch import MEDIA, EvidenceCache
 from readback.canon import Json, sha256_hex
-from readback.domain.events import Event, EventKind, Opened
+from readback.domain.events import Event, EventKind, ParsedEnvelope
 from readback.engine.entries.side_records import FreezeAndIncidentChanges
 from readback.ports.storage.store import Kept, StoredEvent
 
@@ -19,8 +19,8 @@ MARKED = st.sampled_from(["freeze", "frozen_for", "lift", "incident", "severity"
 VALUES = st.sampled_from(["", "a cause", None, [], ["resource:a"], 0])
 
 
-def _entry(at: int, data: dict[str, Json]) -> tuple[StoredEvent, Opened]:
-    opened = Opened(Event(EventKind.JUDGED, at, (), data), f"a{at}", "acme", 1, "")
+def _entry(at: int, data: dict[str, Json]) -> tuple[StoredEvent, ParsedEnvelope]:
+    opened = ParsedEnvelope(Event(EventKind.JUDGED, at, (), data), f"a{at}", "acme", 1, "")
     return StoredEvent(at, opened.action_id, 1, "judged", at, b"", b""), opened
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from readback.domain.context import Context
-from readback.domain.contract.freezing import touched
+from readback.domain.contract.freezing import freeze_subjects
 from readback.domain.events import EventKind
 from readback.domain.state import State
 from readback.domain.verification.reading import Reading
@@ -113,7 +113,7 @@ def test_several_actions_freeze_one_subject_and_the_last_one_frees_it(house: Hou
 
 def test_another_tenant_is_not_frozen(house: House) -> None:
     house.run(wrong_target(house, freeze=["tenant", "principal", "tool"]))
-    subjects = touched(tenant="globex", principal="agent:ops", contract="ship", target="item/o-1")
+    subjects = freeze_subjects(tenant="globex", principal="agent:ops", contract="ship", target="item/o-1")
     assert house.store.frozen("globex", subjects) is None
     assert house.store.frozen(TENANT, subjects) is not None
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from readback.domain.action.claim import ClaimKind, ClaimStatus, Word
+from readback.domain.action.claim import ClaimKind, ClaimStatement, ClaimStatus
 from readback.domain.contract.approval import Decision
 from readback.domain.finding import Finding
 from readback.domain.outcome.outcome import Outcome
@@ -79,7 +79,7 @@ def test_a_saga_of_which_a_step_was_taken_back_by_a_person_is_no_success_for_a_s
     told = trip.run()
     assert (told.exit_code, told.raise_unless_verified()) == (0, told)
     hotel = step(trip, told.id, "hotel")
-    order = ClaimOrder(hotel.id, kind, ClaimStatus.RETRACTED, Word("human:eve", "It is not there."))
+    order = ClaimOrder(hotel.id, kind, ClaimStatus.RETRACTED, ClaimStatement("human:eve", "It is not there."))
     trip.driver.drive(claims.decide(order, TENANT))
     now = trip.get(told.id)
     assert (now.state, now.standing, now.exit_code) == (State.RECONCILED_SUCCESS, False, 3)
@@ -94,7 +94,10 @@ def test_a_step_is_not_told_as_reversed_any_more_where_its_reversal_was_taken_ba
     flight = step(trip, told.id, "flight")
     assert (flight.state, flight.contested) == (State.COMPENSATED, False)
     order = ClaimOrder(
-        flight.compensation, ClaimKind.HAPPENED, ClaimStatus.RETRACTED, Word("human:eve", "It is still there.")
+        flight.compensation,
+        ClaimKind.HAPPENED,
+        ClaimStatus.RETRACTED,
+        ClaimStatement("human:eve", "It is still there."),
     )
     trip.driver.drive(claims.decide(order, TENANT))
     now = step(trip, told.id, "flight")

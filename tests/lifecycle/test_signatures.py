@@ -12,12 +12,12 @@ from readback.audit.checks.ledger import AuditReport, audit
 from readback.audit.maintenance.erase import erase
 from readback.audit.record.bundle import make_bundle, open_bundle
 from readback.canon import Json, sha256_hex
-from readback.domain.action.claim import ClaimKind, ClaimStatus, Word, claim_bytes, claim_id
-from readback.domain.action.erasure import Erasing
+from readback.domain.action.claim import ClaimKind, ClaimStatement, ClaimStatus, claim_bytes, claim_id
+from readback.domain.action.erasure import ErasureOrder
 from readback.domain.contract.approval import Approver, Policy
 from readback.domain.events import Event, EventKind, open_envelope
 from readback.domain.people.review import Decision, lift_bytes, resolution_bytes
-from readback.domain.people.signed_statement import TOKEN, SignedStatement, signed_word_of
+from readback.domain.people.signed_statement import TOKEN, SignedStatement, signed_statement_of
 from readback.engine.people import claims, review
 from readback.engine.people.claims import ClaimOrder
 from readback.engine.people.review import Order
@@ -52,7 +52,7 @@ def signed_entries(store: MemoryStore, action_id: str) -> list[tuple[Event, Sign
         if TOKEN in event.refs:
             kept = store.evidence(TENANT, action_id, event.refs[TOKEN])
             assert kept is not None
-            read = signed_word_of(kept.body)
+            read = signed_statement_of(kept.body)
             assert read is not None
             found.append((event, read))
     return found
@@ -222,7 +222,7 @@ def erased(house: House, decide: Way) -> Decided:
     if stored.projection.review:
         resolve(house, made.action_id, "abandon", signed=True)
         made.entries += 1
-    erase(made.store, Erasing(TENANT, "human:dpo", "Ana asked for it."), 2**52)
+    erase(made.store, ErasureOrder(TENANT, "human:dpo", "Ana asked for it."), 2**52)
     assert len(signed_entries(made.store, made.action_id)) == made.entries
     return made
 
@@ -312,7 +312,7 @@ def test_what_a_forger_keeps_instead_is_found_though_all_hashes_fit(
 ) -> None:
     made = decide(house)
     digest = signed_entries(made.store, made.action_id)[-1][0].refs[TOKEN]
-    kept = signed_word_of(made.store._content.evidence[TENANT, made.action_id, digest].body)
+    kept = signed_statement_of(made.store._content.evidence[TENANT, made.action_id, digest].body)
     assert kept is not None
     other, (why, by_key) = keep(made.store, forge(kept)), FORGED[forge]
 
@@ -488,6 +488,6 @@ def critical_again(house: House) -> str:
 def test_a_signature_that_was_given_for_whichever_version_is_none_for_this_one(house: House) -> None:
     action_id, why = wiped(house), "Seen by hand."
     said = claim_bytes(claim_id(action_id, K.HAPPENED), TENANT, 0, "retracted", EVE, why)
-    order = ClaimOrder(action_id, K.HAPPENED, C.RETRACTED, Word(EVE, why, word(said)))
+    order = ClaimOrder(action_id, K.HAPPENED, C.RETRACTED, ClaimStatement(EVE, why, word(said)))
     house.driver.drive(claims.decide(order, TENANT))
     assert {fault.code for fault in looked(house.store).faults} == {"signature"}

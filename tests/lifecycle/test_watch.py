@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from readback.domain.action.claim import ClaimKind, ClaimStatus, Reason, said_of
+from readback.domain.action.claim import ClaimKind, ClaimStatus, Reason, last_event_of
 from readback.domain.context import Context
-from readback.domain.contract.watch import Over
+from readback.domain.contract.watch import WatchEnd
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.events import EventKind
 from readback.domain.people.review import DRIFT
@@ -59,7 +59,7 @@ def test_a_single_duration_is_one_look(house: House) -> None:
     on(house, 30)
     assert len(house.shop.looks) == before + 1
     assert HOUR <= house.shop.looks[-1] <= 1.1 * HOUR
-    assert (house.get(told.id).due_us, state_of(house, told.id).over) == (None, Over.TIME)
+    assert (house.get(told.id).due_us, state_of(house, told.id).over) == (None, WatchEnd.TIME)
 
 
 @pytest.mark.requirement("WATCH-asked", "WATCH-bounded")
@@ -134,7 +134,7 @@ def test_a_drift_is_a_discrepancy_a_retraction_and_a_review(house: House) -> Non
     said = holds(house, told.id)
     assert said is not None
     assert (said.status, said.reason) == (ClaimStatus.RETRACTED, Reason.DRIFTED)
-    assert said_of(house.folded(told.id).claims, ClaimKind.HAPPENED) is None, "that it happened stands"
+    assert last_event_of(house.folded(told.id).claims, ClaimKind.HAPPENED) is None, "that it happened stands"
     assert (now.exit_code, "completed" in now.message) == (1, False)
     assert not now.told
     assert len(house.shop.calls) == 1

@@ -14,10 +14,10 @@ from readback.audit.record.bundle import make_bundle, open_bundle
 from readback.audit.replay.action import replay
 from readback.bootstrap import predicate_engine
 from readback.contracts.recorded import recorded_plan
-from readback.domain.action.claim import ClaimKind, ClaimStatus, Reason, said_of
+from readback.domain.action.claim import ClaimKind, ClaimStatus, Reason, last_event_of
 from readback.domain.context import Context
 from readback.domain.contract.limits import Limits, TenantLimits
-from readback.domain.contract.watch import Over
+from readback.domain.contract.watch import WatchEnd
 from readback.domain.events import EventKind
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.records.replayed import Comparison
@@ -149,7 +149,7 @@ def test_the_least_rate_lets_looks_go_on(house: House) -> None:
     house.engine = Engine(limits=Limits(TenantLimits(polls_per_minute=1)))
     told = watched(house, "1h")
     on(house, 2)
-    assert state_of(house, told.id).over == Over.TIME
+    assert state_of(house, told.id).over == WatchEnd.TIME
 
 
 # --- ends ----------------------------------------------------------------------------------------------------------
@@ -174,7 +174,7 @@ def test_what_nobody_can_look_at_any_more_ends_with_its_time(house: House) -> No
     told = watched(house)
     house.action(version="2")
     on(house, 60)
-    assert (state_of(house, told.id).over, house.get(told.id).due_us) == (Over.UNREAD, None)
+    assert (state_of(house, told.id).over, house.get(told.id).due_us) == (WatchEnd.UNREAD, None)
     assert house.get(told.id).standing
 
 
@@ -233,7 +233,7 @@ def test_a_late_landing_contests_the_failure_that_was_told(
     on(house, 1)
     now = house.get(told.id)
     assert (now.state, now.contested, now.review, now.may_repeat) == (State.FAILED, True, "contested", False)
-    said = said_of(house.folded(told.id).claims, ClaimKind.HAPPENED)
+    said = last_event_of(house.folded(told.id).claims, ClaimKind.HAPPENED)
     assert said is not None
     assert (said.status, said.reason) == (ClaimStatus.CONTESTED, Reason.LATE_EFFECT)
     assert now.due_us is None

@@ -11,7 +11,7 @@ import pytest
 
 from readback.domain.action.claim import ClaimStatus
 from readback.domain.context import Context
-from readback.domain.contract.watch import CHANGES_MAX, Over
+from readback.domain.contract.watch import CHANGES_MAX, WatchEnd
 from readback.domain.events import EventKind
 from readback.domain.people.review import DRIFT
 from readback.domain.side_effect import Consistency
@@ -76,7 +76,7 @@ def test_what_cannot_be_told_never_withdraws_a_claim(house: House, eyes: Any) ->
     now = house.get(told.id)
     assert (now.standing, now.verified, claim_events(house, told.id)) == (True, True, [])
     seen = state_of(house, told.id)
-    assert (seen.over, seen.failing == seen.looks, now.due_us) == (Over.UNREAD, True, None)
+    assert (seen.over, seen.failing == seen.looks, now.due_us) == (WatchEnd.UNREAD, True, None)
     assert len(house.events(told.id)) < 60
 
 
@@ -93,7 +93,7 @@ def test_a_look_that_could_not_tell_is_made_again_soon_and_then_more_seldom(hous
     assert max(pauses) <= 1.1 * DAY
     house.shop.eyes = None
     house.work(40 * DAY)
-    assert (state_of(house, told.id).failing, state_of(house, told.id).over) == (0, Over.TIME)
+    assert (state_of(house, told.id).failing, state_of(house, told.id).over) == (0, WatchEnd.TIME)
 
 
 @pytest.mark.requirement("WATCH-undetermined", "WATCH-bounded")
@@ -103,7 +103,7 @@ def test_a_single_look_that_could_not_tell_is_made_again_for_a_day(house: House)
     on(house, 0.5)
     assert house.get(told.id).due_us is not None
     on(house, 3)
-    assert (state_of(house, told.id).over, house.get(told.id).due_us) == (Over.UNREAD, None)
+    assert (state_of(house, told.id).over, house.get(told.id).due_us) == (WatchEnd.UNREAD, None)
     assert house.shop.looks[-1] <= DAY + 2 * HOUR
 
 
@@ -242,7 +242,7 @@ def test_what_flaps_too_often_is_left_to_a_person(house: House) -> None:
         house.work(hours * HOUR)
     sound(house)
     seen = state_of(house, told.id)
-    assert (seen.changes, seen.over, seen.drifted) == (CHANGES_MAX, Over.CHANGES, True)
+    assert (seen.changes, seen.over, seen.drifted) == (CHANGES_MAX, WatchEnd.CHANGES, True)
     assert house.get(told.id).review == DRIFT
     assert len(house.events(told.id)) < 8 * CHANGES_MAX
 
@@ -316,7 +316,7 @@ def test_whoever_says_that_it_was_never_done_ends_its_watch(house: House) -> Non
     now = resolve(house, action_id, "attest_not_done")
     assert (now.standing, now.may_repeat) == (False, False)
     on(house, 40)
-    assert state_of(house, action_id).over == Over.WITHDRAWN
+    assert state_of(house, action_id).over == WatchEnd.WITHDRAWN
     assert len(house.shop.calls) == 1
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from readback.canon import Json
-from readback.domain.action.claim import ClaimEvent, ClaimKind, ClaimStatus, said_of
-from readback.domain.contract.watch import Watched
+from readback.domain.action.claim import ClaimEvent, ClaimKind, ClaimStatus, last_event_of
+from readback.domain.contract.watch import WatchState
 from readback.domain.events import EventKind
 from readback.domain.outcome.outcome import Outcome
 from tests.lifecycle.house import STAMPED, House
@@ -43,7 +43,7 @@ def on(house: House, days: float) -> None:
     sound(house)
 
 
-def state_of(house: House, action_id: str) -> Watched:
+def state_of(house: House, action_id: str) -> WatchState:
     found = house.folded(action_id).watch
     assert found is not None
     return found
@@ -51,7 +51,7 @@ def state_of(house: House, action_id: str) -> Watched:
 
 def holds(house: House, action_id: str) -> ClaimEvent | None:
     """What was said last of the claim that it still holds."""
-    return said_of(house.folded(action_id).claims, ClaimKind.HOLDS)
+    return last_event_of(house.folded(action_id).claims, ClaimKind.HOLDS)
 
 
 def claim_status(house: House, action_id: str) -> ClaimStatus | None:

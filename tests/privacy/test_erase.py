@@ -11,7 +11,7 @@ import pytest
 
 from readback import AsyncReadback, Outcome, bootstrap
 from readback.audit.maintenance import erase as eraser
-from readback.domain.action.erasure import Erasing
+from readback.domain.action.erasure import ErasureOrder
 from readback.domain.events import open_envelope
 from readback.errors import ErasureError, InputError
 from readback.stores.sqlite import open_sqlite_store
@@ -173,7 +173,9 @@ def test_what_many_share_goes_with_the_last_of_them_however_they_are_taken(
     done: list[int] = []
     with shelf.open() as rb:
         store = rb._session.store
-        result = eraser.erase(store, Erasing("acme", "human:dpo", "x"), shelf.runtime.now_us(), progress=done.append)
+        result = eraser.erase(
+            store, ErasureOrder("acme", "human:dpo", "x"), shelf.runtime.now_us(), progress=done.append
+        )
         assert (result.actions, result.pieces, result.gone) == (11, 44, True)
         assert done == [*range(1, 12)]
         assert b"shared-" not in shelf.files()
@@ -298,7 +300,7 @@ def test_a_reader_that_holds_on_to_old_pages_is_said_and_the_next_erasure_cleans
         reader.execute("begin")
         reader.execute("select count(*) from payload").fetchall()
         store = open_sqlite_store(shelf.path, busy_timeout_ms=50)
-        done = eraser.erase(store, Erasing("acme", "human:dpo", "x", (made.id,)), shelf.runtime.now_us())
+        done = eraser.erase(store, ErasureOrder("acme", "human:dpo", "x", (made.id,)), shelf.runtime.now_us())
         store.close()
         assert (done.actions, done.gone) == (1, False)
         reader.close()

@@ -161,7 +161,7 @@ def _digests(store: Any, held: Any) -> list[str]:
 @pytest.mark.requirement("PRIVACY-at-work-refused")
 def test_a_saga_and_its_steps_are_erased_once_all_of_it_has_settled(tmp_path: Path) -> None:
     from readback.audit.maintenance.erase import erase
-    from readback.domain.action.erasure import Erasing
+    from readback.domain.action.erasure import ErasureOrder
     from readback.errors import ErasureError
     from readback.testing.runtime_virtual import VirtualRuntime
 
@@ -174,8 +174,8 @@ def test_a_saga_and_its_steps_are_erased_once_all_of_it_has_settled(tmp_path: Pa
     waits = next(each.action_id for each in every if each.kind == "saga" and each.operation == "waits")
     step = next(each for each in every if each.saga == waits and each.state == "reconciled_success")
     with pytest.raises(ErasureError, match=r"its saga .* is still at work"):
-        erase(store, Erasing(TRIPS, "human:dpo", "x", (step.action_id,)), runtime.now_us())
-    result = erase(store, Erasing(TRIPS, "human:dpo", "x"), runtime.now_us())
+        erase(store, ErasureOrder(TRIPS, "human:dpo", "x", (step.action_id,)), runtime.now_us())
+    result = erase(store, ErasureOrder(TRIPS, "human:dpo", "x"), runtime.now_us())
     assert result.actions == 6
     assert result.at_work_total >= 2
     report = audit(store)
@@ -183,7 +183,7 @@ def test_a_saga_and_its_steps_are_erased_once_all_of_it_has_settled(tmp_path: Pa
     trip.world.faults.clear()
     runtime.advance(3600)
     trip.work()
-    erase(store, Erasing(TRIPS, "human:dpo", "x"), runtime.now_us())
+    erase(store, ErasureOrder(TRIPS, "human:dpo", "x"), runtime.now_us())
     assert _holds(store) == b""
     assert audit(store).faults == []
     store.close()

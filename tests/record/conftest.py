@@ -14,7 +14,7 @@ from readback.audit.record.action import is_action, record_of
 from readback.audit.record.bundle import make_bundle
 from readback.canon import Json, parse_json
 from readback.client.schemas import schema_text
-from readback.domain.records.replayed import Comparison, Replayed
+from readback.domain.records.replayed import Comparison, ReplayResult
 from readback.domain.recovery.table import DEFAULT_TABLE
 from readback.ports.storage.store import LedgerStore, StoredEvent
 from tests.cli.conftest import Desk
@@ -61,7 +61,7 @@ def record(store: LedgerStore, events: list[StoredEvent], now_us: int = 0) -> di
     return record_of(events, lambda tenant, digest: contract_of(store, tenant, digest), now_us)
 
 
-def hold_to_the_record(found: Replayed) -> None:
+def hold_to_the_record(found: ReplayResult) -> None:
     """Every judgement comes to what was recorded; or it cannot be made again, since its payload is not kept."""
     assert found.comparison is not Comparison.DIFFERS, found
     for judged in found.judgements:

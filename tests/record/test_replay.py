@@ -20,7 +20,7 @@ from readback.client.operations.replaying import replay_bundle
 from readback.contracts.documents.recovery_tables import table_yaml
 from readback.contracts.registry import registry_of
 from readback.domain.finding import Finding
-from readback.domain.records.replayed import Comparison, Difference, Replayed
+from readback.domain.records.replayed import Comparison, Difference, ReplayResult
 from readback.domain.recovery.table import DEFAULT_TABLE, RecoveryAction, RecoveryTable
 from readback.engine.compiled_contract import CompiledContract
 from readback.ports.storage.store import LedgerStore
@@ -37,7 +37,7 @@ def mine(desk: Desk, tool: str, *arguments: str) -> Any:
     return desk("run", tool, "--contracts", SHOP, "--operation", "op", "--json", *given, code=0).json
 
 
-def replayed(data: bytes, **more: Any) -> Replayed:
+def replayed(data: bytes, **more: Any) -> ReplayResult:
     return replay_bundle(data, bootstrap.predicate_engine(), **more)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from readback import ApproverKey, Claim, Planning, Readback, State
-from readback.domain.action.claim import UPON_MAX, claim_bytes
+from readback.domain.action.claim import DEPENDS_ON_MAX, claim_bytes
 from readback.errors import ClaimError, NotFoundError, OversizeError, UsageError
 from tests.sdk.given import TENANT, Desk, opened, opened_async, ship_of
 from tests.sdk.test_client_review import PASSPHRASE, disks, given, wipe_of
@@ -104,7 +104,7 @@ def test_what_is_nothing_to_plan_upon_is_refused_before_a_proposal_is_used(desk:
             ([f"{saga.id}:whenever"], ClaimError),
             ([saga], UsageError),
             ([7], UsageError),
-            ([f"a-{number}" for number in range(UPON_MAX + 1)], OversizeError),
+            ([f"a-{number}" for number in range(DEPENDS_ON_MAX + 1)], OversizeError),
         ]
         for upon, error in cases:
             with pytest.raises(error):

@@ -132,9 +132,9 @@ UNBOUND: dict[str, Callable[[object], None]] = {
 
 
 def _asked(*, used: bool = False) -> object:
-    from readback.domain.action.approval_record import Asked
+    from readback.domain.action.approval_record import RequestedApproval
 
-    return Asked("ap-1", "n", "p", "policy", 1, 1, 2, used=used)
+    return RequestedApproval("ap-1", "n", "p", "policy", 1, 1, 2, used=used)
 
 
 @pytest.mark.requirement("TRUST-4")

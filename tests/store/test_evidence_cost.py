@@ -10,7 +10,7 @@ import pytest
 
 from readback.adapters.runtime_system import SystemRuntime
 from readback.audit.maintenance.erase import erase
-from readback.domain.action.erasure import Erasing
+from readback.domain.action.erasure import ErasureOrder
 from readback.ports.storage.store import Append
 from readback.stores.sqlite import SqliteStore, open_sqlite_store, rows
 from readback.testing.runtime_virtual import VirtualRuntime
@@ -81,7 +81,7 @@ def test_weighing_a_tenants_evidence_costs_the_same_however_much_there_is(tmp_pa
     assert steps(2_000) == steps(20)
 
 
-def _rows_read(shelf: Shelf, others: int, order: Callable[[str], Erasing]) -> int:
+def _rows_read(shelf: Shelf, others: int, order: Callable[[str], ErasureOrder]) -> int:
     """By an erasure, in a ledger of an action that is named and so many others, which have the same payloads."""
     with shelf.open() as rb:
         made = [
@@ -108,7 +108,7 @@ def _rows_read(shelf: Shelf, others: int, order: Callable[[str], Erasing]) -> in
 def test_to_erase_one_action_reads_the_same_rows_however_many_others_there_are(tmp_path: Path) -> None:
     def read(others: int) -> int:
         return _rows_read(
-            _shelf(tmp_path / str(others)), others, lambda name: Erasing("acme", "human:dpo", "x", (name,))
+            _shelf(tmp_path / str(others)), others, lambda name: ErasureOrder("acme", "human:dpo", "x", (name,))
         )
 
     assert read(60) == read(3)
@@ -117,7 +117,7 @@ def test_to_erase_one_action_reads_the_same_rows_however_many_others_there_are(t
 @pytest.mark.requirement("PRIVACY-bytes-gone")
 def test_to_erase_them_all_reads_so_many_rows_for_each(tmp_path: Path) -> None:
     def read(others: int) -> int:
-        return _rows_read(_shelf(tmp_path / str(others)), others, lambda _: Erasing("acme", "human:dpo", "x"))
+        return _rows_read(_shelf(tmp_path / str(others)), others, lambda _: ErasureOrder("acme", "human:dpo", "x"))
 
     few, many = read(19), read(79)
     assert many <= 4 * few

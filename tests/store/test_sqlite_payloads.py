@@ -10,7 +10,7 @@ import pytest
 
 from readback.audit.checks.ledger import audit
 from readback.audit.maintenance.erase import erase
-from readback.domain.action.erasure import Erasing, payloads
+from readback.domain.action.erasure import ErasureOrder, payloads
 from readback.domain.events import open_envelope
 from readback.ports.storage.store import LedgerStore
 from readback.stores.sqlite import SqliteStore, open_sqlite_store
@@ -62,10 +62,10 @@ def test_each_action_has_its_own_of_what_was_kept_once(store: SqliteStore) -> No
 
 
 def test_what_is_erased_of_it_is_gone_for_that_action_alone(store: SqliteStore, path: Path) -> None:
-    done = erase(store, Erasing("acme", "human:dpo", "x", (IDS["whole"],)), NOW_US)
+    done = erase(store, ErasureOrder("acme", "human:dpo", "x", (IDS["whole"],)), NOW_US)
     assert (done.actions, done.gone) == (1, True)
     assert b"the same words" in path.read_bytes(), "the other tenant's is there"
-    assert erase(store, Erasing("globex", "human:dpo", "x"), NOW_US).actions == 1
+    assert erase(store, ErasureOrder("globex", "human:dpo", "x"), NOW_US).actions == 1
     assert b"the same words" not in path.read_bytes()
     assert audit(store).faults == []
     assert store.damage() == []

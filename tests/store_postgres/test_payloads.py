@@ -9,7 +9,7 @@ import pytest
 
 from readback.audit.checks.ledger import audit
 from readback.audit.maintenance.erase import erase
-from readback.domain.action.erasure import Erasing
+from readback.domain.action.erasure import ErasureOrder
 from readback.stores.migration import migrations_of
 from readback.stores.postgres import open_postgres_store
 from readback.stores.postgres.connection import schema
@@ -62,7 +62,7 @@ def test_each_action_has_its_own_of_what_was_kept_once(
         place(store)
         assert_brought_up(store)
         assert store.damage() == []
-        done = erase(store, Erasing("acme", "human:dpo", "x", (IDS["whole"],)), NOW_US)
+        done = erase(store, ErasureOrder("acme", "human:dpo", "x", (IDS["whole"],)), NOW_US)
         assert (done.actions, done.pieces, done.gone) == (1, len(digests_of(store, "whole")), True)
         assert audit(store).faults == []
         assert store.damage() == []

@@ -23,7 +23,7 @@ from readback.domain.verification import reconciliation
 from readback.domain.verification.observation import ObservationStatus
 from readback.domain.verification.reading import Presence, TakenReading
 from readback.domain.verification.reconcile import reconcile
-from readback.domain.verification.reconciliation import Case, Judged, Reconciliation
+from readback.domain.verification.reconciliation import Case, EvaluatedReading, Reconciliation
 from readback.engine.recovery import resend
 from readback.engine.stages import evaluate, recover, verify
 
@@ -80,7 +80,7 @@ def _incomplete_is_complete(patch: pytest.MonkeyPatch) -> None:
 def _hidden_is_absent(patch: pytest.MonkeyPatch) -> None:
     real = evaluate.judge_reading
 
-    def judge(plan: Any, taken: TakenReading, variables: Any, before: TakenReading | None = None) -> Judged:
+    def judge(plan: Any, taken: TakenReading, variables: Any, before: TakenReading | None = None) -> EvaluatedReading:
         if taken.reading.presence is Presence.NOT_VISIBLE:
             taken = replace(taken, reading=replace(taken.reading, presence=Presence.ABSENT))
         return real(plan, taken, variables, before)
@@ -94,7 +94,7 @@ def _always_dead(patch: pytest.MonkeyPatch) -> None:
 
 
 def _scope_unread(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Judged, "in_scope", property(lambda judged: Truth.HOLDS))
+    patch.setattr(EvaluatedReading, "in_scope", property(lambda judged: Truth.HOLDS))
 
 
 def _may_always_repeat(patch: pytest.MonkeyPatch) -> None:

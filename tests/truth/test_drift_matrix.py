@@ -15,7 +15,7 @@ import pytest
 
 from readback.audit.checks.ledger import audit
 from readback.canon import Json
-from readback.domain.action.claim import ClaimKind, ClaimStatus, said_of
+from readback.domain.action.claim import ClaimKind, ClaimStatus, last_event_of
 from readback.domain.context import Context
 from readback.domain.events import EventKind
 from readback.domain.side_effect import Consistency
@@ -186,9 +186,9 @@ def _at_the_end(played: Played, *, sees: bool) -> Iterator[str]:
     row = house.shop.rows.get("o-1")
     holds = row is not None and row["status"] == "shipped"
     action = house.folded(action_id)
-    said = said_of(action.claims, ClaimKind.HOLDS)
+    said = last_event_of(action.claims, ClaimKind.HOLDS)
     told = house.get(action_id)
-    if told.state is not State.RECONCILED_SUCCESS or said_of(action.claims, ClaimKind.HAPPENED) is not None:
+    if told.state is not State.RECONCILED_SUCCESS or last_event_of(action.claims, ClaimKind.HAPPENED) is not None:
         yield "that it happened was touched"
     fallen = said is not None and said.status is ClaimStatus.RETRACTED
     if sees and fallen is holds:

@@ -13,7 +13,7 @@ from readback.domain.side_effect import Consistency, Independence, SideEffect
 from readback.domain.verification.observation import Observation, ObservationStatus
 from readback.domain.verification.reading import Fault, Lookup, Presence, Reading, Role, TakenReading
 from readback.domain.verification.reconcile import reconcile
-from readback.domain.verification.reconciliation import Case, IdentityMatch, Judged, Reconciliation
+from readback.domain.verification.reconciliation import Case, EvaluatedReading, IdentityMatch, Reconciliation
 
 STAMP: Final = "rb-mine"
 HOLDS, VIOLATED, UNTOLD = Truth.HOLDS, Truth.VIOLATED, Truth.UNDETERMINED
@@ -79,7 +79,7 @@ def judged(
     role: Role = Role.CHECK,
     value: Json = None,
     **reading: Any,
-) -> Judged:
+) -> EvaluatedReading:
     """One reading with the truths of its postconditions; keywords beyond the named ones are the reading's own."""
     if presence is Presence.PRESENT and value is None:
         value = STATE
@@ -94,10 +94,10 @@ def judged(
         Evaluation(name, truth, "x", verifier_fault=verifier_fault, group=name if groups else None)
         for name, truth in zip(named, truths, strict=True)
     )
-    return Judged(taken, identity, ensure, failing)
+    return EvaluatedReading(taken, identity, ensure, failing)
 
 
-def gone(*truths: Truth, **changes: Any) -> Judged:
+def gone(*truths: Truth, **changes: Any) -> EvaluatedReading:
     """The object is not there; its predicates have nothing to stand on unless said otherwise."""
     return judged(*(truths or (UNTOLD,)), presence=Presence.ABSENT, **changes)
 
@@ -110,14 +110,14 @@ def observed(status: ObservationStatus = ObservationStatus.SUCCESS) -> Observati
     return Observation(status, status is not ObservationStatus.NOT_DISPATCHED, "x", "", None, None, 0)
 
 
-def case(*checks: Judged, of: Contract | None = None, **known: Any) -> Case:
+def case(*checks: EvaluatedReading, of: Contract | None = None, **known: Any) -> Case:
     """A case whose window has closed, unless said otherwise."""
     known.setdefault("observation", observed())
     known.setdefault("window_closed", True)
     return Case(of or contract(), STAMP, checks=checks, **known)
 
 
-def result(*checks: Judged, of: Contract | None = None, **known: Any) -> Reconciliation:
+def result(*checks: EvaluatedReading, of: Contract | None = None, **known: Any) -> Reconciliation:
     """The judgement of such a case."""
     return reconcile(case(*checks, of=of, **known))
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from readback.domain.action.action import Action
 from readback.domain.action.action_state import Judgement
-from readback.domain.saga.fold import Heading, Region, Saga, StepRecord, StepTerms
-from readback.domain.saga.planner import SagaPlan, next_moves
+from readback.domain.saga.fold import Direction, Region, Saga, StepRecord, StepTerms
+from readback.domain.saga.planner import SagaPlan, plan_moves
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
 
@@ -29,7 +29,7 @@ def behind(name: str, *after: str) -> StepTerms:
     return step(name, *after, region=Region.AFTER)
 
 
-def saga_of(*steps: StepTerms, heading: Heading = Heading.ONWARD, **known: Any) -> Saga:
+def saga_of(*steps: StepTerms, heading: Direction = Direction.ONWARD, **known: Any) -> Saga:
     saga = Saga("s", "acme", state=S.EXECUTING, terms=steps, name="x", heading=heading, **known)
     saga.steps = {each.name: StepRecord() for each in steps}
     return saga
@@ -53,7 +53,7 @@ def play(saga: Saga, now_us: int = 0, *, seen: bool = True, **found: Action) -> 
         elif name.startswith("undo_"):
             record = saga.steps[name.removeprefix("undo_")]
             record.undo_id, record.undo_state = name, child.state.value if seen else ""
-    return next_moves(saga, children, now_us)
+    return plan_moves(saga, children, now_us)
 
 
 def done(**known: Any) -> Action:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from readback.canon import parse_json, sha256_hex
 from readback.domain.contract.approval import (
     BOUND_MAX_BYTES,
-    NOBODY,
+    NO_APPROVERS,
     ApprovalCode,
     ApprovalToken,
     Approved,
@@ -144,7 +144,7 @@ def test_a_token_that_was_edited_after_it_was_signed_is_refused(name: str) -> No
 def test_an_unlisted_key_signs_for_nobody() -> None:
     assert code(check(sign(EVE))) == "approval.unknown-approver"
     assert code(check(sign(EVE, key_id=key_id(ALICE.public_key)))) == "approval.forged"
-    assert code(check(sign(), policy=NOBODY, bound=replace(BOUND, policy=NOBODY.version))) in (
+    assert code(check(sign(), policy=NO_APPROVERS, bound=replace(BOUND, policy=NO_APPROVERS.version))) in (
         "approval.unknown-approver",
         "approval.mismatch",
     )
@@ -180,7 +180,7 @@ def test_a_token_cannot_outlive_its_request() -> None:
 @pytest.mark.parametrize(
     "policy",
     [
-        NOBODY,
+        NO_APPROVERS,
         Policy.of([POLICY.approvers[0]]),
         Policy.of([*POLICY.approvers, Approver("carol", EVE.public_key, ("acme",))]),
         Policy.of([replace(POLICY.approvers[0], tenants=("*",)), POLICY.approvers[1]]),

@@ -9,7 +9,7 @@ from readback.domain.belief.run import believe
 from readback.domain.belief.text import FACT_VALUES_MAX_BYTES
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.outcome.planning import GUIDANCE, Planning
-from readback.domain.outcome.reporting import told_text
+from readback.domain.outcome.reporting import quoted_value
 from readback.domain.state import State
 from readback.errors import OversizeError
 from tests.unit.test_belief import HELD, outcome
@@ -78,9 +78,9 @@ def test_values_of_exactly_the_limit_are_told_and_of_one_byte_more_are_not() -> 
     names = [f"k{n}" for n in range(6)]
     told = dict.fromkeys(names, "")
     for name in names:
-        room = FACT_VALUES_MAX_BYTES - len(told_text(told))
+        room = FACT_VALUES_MAX_BYTES - len(quoted_value(told))
         told[name] = "x" * min(room, 180)
-    assert len(told_text(told)) == FACT_VALUES_MAX_BYTES
+    assert len(quoted_value(told)) == FACT_VALUES_MAX_BYTES
     assert "too long" not in believe("r", [outcome(1, S.RECONCILED_SUCCESS, told=told)]).for_model()
     last = next(name for name in names if len(told[name]) < 180)
     more = {**told, last: told[last] + "x"}

@@ -15,23 +15,23 @@ from readback.domain.records.seal_schedule import (
     SECONDS_DEFAULT,
     SECONDS_MAX,
     SealSchedule,
-    cadence_of,
+    seal_schedule_of,
 )
 from readback.errors import SettingsError
 
 
 def test_an_empty_table_is_the_default() -> None:
-    assert cadence_of({}, "seal") == SEAL_DEFAULT == SealSchedule(4_096, 10.0, (), "", False)
+    assert seal_schedule_of({}, "seal") == SEAL_DEFAULT == SealSchedule(4_096, 10.0, (), "", False)
     assert (ENTRIES_DEFAULT, SECONDS_DEFAULT) == (4_096, 10.0)
     assert (ENTRIES_MAX, SECONDS_MAX, ANCHORS_MAX) == (1_000_000, 86_400.0, 16)
 
 
 def test_every_key_is_taken() -> None:
     given = {"entries": 5, "seconds": 2, "anchors": ["https://a.example", "b"], "secret": "env:TOKEN", "off": True}
-    found = cadence_of(given, "seal")
+    found = seal_schedule_of(given, "seal")
     assert found == SealSchedule(5, 2.0, ("https://a.example", "b"), "env:TOKEN", True)
     assert isinstance(found.seconds, float)
-    assert cadence_of({"anchors": ("b",)}, "seal").anchors == ("b",)
+    assert seal_schedule_of({"anchors": ("b",)}, "seal").anchors == ("b",)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_every_key_is_taken() -> None:
 )
 def test_a_bound_itself_is_taken(given: dict[str, Any]) -> None:
     ((key, value),) = given.items()
-    found = getattr(cadence_of(given, "seal"), key)
+    found = getattr(seal_schedule_of(given, "seal"), key)
     assert found == (tuple(value) if isinstance(value, list) else value)
 
 
@@ -87,11 +87,11 @@ def test_a_bound_itself_is_taken(given: dict[str, Any]) -> None:
 )
 def test_anything_else_is_refused_with_the_place_where_it_stands(key: str, value: object, said: str) -> None:
     with pytest.raises(SettingsError, match=said) as caught:
-        cadence_of({"entries": 5, key: value}, "The table [seal] in settings.toml")
+        seal_schedule_of({"entries": 5, key: value}, "The table [seal] in settings.toml")
     assert "The table [seal] in settings.toml" in str(caught.value)
 
 
 def test_the_first_unknown_key_is_named_and_the_known_ones_with_it() -> None:
     with pytest.raises(SettingsError, match="unknown key 'a'") as caught:
-        cadence_of({"z": 1, "a": 2}, "seal")
+        seal_schedule_of({"z": 1, "a": 2}, "seal")
     assert "anchors, entries, off, secret, seconds" in caught.value.remedy

@@ -17,22 +17,22 @@ from readback.domain.action.claim import (
     FALLEN,
     REASONS,
     Advice,
-    Change,
     Claim,
+    ClaimChange,
     ClaimEvent,
     ClaimKind,
+    ClaimStatement,
     ClaimStatus,
     Reason,
-    Word,
     claim_bytes,
     claim_id,
     contradicted,
     data_of,
     holds,
+    last_event_of,
     may_follow,
     own_status,
     parse_claim_id,
-    said_of,
     status_of,
     worst,
 )
@@ -52,11 +52,11 @@ def verified() -> Action:
     return Action("act-1", "acme", state=State.RECONCILED_SUCCESS, claimed_us=7)
 
 
-def change(kind: ClaimKind, status: ClaimStatus) -> Change:
-    return Change(kind, status, R.RESTORED if status is C.REINSTATED else R.DRIFTED)
+def change(kind: ClaimKind, status: ClaimStatus) -> ClaimChange:
+    return ClaimChange(kind, status, R.RESTORED if status is C.REINSTATED else R.DRIFTED)
 
 
-def say(action: Action, each: Change) -> list[Change]:
+def say(action: Action, each: ClaimChange) -> list[ClaimChange]:
     done = list(stages(action, each))
     for one in done:
         action.apply(Event(EVENT_OF[one.status], 100, (), data_of(one)), "ff")
@@ -68,7 +68,7 @@ def say(action: Action, each: Change) -> list[Change]:
 def test_whatever_is_said_in_whatever_order_a_claim_is_contested_before_it_falls_and_may_always_be_reinstated() -> None:
     wanted = [change(kind, status) for kind, status in product(K, SAYABLE)]
     for sequence in product(wanted, repeat=LENGTH):
-        action, log = verified(), list[Change]()
+        action, log = verified(), list[ClaimChange]()
         for each in sequence:
             log += say(action, each)
         for kind in K:
@@ -117,7 +117,7 @@ def test_what_may_follow_what_is_this_table_and_the_fold_holds_to_it(before: Cla
         return
     action = verified()
     action.claims = (_said(K.HOLDS, before),)
-    event = Event(EVENT_OF[after], 100, (), data_of(Change(K.HOLDS, after, R.DRIFTED)))
+    event = Event(EVENT_OF[after], 100, (), data_of(ClaimChange(K.HOLDS, after, R.DRIFTED)))
     if may_follow(before, after):
         action.apply(event, "ff")
         assert own_status(action.claims, K.HOLDS, made=True) is after
@@ -133,30 +133,30 @@ def _said(kind: ClaimKind, status: ClaimStatus, reason: Reason = R.DRIFTED, **mo
 
 def test_what_was_said_with_the_same_reason_is_not_said_again_and_with_another_it_is() -> None:
     action = verified()
-    contest = Change(K.HOLDS, C.CONTESTED, R.DRIFTED)
+    contest = ClaimChange(K.HOLDS, C.CONTESTED, R.DRIFTED)
     assert say(action, contest) == [contest]
     assert say(action, contest) == []
-    other = Change(K.HOLDS, C.CONTESTED, R.PERSON)
+    other = ClaimChange(K.HOLDS, C.CONTESTED, R.PERSON)
     assert say(action, other) == [other]
-    retract = Change(K.HOLDS, C.RETRACTED, R.DRIFTED)
+    retract = ClaimChange(K.HOLDS, C.RETRACTED, R.DRIFTED)
     assert say(action, retract) == [retract]
     assert say(action, retract) == []
-    assert say(action, Change(K.HOLDS, C.RETRACTED, R.PERSON)) == []
+    assert say(action, ClaimChange(K.HOLDS, C.RETRACTED, R.PERSON)) == []
 
 
 @pytest.mark.requirement("CLAIM-reversed")
 @pytest.mark.parametrize("reason", [R.DRIFTED, R.PERSON])
 def test_what_fell_already_and_is_taken_back_falls_anew_and_once(reason: Reason) -> None:
-    action, reversed_ = verified(), Change(K.HOLDS, C.RETRACTED, R.REVERSED)
-    say(action, Change(K.HOLDS, C.RETRACTED, reason))
-    assert say(action, reversed_) == [Change(K.HOLDS, C.CONTESTED, R.REVERSED), reversed_]
+    action, reversed_ = verified(), ClaimChange(K.HOLDS, C.RETRACTED, R.REVERSED)
+    say(action, ClaimChange(K.HOLDS, C.RETRACTED, reason))
+    assert say(action, reversed_) == [ClaimChange(K.HOLDS, C.CONTESTED, R.REVERSED), reversed_]
     assert say(action, reversed_) == []
-    assert say(action, Change(K.HOLDS, C.RETRACTED, reason)) == []
+    assert say(action, ClaimChange(K.HOLDS, C.RETRACTED, reason)) == []
 
 
 def test_what_stands_is_not_reinstated() -> None:
     action = verified()
-    assert say(action, Change(K.HOLDS, C.REINSTATED, R.RESTORED)) == []
+    assert say(action, ClaimChange(K.HOLDS, C.REINSTATED, R.RESTORED)) == []
     assert action.claims == ()
 
 
@@ -164,17 +164,17 @@ def test_what_stands_is_not_reinstated() -> None:
 def test_what_contradicts_somebody_is_put_before_a_person_unless_it_is_one(reason: Reason) -> None:
     action = verified()
     action.due_us = 9
-    say(action, Change(K.HOLDS, C.CONTESTED, reason))
+    say(action, ClaimChange(K.HOLDS, C.CONTESTED, reason))
     assert action.contested is (reason in CONTRADICTS)
     assert action.review == ("contested" if reason in CONTRADICTS - {R.PERSON} else "")
     assert (action.due_us is None) is (reason is R.REVERSED)
-    say(action, Change(K.HOLDS, C.REINSTATED, R.RESTORED))
+    say(action, ClaimChange(K.HOLDS, C.REINSTATED, R.RESTORED))
     assert (action.contested, action.review) == (False, "")
 
 
 def test_a_persons_word_about_what_was_never_verified_contradicts_nobody() -> None:
     action = Action("act-1", "acme", state=State.UNKNOWN)
-    say(action, Change(K.HAPPENED, C.RETRACTED, R.PERSON))
+    say(action, ClaimChange(K.HAPPENED, C.RETRACTED, R.PERSON))
     assert (action.contested, action.review, action.claim) == (False, "", "retracted")
 
 
@@ -184,15 +184,15 @@ def test_every_reason_has_a_confidence_an_advice_and_words_and_every_advice_a_se
     for reason in Reason:
         for status in SAYABLE:
             data = data_of(
-                Change(K.HOLDS, status, reason),
+                ClaimChange(K.HOLDS, status, reason),
                 ("a",),
                 2,
-                Word("human:eve", "Seen.", SignedStatement("eve", "k1", b"[]", b"s")),
+                ClaimStatement("human:eve", "Seen.", SignedStatement("eve", "k1", b"[]", b"s")),
             )
             action = verified()
             action.claims = (_said(K.HOLDS, C.CONTESTED),)
             action.apply(Event(EVENT_OF[status], 5, (), data), "ff")
-            found = said_of(action.claims, K.HOLDS)
+            found = last_event_of(action.claims, K.HOLDS)
             assert found is not None
             assert 0 < float(found.confidence) <= 1
             assert (found.who, found.note, found.signed_by, found.dependants, found.more) == (
@@ -210,7 +210,7 @@ def test_every_reason_has_a_confidence_an_advice_and_words_and_every_advice_a_se
 def test_an_entry_with_a_word_that_is_none_of_ours_is_refused(field: str, value: Json) -> None:
     if (field, value) in (("dependants", ["x"]), ("more", 7)):
         return
-    data = {**data_of(Change(K.HOLDS, C.CONTESTED, R.DRIFTED)), field: value}
+    data = {**data_of(ClaimChange(K.HOLDS, C.CONTESTED, R.DRIFTED)), field: value}
     with pytest.raises(StoreCorruptError):
         verified().apply(Event(EventKind.CLAIM_CONTESTED, 1, (), data), "ff")
 
@@ -246,13 +246,13 @@ def test_a_claim_as_plain_data_and_in_words() -> None:
     plain = Claim("act-1:holds", "act-1", K.HOLDS, C.STANDING, 7)
     assert plain.standing
     assert plain.as_json()["reason"] == ""
-    assert claim_words.of_claim(plain) == "It stands."
+    assert claim_words.describe_claim(plain) == "It stands."
     fallen = Claim("act-1:holds", "act-1", K.HOLDS, C.RETRACTED, 7, _said(K.HOLDS, C.RETRACTED, who="human:eve"))
     assert not fallen.standing
     assert fallen.as_json()["recommended_action"] == "plan_again"
-    assert claim_words.of_claim(fallen) == (
+    assert claim_words.describe_claim(fallen) == (
         "It is retracted: do not rely on it. Why: a later reading shows that it no longer holds. "
         "Plan again what was planned upon it."
     )
     other = Claim("act-1:holds", "act-1", K.HOLDS, C.CONTESTED, 7, _said(K.HOLDS, C.REINSTATED))
-    assert claim_words.of_claim(other) == "It is contested: do not rely on it."
+    assert claim_words.describe_claim(other) == "It is contested: do not rely on it."

@@ -16,24 +16,24 @@ from readback.domain.action.claim import (
     CONTRADICTS,
     EVENT_OF,
     FALLEN,
-    NOBODY,
+    NO_PERSON,
     REASONS,
     Advice,
-    Change,
     Claim,
+    ClaimBasis,
+    ClaimChange,
     ClaimEvent,
     ClaimKind,
+    ClaimStatement,
     ClaimStatus,
-    Ground,
     Reason,
-    Word,
     after,
+    claim_event_in,
     contradicted,
     data_of,
     holds,
+    last_event_of,
     parse_claim_id,
-    said_in,
-    said_of,
     status_of,
     worst,
 )
@@ -58,7 +58,7 @@ DATA: dict[str, Json] = {
 
 def test_the_bounds_of_claims_are_these() -> None:
     assert (claims.DEPENDANTS_NAMED_MAX, claims.DEPENDANTS_SEEN_MAX) == (32, 1_000)
-    assert (claims.UPON_MAX, CLAIM_ID_MAX) == (32, 256)
+    assert (claims.DEPENDS_ON_MAX, CLAIM_ID_MAX) == (32, 256)
 
 
 def test_each_reason_has_this_confidence_and_this_advice() -> None:
@@ -121,7 +121,7 @@ def test_a_claim_of_which_nothing_was_said_is_plain_data_of_its_making() -> None
 
 def test_a_claim_of_which_something_was_said_tells_it_with_who_said_it_and_whom_it_concerns() -> None:
     said = replace(HELD, who="human:eve", note="Seen.", signed_by="eve", dependants=("a1", "a2"), more=3)
-    grounds = (Ground(4, "judged", "f4"), Ground(6, "read", "f6"))
+    grounds = (ClaimBasis(4, "judged", "f4"), ClaimBasis(6, "read", "f6"))
     assert Claim("act-1:holds", "act-1", K.HOLDS, C.CONTESTED, 7, said, grounds, 9).as_json() == {
         "id": "act-1:holds",
         "action": "act-1",
@@ -167,31 +167,33 @@ def test_an_entry_about_a_claim_is_read_field_by_field(kind: EventKind) -> None:
     (status,) = (status for status, of in EVENT_OF.items() if of is kind)
     named: dict[str, Any] = {"who": "human:eve", "note": "Seen.", "signed_by": "eve", "dependants": ("a1", "a2")}
     expected = ClaimEvent(K.HOLDS, status, R.PERSON, "0.95", A.INVESTIGATE, 100, 8, **named, more=3)
-    assert said_in(Event(kind, 100, (), DATA), 8) == expected
+    assert claim_event_in(Event(kind, 100, (), DATA), 8) == expected
 
 
 @pytest.mark.parametrize("name", DATA)
 def test_an_entry_about_a_claim_that_lacks_a_field_says_which(name: str) -> None:
     data = {key: value for key, value in DATA.items() if key != name}
     with pytest.raises(KeyError, match=name):
-        said_in(Event(EventKind.CLAIM_CONTESTED, 100, (), data), 8)
+        claim_event_in(Event(EventKind.CLAIM_CONTESTED, 100, (), data), 8)
 
 
 @pytest.mark.parametrize("confidence", ["1", "0.5", "0.123456"])
 def test_a_confidence_is_a_short_decimal_up_to_one(confidence: str) -> None:
-    found = said_in(Event(EventKind.CLAIM_CONTESTED, 100, (), {**DATA, "confidence": confidence}), 8)
+    found = claim_event_in(Event(EventKind.CLAIM_CONTESTED, 100, (), {**DATA, "confidence": confidence}), 8)
     assert found.confidence == confidence
 
 
 @pytest.mark.parametrize("confidence", ["0", "1.0", "0.", "0.1234567", "10", "0.5~", " 0.5", "05"])
 def test_what_is_no_such_decimal_is_corrupt(confidence: str) -> None:
     with pytest.raises(StoreCorruptError, match="confidence"):
-        said_in(Event(EventKind.CLAIM_CONTESTED, 100, (), {**DATA, "confidence": confidence}), 8)
+        claim_event_in(Event(EventKind.CLAIM_CONTESTED, 100, (), {**DATA, "confidence": confidence}), 8)
 
 
 def test_what_is_written_of_a_change_is_the_reasons_row_and_a_persons_word() -> None:
-    change = Change(K.HAPPENED, C.RETRACTED, R.UNDETERMINED)
-    assert data_of(change, ("a1",), 2, Word("human:eve", "Seen.", SignedStatement("eve", "k1", b"[]", b"s"))) == {
+    change = ClaimChange(K.HAPPENED, C.RETRACTED, R.UNDETERMINED)
+    assert data_of(
+        change, ("a1",), 2, ClaimStatement("human:eve", "Seen.", SignedStatement("eve", "k1", b"[]", b"s"))
+    ) == {
         "claim": "happened",
         "reason": "undetermined",
         "confidence": "0.50",
@@ -204,20 +206,20 @@ def test_what_is_written_of_a_change_is_the_reasons_row_and_a_persons_word() -> 
     }
     nobodys = {"who": "", "note": "", "signed_by": "", "dependants": [], "more": 0}
     assert data_of(change).items() >= nobodys.items()
-    assert Word() == NOBODY == Word("", "", None)
+    assert ClaimStatement() == NO_PERSON == ClaimStatement("", "", None)
 
 
 @pytest.mark.parametrize("status", [C.CONTESTED, C.RETRACTED, C.REINSTATED])
 def test_what_is_reinstated_can_be_relied_on_again_for_whatever_reason(status: ClaimStatus) -> None:
-    advice = data_of(Change(K.HOLDS, status, R.PERSON))["recommended"]
+    advice = data_of(ClaimChange(K.HOLDS, status, R.PERSON))["recommended"]
     assert advice == ("go_on" if status is C.REINSTATED else "investigate")
 
 
 def test_what_was_said_of_the_one_claim_is_not_said_of_the_other() -> None:
     happened = replace(HELD, kind=K.HAPPENED)
-    assert said_of((happened, HELD), K.HOLDS) is HELD
-    assert said_of((happened,), K.HOLDS) is None
-    assert said_of((), K.HAPPENED) is None
+    assert last_event_of((happened, HELD), K.HOLDS) is HELD
+    assert last_event_of((happened,), K.HOLDS) is None
+    assert last_event_of((), K.HAPPENED) is None
 
 
 def test_that_it_holds_falls_with_that_it_happened() -> None:

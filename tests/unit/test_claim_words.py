@@ -7,7 +7,14 @@ from dataclasses import replace
 import pytest
 
 from readback.domain.action.claim import Advice, Claim, ClaimEvent, ClaimKind, ClaimStatus, Reason
-from readback.domain.outcome.claim_words import CONTRADICTED, REINSTATED, against, model_line, of_claim, reinstated
+from readback.domain.outcome.claim_words import (
+    CONTRADICTED,
+    REINSTATED,
+    against,
+    describe_claim,
+    model_line,
+    reinstated,
+)
 
 K, C, R, A = ClaimKind, ClaimStatus, Reason, Advice
 HELD = ClaimEvent(K.HOLDS, C.CONTESTED, R.DRIFTED, "0.99", A.PLAN_AGAIN, 50, 9)
@@ -92,8 +99,8 @@ def test_the_model_is_told_which_claim_how_it_stands_why_and_what_to_do() -> Non
 )
 def test_a_person_is_told_how_a_claim_stands_and_why_if_that_was_said_of_it(status: ClaimStatus, text: str) -> None:
     bare = Claim("act-1:holds", "act-1", K.HOLDS, status, 7)
-    assert of_claim(bare) == text
+    assert describe_claim(bare) == text
     why = " Why: a later reading shows that it no longer holds. Plan again what was planned upon it."
-    assert of_claim(replace(bare, said=replace(HELD, status=status))) == text + why
+    assert describe_claim(replace(bare, said=replace(HELD, status=status))) == text + why
     of_another = C.CONTESTED if status is not C.CONTESTED else C.RETRACTED
-    assert of_claim(replace(bare, said=replace(HELD, status=of_another))) == text
+    assert describe_claim(replace(bare, said=replace(HELD, status=of_another))) == text

@@ -11,7 +11,7 @@ import pytest
 from readback.canon import Json
 from readback.domain.action.action import Action
 from readback.domain.action.action_state import Judgement
-from readback.domain.action.approval_record import Asked
+from readback.domain.action.approval_record import RequestedApproval
 from readback.domain.action.claim import ClaimEvent, ClaimKind, ClaimStatus, Reason
 from readback.domain.action.key_release import KeyRelease
 from readback.domain.events import Event, EventKind
@@ -88,7 +88,7 @@ def busy(state: State = S.PENDING) -> Action:
     action.review, action.incident = "earlier review", "earlier incident"
     action.incidents, action.frozen = ("inc-act-1-2",), ("resource:a", "tool:b")
     action.resolution, action.decision = "attested_done", "verify_again"
-    action.approval = Asked("ap-1", "n-1", "p0", "policy-1", 900, 800, 2)
+    action.approval = RequestedApproval("ap-1", "n-1", "p0", "policy-1", 900, 800, 2)
     action.claims, action.claimed_us = (ClaimEvent(**{**SAID, **OF_THEIR_OWN}),), 17
     action.created_us, action.updated_us, action.validated_us = 11, 12, 13
     action.executed_us, action.verified_us, action.reconciled_us = 14, 15, 16

@@ -6,7 +6,7 @@ import pytest
 
 from readback.canon import Json
 from readback.domain.action.action import Action
-from readback.domain.action.approval_record import Asked
+from readback.domain.action.approval_record import RequestedApproval
 from readback.domain.contract.approval import ApprovalCode
 from readback.domain.events import Event, EventKind
 from readback.domain.state import State
@@ -167,7 +167,7 @@ def test_the_end_of_the_waiting_leaves_another_review_and_what_an_attempt_before
 
 @pytest.mark.parametrize("kind", [K.APPROVED, K.DENIED], ids=lambda kind: kind.value)
 def test_nobody_answers_where_nobody_was_asked(kind: EventKind) -> None:
-    for held in (None, Asked("ap-0", "n", "p", "q", 900, 800, 1)):
+    for held in (None, RequestedApproval("ap-0", "n", "p", "q", 900, 800, 1)):
         action = at(S.VALIDATED)
         action.approval = held
         with pytest.raises(StoreCorruptError, match="approval without a request"):

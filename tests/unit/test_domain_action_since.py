@@ -9,7 +9,7 @@ import pytest
 from readback.canon import Json
 from readback.domain.action.action import Action
 from readback.domain.action.claim import Advice, ClaimEvent, ClaimKind, ClaimStatus, Reason
-from readback.domain.contract.watch import Over, Watched
+from readback.domain.contract.watch import WatchEnd, WatchState
 from readback.domain.events import Event, EventKind
 from readback.domain.people.review import Decision
 from readback.domain.state import State
@@ -49,8 +49,8 @@ JUDGED: dict[str, Json] = {
     "incident": "",
 }
 HELD: dict[str, Json] = {"role": "check", "n": 1}
-DRIFTED = Watched(5, 900, 100, drifted=True, changes=1, held=HELD, held_ref="r1", seen_ref="j1")
-HOLDS = Watched(5, 900, 100, held=HELD, held_ref="r1")
+DRIFTED = WatchState(5, 900, 100, drifted=True, changes=1, held=HELD, held_ref="r1", seen_ref="j1")
+HOLDS = WatchState(5, 900, 100, held=HELD, held_ref="r1")
 
 
 def at(state: State = S.RECONCILED_SUCCESS, **changes: Any) -> Action:
@@ -177,7 +177,7 @@ def test_what_was_taken_back_is_watched_no_longer(state: State, reason: str, due
     ],
 )
 def test_what_stands_again_contradicts_nobody_unless_something_else_does(
-    watch: Watched | None, other: Reason | None, contested: bool
+    watch: WatchState | None, other: Reason | None, contested: bool
 ) -> None:
     beside = (said(other, kind=ClaimKind.HAPPENED),) if other else ()
     for review, after in (("contested", "contested" if contested else ""), ("look", "look"), ("", "")):
@@ -217,7 +217,7 @@ def test_what_a_person_ends_is_reconciled_then(state: State, reconciled_us: int)
 def test_a_success_begins_its_watch_with_what_its_entry_says() -> None:
     action = at(S.COMMITTED, reading=HELD, reading_ref="r1")
     action.apply(judged((S.RECONCILED_SUCCESS,), watch={"until": 900, "every": 100}), "ff")
-    assert action.watch == Watched(100, 900, 100, told_us=100, held_us=100, held=HELD, held_ref="r1")
+    assert action.watch == WatchState(100, 900, 100, told_us=100, held_us=100, held=HELD, held_ref="r1")
     silent = at(S.COMMITTED, reading=HELD, reading_ref="r1")
     silent.apply(judged((S.RECONCILED_SUCCESS,)), "ff")
     assert silent.watch is None
@@ -229,12 +229,12 @@ def test_a_success_begins_its_watch_with_what_its_entry_says() -> None:
 def test_a_watch_that_is_begun_anew_forgets_the_one_before() -> None:
     action = at(watch=DRIFTED, reading=HELD, reading_ref="r9", contested=True)
     action.apply(judged(watch={"until": 900, "every": 0}), "ff")
-    assert action.watch == Watched(100, 900, 0, told_us=100, held_us=100, held=HELD, held_ref="r9")
+    assert action.watch == WatchState(100, 900, 0, told_us=100, held_us=100, held=HELD, held_ref="r9")
     assert action.contested is True
 
 
 @pytest.mark.requirement("WATCH-drift")
-@pytest.mark.parametrize(("due", "over"), [(900, ""), (None, Over.TIME)])
+@pytest.mark.parametrize(("due", "over"), [(900, ""), (None, WatchEnd.TIME)])
 @pytest.mark.parametrize("verdict", ["verified", "refuted", "undetermined"])
 def test_a_recorded_look_says_whether_it_still_holds(verdict: str, due: Json, over: str) -> None:
     now: dict[str, Json] = {"role": "check", "n": 2}

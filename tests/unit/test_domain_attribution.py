@@ -30,8 +30,8 @@ from readback.domain.verification.reading import Fault, Lookup, Presence, Role
 from readback.domain.verification.reconciliation import (
     SCOPE_KEYS,
     Case,
+    EvaluatedReading,
     IdentityMatch,
-    Judged,
     Reconciliation,
     unexecuted,
 )
@@ -118,14 +118,14 @@ def test_an_effect_is_known_by_a_search_in_scope_or_by_the_keys_record() -> None
     ],
 )
 def test_elsewhere_was_looked_where_a_search_a_record_or_the_tool_says_that_there_is_none(
-    status: ObservationStatus, found: tuple[Judged, ...] | None, lookup: Lookup | None, looked: bool
+    status: ObservationStatus, found: tuple[EvaluatedReading, ...] | None, lookup: Lookup | None, looked: bool
 ) -> None:
     assert looked_elsewhere(observed(status), found, lookup, proven=True) is looked
 
 
 @pytest.mark.requirement("KEY-absence-frees-nothing")
 @pytest.mark.parametrize("found", [(), (gone(),)])
-def test_an_empty_answer_of_an_unproven_search_looked_nowhere(found: tuple[Judged, ...]) -> None:
+def test_an_empty_answer_of_an_unproven_search_looked_nowhere(found: tuple[EvaluatedReading, ...]) -> None:
     for status in S:
         silent = status in (S.ERROR, S.NOT_DISPATCHED)
         assert looked_elsewhere(observed(status), found, None, searchable=True) is silent
@@ -215,7 +215,7 @@ def test_nothing_is_known_of_a_case_unless_it_is_said() -> None:
     bare = Case(contract(), STAMP, observed(), ())
     assert (bare.before, bare.found, bare.lookup) == (None, None, None)
     assert (bare.window_closed, bare.stable, bare.dead, bare.look_due) == (False, True, False, False)
-    reading = Judged(judged(HOLDS).taken)
+    reading = EvaluatedReading(judged(HOLDS).taken)
     assert (reading.identity, reading.ensure, reading.terminal_failure) == ((), (), False)
 
 

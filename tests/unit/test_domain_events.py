@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from readback.canon import envelope_bytes
-from readback.domain.events import ENVELOPE_FORMAT, Event, EventKind, Opened, open_envelope, opened_together, seal
+from readback.domain.events import ENVELOPE_FORMAT, Event, EventKind, ParsedEnvelope, open_envelope, open_many, seal
 from readback.domain.state import State
 from readback.errors import StoreCorruptError
 
@@ -45,9 +45,9 @@ def test_an_envelope_has_one_form_for_good() -> None:
 
 
 def test_what_was_sealed_is_read_back_in_its_place() -> None:
-    assert open_envelope(SEALED) == Opened(EVENT, "act-1", "acme", 3, "ff")
+    assert open_envelope(SEALED) == ParsedEnvelope(EVENT, "act-1", "acme", 3, "ff")
     bare = Event(EventKind.HELD, 5)
-    assert open_envelope(seal(bare, "a", "t", 1, "")[0]) == Opened(bare, "a", "t", 1, "")
+    assert open_envelope(seal(bare, "a", "t", 1, "")[0]) == ParsedEnvelope(bare, "a", "t", 1, "")
 
 
 ODD = [
@@ -111,17 +111,17 @@ def test_the_control_is_an_envelope_of_ours() -> None:
 @pytest.mark.parametrize("envelope", [*ODD, raw(format=True), raw(path=[["executing"]]), raw()[:-1], raw() + b" "])
 def test_many_are_opened_together_only_where_each_is_an_envelope_of_ours(envelope: bytes) -> None:
     sound = [raw(), raw(kind="read", version=2, refs={"reading": "ab12"}, path=["validated", "executing"])]
-    assert opened_together(sound) == [open_envelope(each) for each in sound]
-    assert opened_together([sound[0], envelope, sound[1]]) is None
+    assert open_many(sound) == [open_envelope(each) for each in sound]
+    assert open_many([sound[0], envelope, sound[1]]) is None
 
 
 @pytest.mark.parametrize("kind", list(EventKind))
 @pytest.mark.parametrize("state", list(State))
 def test_of_each_kind_and_path_the_same_is_opened_together_and_alone(kind: EventKind, state: State) -> None:
     envelope = raw(kind=kind.value, path=[state.value], data={"a": [{"b": ["c"]}], "d": None, "e": -1, "f": False})
-    assert opened_together([envelope]) == [opened := open_envelope(envelope)]
+    assert open_many([envelope]) == [opened := open_envelope(envelope)]
     assert (opened.event.kind, opened.event.path) == (kind, (state,))
 
 
 def test_of_none_none_are_opened() -> None:
-    assert opened_together([]) == []
+    assert open_many([]) == []

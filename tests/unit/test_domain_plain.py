@@ -20,14 +20,14 @@ from readback.domain.outcome.planning import GUIDANCE, Planning
 from readback.domain.people import review
 from readback.domain.people.incident import Severity
 from readback.domain.people.review import ENTRIES_MAX, PACKET_MAX_BYTES, SECTION_MAX_BYTES, bounded
-from readback.domain.saga.fold import Heading, Region
+from readback.domain.saga.fold import Direction, Region
 from readback.domain.saga.outcome import StepOutcome, StepWord
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Level, Verdict, Why
 
 WORDS: tuple[type[Enum], ...] = (
-    *(Severity, Region, Heading, StepWord, FreezeScope, Planning),
-    *(approval.Decision, review.Decision, belief_entry.Standing),
+    *(Severity, Region, Direction, StepWord, FreezeScope, Planning),
+    *(approval.Decision, review.Decision, belief_entry.ItemStatus),
 )
 
 

@@ -11,14 +11,14 @@ from readback.domain.action.erasure import (
     DIGESTS_AN_ENTRY_MAX,
     ERASED,
     KEPT_REFS,
-    AtWork,
-    Erased,
-    Erasing,
-    let_go,
-    let_go_by,
+    BusyAction,
+    ErasureOrder,
+    ErasureResult,
+    erased_after,
+    erased_digests,
     payloads,
 )
-from readback.domain.events import Event, EventKind, Opened
+from readback.domain.events import Event, EventKind, ParsedEnvelope
 
 
 def entry(**refs: str) -> Event:
@@ -29,8 +29,8 @@ def erased(*digests: Json) -> Event:
     return Event(EventKind.ERASED, 6, data={"digests": [*digests]})
 
 
-def opened(events: Iterable[Event]) -> list[Opened]:
-    return [Opened(each, "a-1", "acme", place, "") for place, each in enumerate(events, 1)]
+def opened(events: Iterable[Event]) -> list[ParsedEnvelope]:
+    return [ParsedEnvelope(each, "a-1", "acme", place, "") for place, each in enumerate(events, 1)]
 
 
 def test_a_payload_may_be_erased_and_the_contract_and_signatures_may_not() -> None:
@@ -41,39 +41,39 @@ def test_a_payload_may_be_erased_and_the_contract_and_signatures_may_not() -> No
 
 
 def test_an_erasing_entry_adds_its_digests_once_each_in_their_order() -> None:
-    assert let_go((), erased("d2", "d1")) == ("d2", "d1")
-    assert let_go(("d1",), erased("d3", "d1", "d2")) == ("d1", "d3", "d2")
-    assert let_go(("d1",), erased()) == ("d1",)
+    assert erased_after((), erased("d2", "d1")) == ("d2", "d1")
+    assert erased_after(("d1",), erased("d3", "d1", "d2")) == ("d1", "d3", "d2")
+    assert erased_after(("d1",), erased()) == ("d1",)
 
 
 def test_an_erasing_entry_that_names_no_list_lets_nothing_go() -> None:
-    assert let_go(("d1",), Event(EventKind.ERASED, 6, data={"digests": "d2"})) == ("d1",)
-    assert let_go((), erased(7)) == ("7",)
+    assert erased_after(("d1",), Event(EventKind.ERASED, 6, data={"digests": "d2"})) == ("d1",)
+    assert erased_after((), erased(7)) == ("7",)
 
 
 def test_only_an_erasing_entry_lets_anything_go() -> None:
     for kind in EventKind:
         if kind is not EventKind.ERASED:
             named = Event(kind, 6, data={"digests": ["d1"]}, refs={"request": "d2"})
-            assert let_go((), named) == ()
-            assert let_go(("d3",), named) == ("d3",)
+            assert erased_after((), named) == ()
+            assert erased_after(("d3",), named) == ("d3",)
 
 
 def test_what_is_recorded_again_is_the_actions_again() -> None:
-    assert let_go(("d1", "d2", "d3"), entry(reading="d2", before="d9")) == ("d1", "d3")
-    assert let_go(("d1", "d2"), entry()) == ("d1", "d2")
-    assert let_go((), entry(reading="d2")) == ()
+    assert erased_after(("d1", "d2", "d3"), entry(reading="d2", before="d9")) == ("d1", "d3")
+    assert erased_after(("d1", "d2"), entry()) == ("d1", "d2")
+    assert erased_after((), entry(reading="d2")) == ()
 
 
 def test_over_all_entries_the_last_word_on_each_digest_counts() -> None:
     events = [entry(request="d1", before="d2"), erased("d1", "d2"), entry(reading="d2"), erased("d3")]
-    assert let_go_by(opened(events)) == frozenset({"d1", "d3"})
-    assert let_go_by(opened(events[:1])) == frozenset()
-    assert let_go_by(opened(reversed(events[:2]))) == frozenset()
+    assert erased_digests(opened(events)) == frozenset({"d1", "d3"})
+    assert erased_digests(opened(events[:1])) == frozenset()
+    assert erased_digests(opened(reversed(events[:2]))) == frozenset()
 
 
 def test_what_came_of_it_starts_at_nothing_done_and_nothing_left() -> None:
-    assert Erased().as_json() == {
+    assert ErasureResult().as_json() == {
         "dry_run": False,
         "actions": 0,
         "pieces": 0,
@@ -85,9 +85,9 @@ def test_what_came_of_it_starts_at_nothing_done_and_nothing_left() -> None:
 
 
 def test_what_came_of_it_is_told_whole() -> None:
-    found = Erased(dry_run=True, actions=1, pieces=2, already=4, gone=False)
+    found = ErasureResult(dry_run=True, actions=1, pieces=2, already=4, gone=False)
     found.left("a-9", "it is to be decided")
-    assert found.at_work == [AtWork("a-9", "it is to be decided")]
+    assert found.at_work == [BusyAction("a-9", "it is to be decided")]
     assert found.as_json() == {
         "dry_run": True,
         "actions": 1,
@@ -100,17 +100,17 @@ def test_what_came_of_it_is_told_whole() -> None:
 
 
 def test_of_all_that_are_left_the_first_hundred_are_named_and_every_one_is_counted() -> None:
-    found = Erased()
+    found = ErasureResult()
     for number in range(AT_WORK_NAMED_MAX + 1):
         found.left(f"a-{number}", "at work")
     assert AT_WORK_NAMED_MAX == 100
     assert found.at_work_total == 101
     assert [each.action_id for each in found.at_work] == [f"a-{number}" for number in range(100)]
-    assert Erased().at_work == []
+    assert ErasureResult().at_work == []
 
 
 def test_an_order_names_no_action_and_no_age_unless_it_is_told() -> None:
-    order = Erasing("acme", "human:dpo", "asked for")
+    order = ErasureOrder("acme", "human:dpo", "asked for")
     assert (order.action_ids, order.before_us) == ((), None)
 
 

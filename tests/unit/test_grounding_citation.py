@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from readback.canon import payload_bytes, sha256_hex, stored_bytes
 from readback.domain.grounding.citation import CITATION, Citation, Evidence, cite, read_citation
-from readback.domain.grounding.report import Ground, ReportCheck, judge, read_report, resolve
+from readback.domain.grounding.report import CitedEvidence, ReportCheck, judge, read_report, resolve
 from readback.domain.state import State
 from readback.errors import CitationError
 from tests.unit.test_belief import outcome
@@ -39,7 +39,7 @@ def checked(
     resolved: dict[Citation, Any] = {}
     for each in report.action_ids:
         if each == action_id:
-            resolved |= resolve(report, each, Ground(evidence), tenant)
+            resolved |= resolve(report, each, CitedEvidence(evidence), tenant)
     return judge(report, resolved, every=every)
 
 

@@ -11,8 +11,8 @@ from readback.domain.grounding.report import (
     FAULTS,
     FAULTS_LISTED_MAX,
     REPORT_MAX_BYTES,
+    CitedEvidence,
     Fault,
-    Ground,
     judge,
     read_report,
     resolve,
@@ -291,7 +291,7 @@ def test_a_check_says_what_is_wrong_where_and_how_it_ends() -> None:
             == [{"code": fault, "line": 1, "message": FAULTS[fault], "cited": CITED, "action": ACTION}] * 2
         )
         assert judge(read_report(f"{CITED}\n- [x] no"), {cited: fault}).exit_code == 1
-    ground = Ground(KEPT, Fault.RETRACTED)
+    ground = CitedEvidence(KEPT, Fault.RETRACTED)
     assert resolve(report, ACTION, ground, TENANT) == {cited: Fault.RETRACTED}
     assert [each.fault for each in judge(report, {}).faults] == ["unknown", "unknown"]
     with pytest.raises(HonestyError):

@@ -16,7 +16,7 @@ from readback.domain.predicate import Evaluation, Postcondition
 from readback.domain.side_effect import Consistency, Independence, SideEffect
 from readback.domain.verdict import Attribution, Verdict, Why
 from readback.domain.verification.reading import Fault, Presence, Role
-from readback.domain.verification.reconciliation import Judged
+from readback.domain.verification.reconciliation import EvaluatedReading
 from tests.unit.cases_given import (
     BEFORE,
     BEFORE_GONE,
@@ -187,7 +187,7 @@ def test_a_read_after_which_the_object_is_gone_changed_more_than_its_frame_allow
     [judged(presence=Presence.NOT_VISIBLE), gone(consistency=Consistency.SESSION), gone(complete=False)],
     ids=["not visible", "by a weak reading", "by a part"],
 )
-def test_a_frame_round_what_could_not_be_seen_before_is_not_kept_by_that(kind: Kind, before: Judged) -> None:
+def test_a_frame_round_what_could_not_be_seen_before_is_not_kept_by_that(kind: Kind, before: EvaluatedReading) -> None:
     framed = contract(kind, may_change=("status",))
     seen = result(judged(HOLDS, stamp=STAMP), of=framed, before=before)
     assert (seen.verdict, seen.why) == (Verdict.UNDETERMINED, Why.INCOMPLETE)

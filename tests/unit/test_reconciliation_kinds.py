@@ -18,7 +18,7 @@ from readback.domain.verdict import Attribution, Verdict, Why
 from readback.domain.verification.attribution import attribute, has_changed, looked_elsewhere
 from readback.domain.verification.observation import ObservationStatus
 from readback.domain.verification.reading import Fault, Lookup, Presence, Role
-from readback.domain.verification.reconciliation import Judged
+from readback.domain.verification.reconciliation import EvaluatedReading
 from tests.unit.cases_given import (
     BEFORE,
     BEFORE_GONE,
@@ -65,7 +65,7 @@ EFFECT = judged(HOLDS, role=Role.FIND, stamp=STAMP)
     ids=["stamp", "mapped stamp", "newer, and by us", "the key's record", "found by stamp"],
 )
 def test_what_makes_something_is_verified_only_where_it_is_ours(
-    kind: Kind, reading: Judged, known: dict[str, object]
+    kind: Kind, reading: EvaluatedReading, known: dict[str, object]
 ) -> None:
     seen = result(reading, of=contract(kind), **known)
     assert (seen.verdict, seen.attribution, seen.effect_shown) == (VERIFIED, OURS, True)
@@ -184,7 +184,7 @@ def test_a_set_without_evidence_of_change_is_verified_with_attribution_unknown()
         (judged(HOLDS, stamp="another", version=1), judged(HOLDS, version=1, fault=Fault.TIMEOUT), OTHER),
     ],
 )
-def test_whose_doing_a_state_is(reading: Judged, before: Judged | None, whose: Attribution) -> None:
+def test_whose_doing_a_state_is(reading: EvaluatedReading, before: EvaluatedReading | None, whose: Attribution) -> None:
     assert attribute(case(reading, before=before), reading) is whose
 
 
@@ -413,7 +413,7 @@ BOTH, ONE_GROUP = contract(ensure=grouped("a", "b")), contract(ensure=grouped("a
     ],
 )  # fmt: skip
 def test_what_is_violated_has_its_finding_and_class(
-    reading: Judged, kind: Kind, known: dict[str, object], finding: str, discrepancy: str
+    reading: EvaluatedReading, kind: Kind, known: dict[str, object], finding: str, discrepancy: str
 ) -> None:
     seen = result(reading, of=contract(kind), **known)  # type: ignore[arg-type]
     assert seen.verdict is REFUTED

@@ -17,7 +17,7 @@ from readback.domain.verdict import Attribution, Verdict, Why
 from readback.domain.verification.attribution import effect_known, looked_elsewhere
 from readback.domain.verification.reading import Fault, Presence
 from readback.domain.verification.reconcile import reconcile
-from readback.domain.verification.reconciliation import Case, Judged, Reconciliation
+from readback.domain.verification.reconciliation import Case, EvaluatedReading, Reconciliation
 from tests.unit.cases_given import (
     BEFORE,
     BEFORE_GONE,
@@ -62,13 +62,17 @@ DOWN, WEAK = judged(HOLDS, fault=Fault.UNREACHABLE), judged(HOLDS, consistency=C
         ((YES, judged(UNTOLD, verifier_fault=True)), Verdict.UNDETERMINED),
     ],
 )
-def test_in_a_quorum_only_readers_that_really_ran_count(readings: tuple[Judged, ...], verdict: Verdict) -> None:
+def test_in_a_quorum_only_readers_that_really_ran_count(
+    readings: tuple[EvaluatedReading, ...], verdict: Verdict
+) -> None:
     assert result(*readings, of=TWO, before=BEFORE).verdict is verdict
 
 
 @pytest.mark.requirement("TRUTH-verdict-12")
 @pytest.mark.parametrize("readings", [(YES, NO), (NO, YES), (YES, YES, NO), (YES, NO, NO)])
-def test_disagreement_is_undetermined_and_conflicting_once_the_window_has_closed(readings: tuple[Judged, ...]) -> None:
+def test_disagreement_is_undetermined_and_conflicting_once_the_window_has_closed(
+    readings: tuple[EvaluatedReading, ...],
+) -> None:
     seen = result(*readings, of=TWO, before=BEFORE)
     assert (seen.verdict, seen.why, seen.finding) == (Verdict.UNDETERMINED, Why.CONFLICTING, Finding.UNKNOWN)
     assert readings[seen.deciding] is NO
@@ -121,7 +125,7 @@ READINGS = tuple(
 )  # fmt: skip
 EFFECT = judged(HOLDS, stamp=STAMP)
 STRAY = judged(HOLDS, stamp=STAMP, scope=VIOLATED)
-FOUND: tuple[tuple[Judged, ...] | None, ...] = (None, (), (EFFECT,), (EFFECT, EFFECT), (STRAY,))
+FOUND: tuple[tuple[EvaluatedReading, ...] | None, ...] = (None, (), (EFFECT,), (EFFECT, EFFECT), (STRAY,))
 KNOWN = tuple(product((None, BEFORE, BEFORE_SO, BEFORE_GONE), FOUND, (None, LANDED, DEAD)))
 MOMENTS = ((True, True, False), (True, False, False), (False, False, False), (True, True, True))
 """Window closed, dead, something still to be seen."""
@@ -197,12 +201,12 @@ def reading_of(given: Case) -> str:
     return f"{taken}, before {given.before}, found {given.found}, lookup {given.lookup}, dead {given.dead}"
 
 
-def _stamped_elsewhere(reading: Judged) -> bool:
+def _stamped_elsewhere(reading: EvaluatedReading) -> bool:
     stamped = reading.taken.reading.stamp == STAMP
     return stamped and reading.presence is Presence.PRESENT and reading.in_scope is VIOLATED
 
 
-def _later(given: Case, reading: Judged) -> bool:
+def _later(given: Case, reading: EvaluatedReading) -> bool:
     newer = given.before is not None and given.before.version == 1 and reading.version == 2
     return reading.taken.reading.stamp == STAMP or newer
 

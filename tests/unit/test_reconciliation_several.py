@@ -12,14 +12,14 @@ from readback.domain.kind import Kind
 from readback.domain.verdict import Verdict, Why
 from readback.domain.verification.observation import ObservationStatus
 from readback.domain.verification.reading import Fault
-from readback.domain.verification.reconciliation import Judged
+from readback.domain.verification.reconciliation import EvaluatedReading
 from tests.unit.cases_given import HOLDS, STAMP, UNTOLD, contract, gone, judged, observed, result
 
 SENT = contract(Kind.SEND, quorum=2)
 PARTLY = observed(ObservationStatus.PARTIAL)
 
 
-def by(reader: str, one: Judged, error: str = "") -> Judged:
+def by(reader: str, one: EvaluatedReading, error: str = "") -> EvaluatedReading:
     return replace(one, taken=replace(one.taken, reader=reader, source=reader, error=error))
 
 
@@ -47,7 +47,7 @@ def test_a_part_that_the_tool_named_and_the_readings_show_is_told_as_a_part() ->
     ],
 )
 def test_without_its_word_or_without_the_readings_no_part_is_told(
-    checks: tuple[Judged, ...], status: ObservationStatus
+    checks: tuple[EvaluatedReading, ...], status: ObservationStatus
 ) -> None:
     told = result(*checks, of=SENT, observation=observed(status))
     assert told.verdict is Verdict.UNDETERMINED

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from readback.domain.records.replayed import Comparison, Difference, JudgedAgain, Replayed
+from readback.domain.records.replayed import Comparison, Difference, ReplayedJudgement, ReplayResult
 
 SAME, DIFFERS, NOT_EVALUATED = Comparison.SAME, Comparison.DIFFERS, Comparison.NOT_EVALUATED
 
 
-def judged(comparison: Comparison = SAME) -> JudgedAgain:
-    return JudgedAgain(4, "judged", 900, comparison, "unknown", "refuted", "D-2")
+def judged(comparison: Comparison = SAME) -> ReplayedJudgement:
+    return ReplayedJudgement(4, "judged", 900, comparison, "unknown", "refuted", "D-2")
 
 
-def replayed(*comparisons: Comparison) -> Replayed:
-    return Replayed("b-1", "a-1", "acme", "ship", "2", 7, "failed", tuple(map(judged, comparisons)))
+def replayed(*comparisons: Comparison) -> ReplayResult:
+    return ReplayResult("b-1", "a-1", "acme", "ship", "2", 7, "failed", tuple(map(judged, comparisons)))
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_a_judgement_made_again_is_told_with_each_difference_and_all_that_was_mi
         "missing": [],
         "given": [],
     }
-    full = JudgedAgain(
+    full = ReplayedJudgement(
         *(5, "resumed", 901, DIFFERS, "failed", "verified", "D-3"),
         differences=(Difference("verdict", "refuted", "verified"), Difference("postcondition paid", None, [1])),
         missing=("evidence x: erased", "evidence y: redacted"),
@@ -70,7 +70,7 @@ def test_a_judgement_made_again_is_told_with_each_difference_and_all_that_was_mi
 
 
 def test_a_bundle_is_told_whole() -> None:
-    found = Replayed("b-1", "a-1", "acme", "ship", "2", 7, "failed", (judged(), judged(DIFFERS)), ("a note",))
+    found = ReplayResult("b-1", "a-1", "acme", "ship", "2", 7, "failed", (judged(), judged(DIFFERS)), ("a note",))
     assert found.as_json() == {
         "comparison": "differs",
         "bundle": "b-1",

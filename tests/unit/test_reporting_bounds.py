@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from readback.domain.discrepancy import Discrepancy
-from readback.domain.outcome.reporting import ReportInput, model_text, quoted, told_text
+from readback.domain.outcome.reporting import ReportInput, model_text, quoted, quoted_value
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Verdict, Why
 
@@ -54,13 +54,13 @@ def test_quoted_text_is_kept_up_to_its_limit() -> None:
 
 
 def test_more_values_than_are_told_are_counted() -> None:
-    assert "more" not in told_text({f"k{n:02}": "v" for n in range(32)})
-    told = told_text({f"k{n:02}": "v" for n in range(35)})
+    assert "more" not in quoted_value({f"k{n:02}": "v" for n in range(32)})
+    told = quoted_value({f"k{n:02}": "v" for n in range(35)})
     assert told.endswith('"k31": "v", "\\u2026": "3 more"}')
 
 
 def test_a_structure_is_told_with_its_names_in_order() -> None:
-    assert told_text({"a": {"y": 1, "b": 2}}) == r'{"a": "{\"b\": 2, \"y\": 1}"}'
+    assert quoted_value({"a": {"y": 1, "b": 2}}) == r'{"a": "{\"b\": 2, \"y\": 1}"}'
 
 
 def test_a_freeze_speaks_only_for_what_was_not_executed() -> None:

@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from readback.domain.contract.freezing import FreezeScope, freezes, subjects, touched
+from readback.domain.contract.freezing import FreezeScope, freeze_subjects, freezes, subjects
 from readback.domain.finding import Finding
 from readback.domain.idempotency import Resolution
 from readback.domain.people.incident import AT_LEAST, BY_CLASS, Severity, cause_of, incident_id, severity_of
@@ -19,7 +19,7 @@ from readback.domain.people.review import (
     Choice,
     Decision,
     Ending,
-    Standing,
+    ReviewFacts,
     choice,
     choices,
     in_queue,
@@ -128,10 +128,10 @@ def test_the_queue_knows_every_state(state: State) -> None:
 # --- the choices --------------------------------------------------------------------------------------------------
 
 
-def standings() -> list[Standing]:
+def standings() -> list[ReviewFacts]:
     flags = product((False, True), repeat=6)
     return [
-        Standing(state, review, hold, executed, shown, reversible, readable, blind, forward, resolution, loaded)
+        ReviewFacts(state, review, hold, executed, shown, reversible, readable, blind, forward, resolution, loaded)
         for executed, shown, reversible, readable, blind, forward in flags
         for state in State
         for review, hold in (("mismatch", ""), ("compensation_failed", ""), ("approval", "approval"))
@@ -143,7 +143,7 @@ def standings() -> list[Standing]:
 STANDINGS = standings()
 
 
-def open_to(standing: Standing) -> set[Decision]:
+def open_to(standing: ReviewFacts) -> set[Decision]:
     return {one.decision for one in choices(standing) if one.open}
 
 
@@ -231,7 +231,7 @@ def test_forward_goes_only_what_is_past_its_pivot() -> None:
 
 
 def test_what_closing_does_is_said_as_such() -> None:
-    waiting, ended = Standing(S.REVIEW_REQUIRED, "mismatch"), Standing(S.FAILED, "mismatch")
+    waiting, ended = ReviewFacts(S.REVIEW_REQUIRED, "mismatch"), ReviewFacts(S.FAILED, "mismatch")
     assert choice(D.ABANDON, waiting).will.startswith("Stops it for good")
     assert choice(D.ABANDON, ended).will.startswith("Closes the review")
     assert Choice(D.ABANDON, "x").as_json() == {"decision": "abandon", "open": True, "will": "x", "why_not": ""}
@@ -274,8 +274,8 @@ def test_a_critical_mutation_freezes_wherever_it_was_executed_and_is_neither_ver
 
 def test_subjects_are_named_in_one_way() -> None:
     assert subjects((FreezeScope.RESOURCE,), **NAMED) == ("resource:order/1",)
-    assert subjects(FreezeScope, **NAMED) == touched(**NAMED)
-    assert touched(**NAMED) == ("resource:order/1", "principal:agent:ops", "tool:pay", "tenant:acme")
+    assert subjects(FreezeScope, **NAMED) == freeze_subjects(**NAMED)
+    assert freeze_subjects(**NAMED) == ("resource:order/1", "principal:agent:ops", "tool:pay", "tenant:acme")
 
 
 # --- incidents ----------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from readback.canon import Json, payload_bytes
-from readback.domain.action.approval_record import Asked, Signed, asked, whole
+from readback.domain.action.approval_record import RecordedToken, RequestedApproval, asked, whole
 from readback.domain.contract.freezing import FreezeScope, subjects
 from readback.domain.events import Event, EventKind
 from readback.domain.finding import Finding
@@ -27,7 +27,7 @@ from readback.domain.people.review import (
     WORKED_ON,
     Decision,
     Ending,
-    Standing,
+    ReviewFacts,
     choice,
     in_queue,
     lift_bytes,
@@ -40,7 +40,7 @@ from readback.domain.state import State
 from readback.errors import StoreCorruptError
 
 S, D = State, Decision
-WAITS = Standing(S.REVIEW_REQUIRED, "mismatch")
+WAITS = ReviewFacts(S.REVIEW_REQUIRED, "mismatch")
 SHOWN = "A reading shows an effect of it."
 
 
@@ -183,7 +183,7 @@ def test_a_missing_contract_bars_what_goes_on_and_never_takes_the_place_of_a_nea
 
 
 def test_of_an_action_of_which_nothing_more_is_known_it_is_not_said_that_anything_was_attested() -> None:
-    assert Standing(S.UNKNOWN, "timeout") == Standing(S.UNKNOWN, "timeout", resolution=Resolution.NONE)
+    assert ReviewFacts(S.UNKNOWN, "timeout") == ReviewFacts(S.UNKNOWN, "timeout", resolution=Resolution.NONE)
     assert WAITS.resolution is Resolution.NONE
 
 
@@ -209,7 +209,7 @@ def test_of_an_action_of_which_nothing_more_is_known_it_is_not_said_that_anythin
 def test_what_a_decision_will_do_is_said_for_where_the_action_stands(
     decision: Decision, state: State, begins: str
 ) -> None:
-    assert choice(decision, Standing(state, "mismatch")).will.startswith(begins)
+    assert choice(decision, ReviewFacts(state, "mismatch")).will.startswith(begins)
 
 
 # --- what is signed -------------------------------------------------------------------------------------------
@@ -232,8 +232,8 @@ def test_what_an_action_does_not_name_is_not_frozen() -> None:
 
 # --- an approval on record ------------------------------------------------------------------------------------
 
-ASKED = Asked("i", "n", "p", "q", 9, 4, 2)
-EVE, TOM = Signed("eve", "k1", "r1"), Signed("tom", "k2", "r2")
+ASKED = RequestedApproval("i", "n", "p", "q", 9, 4, 2)
+EVE, TOM = RecordedToken("eve", "k1", "r1"), RecordedToken("tom", "k2", "r2")
 
 
 @pytest.mark.parametrize(

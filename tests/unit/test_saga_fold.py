@@ -12,7 +12,7 @@ from readback.domain.saga.fold import (
     CLOSED,
     KIND,
     STEPS_MAX,
-    Heading,
+    Direction,
     Reference,
     Region,
     Saga,
@@ -78,11 +78,11 @@ def step(saga: Saga, what: str, name: str = "a", *, due: Any = 50, **data: Any) 
 def test_of_a_saga_without_an_entry_nothing_is_known() -> None:
     saga = Saga("s", "acme")
     known = {each.name: getattr(saga, each.name) for each in fields(Saga) if getattr(saga, each.name)}
-    assert known == {"id": "s", "tenant": "acme", "state": S.PROPOSED, "heading": Heading.ONWARD}
+    assert known == {"id": "s", "tenant": "acme", "state": S.PROPOSED, "heading": Direction.ONWARD}
     assert saga.due_us is None
     assert not any(getattr(StepRecord(), each.name) for each in fields(StepRecord))
     assert [each.value for each in Region] == ["before", "pivot", "after"]
-    assert [each.value for each in Heading] == ["onward", "backward", "forward"]
+    assert [each.value for each in Direction] == ["onward", "backward", "forward"]
 
 
 # --- its terms ------------------------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ def test_it_begins_with_everything_that_its_first_entry_says() -> None:
         "created_us": 5,
         "updated_us": 5,
     }
-    assert Saga("s", "acme").heading is Heading.ONWARD
+    assert Saga("s", "acme").heading is Direction.ONWARD
 
 
 def test_a_saga_without_a_budget_or_a_context_has_none() -> None:
@@ -274,11 +274,11 @@ def test_it_turns_because_of_a_step() -> None:
     saga = begun(quiet=True, hold="approval", looks=3)
     data: dict[str, Any] = {"to": "backward", "step": "a", "reason": "step_failed", "row": "R1", "due": 60}
     saga.apply(Event(K.SAGA_TURNED, 9, (), data), "h2")
-    assert (saga.heading, saga.because, saga.reason, saga.row) == (Heading.BACKWARD, "a", "step_failed", "R1")
+    assert (saga.heading, saga.because, saga.reason, saga.row) == (Direction.BACKWARD, "a", "step_failed", "R1")
     assert (saga.quiet, saga.hold, saga.looks, saga.due_us) == (False, "", 0, 60)
     blank: dict[str, Any] = {"to": "forward", "step": "", "reason": "", "row": "", "due": None}
     saga.apply(Event(K.SAGA_TURNED, 9, (), blank), "h3")
-    assert (saga.heading, saga.because, saga.reason, saga.row) == (Heading.FORWARD, "a", "step_failed", "R1")
+    assert (saga.heading, saga.because, saga.reason, saga.row) == (Direction.FORWARD, "a", "step_failed", "R1")
 
 
 def test_it_ends_with_an_incident_where_one_is_as_severe() -> None:
@@ -331,7 +331,7 @@ def test_ordered_back_it_reverses_anew_what_came_to_nothing(state: str) -> None:
     saga.steps["a"].undo_state, saga.steps["a"].undo_head = state, "uh"
     saga.steps["p"].undo_state = state
     resolved(saga, S.COMPENSATING)
-    assert (saga.heading, saga.ordered, saga.forgiven) == (Heading.BACKWARD, True, 0)
+    assert (saga.heading, saga.ordered, saga.forgiven) == (Direction.BACKWARD, True, 0)
     assert (saga.looks, saga.quiet, saga.due_us, saga.review, saga.ended_us) == (0, False, 9, "", 0)
     assert saga.steps["a"] == StepRecord("a2", ("a0", "a1"), "reconciled_success", undo_past=("u0", "u1"))
     assert saga.steps["p"] == StepRecord("p0")
@@ -347,7 +347,7 @@ def test_ordered_back_a_reversal_that_may_have_done_something_stays(state: str) 
 
 def test_ordered_forward_its_tries_are_forgiven() -> None:
     saga = resolved(reviewed(), S.FORWARD_RECOVERY)
-    assert (saga.heading, saga.forgiven, saga.ordered) == (Heading.FORWARD, 3, False)
+    assert (saga.heading, saga.forgiven, saga.ordered) == (Direction.FORWARD, 3, False)
     assert (saga.looks, saga.quiet, saga.due_us, saga.ended_us) == (0, False, 9, 0)
     bare = reviewed()
     bare.steps = {}
@@ -355,8 +355,8 @@ def test_ordered_forward_its_tries_are_forgiven() -> None:
 
 
 def test_verified_again_it_goes_on_as_it_was_heading() -> None:
-    saga = resolved(reviewed(heading=Heading.BACKWARD), S.PENDING)
-    assert (saga.heading, saga.forgiven, saga.ordered) == (Heading.BACKWARD, 3, False)
+    saga = resolved(reviewed(heading=Direction.BACKWARD), S.PENDING)
+    assert (saga.heading, saga.forgiven, saga.ordered) == (Direction.BACKWARD, 3, False)
     assert (saga.looks, saga.quiet, saga.due_us, saga.ended_us) == (0, False, 9, 0)
     bare = reviewed()
     bare.steps = {}
@@ -365,7 +365,7 @@ def test_verified_again_it_goes_on_as_it_was_heading() -> None:
 
 def test_abandoned_it_ends_here() -> None:
     saga = resolved(reviewed(), S.ABANDONED)
-    assert (saga.heading, saga.forgiven, saga.ordered, saga.review) == (Heading.ONWARD, 0, False, "")
+    assert (saga.heading, saga.forgiven, saga.ordered, saga.review) == (Direction.ONWARD, 0, False, "")
     assert (saga.looks, saga.quiet, saga.due_us, saga.ended_us) == (0, True, None, 9)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from readback.domain.action.action import Action
 from readback.domain.action.action_state import Judgement
-from readback.domain.saga.fold import CLOSED, Heading, Region, Saga, StepRecord, StepTerms
+from readback.domain.saga.fold import CLOSED, Direction, Region, Saga, StepRecord, StepTerms
 from readback.domain.saga.planner import (
     FORWARD_MAX_US,
     FORWARD_TRIES_MAX,
@@ -20,9 +20,9 @@ from readback.domain.saga.planner import (
     backoff_us,
     has_effect,
     in_order,
-    next_moves,
+    plan_moves,
     slower_us,
-    standing_of,
+    step_status,
 )
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
@@ -72,7 +72,7 @@ class World:
 
     def play(self) -> None:
         for _ in range(ROUNDS_MAX):
-            moves = next_moves(self.saga, self.children, self.now_us)
+            moves = plan_moves(self.saga, self.children, self.now_us)
             self._check(moves)
             if moves.turn is not None:
                 self.saga.heading, self.saga.because = moves.turn, moves.because
@@ -92,9 +92,9 @@ class World:
 
     def _check(self, moves: SagaPlan) -> None:
         saga = self.saga
-        stands = {s.name: standing_of(saga, s.name, self.children) for s in saga.terms}
+        stands = {s.name: step_status(saga, s.name, self.children) for s in saga.terms}
         if moves.begin:
-            assert saga.heading is not Heading.BACKWARD
+            assert saga.heading is not Direction.BACKWARD
             for name in moves.begin:
                 step = saga.step(name)
                 assert all(stands[each] is StepStatus.DONE for each in step.after)
@@ -106,7 +106,7 @@ class World:
 
     def _check_reverse(self, name: str, stands: dict[str, StepStatus]) -> None:
         saga = self.saga
-        assert saga.heading is Heading.BACKWARD
+        assert saga.heading is Direction.BACKWARD
         assert name not in self.reversed
         assert has_effect(self.children[saga.steps[name].action_id])
         failed = any(s in (StepStatus.FAILED, StepStatus.EFFECT, StepStatus.REVERSED) for s in stands.values())
@@ -199,7 +199,7 @@ def worlds(draw: st.DrawFn) -> World:
 def test_whatever_its_actions_turn_out_to_be_it_ends_and_leaves_no_effect_unaccounted_for(world: World) -> None:
     world.play()
     saga, end = world.saga, world.ended
-    stands = {s.name: standing_of(saga, s.name, world.children) for s in saga.terms}
+    stands = {s.name: step_status(saga, s.name, world.children) for s in saga.terms}
     left = [n for n in saga.steps if (c := world.children.get(saga.steps[n].action_id)) and has_effect(c)]
     undone = [n for n in world.reversed if world.undo_words[n] == "done"]
     assert len(world.reversed) == len(set(world.reversed))
@@ -224,7 +224,7 @@ def test_whatever_its_actions_turn_out_to_be_it_ends_and_leaves_no_effect_unacco
 def test_what_has_ended_moves_no_more(state: State) -> None:
     saga = saga_of(terms("a", (), Region.BEFORE))
     saga.state = state
-    assert next_moves(saga, {}, 0) == SagaPlan()
+    assert plan_moves(saga, {}, 0) == SagaPlan()
 
 
 def test_every_state_of_an_action_has_a_standing() -> None:
@@ -234,17 +234,17 @@ def test_every_state_of_an_action_has_a_standing() -> None:
                 saga = saga_of(terms("a", (), Region.BEFORE))
                 saga.steps["a"].action_id = "x"
                 child = Action("x", "acme", state=state, due_us=due, attempts=attempts, kind="create")
-                assert standing_of(saga, "a", {"x": child}) in StepStatus
-                assert isinstance(next_moves(saga, {"x": child}, 0), SagaPlan)
+                assert step_status(saga, "a", {"x": child}) in StepStatus
+                assert isinstance(plan_moves(saga, {"x": child}, 0), SagaPlan)
 
 
 def test_a_step_that_was_announced_and_not_begun_is_begun_or_taken_out_of_the_game() -> None:
     saga = saga_of(terms("a", (), Region.BEFORE), terms("b", (), Region.BEFORE))
     saga.steps["a"].action_id, saga.steps["b"].action_id = "x", "y"
     failed = Action("y", "acme", state=State.FAILED, kind="create")
-    assert next_moves(saga, {}, 0).begun == ("a", "b")
-    saga.heading = Heading.BACKWARD
-    assert next_moves(saga, {"y": failed}, 0).withdraw == ("a",)
+    assert plan_moves(saga, {}, 0).begun == ("a", "b")
+    saga.heading = Direction.BACKWARD
+    assert plan_moves(saga, {"y": failed}, 0).withdraw == ("a",)
 
 
 def test_another_try_after_the_pivot_waits_ever_longer_and_not_for_ever() -> None:
@@ -262,14 +262,14 @@ def test_steps_stand_after_those_that_they_wait_for() -> None:
 
 def test_behind_its_pivot_a_saga_goes_forward_whatever_it_was_told_and_what_was_reversed_is_not_done() -> None:
     saga = saga_of(terms("a", (), Region.BEFORE), terms("p", ("a",), Region.PIVOT))
-    saga.heading = Heading.BACKWARD
+    saga.heading = Direction.BACKWARD
     shown = Judgement(effect_shown=True, attribution="ours")
     done = {n: Action(n, "acme", state=State.RECONCILED_SUCCESS, kind="create", judgement=shown) for n in ("a", "p")}
     saga.steps["a"].action_id, saga.steps["p"].action_id = "a", "p"
-    assert next_moves(saga, done, 0).turn is Heading.FORWARD
+    assert plan_moves(saga, done, 0).turn is Direction.FORWARD
     saga.steps["a"].undo_id = "u"
     undo = {**done, "u": Action("u", "acme", state=State.RECONCILED_SUCCESS, kind="delete")}
-    assert standing_of(saga, "a", undo) is StepStatus.REVERSED
-    assert next_moves(saga, undo, 0).end is SagaEnd.REVIEW
-    saga.heading = Heading.FORWARD
-    assert next_moves(saga, undo, 0).end is SagaEnd.REVIEW
+    assert step_status(saga, "a", undo) is StepStatus.REVERSED
+    assert plan_moves(saga, undo, 0).end is SagaEnd.REVIEW
+    saga.heading = Direction.FORWARD
+    assert plan_moves(saga, undo, 0).end is SagaEnd.REVIEW

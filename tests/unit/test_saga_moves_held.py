@@ -9,7 +9,7 @@ import pytest
 
 from readback.domain.action.action import Action
 from readback.domain.action.action_state import Judgement
-from readback.domain.saga.fold import Heading
+from readback.domain.saga.fold import Direction
 from readback.domain.saga.planner import (
     FORWARD_FIRST_US,
     FORWARD_MAX_US,
@@ -26,7 +26,7 @@ from readback.domain.saga.planner import (
     backoff_us,
     has_effect,
     slower_us,
-    standing_of,
+    step_status,
 )
 from readback.domain.state import State
 from tests.unit.sagas_given import NOT_DONE, OURS, SECOND_US, action, behind, done, failed, pivot, play, saga_of, step
@@ -79,7 +79,7 @@ def test_a_step_amounts_to_what_its_action_is(state: State, known: dict[str, Any
     saga = saga_of(step("a"))
     saga.steps["a"].action_id = "x"
     others = {"own": action(S.PENDING), "late": action(S.UNKNOWN)}
-    assert standing_of(saga, "a", {"x": action(state, **known), **others}) is wanted
+    assert step_status(saga, "a", {"x": action(state, **known), **others}) is wanted
 
 
 def test_the_standings_are_told_for_every_state() -> None:
@@ -89,11 +89,11 @@ def test_the_standings_are_told_for_every_state() -> None:
 
 def test_a_step_without_an_action_is_waiting_announced_or_refused() -> None:
     saga = saga_of(step("a"))
-    assert standing_of(saga, "a", {}) is T.WAITING
+    assert step_status(saga, "a", {}) is T.WAITING
     saga.steps["a"].action_id = "x"
-    assert standing_of(saga, "a", {}) is T.ANNOUNCED
+    assert step_status(saga, "a", {}) is T.ANNOUNCED
     saga.steps["a"].refused = "invalid"
-    assert standing_of(saga, "a", {"x": done()}) is T.FAILED
+    assert step_status(saga, "a", {"x": done()}) is T.FAILED
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_a_step_without_an_action_is_waiting_announced_or_refused() -> None:
 def test_a_step_is_reversed_where_its_reversal_is_verified(child: Action, undo: Action, wanted: StepStatus) -> None:
     saga = saga_of(step("a"))
     saga.steps["a"].action_id, saga.steps["a"].undo_id = "x", "u"
-    assert standing_of(saga, "a", {"x": child, "u": undo}) is wanted
+    assert step_status(saga, "a", {"x": child, "u": undo}) is wanted
 
 
 @pytest.mark.parametrize(
@@ -136,30 +136,30 @@ def test_an_effect_is_ours_to_reverse_where_a_reading_shows_it(kind: str, judged
 
 def test_a_failure_turns_it_back_because_of_the_first_step_that_failed() -> None:
     moves = play(saga_of(step("a"), step("b"), step("c")), seen=False, a=done(), b=failed(), c=failed())
-    assert moves == SagaPlan(("a", "b", "c"), turn=Heading.BACKWARD, because="b", reason="step_failed")
+    assert moves == SagaPlan(("a", "b", "c"), turn=Direction.BACKWARD, because="b", reason="step_failed")
 
 
 @pytest.mark.parametrize(
     "trouble", [failed(), failed(judgement=OURS), action(S.COMPENSATED)], ids=("failed", "effect", "reversed")
 )
 def test_any_trouble_turns_it(trouble: Action) -> None:
-    assert play(saga_of(step("a"), step("b")), a=done(), b=trouble).turn is Heading.BACKWARD
+    assert play(saga_of(step("a"), step("b")), a=done(), b=trouble).turn is Direction.BACKWARD
 
 
 def test_behind_the_pivot_a_failure_turns_it_forward() -> None:
     moves = play(saga_of(pivot("p"), behind("z", "p")), seen=False, p=done(), z=failed())
-    assert moves == SagaPlan(("p", "z"), turn=Heading.FORWARD, because="z", reason="step_failed")
+    assert moves == SagaPlan(("p", "z"), turn=Direction.FORWARD, because="z", reason="step_failed")
 
 
 def test_what_is_cancelled_turns_back_because_of_no_step() -> None:
     moves = play(saga_of(step("a"), pivot("p", "a"), cancelled=True), seen=False, a=done())
-    assert moves == SagaPlan(("a",), turn=Heading.BACKWARD, because="", reason="cancelled")
+    assert moves == SagaPlan(("a",), turn=Direction.BACKWARD, because="", reason="cancelled")
     works = play(saga_of(step("a"), pivot("p", "a"), cancelled=True), a=action(S.PENDING))
-    assert (works.turn, works.reason) == (Heading.BACKWARD, "cancelled")
+    assert (works.turn, works.reason) == (Direction.BACKWARD, "cancelled")
     refused = play(saga_of(step("a"), pivot("p"), cancelled=True), a=done(), p=failed())
-    assert (refused.turn, refused.because, refused.reason) == (Heading.BACKWARD, "p", "step_failed")
+    assert (refused.turn, refused.because, refused.reason) == (Direction.BACKWARD, "p", "step_failed")
     both = play(saga_of(step("a"), step("b"), cancelled=True), a=done(), b=failed())
-    assert (both.turn, both.because, both.reason) == (Heading.BACKWARD, "b", "step_failed")
+    assert (both.turn, both.because, both.reason) == (Direction.BACKWARD, "b", "step_failed")
 
 
 def test_what_is_cancelled_behind_its_pivot_goes_on() -> None:
@@ -196,31 +196,31 @@ def test_what_is_cancelled_while_only_a_person_can_say_what_its_pivot_did_is_his
 def test_the_point_of_no_return_lies_behind_where_its_effect_is_shown_and_not_undone(
     child: Action, passed: bool
 ) -> None:
-    saga = saga_of(step("a"), pivot("p"), behind("z", "p"), heading=Heading.BACKWARD)
+    saga = saga_of(step("a"), pivot("p"), behind("z", "p"), heading=Direction.BACKWARD)
     moves = play(saga, seen=False, a=done(), p=child)
-    assert (moves.turn is Heading.FORWARD) is passed
+    assert (moves.turn is Direction.FORWARD) is passed
     if passed:
         assert (moves.reason, moves.because, moves.news[0]) == ("pivot_passed", "", "a")
 
 
 def test_a_verified_step_that_is_no_pivot_is_no_point_of_no_return() -> None:
-    saga = saga_of(step("a"), pivot("p", "a"), heading=Heading.BACKWARD)
+    saga = saga_of(step("a"), pivot("p", "a"), heading=Direction.BACKWARD)
     assert play(saga, a=done()).turn is None
 
 
 def test_what_is_being_reversed_or_was_to_be_is_not_turned_forward() -> None:
-    saga = saga_of(step("a"), pivot("p"), heading=Heading.BACKWARD)
+    saga = saga_of(step("a"), pivot("p"), heading=Direction.BACKWARD)
     saga.steps["a"].undo_past = ("u0",)
     assert play(saga, a=done(), p=done()) == SagaPlan(end=SagaEnd.REVIEW, reason="step_stuck")
-    begun = saga_of(step("a"), pivot("p"), heading=Heading.BACKWARD)
+    begun = saga_of(step("a"), pivot("p"), heading=Direction.BACKWARD)
     moves = play(begun, seen=False, a=done(), p=done(), undo_a=action(S.FAILED))
     assert moves == SagaPlan(("a", "p"), ("a",), end=SagaEnd.REVIEW, reason="step_stuck")
 
 
 def test_a_turn_forward_tells_what_ended_and_which_reversal_did() -> None:
-    saga = saga_of(step("a"), pivot("p"), heading=Heading.BACKWARD)
+    saga = saga_of(step("a"), pivot("p"), heading=Direction.BACKWARD)
     moves = play(saga, seen=False, a=done(), p=done())
-    assert moves == SagaPlan(("a", "p"), turn=Heading.FORWARD, reason="pivot_passed")
+    assert moves == SagaPlan(("a", "p"), turn=Direction.FORWARD, reason="pivot_passed")
 
 
 def test_where_nothing_is_to_be_done_nothing_is_said() -> None:

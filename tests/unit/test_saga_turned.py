@@ -8,7 +8,7 @@ import pytest
 
 from readback.domain.action.action import Action
 from readback.domain.action.action_state import Judgement
-from readback.domain.saga.fold import Heading, Saga
+from readback.domain.saga.fold import Direction, Saga
 from readback.domain.saga.planner import SagaEnd, SagaPlan, in_order
 from readback.domain.state import State
 from tests.unit.sagas_given import NOT_DONE, OURS, SECOND_US, action, behind, done, failed, pivot, play, saga_of, step
@@ -17,7 +17,7 @@ S = State
 
 # --- backward -------------------------------------------------------------------------------------------------
 
-BACK = Heading.BACKWARD
+BACK = Direction.BACKWARD
 
 
 def test_backward_nothing_is_reversed_while_anything_is_open_and_what_is_held_is_withdrawn() -> None:
@@ -110,7 +110,7 @@ def test_an_action_is_news_once_it_has_ended() -> None:
 
 # --- forward --------------------------------------------------------------------------------------------------
 
-FORTH = Heading.FORWARD
+FORTH = Direction.FORWARD
 
 
 def ahead(tries: int = 1, **known: Any) -> Saga:

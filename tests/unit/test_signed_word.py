@@ -14,7 +14,7 @@ from readback.canon import parse_json, payload_bytes, sha256_hex, stored_bytes
 from readback.domain.action.erasure import KEPT_REFS
 from readback.domain.contract.approval import Approver, Policy, key_id
 from readback.domain.people.review import lift_bytes, lifts, resolution_bytes
-from readback.domain.people.signed_statement import TOKEN, SignedStatement, signed_word_of, why_not_signed
+from readback.domain.people.signed_statement import TOKEN, SignedStatement, signed_statement_of, why_not_signed
 from readback.testing.signer_memory import MemorySigner, verify_memory
 
 EVE, BOB = MemorySigner("eve"), MemorySigner("bob")
@@ -34,7 +34,7 @@ def test_it_is_kept_as_canonical_json_with_exactly_the_bytes_that_were_signed() 
     }
     assert WORD.body() == payload_bytes(PARTS)
     assert WORD.digest() == sha256_hex(WORD.body())
-    assert signed_word_of(WORD.body()) == WORD
+    assert signed_statement_of(WORD.body()) == WORD
 
 
 def test_it_has_the_name_of_what_is_never_erased() -> None:
@@ -63,12 +63,12 @@ def test_it_has_the_name_of_what_is_never_erased() -> None:
     ],
 )
 def test_what_is_not_exactly_one_is_none(body: bytes) -> None:
-    assert signed_word_of(body) is None
+    assert signed_statement_of(body) is None
 
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_one_or_none(body: bytes) -> None:
-    found = signed_word_of(body)
+    found = signed_statement_of(body)
     assert found is None or found.body() == body
 
 
@@ -76,7 +76,7 @@ def test_any_bytes_are_one_or_none(body: bytes) -> None:
 def test_with_any_bit_flipped_it_is_no_word_of_the_same_person_about_the_same(bit: int) -> None:
     body = bytearray(WORD.body())
     body[bit // 8] ^= 1 << bit % 8
-    found = signed_word_of(bytes(body))
+    found = signed_statement_of(bytes(body))
     assert found is None or found.statement != SAID or why_not_signed(found, POLICY, verify_memory)
 
 

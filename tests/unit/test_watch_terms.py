@@ -15,12 +15,12 @@ from readback.domain.contract.watch import (
     LOOKS_MAX,
     NO_LOOK,
     ONCE_RETRIED_US,
-    Over,
-    Watched,
+    WatchEnd,
+    WatchState,
     WatchTerms,
-    begun,
-    judged,
-    looked,
+    start_watch,
+    with_judgement,
+    with_look,
 )
 from readback.errors import ContractError
 
@@ -136,27 +136,27 @@ def test_a_single_look_is_tried_for_a_day() -> None:
 
 
 def test_looks_are_folded_one_by_one() -> None:
-    one = begun({"until": 900, "every": 100}, {"role": "check"}, "r1", 5)
-    assert one == Watched(5, 900, 100, told_us=5, held_us=5, held={"role": "check"}, held_ref="r1")
-    quiet = looked(one, {"verdict": "verified", "why": "", "over": ""}, 10)
+    one = start_watch({"until": 900, "every": 100}, {"role": "check"}, "r1", 5)
+    assert one == WatchState(5, 900, 100, told_us=5, held_us=5, held={"role": "check"}, held_ref="r1")
+    quiet = with_look(one, {"verdict": "verified", "why": "", "over": ""}, 10)
     assert (quiet.looks, quiet.held_us, quiet.told_us) == (1, 10, 10)
-    untold = looked(looked(quiet, _untold(), 20), _untold(), 30)
+    untold = with_look(with_look(quiet, _untold(), 20), _untold(), 30)
     assert (untold.looks, untold.failing, untold.why, untold.told_us, untold.held_us) == (3, 2, "timeout", 10, 10)
-    fell = judged(untold, {"role": "fell"}, ("r2", "j2"), 40, verified=False, ends=False)
+    fell = with_judgement(untold, {"role": "fell"}, ("r2", "j2"), 40, verified=False, ends=False)
     assert (fell.looks, fell.failing, fell.drifted, fell.changes, fell.seen_ref) == (4, 0, True, 1, "j2")
     assert (fell.held, fell.held_ref, fell.held_us, fell.over) == ({"role": "check"}, "r1", 10, "")
-    still = looked(fell, {"verdict": "refuted", "why": "", "over": ""}, 50)
+    still = with_look(fell, {"verdict": "refuted", "why": "", "over": ""}, 50)
     assert (still.told_us, still.held_us) == (50, 10)
-    back = judged(still, {"role": "back"}, ("r3", "j3"), 60, verified=True, ends=True)
+    back = with_judgement(still, {"role": "back"}, ("r3", "j3"), 60, verified=True, ends=True)
     assert (back.drifted, back.held, back.held_ref, back.seen_ref, back.over) == (
         False,
         {"role": "back"},
         "r3",
         "",
-        Over.TIME,
+        WatchEnd.TIME,
     )
-    over = looked(back, {"verdict": NO_LOOK, "why": "", "over": Over.REVERSED}, 70)
-    assert (over.looks, over.over) == (back.looks, Over.REVERSED)
+    over = with_look(back, {"verdict": NO_LOOK, "why": "", "over": WatchEnd.REVERSED}, 70)
+    assert (over.looks, over.over) == (back.looks, WatchEnd.REVERSED)
 
 
 def _untold() -> dict[str, Any]:

@@ -20,7 +20,7 @@ from readback.client.sealing import SealLike
 from readback.client.session import Session
 from readback.client.step import SagaStep
 from readback.domain.action.claim import Claim, ClaimStatus
-from readback.domain.action.erasure import Erased
+from readback.domain.action.erasure import ErasureResult
 from readback.domain.belief.run import Belief, believe
 from readback.domain.contract.approval import Approver, Decision
 from readback.domain.contract.limits import TenantLimits
@@ -564,7 +564,7 @@ class Readback:
 
     def erase(
         self, id_or_stamp: str = "", *, before: datetime | None = None, who: str, reason: str, dry_run: bool = False
-    ) -> Erased:
+    ) -> ErasureResult:
         """Erase the request, answers and readings of a settled action or saga, or of all last moved `before` a time.
 
         The bytes leave the ledger's files; entries, proofs and the result stay. Data referenced by another action is

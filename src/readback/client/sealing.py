@@ -21,7 +21,7 @@ from readback.bootstrap import (
 from readback.canon.frozen import dataclass
 from readback.config import Settings
 from readback.domain.outcome.outcome import Outcome
-from readback.domain.records.seal_schedule import SEAL_DEFAULT, SealSchedule, cadence_of
+from readback.domain.records.seal_schedule import SEAL_DEFAULT, SealSchedule, seal_schedule_of
 from readback.domain.verdict import Level
 from readback.errors import SettingsError
 from readback.ports.runtime import Runtime
@@ -82,7 +82,7 @@ def terms_of(settings: Settings, given: SealLike = None) -> Terms:
     if isinstance(given, Mapping):
         named = dict(given)
         key_file = str(named.pop("key_file", key_file))
-        cadence = cadence_of(named, "seal")
+        cadence = seal_schedule_of(named, "seal")
     elif given is not None:
         cadence = replace(cadence, off=not given)
     if given and not key_file:

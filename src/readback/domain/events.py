@@ -109,7 +109,7 @@ def seal(event: Event, action_id: str, tenant: str, version: int, previous: str)
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class ParsedEnvelope:
     """A parsed envelope: its event and its claimed place."""
 
     event: Event
@@ -119,16 +119,16 @@ class Opened:
     previous: str
 
 
-def open_envelope(envelope: bytes) -> Opened:
+def open_envelope(envelope: bytes) -> ParsedEnvelope:
     """Parse the event inside an envelope. Raises StoreCorruptError for any invalid envelope."""
     try:
         raw = parse_json(envelope)
     except CanonError as error:
         raise StoreCorruptError(f"A ledger entry cannot be read: {error.message}") from error
-    return opened_of(raw)
+    return event_of(raw)
 
 
-def opened_of(raw: Json) -> Opened:
+def event_of(raw: Json) -> ParsedEnvelope:
     """Return the event of an already parsed envelope. Raises StoreCorruptError."""
     if type(raw) is dict and len(raw) == _FIELD_COUNT:
         try:
@@ -140,7 +140,7 @@ def opened_of(raw: Json) -> Opened:
                 and _TEXT.issuperset(map(type, refs.values()))
             ):
                 event = Event(_KINDS[kind], at_us, tuple([_STATES[step] for step in path]), data, refs)
-                return Opened(event, action_id, tenant, version, previous)
+                return ParsedEnvelope(event, action_id, tenant, version, previous)
         except (KeyError, TypeError):
             pass  # faulty: `_fault_of` names the fault below
     raise _fault_of(raw)
@@ -167,13 +167,13 @@ _COLUMNS = attrgetter(*sorted(ENVELOPE_FIELDS))
 _WORD = attrgetter("_value_")
 
 
-def opened_together(envelopes: Sequence[bytes]) -> list[Opened] | None:
+def open_many(envelopes: Sequence[bytes]) -> list[ParsedEnvelope] | None:
     """Parse many canonical envelopes at once. None where any envelope is non-canonical or invalid."""
     read = _READER.read(envelopes)
     if not read:
         return read  # type: ignore[return-value]  # none at all
     action_ids, times, data, _, kinds, paths, links, refs, tenants, versions = zip(*map(_COLUMNS, read), strict=True)
-    return [*map(Opened, map(Event, kinds, times, paths, data, refs), action_ids, tenants, versions, links)]
+    return [*map(ParsedEnvelope, map(Event, kinds, times, paths, data, refs), action_ids, tenants, versions, links)]
 
 
 def _fault_of(raw: Json) -> StoreCorruptError:

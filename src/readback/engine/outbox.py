@@ -15,7 +15,7 @@ from typing import Final
 from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.domain.action import claim as claims
-from readback.domain.events import EventKind, Opened, open_envelope
+from readback.domain.events import EventKind, ParsedEnvelope, open_envelope
 from readback.domain.people.incident import incident_id
 from readback.domain.records.message import DATA_FORMAT, ENTRY_CHARACTERS, LOG_CHARACTERS, TEXTS, EventName, Message
 from readback.domain.saga.fold import KIND
@@ -156,7 +156,7 @@ def messages_of(log: str, history: Sequence[StoredEvent], *, opens_incident: boo
     )
 
 
-def may_tell(opened: Opened) -> bool:
+def may_tell(opened: ParsedEnvelope) -> bool:
     """Whether an entry can have messages at all. Cheap: no fold."""
     event = opened.event
     if event.kind in SILENT:
@@ -173,7 +173,7 @@ def may_tell(opened: Opened) -> bool:
 # --- messages ---
 
 
-def _of_states(opened: Opened) -> Iterator[_Told]:
+def _of_states(opened: ParsedEnvelope) -> Iterator[_Told]:
     """Messages of the states on the entry's path: a failed verification first, then the resulting state."""
     event = opened.event
     codes = {name: _code(event.data.get(name)) for name in JUDGEMENT_CODES if event.data.get(name)}
@@ -184,7 +184,7 @@ def _of_states(opened: Opened) -> Iterator[_Told]:
             yield _Told(BY_STATE[step], codes)
 
 
-def _of_kind(opened: Opened) -> Iterator[_Told]:
+def _of_kind(opened: ParsedEnvelope) -> Iterator[_Told]:
     event = opened.event
     name = BY_KIND.get(event.kind)
     if name is None:
@@ -192,7 +192,7 @@ def _of_kind(opened: Opened) -> Iterator[_Told]:
     data: dict[str, Json] = {}
     match event.kind:
         case EventKind.CLAIM_CONTESTED | EventKind.CLAIM_RETRACTED | EventKind.CLAIM_REINSTATED:
-            said = claims.said_in(event, opened.version)
+            said = claims.claim_event_in(event, opened.version)
             data = {
                 "claim": claims.claim_id(opened.action_id, said.kind),
                 "claim_kind": said.kind.value,
@@ -210,7 +210,7 @@ def _of_kind(opened: Opened) -> Iterator[_Told]:
     yield _Told(name, data)
 
 
-def _of_review(opened: Opened, history: Sequence[StoredEvent], after: Projection) -> Iterator[_Told]:
+def _of_review(opened: ParsedEnvelope, history: Sequence[StoredEvent], after: Projection) -> Iterator[_Told]:
     """The action is newly in the review queue, or in the queue for another reason. An approval request has its own
     message.
     """
@@ -223,7 +223,7 @@ def _of_review(opened: Opened, history: Sequence[StoredEvent], after: Projection
     yield _Told(_N.REVIEW_REQUIRED, {})
 
 
-def _beside(opened: Opened, *, opens_incident: bool) -> Iterator[_Told]:
+def _beside(opened: ParsedEnvelope, *, opens_incident: bool) -> Iterator[_Told]:
     """Incidents and freezes."""
     data = opened.event.data
     if "severity" in data and opens_incident:
@@ -245,7 +245,7 @@ def _subject(subject: str) -> dict[str, Json]:
     return {"frozen": subject, "scope": subject.partition(":")[0]}
 
 
-def _shared(opened: Opened, after: Projection) -> dict[str, Json]:
+def _shared(opened: ParsedEnvelope, after: Projection) -> dict[str, Json]:
     """The action's fields in every message, as of this entry."""
     return {
         "format": DATA_FORMAT,

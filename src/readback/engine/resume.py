@@ -12,13 +12,13 @@ from typing import NoReturn
 
 from readback.canon import Json, UnsupportedValueError, parse_json
 from readback.domain.action.action import Action
-from readback.domain.events import Opened, open_envelope
+from readback.domain.events import ParsedEnvelope, open_envelope
 from readback.domain.predicate import Path
 from readback.domain.state import State
 from readback.domain.verification.change import is_withheld
 from readback.domain.verification.observation import Observation
 from readback.domain.verification.reading import Lookup
-from readback.domain.verification.reconciliation import Judged
+from readback.domain.verification.reconciliation import EvaluatedReading
 from readback.engine.compiled_contract import CallerContext, CompiledContract, Request
 from readback.engine.effects import Effect, EffectResult, Load, Loaded
 from readback.engine.entries.reading import taken_as_recorded
@@ -44,7 +44,7 @@ def fold(events: Iterable[StoredEvent]) -> Action | None:
     return fold_opened((open_envelope(stored.envelope), stored.leaf) for stored in events)
 
 
-def fold_opened(events: Iterable[tuple[Opened, bytes]]) -> Action | None:
+def fold_opened(events: Iterable[tuple[ParsedEnvelope, bytes]]) -> Action | None:
     """The same for already opened events, each with its leaf hash."""
     action: Action | None = None
     for opened, leaf in events:
@@ -210,4 +210,4 @@ def _known(value: Json) -> object:
     return [_known(part) for part in value] if isinstance(value, list) else value
 
 
-__all__ = ["Judged", "PlanOf", "changed", "fold", "marks", "not_loaded", "plan_for", "revive"]
+__all__ = ["EvaluatedReading", "PlanOf", "changed", "fold", "marks", "not_loaded", "plan_for", "revive"]

@@ -24,7 +24,7 @@ from readback.domain.state import TERMINAL, State
 from readback.domain.verification import change
 from readback.domain.verification.observation import Observation
 from readback.domain.verification.reading import Lookup, TakenReading
-from readback.domain.verification.reconciliation import Judged
+from readback.domain.verification.reconciliation import EvaluatedReading
 from readback.engine.compiled_contract import CallerContext, CompiledContract, Request
 from readback.engine.entries.side_records import FreezeAndIncidentChanges
 from readback.engine.schedule import lease_until
@@ -50,15 +50,15 @@ class Run:
     fence: int = 0
     durable_version: int = 0
     observation: Observation | None = None
-    before: Judged | None = None
+    before: EvaluatedReading | None = None
     before_variables: dict[str, Json] | None = None
     """The variables for evaluating `before`; None after the evaluation, or without a reading."""
-    checks: tuple[Judged, ...] = ()
-    missed: tuple[Judged, ...] = ()
+    checks: tuple[EvaluatedReading, ...] = ()
+    missed: tuple[EvaluatedReading, ...] = ()
     """Readings of this round without a decision, replaced by another reader's."""
     blamed: set[str] = field(default_factory=set)
     """Sources with an already counted fault in this action."""
-    found: tuple[Judged, ...] | None = None
+    found: tuple[EvaluatedReading, ...] | None = None
     search_proven: bool = False
     """The search behind `found` is complete, and has found an earlier effect of this contract by the same mark."""
     search_failed: str = ""

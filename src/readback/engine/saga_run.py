@@ -15,7 +15,7 @@ from readback.canon.frozen import dataclass
 from readback.domain.action.action import Action
 from readback.domain.events import Event, EventKind, open_envelope, seal
 from readback.domain.idempotency import KEY_KEPT_US, expires_us, key_status
-from readback.domain.saga.fold import CLOSED, KIND, Heading, Saga
+from readback.domain.saga.fold import CLOSED, KIND, Direction, Saga
 from readback.domain.state import TERMINAL, State
 from readback.domain.verdict import Verdict
 from readback.engine.compiled_contract import CallerContext
@@ -207,8 +207,8 @@ def left_behind(action: Action) -> Generator[Effect, EffectResult, bool]:
     saga = yield from load_saga(named)
     if saga is None:
         return False
-    stopped = saga.cancelled and saga.heading is Heading.ONWARD and not saga.pivot_passed
-    return stopped or saga.heading is Heading.BACKWARD or saga.state in CLOSED
+    stopped = saga.cancelled and saga.heading is Direction.ONWARD and not saga.pivot_passed
+    return stopped or saga.heading is Direction.BACKWARD or saga.state in CLOSED
 
 
 def load_family(saga: Saga) -> Generator[Effect, EffectResult, dict[str, Action]]:

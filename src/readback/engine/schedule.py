@@ -11,7 +11,7 @@ from typing import Final
 from readback.canon.frozen import dataclass
 from readback.domain.action.action import Action
 from readback.domain.contract.contract import LATE_POLLS_MAX, POLLS_MAX, SECOND_US, Contract
-from readback.domain.contract.watch import RETRY_FIRST_US, RETRY_LAST_US, TRIES_MAX, Watched
+from readback.domain.contract.watch import RETRY_FIRST_US, RETRY_LAST_US, TRIES_MAX, WatchState
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
 
@@ -133,7 +133,7 @@ def watch_due(contract: Contract, stamp: str, now_us: int) -> int | None:
     return None if contract.watch is None else now_us + jittered(contract.watch.after_us, stamp, 0)
 
 
-def watch_next_due(action: Action, watched: Watched, now_us: int, *, told: bool) -> int | None:
+def watch_next_due(action: Action, watched: WatchState, now_us: int, *, told: bool) -> int | None:
     """When the next reading is due; None after the end of the watch. `told`: the current reading was conclusive."""
     if watched.looks + 1 >= TRIES_MAX or now_us >= watched.until_us:
         return None

@@ -14,7 +14,7 @@ from typing import Final
 from readback.canon import ReadbackError
 from readback.client.operations.believing import choose
 from readback.contracts.templates import RENDERED_MAX_CHARS
-from readback.domain.belief.entry import Item, Standing
+from readback.domain.belief.entry import Item, ItemStatus
 from readback.domain.belief.run import Belief, believe
 from readback.domain.events import EventKind
 from readback.domain.finding import Finding
@@ -128,7 +128,7 @@ def unverified(desk: HookSession, belief: Belief) -> list[Item]:
     found = [
         each
         for each in (*belief.unresolved, *belief.not_done)
-        if each.contract != UNGOVERNED and (each.standing is Standing.UNRESOLVED or each.attempted)
+        if each.contract != UNGOVERNED and (each.standing is ItemStatus.UNRESOLVED or each.attempted)
         if not (_refuted(desk, each) and _put_right(desk, each, done.get((each.contract, each.target), [])))
     ]
     return sorted(found, key=lambda each: each.action_id)
@@ -136,7 +136,7 @@ def unverified(desk: HookSession, belief: Belief) -> list[Item]:
 
 def _refuted(desk: HookSession, item: Item) -> bool:
     """Return whether a read showed a wrong target, and nothing else is wrong."""
-    if item.standing is Standing.NOT_DONE:
+    if item.standing is ItemStatus.NOT_DONE:
         return True
     waits = item.state is State.REVIEW_REQUIRED and item.review in _NOT_SO and item.kind == Kind.SET.value
     return waits and desk.outcome(item.action_id).verdict is Verdict.REFUTED
@@ -185,7 +185,7 @@ def worded(left: Iterable[Item], loose: list[Item], words: tuple[str, str]) -> s
 
 
 def _line(item: Item) -> str:
-    open_ = "unresolved" if item.standing is Standing.UNRESOLVED else "not done"
+    open_ = "unresolved" if item.standing is ItemStatus.UNRESOLVED else "not done"
     target = name_in_text(item.target, RENDERED_MAX_CHARS)
     return f"- {item.contract} on {target}: {open_}; {item.status} {item.message} ({item.action_id})"
 

@@ -11,9 +11,9 @@ from typing import Final
 
 from readback.canon import Json, ReadbackError
 from readback.domain.action.action import Action
-from readback.domain.action.approval_record import Asked, asked, signed
+from readback.domain.action.approval_record import RequestedApproval, asked, signed
 from readback.domain.contract.approval import ApprovalToken, Approved, check_approvals, token_of
-from readback.domain.events import Event, EventKind, Opened
+from readback.domain.events import Event, EventKind, ParsedEnvelope
 from readback.domain.side_effect import SideEffect
 from readback.engine.stages.approve import Approvals, bound_of
 from readback.ports.storage.store import LedgerStore
@@ -28,7 +28,7 @@ _CRITICAL: Final = SideEffect.CRITICAL_MUTATION
 def approval_faults(
     store: LedgerStore,
     action: Action,
-    opened: list[Opened],
+    opened: list[ParsedEnvelope],
     contract: Mapping[str, Json],
     request: Mapping[str, Json],
     approvals: Approvals | None,
@@ -38,7 +38,7 @@ def approval_faults(
         attempts = [one.event.data.get("approval") for one in opened if one.event.kind is _ATTEMPTED]
         if not any(attempts):
             return
-    asking: Asked | None = None
+    asking: RequestedApproval | None = None
     glass = str(opened[0].event.data.get("break_glass", ""))
     for one in opened:
         event = one.event
@@ -58,7 +58,9 @@ def approval_faults(
                 pass
 
 
-def _request_faults(action: Action, asking: Asked, event: Event, request: Mapping[str, Json]) -> Iterator[str]:
+def _request_faults(
+    action: Action, asking: RequestedApproval, event: Event, request: Mapping[str, Json]
+) -> Iterator[str]:
     if event.refs.get("approval") != asking.payload:
         yield f"Action {action.id} asks for an approval of other bytes than those that it keeps."
     if request and bound_of(action, asking, request).payload() != asking.payload:
@@ -73,7 +75,7 @@ def _token(store: LedgerStore, action: Action, digest: str) -> ApprovalToken | N
         return None  # damaged evidence is reported by its digest
 
 
-def _token_faults(store: LedgerStore, action: Action, asking: Asked, event: Event) -> Iterator[str]:
+def _token_faults(store: LedgerStore, action: Action, asking: RequestedApproval, event: Event) -> Iterator[str]:
     data, token = event.data, _token(store, action, event.refs.get("token", ""))
     if token is None:
         yield f"Action {action.id} keeps what is no token of {data.get('approver')!r}."
@@ -93,7 +95,7 @@ Known = tuple[Mapping[str, Json], Mapping[str, Json], Approvals | None, str]
 
 
 def _attempt_faults(
-    store: LedgerStore, action: Action, asking: Asked | None, event: Event, known: Known
+    store: LedgerStore, action: Action, asking: RequestedApproval | None, event: Event, known: Known
 ) -> Iterator[str]:
     contract, request, approvals, glass = known
     stands_on = event.data.get("approval")
@@ -111,7 +113,11 @@ def _attempt_faults(
 
 
 def _signature_faults(
-    store: LedgerStore, action: Action, asking: Asked, event: Event, known: tuple[Mapping[str, Json], Approvals]
+    store: LedgerStore,
+    action: Action,
+    asking: RequestedApproval,
+    event: Event,
+    known: tuple[Mapping[str, Json], Approvals],
 ) -> Iterator[str]:
     request, approvals = known
     found = [_token(store, action, one.ref) for one in asking.signed]

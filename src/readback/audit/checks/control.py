@@ -13,7 +13,7 @@ from typing import Final
 
 from readback.canon import ReadbackError
 from readback.canon.frozen import dataclass
-from readback.domain.events import Opened, open_envelope
+from readback.domain.events import ParsedEnvelope, open_envelope
 from readback.engine.entries.side_records import FreezeAndIncidentChanges
 from readback.ports.storage.store import Freeze, Incident, LedgerStore, StoredEvent
 
@@ -32,12 +32,12 @@ class Controls:
     """Every tenant with actions."""
     _open: dict[tuple[str, str], str] = field(default_factory=dict)
     """The id of the open incident of a (tenant, cause)."""
-    _marked: list[tuple[int, Opened]] = field(default_factory=list)
+    _marked: list[tuple[int, ParsedEnvelope]] = field(default_factory=list)
     """Entries with an effect on freezes or incidents, with their sequence numbers."""
     _ahead: set[tuple[str, int]] = field(default_factory=set)
     """Entries applied before they had a sequence number, by action and version."""
 
-    def take(self, entries: Sequence[StoredEvent], said: Sequence[Opened]) -> None:
+    def take(self, entries: Sequence[StoredEvent], said: Sequence[ParsedEnvelope]) -> None:
         """Collect further entries of the log, given with their parsed content.
 
         An entry without any of these keys affects neither freezes nor incidents. An incident also has a severity.
@@ -61,7 +61,7 @@ class Controls:
             self._ahead.add(entry)
         self.heard(opened)
 
-    def heard(self, opened: Opened) -> None:
+    def heard(self, opened: ParsedEnvelope) -> None:
         """Apply the freezes and incidents of one entry."""
         event = opened.event
         control = FreezeAndIncidentChanges()

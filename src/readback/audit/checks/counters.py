@@ -13,7 +13,7 @@ from typing import Final
 
 from readback.canon import ReadbackError
 from readback.canon.frozen import dataclass
-from readback.domain.events import EventKind, Opened, open_envelope
+from readback.domain.events import EventKind, ParsedEnvelope, open_envelope
 from readback.ports.storage.store import LedgerStore
 from readback.ports.storage.store_rules import PACE
 
@@ -39,7 +39,7 @@ class Counters:
     sighted: set[tuple[str, str, str]] = field(default_factory=set)
     """Tenant, contract and the first half of its hash, for each effect found by its stamp."""
 
-    def read(self, opened: Iterable[Opened]) -> None:
+    def read(self, opened: Iterable[ParsedEnvelope]) -> None:
         """Add the entries of one action, starting with its proposal."""
         contract, digest = "", ""
         for one in opened:

@@ -14,7 +14,7 @@ from typing import Final
 from readback.canon import Json, ReadbackError, is_envelope, parse_json
 from readback.canon.frozen import dataclass
 from readback.domain.action.action import Action
-from readback.domain.events import Opened, opened_of, opened_together
+from readback.domain.events import ParsedEnvelope, event_of, open_many
 from readback.domain.idempotency import asked_hash, key_hash, request_hash
 from readback.domain.kind import Kind
 from readback.domain.normal_form import NormalForm, form_of, in_normal_form
@@ -190,20 +190,20 @@ def _place_faults(store: LedgerStore, seq: int, previous_seq: int) -> Iterator[F
         yield fault_at(stored, "entry.leaf", f"Entry {stored.seq} has other bytes than its leaf hash says.")
 
 
-def opened_entries(events: Sequence[StoredEvent]) -> list[Opened] | None:
+def opened_entries(events: Sequence[StoredEvent]) -> list[ParsedEnvelope] | None:
     """Parse a batch without faults. None: parse each entry singly."""
-    opened = opened_together([each.envelope for each in events])
+    opened = open_many([each.envelope for each in events])
     if opened is None:
         return None
     sealed = [(one.action_id, one.version, (event := one.event).kind, event.at_us) for one in opened]
     return opened if sealed == [*map(_COLUMNS, events)] else None
 
 
-def opened_entry(stored: StoredEvent, faults: list[Fault]) -> Opened | None:
+def opened_entry(stored: StoredEvent, faults: list[Fault]) -> ParsedEnvelope | None:
     """Parse one entry. Faults of its form and columns go into `faults`. None: the bytes are no entry."""
     try:
         raw = parse_json(stored.envelope)
-        opened = opened_of(raw)
+        opened = event_of(raw)
         # All fields besides `data` must have their types.
         canonical = is_envelope(stored.envelope, raw, opened.event.data)
     except ReadbackError as error:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from readback.domain.action.erasure import let_go_by, payloads
-from readback.domain.events import EventKind, Opened
+from readback.domain.action.erasure import erased_digests, payloads
+from readback.domain.events import EventKind, ParsedEnvelope
 from readback.errors import StoreCorruptError
 from readback.ports.storage.store import Kept, LedgerStore
 
 
-def erasure_faults(store: LedgerStore, tenant: str, opened: list[Opened]) -> Iterator[tuple[str, str]]:
+def erasure_faults(store: LedgerStore, tenant: str, opened: list[ParsedEnvelope]) -> Iterator[tuple[str, str]]:
     """Return (code, fault) for the erasures of one action."""
     if EventKind.ERASED not in [one.event.kind for one in opened]:
         return
@@ -26,7 +26,7 @@ def erasure_faults(store: LedgerStore, tenant: str, opened: list[Opened]) -> Ite
                 yield "erasure", f"Version {one.version} of action {one.action_id} erases what it does not have."
         own.update(payloads(one.event))
     action_id = opened[0].action_id
-    for digest in let_go_by(opened):
+    for digest in erased_digests(opened):
         if not store.erased(tenant, action_id, digest) and _is_there(store, tenant, action_id, digest):
             what = f"Evidence {digest} of action {action_id} was erased, and its bytes are there."
             yield "evidence.not-erased", what

@@ -51,8 +51,8 @@ from readback.audit.sealing.seal import Authority
 from readback.canon import ReadbackError
 from readback.canon.frozen import dataclass
 from readback.domain.action.action import Action
-from readback.domain.action.erasure import let_go_by
-from readback.domain.events import EventKind, Opened
+from readback.domain.action.erasure import erased_digests
+from readback.domain.events import EventKind, ParsedEnvelope
 from readback.domain.idempotency import KeyStatus, expires_us, key_status
 from readback.domain.saga.fold import Saga
 from readback.domain.side_effect import SideEffect
@@ -79,7 +79,7 @@ _CRITICAL: Final = SideEffect.CRITICAL_MUTATION
 _LEAF: Final = attrgetter("leaf")
 _CONTRACT: Final = "contract"
 """The reference to content shared by many actions of a tenant."""
-_Ref: TypeAlias = tuple[Opened, str, str]
+_Ref: TypeAlias = tuple[ParsedEnvelope, str, str]
 """An entry, the name of one of its references, and the digest."""
 _LEAF_OF_PLACED: Final = itemgetter(2)
 LEASED: Final = frozenset({"lease_owner", "lease_until_us"})
@@ -224,7 +224,7 @@ class _Look:
 
     held: StoredProjection
     events: list[StoredEvent]
-    opened: list[Opened] = field(default_factory=list)
+    opened: list[ParsedEnvelope] = field(default_factory=list)
     erases: bool = True
     """Whether an entry of this batch erases anything."""
     faults: list[Fault] = field(default_factory=list)
@@ -430,7 +430,7 @@ def _differences(held: StoredProjection, wanted: Projection, entries: int) -> It
         yield f"Action {wanted.action_id} has version {held.version}, and {entries} entries."
 
 
-def _recomputed(action: Action, first: Opened) -> Iterator[str]:
+def _recomputed(action: Action, first: ParsedEnvelope) -> Iterator[str]:
     """Recompute ids derived from other ids."""
     if first.event.kind is not _PROPOSED:
         yield f"Action {action.id} does not begin with a proposal."
@@ -459,7 +459,7 @@ def _evidence(store: LedgerStore, shelf: EvidenceCache, tenant: str, look: _Look
         except StoreCorruptError as error:
             yield f"{what}: {error.message}"
             continue
-        if found is None and is_gone(store, tenant, kept, let_go_by(opened)):
+        if found is None and is_gone(store, tenant, kept, erased_digests(opened)):
             report.erased += 1
         elif found is None:
             yield f"{what} ({digest}) is not there."

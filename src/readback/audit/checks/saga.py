@@ -11,7 +11,7 @@ from typing import Final
 
 from readback.canon import Json, ReadbackError
 from readback.domain.action.action import Action
-from readback.domain.events import EventKind, Opened
+from readback.domain.events import EventKind, ParsedEnvelope
 from readback.domain.idempotency import key_hash
 from readback.domain.saga.fold import CLOSED, KIND, Saga, request_hash
 from readback.engine.resume import fold
@@ -29,12 +29,12 @@ this.
 """
 
 
-def is_saga(opened: list[Opened]) -> bool:
+def is_saga(opened: list[ParsedEnvelope]) -> bool:
     """Return whether a stream begins like a saga."""
     return bool(opened) and opened[0].event.kind is _BEGUN
 
 
-def check_saga(store: LedgerStore, saga: Saga, opened: list[Opened], load: Load) -> Said:
+def check_saga(store: LedgerStore, saga: Saga, opened: list[ParsedEnvelope], load: Load) -> Said:
     """Check a saga apart from its projection, its evidence and the fold itself."""
     yield from (("action.identity", what) for what in _recomputed(saga, load))
     yield from (("saga.step", what) for what in _steps(store, saga, opened))
@@ -76,7 +76,7 @@ def _recomputed(saga: Saga, load: Load) -> Iterator[str]:
         yield f"Saga {saga.id} has {len(saga.terms)} steps, and its definition {len(given)}."
 
 
-def _steps(store: LedgerStore, saga: Saga, opened: list[Opened]) -> Iterator[str]:
+def _steps(store: LedgerStore, saga: Saga, opened: list[ParsedEnvelope]) -> Iterator[str]:
     """Follow each link from an entry to an action."""
     latest: dict[tuple[str, str], str] = {}
     for one in opened:

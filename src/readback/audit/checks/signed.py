@@ -14,9 +14,9 @@ from readback.audit.checks.prefetch import EvidenceCache
 from readback.canon import ReadbackError
 from readback.canon.frozen import dataclass
 from readback.domain.action.claim import ClaimKind, Reason, claim_bytes, claim_id
-from readback.domain.events import Event, EventKind, Opened
+from readback.domain.events import Event, EventKind, ParsedEnvelope
 from readback.domain.people.review import lifts, resolution_bytes
-from readback.domain.people.signed_statement import TOKEN, SignedStatement, signed_word_of, why_not_signed
+from readback.domain.people.signed_statement import TOKEN, SignedStatement, signed_statement_of, why_not_signed
 from readback.engine.entries.side_records import texts
 from readback.engine.stages.approve import Approvals
 from readback.errors import StoreCorruptError, StoreError
@@ -52,7 +52,7 @@ class Signatures:
     not_kept: int = 0
     """Entries that name a signer without a stored signature."""
 
-    def read(self, shelf: EvidenceCache, opened: list[Opened], *, critical: bool) -> Iterator[str]:
+    def read(self, shelf: EvidenceCache, opened: list[ParsedEnvelope], *, critical: bool) -> Iterator[str]:
         """Check one action or saga. `critical`: a decision counts only with a signature."""
         for one in opened:
             if "lift" in one.event.data and one.event.kind is not EventKind.LIFTED:
@@ -77,7 +77,7 @@ class Signatures:
             elif _SIGNED_BY not in event.data:
                 yield f"{what} is a person's decision, and the field that says who signed it is gone."
 
-    def _why_not(self, one: Opened, word: SignedStatement | None, said: _Said) -> str:
+    def _why_not(self, one: ParsedEnvelope, word: SignedStatement | None, said: _Said) -> str:
         """Return why the signature of an entry does not count, to follow the entry's name. "" for a valid signature."""
         data = one.event.data
         if word is None:
@@ -94,17 +94,17 @@ class Signatures:
 class _Said:
     """The entries of one action or saga, and the first entry under the current signature."""
 
-    opened: list[Opened]
-    first: Opened | None = None
-    last: Opened | None = None
+    opened: list[ParsedEnvelope]
+    first: ParsedEnvelope | None = None
+    last: ParsedEnvelope | None = None
 
-    def goes_on(self, one: Opened) -> None:
+    def goes_on(self, one: ParsedEnvelope) -> None:
         """Add the next entry with a stored signature, in order."""
         last, self.last = self.last, one
         if last is None or last.version != one.version - 1 or last.event.refs[TOKEN] != one.event.refs[TOKEN]:
             self.first = one
 
-    def by(self, one: Opened, statement: bytes) -> bool:
+    def by(self, one: ParsedEnvelope, statement: bytes) -> bool:
         """Return whether the statement matches the content of the entry."""
         first = self.first or one
         looked_at = first.version - 1
@@ -122,7 +122,7 @@ class _Said:
             case _:
                 return _claim(one, looked_at) == statement
 
-    def _lifts(self, one: Opened, statement: bytes) -> bool:
+    def _lifts(self, one: ParsedEnvelope, statement: bytes) -> bool:
         lifted = texts(one.event.data.get("lift"))
         since = self._frozen_since(lifted[0], one.version) if len(lifted) == 1 else None
         if since is None:
@@ -159,22 +159,22 @@ def _reason(event: Event) -> str:
     return str(event.data.get("note" if event.kind in _STATUS else "reason"))
 
 
-def _resolution(one: Opened, version: int) -> bytes:
+def _resolution(one: ParsedEnvelope, version: int) -> bytes:
     data = one.event.data
     decision, who = str(data.get("decision")), str(data.get("who"))
     return resolution_bytes(one.action_id, one.tenant, version, decision, who, _reason(one.event))
 
 
-def _claim(one: Opened, version: int) -> bytes:
+def _claim(one: ParsedEnvelope, version: int) -> bytes:
     data = one.event.data
     claim, who = claim_id(one.action_id, ClaimKind(str(data["claim"]))), str(data.get("who"))
     return claim_bytes(claim, one.tenant, version, _STATUS[one.event.kind], who, _reason(one.event))
 
 
-def _kept(shelf: EvidenceCache, one: Opened) -> SignedStatement | None:
+def _kept(shelf: EvidenceCache, one: ParsedEnvelope) -> SignedStatement | None:
     try:
         found = shelf.evidence(one.tenant, one.action_id, one.event.refs[TOKEN])
-        return None if found is None else signed_word_of(found.body)
+        return None if found is None else signed_statement_of(found.body)
     except ReadbackError as error:
         if isinstance(error, StoreError) and not isinstance(error, StoreCorruptError):
             raise

@@ -21,7 +21,7 @@ from readback.audit.checks.ledger import FAULTS_KEPT_MAX, Fault, nobody
 from readback.audit.evidence.attest import Progress
 from readback.canon import ReadbackError, envelope_bytes, parse_json
 from readback.canon.frozen import dataclass
-from readback.domain.events import Opened, open_envelope
+from readback.domain.events import ParsedEnvelope, open_envelope
 from readback.log.checkpoint import Checkpoint, open_checkpoint, parse_checkpoint
 from readback.log.fault import LogFormatError, LogSignatureError
 from readback.log.note import NOTE_MAX_BYTES, Check, VerifierKey, parse_note
@@ -160,7 +160,7 @@ def _entry(entry: bytes, leaf: bytes, seq: int, links: Links) -> Iterator[Fault]
         yield Fault("entry.link", f"Entry {seq} {said}", seq, opened.action_id, opened.version)
 
 
-def _link(opened: Opened, before: tuple[int, bytes] | None) -> str:
+def _link(opened: ParsedEnvelope, before: tuple[int, bytes] | None) -> str:
     number, leaf = before or (0, b"")
     if opened.version != number + 1:
         return f"is number {opened.version} of action {opened.action_id}, and follows its number {number}."

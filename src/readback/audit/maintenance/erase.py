@@ -23,7 +23,7 @@ from readback.audit.checks.ledger import nobody
 from readback.canon import Json, ReadbackError
 from readback.canon.frozen import dataclass
 from readback.domain.action.action import Action
-from readback.domain.action.erasure import DIGESTS_AN_ENTRY_MAX, Erased, Erasing, payloads
+from readback.domain.action.erasure import DIGESTS_AN_ENTRY_MAX, ErasureOrder, ErasureResult, payloads
 from readback.domain.events import Event, EventKind, open_envelope, seal
 from readback.domain.saga.fold import Saga
 from readback.engine.entries.recorder import projection_of
@@ -46,18 +46,18 @@ APPENDS_AT_ONCE_MAX: Final = 64
 
 def erase(
     store: LedgerStore,
-    order: Erasing,
+    order: ErasureOrder,
     now_us: int,
     *,
     dry_run: bool = False,
     progress: Callable[[int], None] = nobody,
-) -> Erased:
+) -> ErasureResult:
     """Erase the payloads selected by the order. `progress` is called with the number of processed actions.
 
     Raises NotFoundError for a named action missing in the tenant, and ErasureError for a named action in progress; in
     both cases nothing was erased. Raises StoreError if the store fails; earlier erasures stay.
     """
-    result, waiting = Erased(dry_run=dry_run), list[_Candidate]()
+    result, waiting = ErasureResult(dry_run=dry_run), list[_Candidate]()
     for done, held in enumerate(_chosen(store, order, now_us, result), 1):  # 1
         candidate = _candidate(store, order, held, result)  # 2
         if candidate is not None:
@@ -75,7 +75,7 @@ def erase(
 # --- 1. which ---
 
 
-def _chosen(store: LedgerStore, order: Erasing, now_us: int, result: Erased) -> Iterator[StoredProjection]:
+def _chosen(store: LedgerStore, order: ErasureOrder, now_us: int, result: ErasureResult) -> Iterator[StoredProjection]:
     if order.action_ids:
         named = [_named(store, order.tenant, action_id) for action_id in dict.fromkeys(order.action_ids)]
         for held in named:
@@ -133,7 +133,9 @@ class _Candidate:
     digests: list[str]
 
 
-def _candidate(store: LedgerStore, order: Erasing, held: StoredProjection, result: Erased) -> _Candidate | None:
+def _candidate(
+    store: LedgerStore, order: ErasureOrder, held: StoredProjection, result: ErasureResult
+) -> _Candidate | None:
     """Return None if nothing is left to erase, or if the action is postponed."""
     action_id = held.projection.action_id
     events = store.events(action_id)
@@ -159,7 +161,9 @@ def _candidate(store: LedgerStore, order: Erasing, held: StoredProjection, resul
     return _Candidate(held, record, digests)
 
 
-def _erase(store: LedgerStore, order: Erasing, now_us: int, waiting: list[_Candidate], result: Erased) -> None:
+def _erase(
+    store: LedgerStore, order: ErasureOrder, now_us: int, waiting: list[_Candidate], result: ErasureResult
+) -> None:
     """Erase these payloads, or only count them."""
     # A crash before this line leaves these actions unchanged, a crash after this line leaves them erased.
     appends = [] if result.dry_run else [_append(order, now_us, each) for each in waiting]
@@ -172,7 +176,7 @@ def _erase(store: LedgerStore, order: Erasing, now_us: int, waiting: list[_Candi
             result.left(each.record.id, "it was moved on just now")
 
 
-def _append(order: Erasing, now_us: int, each: _Candidate) -> Append:
+def _append(order: ErasureOrder, now_us: int, each: _Candidate) -> Append:
     record, held = each.record, each.held
     events: list[SealedEvent] = []
     for start in range(0, len(each.digests), DIGESTS_AN_ENTRY_MAX):

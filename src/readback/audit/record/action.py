@@ -17,7 +17,7 @@ from readback.canon import Json, sha256_hex, stored_bytes
 from readback.canon.frozen import dataclass
 from readback.domain.action.action import Action
 from readback.domain.action.record_status import KEY, execution_status, reconciliation_status, verification_status
-from readback.domain.events import EventKind, Opened, open_envelope
+from readback.domain.events import EventKind, ParsedEnvelope, open_envelope
 from readback.domain.idempotency import KeyStatus, aged
 from readback.domain.records.pointer import EntryPointer, EvidencePointer
 from readback.domain.side_effect import SideEffect
@@ -32,7 +32,7 @@ FORMAT: Final = "readback/replay-bundle/1"
 _TABLES: Final = ("table", "recovery_table")
 
 
-def manifest(action_id: str, tenant: str, leaves: Iterable[str], opened: Sequence[Opened]) -> dict[str, Json]:
+def manifest(action_id: str, tenant: str, leaves: Iterable[str], opened: Sequence[ParsedEnvelope]) -> dict[str, Json]:
     """Return leaf hashes of all entries in order, digests of all evidence, and versions of all named tables."""
     return {
         "format": FORMAT,
@@ -44,11 +44,11 @@ def manifest(action_id: str, tenant: str, leaves: Iterable[str], opened: Sequenc
     }
 
 
-def _payloads(one: Opened) -> Iterable[str]:
+def _payloads(one: ParsedEnvelope) -> Iterable[str]:
     return one.event.refs.values() if one.event.kind is not EventKind.ERASED else ()
 
 
-def table_versions(opened: Iterable[Opened]) -> frozenset[str]:
+def table_versions(opened: Iterable[ParsedEnvelope]) -> frozenset[str]:
     """Return the versions of the recovery tables behind the decisions."""
     said = (one.event.data.get(name) for one in opened for name in _TABLES)
     return frozenset(version for version in said if isinstance(version, str) and version)
@@ -146,7 +146,7 @@ def record_of(stored: Sequence[StoredEvent], contract: LoadContract, now_us: int
     }
 
 
-def _fold(entries: list[tuple[Opened, bytes]]) -> _Told:
+def _fold(entries: list[tuple[ParsedEnvelope, bytes]]) -> _Told:
     first = entries[0][0]
     told = _Told(Action(first.action_id, first.tenant), first.event.data)
     for opened, leaf in entries:

@@ -20,7 +20,7 @@ from typing import Final
 from readback.audit.record.action import FORMAT, id_of, manifest, table_versions
 from readback.canon import Json, ReadbackError, parse_json, sha256_hex, stored_bytes
 from readback.canon.frozen import dataclass
-from readback.domain.events import EventKind, Opened, open_envelope
+from readback.domain.events import EventKind, ParsedEnvelope, open_envelope
 from readback.domain.recovery.rule import version_of
 from readback.domain.recovery.table import RecoveryTable
 from readback.errors import BundleError, TableMissingError
@@ -42,7 +42,7 @@ class Bundle:
     id: str
     action_id: str
     tenant: str
-    entries: tuple[Opened, ...]
+    entries: tuple[ParsedEnvelope, ...]
     leaves: tuple[str, ...]
     evidence: Mapping[str, bytes]
     erased: frozenset[str]
@@ -141,8 +141,8 @@ def _parsed(data: bytes) -> dict[str, Json]:
     return whole
 
 
-def _entries(raw: Json) -> tuple[list[Opened], list[str]]:
-    opened: list[Opened] = []
+def _entries(raw: Json) -> tuple[list[ParsedEnvelope], list[str]]:
+    opened: list[ParsedEnvelope] = []
     leaves: list[str] = []
     for number, each in enumerate(_list(raw, "entries"), 1):
         said = _object(each, "an entry")
@@ -166,7 +166,7 @@ def _last_envelope(raw: Json) -> bytes:
     return _text(_object(_list(raw, "entries")[-1], "an entry")["envelope"]).encode()
 
 
-def _linked(action_id: str, tenant: str, entries: Sequence[Opened], leaves: Sequence[str]) -> None:
+def _linked(action_id: str, tenant: str, entries: Sequence[ParsedEnvelope], leaves: Sequence[str]) -> None:
     previous = ""
     for number, (one, leaf) in enumerate(zip(entries, leaves, strict=True), 1):
         if (one.action_id, one.tenant, one.version, one.previous) != (action_id, tenant, number, previous):
@@ -188,7 +188,7 @@ def _table(version: str, rows: Json) -> list[Json]:
     return content
 
 
-def _erased_by(one: Opened) -> list[str]:
+def _erased_by(one: ParsedEnvelope) -> list[str]:
     return [str(each) for each in _list(one.event.data.get("digests"), "an erasure")]
 
 

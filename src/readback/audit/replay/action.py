@@ -21,8 +21,8 @@ from readback.audit.replay.round import Round, Standing
 from readback.canon import Json, ReadbackError
 from readback.canon.frozen import dataclass
 from readback.domain.action.action import Action
-from readback.domain.events import Event, EventKind, Opened
-from readback.domain.records.replayed import Comparison, Difference, JudgedAgain, Replayed
+from readback.domain.events import Event, EventKind, ParsedEnvelope
+from readback.domain.records.replayed import Comparison, Difference, ReplayedJudgement, ReplayResult
 from readback.domain.recovery.rule import table_of
 from readback.domain.recovery.table import RecoveryTable
 from readback.engine.compiled_contract import CompiledContract
@@ -52,10 +52,10 @@ class _Replay:
     action: Action
     round: Round = field(default_factory=Round)
     before: Json = None
-    judged: list[JudgedAgain] = field(default_factory=list)
+    judged: list[ReplayedJudgement] = field(default_factory=list)
     notes: dict[str, None] = field(default_factory=dict)
 
-    def step(self, opened: Opened, leaf: str) -> None:
+    def step(self, opened: ParsedEnvelope, leaf: str) -> None:
         """Process one entry: decide a decision again, then fold the entry."""
         event = opened.event
         if event.kind in _DECIDING and not _says_nothing(event):
@@ -67,14 +67,14 @@ class _Replay:
             raise BundleError(f"Entry {opened.version} cannot follow by this release's rules: {said}") from error
         self.round.read(event)
 
-    def _again(self, version: int, event: Event) -> JudgedAgain:
+    def _again(self, version: int, event: Event) -> ReplayedJudgement:
         standing = Standing(self.bundle, self.plan, self.action, self.round, event)
         table = self._table(event, standing)
         decided = decide_again(standing, table) if table is not None else Decided()
         missing = tuple(dict.fromkeys(standing.missing))
         differences = () if missing else tuple(_differences(standing, event, decided))
         comparison = Comparison.DIFFERS if differences else Comparison.SAME
-        return JudgedAgain(
+        return ReplayedJudgement(
             version,
             event.kind.value,
             event.at_us,
@@ -109,7 +109,7 @@ def _says_nothing(event: Event) -> bool:
     return event.kind is not EventKind.JUDGED and not event.path
 
 
-def replay(bundle: Bundle, plan: CompiledContract, table: RecoveryTable | None = None) -> Replayed:
+def replay(bundle: Bundle, plan: CompiledContract, table: RecoveryTable | None = None) -> ReplayResult:
     """Judge the bundle's action again. `table`: a substitute for the recorded recovery tables.
 
     Raises BundleError if the entries cannot be folded.
@@ -129,7 +129,7 @@ def replay(bundle: Bundle, plan: CompiledContract, table: RecoveryTable | None =
         work.notes[f"Judged by the expression engine {plan.predicates.name}; the last verdict is of {then}."] = None
     if table is not None:
         work.notes[f"Decided by the recovery table {table.version}."] = None
-    return Replayed(
+    return ReplayResult(
         bundle.id,
         action.id,
         action.tenant,

@@ -21,7 +21,7 @@ from readback.domain.verification.attribution import has_changed
 from readback.domain.verification.change import dotted, outside, withheld
 from readback.domain.verification.observation import Observation
 from readback.domain.verification.reading import Lookup, Presence, Reading, TakenReading
-from readback.domain.verification.reconciliation import SCOPE_KEYS, IdentityMatch, Judged
+from readback.domain.verification.reconciliation import SCOPE_KEYS, EvaluatedReading, IdentityMatch
 from readback.engine.compiled_contract import CallerContext, Check, CompiledContract, IdentityCheck
 from readback.engine.entries.reading import taken_as_recorded
 from readback.engine.resume import marks
@@ -178,7 +178,7 @@ class Standing:
         taken = taken_as_recorded(entry.data, self.bundle.json_of(entry.ref))
         if entry.data.get("withheld") is True:
             self.given.append(f"of whom the reading before by {taken.reader!r} was: its content was {NEVER_KEPT}")
-            run.before = Judged(taken, (ANOTHERS,))
+            run.before = EvaluatedReading(taken, (ANOTHERS,))
             return
         variables = run.variables()
         scope = variables["scope"]
@@ -194,7 +194,7 @@ class Standing:
         elif a.attempts:
             run.observation = Observation.missing(a.ended_us)
 
-    def _check(self, run: Run, entry: Entry) -> Judged:
+    def _check(self, run: Run, entry: Entry) -> EvaluatedReading:
         taken = taken_as_recorded(entry.data, self.bundle.json_of(entry.ref))
         if entry.data.get("withheld") is True:
             return self._withheld(taken)
@@ -203,16 +203,18 @@ class Standing:
             self._clauses(self._content(entry, "authoritative"))
         return judged
 
-    def _withheld(self, taken: TakenReading) -> Judged:
+    def _withheld(self, taken: TakenReading) -> EvaluatedReading:
         """Rebuild a reading of a foreign object: its content was never stored, its judgement was recorded."""
         self.given.append(f"of whom the reading by {taken.reader!r} was: its content was {NEVER_KEPT}")
         judgement = self._judgement()
         identity = tuple(_match(each) for each in _objects(judgement.get("identity")))
         if any(each.key in SCOPE_KEYS and (each.truth is Truth.VIOLATED or each.by_form) for each in identity):
-            return Judged(taken, identity, tuple(_evaluation(each) for each in _objects(judgement.get("ensure"))))
-        return Judged(taken, (ANOTHERS,))
+            return EvaluatedReading(
+                taken, identity, tuple(_evaluation(each) for each in _objects(judgement.get("ensure")))
+            )
+        return EvaluatedReading(taken, (ANOTHERS,))
 
-    def _found(self, run: Run, entry: Entry) -> Iterator[Judged]:
+    def _found(self, run: Run, entry: Entry) -> Iterator[EvaluatedReading]:
         values, each = self.bundle.json_of(entry.ref), entry.data.get("each")
         if not isinstance(values, list) or not isinstance(each, list) or len(values) != len(each):
             self.missing.append(f"what the search found: {ERASED if entry.ref in self.bundle.erased else NEVER_KEPT}")
@@ -289,7 +291,7 @@ class Standing:
             found = _asked_for(check.predicate.paths, unknown)
             self.missing += [f"identity {check.key!r} asks for {path}: {why}" for path, why in found]
 
-    def _compared(self, run: Run, judged: Judged) -> None:
+    def _compared(self, run: Run, judged: EvaluatedReading) -> None:
         """Name changes since the reading before that are undecidable, because both readings hide the value."""
         before, entry = run.before, self.round.before
         if before is None or entry is None or judged.presence is not Presence.PRESENT or not judged.taken.ran:

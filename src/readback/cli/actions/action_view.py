@@ -15,7 +15,7 @@ from readback.domain.action.action import Action
 from readback.domain.action.erasure import ERASED
 from readback.domain.action.record_status import execution_status, reconciliation_status, verification_status
 from readback.domain.discrepancy import DISCREPANCIES, Discrepancy
-from readback.domain.events import EventKind, Opened, open_envelope
+from readback.domain.events import EventKind, ParsedEnvelope, open_envelope
 from readback.domain.idempotency import key_text
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.recovery.table import RecoveryTable
@@ -119,7 +119,7 @@ def picture(session: Session, outcome: Outcome) -> dict[str, Json]:
     }
 
 
-def _events(stored: list[StoredEvent], opened: list[Opened]) -> list[Json]:
+def _events(stored: list[StoredEvent], opened: list[ParsedEnvelope]) -> list[Json]:
     found: list[Json] = []
     before = opened[0].event.at_us
     for entry, one in zip(stored, opened, strict=True):
@@ -143,11 +143,11 @@ def _events(stored: list[StoredEvent], opened: list[Opened]) -> list[Json]:
     return found
 
 
-def _is_reading(opened: Opened) -> bool:
+def _is_reading(opened: ParsedEnvelope) -> bool:
     return opened.event.kind is EventKind.READ
 
 
-def _reading(stored: StoredEvent, opened: Opened) -> dict[str, Json]:
+def _reading(stored: StoredEvent, opened: ParsedEnvelope) -> dict[str, Json]:
     return {"seq": stored.seq or None, "digest": opened.event.refs.get("reading", ""), **opened.event.data}
 
 

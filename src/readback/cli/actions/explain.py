@@ -20,9 +20,9 @@ from readback.cli.terminal import console, mark, moment, print_json, quoted_name
 from readback.config import Settings
 from readback.domain.contract.approval import HOLD
 from readback.domain.contract.freezing import CODE as FROZEN
-from readback.domain.outcome.claim_words import of_claim
+from readback.domain.outcome.claim_words import describe_claim
 from readback.domain.outcome.outcome import Outcome, quoted_line
-from readback.domain.outcome.reporting import told_text
+from readback.domain.outcome.reporting import quoted_value
 from readback.domain.predicate import Truth
 from readback.domain.saga.outcome import SagaOutcome
 from readback.domain.state import State
@@ -132,14 +132,14 @@ def _judgement(outcome: Outcome, picture: Picture) -> list[str]:
     if found:
         said.append(f"The discrepancy is {plain(found['class'])}: {found['definition']}")
     if outcome.told and not outcome.verified:
-        said.append(f"Read before the call: {told_text(outcome.told)}")
+        said.append(f"Read before the call: {quoted_value(outcome.told)}")
     if outcome.attribution is not Attribution.UNKNOWN:
         said.append(f"Whose doing the state is: {ATTRIBUTION[outcome.attribution]}.")
     if outcome.parts_open:
         said.append(f"Open parts: {safe(', '.join(outcome.parts_open))}.")
     if outcome.contested:
         said.append("What was found before is contradicted: it no longer stands.")
-    said += [f"Claim {plain(each.kind)}: {of_claim(each)}" for each in outcome.claims if each.said is not None]
+    said += [f"Claim {plain(each.kind)}: {describe_claim(each)}" for each in outcome.claims if each.said is not None]
     if outcome.fallen:
         said.append(f"What it was planned upon stands no more: {safe(', '.join(outcome.fallen))}.")
     if outcome.erased:

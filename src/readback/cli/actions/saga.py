@@ -17,7 +17,7 @@ from readback.config import Settings
 from readback.domain.events import open_envelope
 from readback.domain.idempotency import key_text
 from readback.domain.recovery.table import RecoveryTable
-from readback.domain.saga.fold import Heading, Saga
+from readback.domain.saga.fold import Direction, Saga
 from readback.domain.saga.outcome import STEP_TEXT, SagaOutcome, StepOutcome, StepWord
 from readback.domain.state import status
 from readback.engine.saga_run import fold_saga
@@ -32,9 +32,9 @@ MARKS: Final = {
     StepWord.NOT_BEGUN: NONE,
 }
 HEADINGS: Final = {
-    Heading.ONWARD: "Its steps are begun as soon as what they wait for is verified.",
-    Heading.BACKWARD: "It turned back: nothing more is begun, and what has an effect is reversed, the last first.",
-    Heading.FORWARD: "It is past its pivot: what is missing is completed, under the same keys.",
+    Direction.ONWARD: "Its steps are begun as soon as what they wait for is verified.",
+    Direction.BACKWARD: "It turned back: nothing more is begun, and what has an effect is reversed, the last first.",
+    Direction.FORWARD: "It is past its pivot: what is missing is completed, under the same keys.",
 }
 REASONS: Final = {
     "step_failed": "A step failed for good.",
@@ -197,7 +197,7 @@ def _open(outcome: SagaOutcome) -> list[StepOutcome]:
 def _why(outcome: SagaOutcome, shown: Picture) -> list[str]:
     began = moment(shown["times"]["begun_us"])
     said = [f"Saga {safe(outcome.name)} of {len(outcome.steps)} steps was begun at {began}."]
-    said.append(HEADINGS[Heading(outcome.heading)])
+    said.append(HEADINGS[Direction(outcome.heading)])
     if outcome.code in REASONS:
         at = f" The step is {safe(outcome.because)}." if outcome.because else ""
         said.append(REASONS[outcome.code] + at)

@@ -14,7 +14,7 @@ from readback.cli.sessions import settings_of, working
 from readback.cli.terminal import note, print_json, safe
 from readback.client.operations import erasing
 from readback.contracts.options import microseconds
-from readback.domain.action.erasure import Erased
+from readback.domain.action.erasure import ErasureResult
 from readback.errors import ContractFieldError, UsageError
 
 EXIT_LEFT = 3
@@ -98,7 +98,7 @@ def _moment(older_than: str | None, before: str | None) -> datetime | None:
     return None
 
 
-def _tell(result: Erased, tenant: str) -> None:
+def _tell(result: ErasureResult, tenant: str) -> None:
     word = "would be erased" if result.dry_run else "erased"
     print(f"{result.actions} actions of tenant {safe(tenant)} {word}: {result.pieces} pieces of evidence")
     if result.already:

@@ -23,7 +23,7 @@ from readback.cli.progress import counted
 from readback.cli.prompt import signing
 from readback.cli.sessions import settings_of
 from readback.cli.terminal import moment, note, print_json, safe, value
-from readback.domain.events import Opened, open_envelope
+from readback.domain.events import ParsedEnvelope, open_envelope
 from readback.drivers.ledger_time import in_ledger_time
 from readback.errors import NotFoundError, UsageError
 from readback.log.checkpoint import SignedCheckpoint, open_checkpoint
@@ -235,7 +235,7 @@ def verify_proof(place: str, key: str | None, as_json: bool) -> int:
     return 0
 
 
-def _said(opened: Opened) -> list[str]:
+def _said(opened: ParsedEnvelope) -> list[str]:
     event = opened.event
     states = " > ".join(state.value for state in event.path) or "-"
     return [

@@ -17,7 +17,7 @@ from readback.cli.sessions import load_contracts, settings_of
 from readback.cli.terminal import BAD, OK, OPEN, console, mark, moment, note, print_json, safe, value
 from readback.client.operations.replaying import replay_bundle
 from readback.contracts.documents.recovery_tables import load_table
-from readback.domain.records.replayed import Comparison, JudgedAgain, Replayed
+from readback.domain.records.replayed import Comparison, ReplayedJudgement, ReplayResult
 from readback.domain.state import worst_exit
 from readback.engine.compiled_contract import CompiledContract
 from readback.errors import BundleError, UsageError
@@ -111,7 +111,7 @@ def _proved(data: bytes, key: str | None) -> tuple[bool | None, str]:
     return True, authority.doubt(covered)
 
 
-def _tell(found: Replayed, proved: bool | None, doubt: str) -> None:
+def _tell(found: ReplayResult, proved: bool | None, doubt: str) -> None:
     from rich.text import Text
 
     out = console()
@@ -132,7 +132,7 @@ def _tell(found: Replayed, proved: bool | None, doubt: str) -> None:
         note("Next: pass --contracts for callables; what was redacted or erased can be judged nowhere any more.")
 
 
-def _lines(each: JudgedAgain) -> list[str]:
+def _lines(each: ReplayedJudgement) -> list[str]:
     said = " ".join(part for part in (each.verdict, each.row, each.state) if part)
     sign = {Comparison.SAME: "same", Comparison.DIFFERS: "DIFFERS", Comparison.NOT_EVALUATED: "not evaluated"}
     lines = [f"  entry {each.version} {each.what} at {moment(each.at_us)}: {safe(said)}: {sign[each.comparison]}"]

@@ -15,7 +15,7 @@ from readback.cli.terminal import console, moment, note, print_json, safe
 from readback.client.operations import claiming
 from readback.client.session import Session
 from readback.domain.action.claim import Claim, ClaimStatus, claim_bytes
-from readback.domain.outcome.claim_words import of_claim
+from readback.domain.outcome.claim_words import describe_claim
 from readback.domain.state import EXIT_FAILED, EXIT_UNDETERMINED, EXIT_VERIFIED
 from readback.drivers.driver_sync import SyncDriver
 from readback.engine.claims import entries
@@ -180,7 +180,7 @@ def reinstate(**order: Any) -> int:
 
 
 def _tell(found: Claim) -> None:
-    print(f"{safe(found.id)}: {plain(found.status)}. {of_claim(found)}")
+    print(f"{safe(found.id)}: {plain(found.status)}. {describe_claim(found)}")
     said = found.said
     if said is not None and said.who:
         signed_by = f", signed by {safe(said.signed_by)}" if said.signed_by else ""

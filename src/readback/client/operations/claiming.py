@@ -13,11 +13,11 @@ from readback.client.operations.reviewing import check_words, signed_word
 from readback.client.session import Session
 from readback.client.validation import count, named
 from readback.domain.action.claim import (
-    UPON_MAX,
+    DEPENDS_ON_MAX,
     Claim,
     ClaimKind,
+    ClaimStatement,
     ClaimStatus,
-    Word,
     claim_bytes,
     claim_id,
     parse_claim_id,
@@ -36,8 +36,8 @@ PAGE_MAX: Final = 10_000
 def upon_ids(session: Session, upon: Iterable[Upon] | Upon) -> tuple[str, ...]:
     """Return the claim ids of a proposal's dependencies, each once. Raises InputError; nothing was done."""
     given = list(upon) if isinstance(upon, Iterable) and not isinstance(upon, str) else [upon]
-    if len(given) > UPON_MAX:
-        raise OversizeError(f"A proposal may depend on at most {UPON_MAX} claims (got {len(given)}).")
+    if len(given) > DEPENDS_ON_MAX:
+        raise OversizeError(f"A proposal may depend on at most {DEPENDS_ON_MAX} claims (got {len(given)}).")
     return tuple(dict.fromkeys(_id(session, each) for each in given))
 
 
@@ -110,7 +110,7 @@ def ordered(
     assert stored is not None
     # What is signed is for one version: what is kept of it can be read, and would serve again for any other.
     version = expect_version or (stored.version if signature is not None else 0)
-    order = ClaimOrder(action_id, kind, status, Word(who, reason), version)
+    order = ClaimOrder(action_id, kind, status, ClaimStatement(who, reason), version)
     if signature is None:
         return order
     message = claim_bytes(order.claim, session.scope.tenant, version, status.value, who, reason)
@@ -118,4 +118,4 @@ def ordered(
         signed = signed_word(session, who, message, signature, [stored.projection.contract])
     except ReviewError as refused:
         raise unsigned(refused.message) from refused
-    return replace(order, word=Word(who, reason, signed))
+    return replace(order, word=ClaimStatement(who, reason, signed))

@@ -13,7 +13,7 @@ from readback.audit.checks.ledger import nobody
 from readback.audit.maintenance import erase as eraser
 from readback.client.operations.reviewing import check_words
 from readback.client.session import Session
-from readback.domain.action.erasure import Erased, Erasing
+from readback.domain.action.erasure import ErasureOrder, ErasureResult
 from readback.errors import UsageError
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -29,7 +29,7 @@ def erase(
     dry_run: bool = False,
     everything: bool = False,
     progress: Callable[[int], None] = nobody,
-) -> Erased:
+) -> ErasureResult:
     """Carry out the erasure. Raises UsageError for an invalid order, and the errors of the engine's own `erase`."""
     session.check_open()
     check_words(who, reason)
@@ -39,7 +39,7 @@ def erase(
             "The selection for erasure is missing or given twice.",
             remedy="Name the actions, a moment (`before`), or all of them.",
         )
-    order = Erasing(session.scope.tenant, who, reason, ids, None if before is None else _us(before))
+    order = ErasureOrder(session.scope.tenant, who, reason, ids, None if before is None else _us(before))
     return eraser.erase(session.store, order, session.runtime.now_us(), dry_run=dry_run, progress=progress)
 
 

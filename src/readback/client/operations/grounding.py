@@ -13,9 +13,9 @@ from readback.canon import sha256_hex
 from readback.client import validation
 from readback.client.session import Session
 from readback.domain.action.claim import ClaimStatus, worst
-from readback.domain.belief.run import entry_of, touches
+from readback.domain.belief.run import entry_of, may_have_changed
 from readback.domain.grounding.citation import Citation, Evidence
-from readback.domain.grounding.report import Fault, Ground, ReadReport, read_report, resolve
+from readback.domain.grounding.report import CitedEvidence, Fault, ReadReport, read_report, resolve
 from readback.domain.normal_form import widest
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.outcome.reporting import USER_STATUS
@@ -61,22 +61,22 @@ def refusal(session: Session, action_id: str, run: str) -> Fault | None:
     return Fault.OTHER_RUN if run and stored.projection.run != run else None
 
 
-def ground_of(session: Session, outcome: Outcome) -> Ground:
+def ground_of(session: Session, outcome: Outcome) -> CitedEvidence:
     """Return the evidence for an action's claim, or the reason why the claim is no ground. Raises StoreCorruptError for
     evidence with a wrong hash.
     """
     fault = _standing(outcome)
     if fault is not None:
-        return Ground(fault=fault)
+        return CitedEvidence(fault=fault)
     action = session.fold(outcome.id)
     if action.reading_ref in action.erased or session.store.erased(action.tenant, action.id, action.reading_ref):
-        return Ground(fault=Fault.ERASED)
+        return CitedEvidence(fault=Fault.ERASED)
     kept = session.store.evidence(action.tenant, action.id, action.reading_ref)
     if kept is None:
-        return Ground(fault=Fault.MISSING)
+        return CitedEvidence(fault=Fault.MISSING)
     if sha256_hex(kept.body) != action.reading_ref:  # the store compares too; here it is what everything stands on
         raise StoreCorruptError(f"The evidence of {outcome.id} does not match its entry's hash.")
-    return Ground(kept.body)
+    return CitedEvidence(kept.body)
 
 
 Grounds: TypeAlias = Generator[str, Any, dict[Citation, Fault | None]]
@@ -92,7 +92,7 @@ def grounds(session: Session, report: ReadReport, run: str) -> Grounds:
     since = _Since(session, run, report)
     for action_id in report.action_ids:
         fault = refusal(session, action_id, run)
-        ground = Ground(fault=fault) if fault else ground_of(session, (yield action_id))
+        ground = CitedEvidence(fault=fault) if fault else ground_of(session, (yield action_id))
         fields = [each.place for each in report.cited(action_id) if each.place.startswith("/")]
         if ground.fault is None and fields:
             ground = replace(ground, later=(yield from since.later(action_id, fields)))
@@ -109,7 +109,7 @@ class _Since:
         self._oldest = min(report.action_ids, default="")
         self._by_target: dict[str, list[str]] | None = None
 
-    def later(self, action_id: str, fields: Sequence[str]) -> Generator[str, Any, Ground | None]:
+    def later(self, action_id: str, fields: Sequence[str]) -> Generator[str, Any, CitedEvidence | None]:
         """Return the ground of the last later action that may have changed the state, or read these fields again."""
         stored = self._session.store.projection(action_id)
         if self._by_target is None:
@@ -121,7 +121,7 @@ class _Since:
                 continue
             outcome = yield other
             ground = ground_of(self._session, outcome)
-            if touches(entry_of(outcome)) or _shows(ground, fields):
+            if may_have_changed(entry_of(outcome)) or _shows(ground, fields):
                 return ground
         return None
 
@@ -146,7 +146,7 @@ class _Since:
             before = page[-1].action_id
 
 
-def _shows(ground: Ground, fields: Sequence[str]) -> bool:
+def _shows(ground: CitedEvidence, fields: Sequence[str]) -> bool:
     evidence = Evidence(ground.evidence)
     return ground.fault is None and all(evidence.at(each) is not None for each in fields)
 

@@ -12,7 +12,7 @@ from readback.audit.record.bundle import Bundle, open_bundle
 from readback.audit.replay.action import replay
 from readback.canon import Json
 from readback.contracts.recorded import recorded_plan
-from readback.domain.records.replayed import Replayed
+from readback.domain.records.replayed import ReplayResult
 from readback.domain.recovery.table import RecoveryTable
 from readback.engine.compiled_contract import CompiledContract
 from readback.errors import BundleError
@@ -31,7 +31,7 @@ def replay_bundle(
     predicates: PredicateEngine,
     plans: PlanOf = nothing_loaded,
     table: RecoveryTable | None = None,
-) -> Replayed:
+) -> ReplayResult:
     """Open a bundle, compute every hash again, and judge the action by the present logic.
 
     `plans`: loaded contracts by name; a loaded contract replaces the recorded text. `table`: replaces the recorded

@@ -15,7 +15,7 @@ from readback.domain import state as states
 from readback.domain.action import claim as claims
 from readback.domain.action.action_state import ActionState, Judgement
 from readback.domain.action.approval_record import asked, signed
-from readback.domain.action.erasure import let_go
+from readback.domain.action.erasure import erased_after
 from readback.domain.action.key_release import KeyRelease
 from readback.domain.contract import watch as watching
 from readback.domain.contract.approval import HOLD
@@ -143,10 +143,10 @@ def _judged(a: ActionState, e: Event) -> None:
 def _watch_judged(a: ActionState, e: Event) -> None:
     said, held = e.data.get("watch"), a.judgement.verdict == "verified"
     if isinstance(said, dict):
-        a.watch = watching.begun(said, a.reading, a.reading_ref, e.at_us)
+        a.watch = watching.start_watch(said, a.reading, a.reading_ref, e.at_us)
     elif a.watch is not None:
         refs, ends = (a.reading_ref, a.judgement.ref), a.due_us is None
-        a.watch = watching.judged(a.watch, a.reading, refs, e.at_us, verified=held, ends=ends)
+        a.watch = watching.with_judgement(a.watch, a.reading, refs, e.at_us, verified=held, ends=ends)
         a.contested = a.drifted or claims.contradicted(a.claims)
 
 
@@ -155,7 +155,7 @@ def _watched(a: ActionState, e: Event) -> None:
     due = e.data["due"]
     a.due_us, a.decision = due if isinstance(due, int) else None, ""
     if a.watch is not None:
-        a.watch = watching.looked(a.watch, e.data, e.at_us)
+        a.watch = watching.with_look(a.watch, e.data, e.at_us)
     else:
         a.late_polls += 1
     a.review = str(e.data.get("review", a.review))
@@ -229,7 +229,7 @@ def _compensation(a: ActionState, e: Event) -> None:
 
 def _claim(a: ActionState, e: Event) -> None:
     """Record a claim's event. A contradiction of a reported success goes to review."""
-    said = claims.said_in(e, a.version)
+    said = claims.claim_event_in(e, a.version)
     before = claims.own_status(a.claims, said.kind, made=a.claimed_us > 0)
     if not claims.may_follow(before, said.status):
         raise StoreCorruptError(f"Action {a.id} has a claim {said.status.value} that was {before.value} before.")
@@ -288,7 +288,7 @@ def _lifted(a: ActionState, e: Event) -> None:
 
 
 def _erased(a: ActionState, e: Event) -> None:
-    a.erased, a.erased_us = let_go(a.erased, e), e.at_us
+    a.erased, a.erased_us = erased_after(a.erased, e), e.at_us
 
 
 def _beside(a: ActionState, e: Event) -> None:
@@ -408,7 +408,7 @@ class Action(ActionState):
             self.updated_us = event.at_us
         try:
             if self.erased and event.refs:
-                self.erased = let_go(self.erased, event)
+                self.erased = erased_after(self.erased, event)
             FOLD[event.kind](self, event)
         except KeyError as missing:
             raise StoreCorruptError(f"A {event.kind} entry of action {self.id} lacks {missing}.") from missing

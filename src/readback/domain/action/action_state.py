@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from readback.canon import Json
 from readback.domain import state as states
 from readback.domain.action import claim as claims
-from readback.domain.action.approval_record import Asked
+from readback.domain.action.approval_record import RequestedApproval
 from readback.domain.action.key_release import KeyRelease
 from readback.domain.contract import watch as watching
 from readback.domain.contract.approval import NEVER_AGAIN
@@ -116,7 +116,7 @@ class ActionState:
     claimed_us: int = 0
     """Time of the first verification, whether disputed later or not. The first verification makes the claims."""
     hold: str = ""
-    approval: Asked | None = None
+    approval: RequestedApproval | None = None
     """The pending or used approval; None where none was requested."""
     gated: bool = False
     """The last attempt records the approvals behind it, even if it needed none."""
@@ -140,7 +140,7 @@ class ActionState:
     reserved: bool = False
     """The key was reserved before execution: by a submission, or again later."""
     break_glass: str = ""
-    watch: watching.Watched | None = None
+    watch: watching.WatchState | None = None
     """Progress of watching after success; None without a watch."""
     erased: tuple[str, ...] = ()
     """Digests of erased payloads, except payloads recorded again since."""

@@ -11,7 +11,7 @@ from readback.errors import StoreCorruptError
 
 
 @dataclass(frozen=True, slots=True)
-class Signed:
+class RecordedToken:
     """One person's recorded token. `ref`: its digest in the evidence."""
 
     approver: str
@@ -20,7 +20,7 @@ class Signed:
 
 
 @dataclass(slots=True)
-class Asked:
+class RequestedApproval:
     """The approval an action needs or used. `payload`: SHA-256 of the bound bytes, and their place in the evidence.
 
     `span_us`: the validity in microseconds, reused for a new request.
@@ -33,7 +33,7 @@ class Asked:
     expires_us: int
     span_us: int
     people: int
-    signed: list[Signed] = field(default_factory=list)
+    signed: list[RecordedToken] = field(default_factory=list)
     denied_by: str = ""
     used: bool = False
     """A committed attempt relies on this approval."""
@@ -44,10 +44,10 @@ class Asked:
         return not self.denied_by and len(self.signed) >= max(self.people, 1)
 
 
-def asked(event: Event) -> Asked:
+def asked(event: Event) -> RequestedApproval:
     """The request in an `approval_requested` event. Raises KeyError, StoreCorruptError."""
     d = event.data
-    return Asked(
+    return RequestedApproval(
         str(d["approval"]),
         str(d["nonce"]),
         str(d["payload"]),
@@ -58,9 +58,9 @@ def asked(event: Event) -> Asked:
     )
 
 
-def signed(event: Event) -> Signed:
+def signed(event: Event) -> RecordedToken:
     """The token in an `approved` or `denied` event."""
-    return Signed(str(event.data["approver"]), str(event.data["key"]), event.refs["token"])
+    return RecordedToken(str(event.data["approver"]), str(event.data["key"]), event.refs["token"])
 
 
 def whole(value: Json) -> int:

@@ -25,7 +25,7 @@ DEPENDANTS_NAMED_MAX: Final = 32
 """Largest number of dependent actions named in an entry. The entry counts the others."""
 DEPENDANTS_SEEN_MAX: Final = 1_000
 """Largest number of dependents to search for. From there on the count means "at least"."""
-UPON_MAX: Final = 32
+DEPENDS_ON_MAX: Final = 32
 """Largest number of claims one action may depend on."""
 CLAIM_ID_MAX: Final = 256
 
@@ -157,7 +157,7 @@ class ClaimEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ClaimChange:
     """A new event for a claim."""
 
     kind: ClaimKind
@@ -166,7 +166,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class ClaimBasis:
     """An entry behind a claim: its number in the action, its kind, and its leaf hash in hex."""
 
     version: int
@@ -187,7 +187,7 @@ class Claim:
     status: ClaimStatus
     made_us: int
     said: ClaimEvent | None = None
-    grounds: tuple[Ground, ...] = ()
+    grounds: tuple[ClaimBasis, ...] = ()
     version: int = 0
     """The action's version at the time of the look; 0 for an outcome's own claim."""
 
@@ -255,7 +255,7 @@ EVENT_OF: Final = MappingProxyType({status: kind for kind, status in _STATUS_OF.
 """The event kind of each status."""
 
 
-def said_in(event: Event, version: int) -> ClaimEvent:
+def claim_event_in(event: Event, version: int) -> ClaimEvent:
     """Read the claim event in an entry. Raises KeyError for a missing field, StoreCorruptError for an unknown word."""
     d = event.data
     named, more = d["dependants"], d["more"]
@@ -285,7 +285,7 @@ def said_in(event: Event, version: int) -> ClaimEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class ClaimStatement:
     """A person's statement about a claim: the person, the reason, and the signed token (None without a signature)."""
 
     who: str = ""
@@ -298,10 +298,12 @@ class Word:
         return self.signed.signer if self.signed is not None else ""
 
 
-NOBODY: Final = Word()
+NO_PERSON: Final = ClaimStatement()
 
 
-def data_of(change: Change, dependants: tuple[str, ...] = (), more: int = 0, word: Word = NOBODY) -> dict[str, Json]:
+def data_of(
+    change: ClaimChange, dependants: tuple[str, ...] = (), more: int = 0, word: ClaimStatement = NO_PERSON
+) -> dict[str, Json]:
     """The data of the entry for this event."""
     row = REASONS[change.reason]
     advice = Advice.GO_ON if change.status is ClaimStatus.REINSTATED else row.advice
@@ -318,7 +320,7 @@ def data_of(change: Change, dependants: tuple[str, ...] = (), more: int = 0, wor
     }
 
 
-def said_of(claims: tuple[ClaimEvent, ...], kind: ClaimKind) -> ClaimEvent | None:
+def last_event_of(claims: tuple[ClaimEvent, ...], kind: ClaimKind) -> ClaimEvent | None:
     """The last event of the claim of this kind."""
     for one in claims:
         if one.kind is kind:
@@ -328,7 +330,7 @@ def said_of(claims: tuple[ClaimEvent, ...], kind: ClaimKind) -> ClaimEvent | Non
 
 def own_status(claims: tuple[ClaimEvent, ...], kind: ClaimKind, *, made: bool) -> ClaimStatus:
     """The claim's own status, without the other claim. `made`: a verified success was recorded."""
-    said = said_of(claims, kind)
+    said = last_event_of(claims, kind)
     return said.status if said else (ClaimStatus.STANDING if made else ClaimStatus.NONE)
 
 

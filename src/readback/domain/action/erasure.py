@@ -12,7 +12,7 @@ from typing import Final
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.domain.events import Event, EventKind, Opened
+from readback.domain.events import Event, EventKind, ParsedEnvelope
 
 KEPT_REFS: Final = frozenset({"contract", "token"})
 """Never erased: the contract's text, owned by the operator, and signatures, without any payload."""
@@ -24,7 +24,7 @@ ERASED: Final[Mapping[str, Json]] = {"$erased": True}
 
 
 @dataclass(frozen=True, slots=True)
-class Erasing:
+class ErasureOrder:
     """The selection to erase within one tenant: the named actions, or all last changed before `before_us`, or all.
 
     `who` gives the order, `reason` explains it. The ledger keeps both.
@@ -38,7 +38,7 @@ class Erasing:
 
 
 @dataclass(frozen=True, slots=True)
-class AtWork:
+class BusyAction:
     """An action left out of an erasure, and the reason."""
 
     action_id: str
@@ -46,7 +46,7 @@ class AtWork:
 
 
 @dataclass(slots=True)
-class Erased:
+class ErasureResult:
     """The result of an erasure: erased `actions` and `pieces` of evidence, and actions left for later (`at_work`).
 
     `already`: actions without anything left to erase. `gone`: no copy remains in the store's own files. False while
@@ -57,7 +57,7 @@ class Erased:
     actions: int = 0
     pieces: int = 0
     already: int = 0
-    at_work: list[AtWork] = field(default_factory=list)
+    at_work: list[BusyAction] = field(default_factory=list)
     """The first such actions."""
     at_work_total: int = 0
     gone: bool = True
@@ -66,7 +66,7 @@ class Erased:
         """Add an action left for later."""
         self.at_work_total += 1
         if len(self.at_work) < AT_WORK_NAMED_MAX:
-            self.at_work.append(AtWork(action_id, why))
+            self.at_work.append(BusyAction(action_id, why))
 
     def as_json(self) -> dict[str, Json]:
         return {
@@ -85,7 +85,7 @@ def payloads(event: Event) -> Iterable[str]:
     return (digest for name, digest in event.refs.items() if name not in KEPT_REFS)
 
 
-def let_go(before: tuple[str, ...], event: Event) -> tuple[str, ...]:
+def erased_after(before: tuple[str, ...], event: Event) -> tuple[str, ...]:
     """The action's erased digests after one more entry.
 
     A digest referred to by a later entry was recorded again and is no longer erased.
@@ -99,9 +99,9 @@ def let_go(before: tuple[str, ...], event: Event) -> tuple[str, ...]:
     return before
 
 
-def let_go_by(opened: Iterable[Opened]) -> frozenset[str]:
+def erased_digests(opened: Iterable[ParsedEnvelope]) -> frozenset[str]:
     """The erased digests after all entries of an action."""
     found: tuple[str, ...] = ()
     for one in opened:
-        found = let_go(found, one.event)
+        found = erased_after(found, one.event)
     return frozenset(found)

@@ -19,7 +19,7 @@ from readback.domain.state import State
 from readback.errors import InvariantError
 
 
-class Standing(StrEnum):
+class ItemStatus(StrEnum):
     """Status of an item: still open, or ended without a verified effect."""
 
     UNRESOLVED = "unresolved"
@@ -105,7 +105,7 @@ class Item:
     operation: str
     kind: str
     state: State
-    standing: Standing
+    standing: ItemStatus
     rule: Planning
     why: str
     status: str
@@ -124,7 +124,7 @@ class Item:
     trace: str = ""
 
     @classmethod
-    def of(cls, outcome: Outcome, standing: Standing, rule: Planning, why: str) -> Item:
+    def of(cls, outcome: Outcome, standing: ItemStatus, rule: Planning, why: str) -> Item:
         """The item of an outcome under its rule."""
         return cls(
             outcome.id,

@@ -15,7 +15,7 @@ from typing import Any, Final, NoReturn
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.domain.belief.entry import Entry, Fact, FrozenSubject, Group, Item, Standing
+from readback.domain.belief.entry import Entry, Fact, FrozenSubject, Group, Item, ItemStatus
 from readback.domain.belief.text import MODEL_BYTES_DEFAULT, for_model, for_person
 from readback.domain.kind import Kind
 from readback.domain.normal_form import widest
@@ -56,14 +56,14 @@ class Belief:
     @property
     def unresolved(self) -> tuple[Item, ...]:
         """Pending, unknown, partial, frozen or reviewed actions, the oldest first."""
-        return self._items(Standing.UNRESOLVED)
+        return self._items(ItemStatus.UNRESOLVED)
 
     @property
     def not_done(self) -> tuple[Item, ...]:
         """Actions without a verified success at their end: failed, refused, reversed or rolled back, the oldest
         first.
         """
-        return self._items(Standing.NOT_DONE)
+        return self._items(ItemStatus.NOT_DONE)
 
     @property
     def message(self) -> str:
@@ -126,7 +126,7 @@ class Belief:
         kept = (self.run, self.tenant, dict(self.entries), self.groups, self.frozen, self.older, self.replaced)
         return _again, (*kept, self.older_more)
 
-    def _items(self, standing: Standing) -> tuple[Item, ...]:
+    def _items(self, standing: ItemStatus) -> tuple[Item, ...]:
         return tuple(each for each in self._listed() if isinstance(each, Item) and each.standing is standing)
 
     def _listed(self) -> tuple[Entry, ...]:
@@ -134,10 +134,10 @@ class Belief:
         reversals = {each.compensation for each in self.entries.values() if isinstance(each, Item)}
         left = [each for each in self.entries.values() if each.action_id not in self.replaced]
         last = {(each.contract, each.operation): each.action_id for each in left}
-        touched = {widest(each.target): each.action_id for each in self.entries.values() if touches(each)}
+        touched = {widest(each.target): each.action_id for each in self.entries.values() if may_have_changed(each)}
         shown: list[Entry] = []
         for each in self.entries.values():
-            unresolved = isinstance(each, Item) and each.standing is Standing.UNRESOLVED
+            unresolved = isinstance(each, Item) and each.standing is ItemStatus.UNRESOLVED
             latest = last.get((each.contract, each.operation), "") == each.action_id
             repeated = isinstance(each, Item) and not latest
             if unresolved or not (repeated or each.action_id in reversals):
@@ -184,7 +184,7 @@ def entry_of(outcome: Outcome) -> Entry:
     )
     if chosen.rule is Planning.CONTINUE:
         return Fact.of(outcome)
-    standing = Standing.NOT_DONE if chosen.rule in _CLOSED else Standing.UNRESOLVED
+    standing = ItemStatus.NOT_DONE if chosen.rule in _CLOSED else ItemStatus.UNRESOLVED
     return Item.of(outcome, standing, chosen.rule, chosen.why)
 
 
@@ -212,7 +212,7 @@ def _dated(entry: Entry, touched: Mapping[str, str]) -> Entry:
     return replace(entry, changed_by=later) if isinstance(entry, Fact) and later > entry.action_id else entry
 
 
-def touches(entry: Entry) -> bool:
+def may_have_changed(entry: Entry) -> bool:
     """Whether the action may have changed its target: a mutation, sent, and not shown to be without effect."""
     if entry.kind == Kind.READ:
         return False

@@ -13,7 +13,7 @@ from typing import Final
 from readback.domain.belief.entry import Entry, Fact, FrozenSubject, Group, Item
 from readback.domain.outcome.claim_words import FALLEN
 from readback.domain.outcome.planning import GUIDANCE, Planning
-from readback.domain.outcome.reporting import PARTS_MAX, quoted, told_text
+from readback.domain.outcome.reporting import PARTS_MAX, quoted, quoted_value
 from readback.domain.state import State
 from readback.domain.verification.observation_signs import name_in_text, one_line
 from readback.errors import OversizeError, UsageError
@@ -143,7 +143,7 @@ def _fact(fact: Fact) -> str:
     if fact.changed_by:
         parts.append(f"A later action on this target may have changed it: {quoted(fact.changed_by)}.")
     elif fact.told:
-        values = told_text(fact.told)
+        values = quoted_value(fact.told)
         parts.append(f"Values: {values}." if len(values) <= FACT_VALUES_MAX_BYTES else "Its values are too long here.")
     return " ".join([*parts, f"Action {quoted(fact.action_id)}."])
 

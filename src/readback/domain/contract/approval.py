@@ -151,7 +151,7 @@ class Policy:
         return Policy(tuple(replace(one, tenants=("*",), contracts=("*",)) for one in self.approvers), version)
 
 
-NOBODY: Final = Policy.of(())
+NO_APPROVERS: Final = Policy.of(())
 """The policy without approvers: an action in need of an approval waits until the request expires."""
 
 

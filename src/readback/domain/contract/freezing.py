@@ -84,7 +84,7 @@ def subjects(
     return (*found, *places) if FreezeScope.RESOURCE in wanted else found
 
 
-def touched(
+def freeze_subjects(
     *, tenant: str, principal: str, contract: str, target: str, places: tuple[str, ...] = ()
 ) -> tuple[str, ...]:
     """Return every subject of an action. A freeze of any subject blocks the action.

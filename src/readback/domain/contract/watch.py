@@ -1,6 +1,6 @@
 """Watching after success: a contract's terms, and the results so far.
 
-The contract compiler makes the terms, and the contract's hash covers them. `Watched` is folded with an action's
+The contract compiler makes the terms, and the contract's hash covers them. `WatchState` is folded with an action's
 entries. Pure. Claims live in `domain.claim`.
 
 Source: the action verification specification, "Verification Depth" (later readings), and "The Verification Ledger
@@ -30,7 +30,7 @@ ONCE_RETRIED_US: Final = 86_400_000_000
 """How long a single inconclusive look is repeated."""
 
 
-class Over:
+class WatchEnd:
     """Why a watch ended, as recorded in its last entry."""
 
     TIME: Final = "time"
@@ -78,7 +78,7 @@ class WatchTerms:
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class WatchState:
     """The results of looks at a verified action. Times in microseconds; 0 means "not yet".
 
     `failing`: number of inconclusive looks in a row; `why`: the reason of the last. `drifted`: the last conclusive look
@@ -117,32 +117,34 @@ class Watched:
         }
 
 
-def begun_data(terms: WatchTerms, now_us: int) -> dict[str, Json]:
+def watch_start_data(terms: WatchTerms, now_us: int) -> dict[str, Json]:
     """The watch data in the entry of a success."""
     return {"until": now_us + terms.until_us, "every": terms.every_us}
 
 
-def begun(data: dict[str, Json], held: dict[str, Json] | None, held_ref: str, at_us: int) -> Watched:
+def start_watch(data: dict[str, Json], held: dict[str, Json] | None, held_ref: str, at_us: int) -> WatchState:
     """The watch begun by a success. `held`: the verifying reading."""
     until, every = data["until"], data["every"]
     assert isinstance(until, int)
     assert isinstance(every, int)
-    return Watched(at_us, until, every, told_us=at_us, held_us=at_us, held=held, held_ref=held_ref)
+    return WatchState(at_us, until, every, told_us=at_us, held_us=at_us, held=held, held_ref=held_ref)
 
 
-def judged(
-    watched: Watched, held: dict[str, Json] | None, refs: tuple[str, str], at_us: int, *, verified: bool, ends: bool
-) -> Watched:
+def with_judgement(
+    watched: WatchState, held: dict[str, Json] | None, refs: tuple[str, str], at_us: int, *, verified: bool, ends: bool
+) -> WatchState:
     """Add a look with a recorded judgement: a drift, a different drift, or a return. `refs`: reading and judgement."""
-    after = replace(watched, looks=watched.looks + 1, failing=0, why="", told_us=at_us, over=Over.TIME if ends else "")
+    after = replace(
+        watched, looks=watched.looks + 1, failing=0, why="", told_us=at_us, over=WatchEnd.TIME if ends else ""
+    )
     if verified:
         return replace(after, drifted=False, held_us=at_us, held=held, held_ref=refs[0], seen_ref="")
     changes = watched.changes + 1
-    over = Over.CHANGES if changes >= CHANGES_MAX else after.over
+    over = WatchEnd.CHANGES if changes >= CHANGES_MAX else after.over
     return replace(after, drifted=True, changes=changes, over=over, seen_ref=refs[1])
 
 
-def looked(watched: Watched, data: dict[str, Json], at_us: int) -> Watched:
+def with_look(watched: WatchState, data: dict[str, Json], at_us: int) -> WatchState:
     """Add a look without news, or an inconclusive look. Also for an entry without a look, at the end of the watch."""
     over, verdict = str(data["over"]), data["verdict"]
     if verdict == NO_LOOK:

@@ -92,12 +92,12 @@ _AFTER: Final = frozenset(":(")
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class CitedEvidence:
     """The ledger's answer for one cited action: its evidence, or why no evidence is reliable."""
 
     evidence: bytes = b""
     fault: Fault | None = None
-    later: Ground | None = None
+    later: CitedEvidence | None = None
     """The last later action on the same target with a possible change; None without one."""
 
 
@@ -211,7 +211,7 @@ def read_report(text: str) -> ReadReport:
     return ReadReport(text, tuple(citations), tuple(sorted(malformed)), blocks, tuple(starts), grouped)
 
 
-def resolve(report: ReadReport, action_id: str, ground: Ground, tenant: str) -> dict[Citation, Fault | None]:
+def resolve(report: ReadReport, action_id: str, ground: CitedEvidence, tenant: str) -> dict[Citation, Fault | None]:
     """Return the fault of each citation of one action, or None. The evidence is not kept."""
     evidence = Evidence(ground.evidence)
     later = None if ground.later is None or ground.later.fault else Evidence(ground.later.evidence)

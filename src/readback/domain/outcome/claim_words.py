@@ -17,7 +17,7 @@ from readback.domain.action.claim import (
     ClaimKind,
     ClaimStatus,
     Reason,
-    said_of,
+    last_event_of,
     worst,
 )
 
@@ -54,10 +54,10 @@ _STATUS: Final = MappingProxyType(
 def against(said: tuple[ClaimEvent, ...], *, told: bool, contested: bool) -> str:
     """The text against an earlier report. `told`: the report was a success."""
     for (kind, status), words in _AGAINST.items() if told else ():
-        found = said_of(said, kind)
+        found = last_event_of(said, kind)
         if found is not None and found.status is status:
             return words
-    happened = said_of(said, ClaimKind.HAPPENED)
+    happened = last_event_of(said, ClaimKind.HAPPENED)
     if contested and happened is not None and happened.reason is Reason.PERSON:
         return _BY_A_PERSON
     return CONTRADICTED if contested else ""
@@ -74,7 +74,7 @@ def model_line(said: ClaimEvent) -> str:
     return f"Claim: {what} ({said.reason.value}, confidence {said.confidence}). {ADVICE[said.advice]}"
 
 
-def of_claim(claim: Claim) -> str:
+def describe_claim(claim: Claim) -> str:
     """The status of a claim and the reason, in a sentence or two, for a person."""
     text = _STATUS[claim.status]
     if claim.said is None or claim.said.status is not claim.status:

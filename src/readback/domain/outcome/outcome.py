@@ -20,8 +20,8 @@ from readback.domain.action.claim import (
     ClaimStatus,
     claim_id,
     holds,
+    last_event_of,
     own_status,
-    said_of,
     status_of,
     worst,
 )
@@ -225,7 +225,7 @@ class Outcome:
                 kind,
                 status_of(self.said, kind, made=made),
                 self.claimed_us,
-                said_of(self.said, kind),
+                last_event_of(self.said, kind),
             )
             for kind in kinds
         )

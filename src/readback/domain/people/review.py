@@ -134,7 +134,7 @@ def _of(trigger: ReviewTrigger | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ReviewFacts:
     """The facts of an action that bound the decisions.
 
     `effect_shown`: a reading shows our effect. `reversible`: the contract has a compensation. `readable`: the contract
@@ -217,24 +217,24 @@ OF_STEPS: Final = "It is a workflow: decide so about the step that it waits for,
 _REPEATS: Final = frozenset({State.REVIEW_REQUIRED, State.UNKNOWN})
 
 
-def choices(standing: Standing) -> tuple[Choice, ...]:
+def choices(standing: ReviewFacts) -> tuple[Choice, ...]:
     """Every decision, with its effect or the obstacle."""
     return tuple(_choice(decision, standing) for decision in Decision)
 
 
-def choice(decision: Decision, standing: Standing) -> Choice:
+def choice(decision: Decision, standing: ReviewFacts) -> Choice:
     """The choice for this decision."""
     return _choice(decision, standing)
 
 
-def _choice(decision: Decision, standing: Standing) -> Choice:
+def _choice(decision: Decision, standing: ReviewFacts) -> Choice:
     why_not = _barred(decision, standing)
     if not why_not and standing.loaded is False and decision in ACTS:
         why_not = "Its contract is not loaded here, or is another one than it began with."
     return Choice(decision, _will(decision, standing), why_not)
 
 
-def _will(decision: Decision, standing: Standing) -> str:
+def _will(decision: Decision, standing: ReviewFacts) -> str:
     if standing.state in _REPEATS or standing.state not in TERMINAL:
         return _WILL[decision]
     if standing.review == DRIFT and decision in _WILL_DRIFT:
@@ -250,7 +250,7 @@ def _will(decision: Decision, standing: Standing) -> str:
             return _WILL[decision]
 
 
-def _barred(decision: Decision, standing: Standing) -> str:
+def _barred(decision: Decision, standing: ReviewFacts) -> str:
     """Why a decision is impossible, or ""."""
     state = standing.state
     # An action attested as not done may still be reopened. Any other decision is made once.
@@ -286,7 +286,7 @@ def _barred(decision: Decision, standing: Standing) -> str:
             return _barred_compensation(standing)
 
 
-def _barred_reopen(standing: Standing) -> str:
+def _barred_reopen(standing: ReviewFacts) -> str:
     if not standing.admitted:
         return NOT_ADMITTED
     if standing.effect_shown:
@@ -298,7 +298,7 @@ def _barred_reopen(standing: Standing) -> str:
     return "Its arguments are recorded as redacted only; ask for the operation again." if standing.blind else ""
 
 
-def _barred_compensation(standing: Standing) -> str:
+def _barred_compensation(standing: ReviewFacts) -> str:
     if not standing.reversible:
         return "Its contract has no compensation."
     if not standing.effect_shown:
@@ -308,7 +308,7 @@ def _barred_compensation(standing: Standing) -> str:
     return "Its arguments are recorded as redacted only." if standing.blind else ""
 
 
-def _barred_at_end(decision: Decision, standing: Standing) -> str:
+def _barred_at_end(decision: Decision, standing: ReviewFacts) -> str:
     """Bound the decisions on an ended action.
 
     A review may be closed. A success may be confirmed or contested. A failure may be denied.

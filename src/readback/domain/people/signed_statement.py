@@ -47,7 +47,7 @@ class SignedStatement:
         return sha256_hex(self.body())
 
 
-def signed_word_of(body: bytes) -> SignedStatement | None:
+def signed_statement_of(body: bytes) -> SignedStatement | None:
     """Parse a stored statement. None for any other form."""
     try:
         raw = parse_json(body)

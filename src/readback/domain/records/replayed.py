@@ -30,7 +30,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedAgain:
+class ReplayedJudgement:
     """One entry with a recorded decision, decided again. `version`: its number in the action.
 
     `missing`: the missing basis. `given`: inputs taken as recorded, since their content was never stored: the author of
@@ -66,7 +66,7 @@ class JudgedAgain:
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
+class ReplayResult:
     """The result for a whole bundle. `state`: the action's state after its entries. `notes`: deviations from the
     record.
     """
@@ -78,7 +78,7 @@ class Replayed:
     contract_version: str
     entries: int
     state: str
-    judgements: tuple[JudgedAgain, ...]
+    judgements: tuple[ReplayedJudgement, ...]
     notes: tuple[str, ...] = ()
 
     @property

@@ -37,7 +37,7 @@ class SealSchedule:
 SEAL_DEFAULT: Final = SealSchedule()
 
 
-def cadence_of(given: Mapping[str, object], where: str) -> SealSchedule:
+def seal_schedule_of(given: Mapping[str, object], where: str) -> SealSchedule:
     """Return the schedule of a table. Raises SettingsError, with the table's location."""
     odd = sorted(set(given) - set(_KEYS))
     if odd:

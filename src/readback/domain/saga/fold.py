@@ -15,7 +15,7 @@ from typing import Final
 from readback.canon import Json, payload_bytes, sha256_hex
 from readback.canon.frozen import dataclass
 from readback.domain import state as states
-from readback.domain.action.erasure import let_go
+from readback.domain.action.erasure import erased_after
 from readback.domain.events import Event, EventKind
 from readback.domain.people.incident import incident_id
 from readback.domain.people.review import RESTORED
@@ -40,7 +40,7 @@ class Region(StrEnum):
     AFTER = "after"
 
 
-class Heading(StrEnum):
+class Direction(StrEnum):
     """Direction of a saga."""
 
     ONWARD = "onward"
@@ -162,7 +162,7 @@ class Saga:
     budget_ref: str = ""
     terms: tuple[StepTerms, ...] = ()
     steps: dict[str, StepRecord] = field(default_factory=dict)
-    heading: Heading = Heading.ONWARD
+    heading: Direction = Direction.ONWARD
     because: str = ""
     """The step behind the change of direction, or behind the wait for a person."""
     cancelled: bool = False
@@ -292,7 +292,7 @@ def _step(s: Saga, e: Event) -> None:
 
 def _turned(s: Saga, e: Event) -> None:
     d = e.data
-    s.heading = Heading(str(d["to"]))
+    s.heading = Direction(str(d["to"]))
     s.because = str(d["step"]) or s.because
     s.reason = str(d["reason"]) or s.reason
     s.row = str(d["row"]) or s.row
@@ -332,13 +332,13 @@ def _resolved(s: Saga, e: Event) -> None:
     s.due_us = e.at_us if s.state not in states.TERMINAL else None
     match s.state:
         case State.COMPENSATING:
-            s.heading, s.ordered = Heading.BACKWARD, True
+            s.heading, s.ordered = Direction.BACKWARD, True
             for record in s.steps.values():
                 if record.undo_state in _CAME_TO_NOTHING:
                     record.undo_past = tuple(each for each in (*record.undo_past, record.undo_id) if each)
                     record.undo_id = record.undo_state = record.undo_head = ""
         case State.FORWARD_RECOVERY:
-            s.heading, s.forgiven = Heading.FORWARD, max((r.tries for r in s.steps.values()), default=0)
+            s.heading, s.forgiven = Direction.FORWARD, max((r.tries for r in s.steps.values()), default=0)
         case State.ABANDONED:
             s.ended_us = e.at_us
         case _:
@@ -350,7 +350,7 @@ _CAME_TO_NOTHING: Final = frozenset({State.FAILED.value, State.ROLLED_BACK.value
 
 
 def _erased(s: Saga, e: Event) -> None:
-    s.erased, s.erased_us = let_go(s.erased, e), e.at_us
+    s.erased, s.erased_us = erased_after(s.erased, e), e.at_us
 
 
 def _due(s: Saga, e: Event) -> None:

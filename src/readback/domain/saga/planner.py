@@ -16,7 +16,7 @@ from readback.canon.frozen import dataclass
 from readback.domain.action.action import Action
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.idempotency import Resolution
-from readback.domain.saga.fold import CLOSED, Heading, Region, Saga, StepTerms
+from readback.domain.saga.fold import CLOSED, Direction, Region, Saga, StepTerms
 from readback.domain.state import TERMINAL, State
 from readback.domain.verdict import Attribution
 
@@ -89,7 +89,7 @@ class SagaPlan:
 
     news: tuple[str, ...] = ()
     undone: tuple[str, ...] = ()
-    turn: Heading | None = None
+    turn: Direction | None = None
     because: str = ""
     reason: str = ""
     begin: tuple[str, ...] = ()
@@ -113,14 +113,14 @@ Children = Mapping[str, Action]
 """The saga's actions, and their own reversals, by id."""
 
 
-def next_moves(saga: Saga, children: Children, now_us: int) -> SagaPlan:
+def plan_moves(saga: Saga, children: Children, now_us: int) -> SagaPlan:
     """Plan the next moves; see this module."""
     if saga.state in CLOSED:
         return SagaPlan()
     return _Planner(saga, children, now_us).moves()
 
 
-def standing_of(saga: Saga, name: str, children: Children) -> StepStatus:
+def step_status(saga: Saga, name: str, children: Children) -> StepStatus:
     """The current status of one step."""
     record = saga.steps[name]
     if record.refused:
@@ -190,7 +190,7 @@ def has_effect(action: Action) -> bool:
     )
 
 
-def over(reversal: Action) -> bool:
+def has_ended(reversal: Action) -> bool:
     """No progress without a person: the action has ended, or stays unknown and is no longer checked."""
     return reversal.state in TERMINAL or (reversal.state is State.UNKNOWN and reversal.due_us is None)
 
@@ -205,7 +205,7 @@ class _Planner:
 
     def __init__(self, saga: Saga, children: Children, now_us: int) -> None:
         self.saga, self.children, self.now_us = saga, children, now_us
-        self.stands = {step.name: standing_of(saga, step.name, children) for step in saga.terms}
+        self.stands = {step.name: step_status(saga, step.name, children) for step in saga.terms}
         self.news = tuple(s.name for s in saga.terms if self._is_news(s.name))
         self.undone = tuple(s.name for s in saga.terms if self._undo_is_news(s.name))
 
@@ -214,11 +214,11 @@ class _Planner:
         if turn is not None:
             return turn
         match self.saga.heading:
-            case Heading.ONWARD:
+            case Direction.ONWARD:
                 return self._onward()
-            case Heading.BACKWARD:
+            case Direction.BACKWARD:
                 return self._backward()
-            case Heading.FORWARD:
+            case Direction.FORWARD:
                 return self._forward()
             case _:
                 assert_never(self.saga.heading)
@@ -258,9 +258,9 @@ class _Planner:
     # --- the direction ---
 
     def _turn(self) -> SagaPlan | None:
-        if self.saga.heading is Heading.BACKWARD and self.pivot_passed() and not self._reversing():
-            return SagaPlan(self.news, self.undone, turn=Heading.FORWARD, reason="pivot_passed")
-        if self.saga.heading is not Heading.ONWARD:
+        if self.saga.heading is Direction.BACKWARD and self.pivot_passed() and not self._reversing():
+            return SagaPlan(self.news, self.undone, turn=Direction.FORWARD, reason="pivot_passed")
+        if self.saga.heading is not Direction.ONWARD:
             return None
         failed = self.named(*_TROUBLE)
         stops = self.saga.cancelled and not self._pivot_begun()
@@ -268,9 +268,9 @@ class _Planner:
             return None
         because = failed[0] if failed else ""
         if self.pivot_passed():
-            return SagaPlan(self.news, turn=Heading.FORWARD, because=because, reason="step_failed")
+            return SagaPlan(self.news, turn=Direction.FORWARD, because=because, reason="step_failed")
         return SagaPlan(
-            self.news, turn=Heading.BACKWARD, because=because, reason="step_failed" if failed else "cancelled"
+            self.news, turn=Direction.BACKWARD, because=because, reason="step_failed" if failed else "cancelled"
         )
 
     def _reversing(self) -> bool:
@@ -345,7 +345,7 @@ class _Planner:
         undo = self.children.get(record.undo_id)
         if undo is None:
             return SagaPlan(self.news, self.undone, reversing=name)
-        if over(undo):
+        if has_ended(undo):
             return failed
         return self._waiting([undo], quiet=undo.state is State.UNKNOWN)
 

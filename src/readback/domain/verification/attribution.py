@@ -15,7 +15,7 @@ from readback.domain.verdict import Attribution
 from readback.domain.verification.change import changed
 from readback.domain.verification.observation import Observation, ObservationStatus
 from readback.domain.verification.reading import Lookup, Presence
-from readback.domain.verification.reconciliation import Case, Judged
+from readback.domain.verification.reconciliation import Case, EvaluatedReading
 
 _UNKNOWN: Final = Attribution.UNKNOWN
 _ERROR: Final = ObservationStatus.ERROR
@@ -24,21 +24,21 @@ QUEUED: Final = frozenset({ObservationStatus.ACCEPTED, ObservationStatus.PENDING
 _NOT_DISPATCHED: Final = ObservationStatus.NOT_DISPATCHED
 
 
-def bears_stamp(case: Case, judged: Judged) -> bool:
+def bears_stamp(case: Case, judged: EvaluatedReading) -> bool:
     return stamp_matches(case.stamp, judged)
 
 
-def stamp_matches(stamp: str, judged: Judged) -> bool:
+def stamp_matches(stamp: str, judged: EvaluatedReading) -> bool:
     """The reading bears this stamp, in its own field or where the contract maps the stamp."""
     mapped = judged.match("stamp")
     return judged.taken.reading.stamp == stamp or (mapped is not None and mapped.truth is Truth.HOLDS)
 
 
-def is_effect(judged: Judged) -> bool:
+def is_effect(judged: EvaluatedReading) -> bool:
     return judged.taken.ran and judged.presence is Presence.PRESENT
 
 
-def attribute(case: Case, judged: Judged, *, violated: bool = False) -> Attribution:
+def attribute(case: Case, judged: EvaluatedReading, *, violated: bool = False) -> Attribution:
     """Return the author of the state in this reading, or UNKNOWN.
 
     `violated`: the state is not as required. A known effect of ours elsewhere then does not make this state ours.
@@ -61,7 +61,7 @@ def attribute(case: Case, judged: Judged, *, violated: bool = False) -> Attribut
     return _UNKNOWN
 
 
-def _not_this_one(case: Case, judged: Judged) -> bool:
+def _not_this_one(case: Case, judged: EvaluatedReading) -> bool:
     """Our effect landed, and this reading shows something else. Another actor wrote this state later, or in our
     place.
 
@@ -75,7 +75,7 @@ def _not_this_one(case: Case, judged: Judged) -> bool:
     return case.contract.kind is Kind.DELETE or (stamp is not None and stamp.truth is Truth.VIOLATED)
 
 
-def bears_other_mark(judged: Judged) -> bool:
+def bears_other_mark(judged: EvaluatedReading) -> bool:
     """The last writer left a stamp or a name, and neither is ours."""
     stamp, actor = judged.match("stamp"), judged.match("actor")
     if judged.taken.reading.stamp or (stamp is not None and stamp.actual):
@@ -83,7 +83,7 @@ def bears_other_mark(judged: Judged) -> bool:
     return actor is not None and actor.truth is Truth.VIOLATED
 
 
-def found_otherwise(case: Case, judged: Judged) -> bool:
+def found_otherwise(case: Case, judged: EvaluatedReading) -> bool:
     """The search shows our effect in the intended place, and not as required.
 
     This reading then proves nothing about our effect, unless it bears our stamp.
@@ -95,7 +95,7 @@ def found_otherwise(case: Case, judged: Judged) -> bool:
     return Truth.VIOLATED in truths and Truth.HOLDS not in truths
 
 
-def landed_unseen(case: Case, judged: Judged) -> bool:
+def landed_unseen(case: Case, judged: EvaluatedReading) -> bool:
     """The key's record alone shows our effect, and this reading bears another's mark.
 
     The other writer made this object, or replaced ours. No evidence decides between the two.
@@ -106,7 +106,7 @@ def landed_unseen(case: Case, judged: Judged) -> bool:
     return bears_other_mark(judged)
 
 
-def may_have_held(case: Case, judged: Judged) -> bool:
+def may_have_held(case: Case, judged: EvaluatedReading) -> bool:
     """No visible change, and whether all postconditions held before is undetermined."""
     before = case.before
     if before is None or not before.taken.ran or has_changed(before, judged):
@@ -124,14 +124,14 @@ def effect_known(case: Case) -> bool:
     return found_here(case) or (case.lookup is not None and case.lookup.status == "landed")
 
 
-def effects_known(found: tuple[Judged, ...] | None, lookup: Lookup | None) -> bool:
+def effects_known(found: tuple[EvaluatedReading, ...] | None, lookup: Lookup | None) -> bool:
     """The search or the key's record shows an effect of ours, in any place."""
     return bool(found and any(map(is_effect, found))) or (lookup is not None and lookup.status == "landed")
 
 
 def looked_elsewhere(
     observation: Observation,
-    found: tuple[Judged, ...] | None,
+    found: tuple[EvaluatedReading, ...] | None,
     lookup: Lookup | None,
     *,
     searchable: bool = False,
@@ -155,7 +155,7 @@ def looked_elsewhere(
     return observation.status is _ERROR and not lost and (found is not None or not searchable)
 
 
-def is_on_its_way(case: Case, judged: Judged, whose: Attribution) -> bool:
+def is_on_its_way(case: Case, judged: EvaluatedReading, whose: Attribution) -> bool:
     """The state is on its way to the required state, and the attempt may still be running.
 
     The answer was accepted or pending and something has changed since, or the contract calls the state intermediate.
@@ -171,7 +171,7 @@ def is_on_its_way(case: Case, judged: Judged, whose: Attribution) -> bool:
     return case.observation.status in QUEUED and not same
 
 
-def has_changed(before: Judged, after: Judged) -> bool:
+def has_changed(before: EvaluatedReading, after: EvaluatedReading) -> bool:
     if before.taken.reading.presence is not after.taken.reading.presence:
         return True
     if before.version is not None and after.version is not None:
@@ -179,12 +179,14 @@ def has_changed(before: Judged, after: Judged) -> bool:
     return changed(before.taken.reading.value, after.taken.reading.value)
 
 
-def unchanged_throughout(contract: Contract, before: Judged | None, checks: Iterable[Judged]) -> bool:
+def unchanged_throughout(
+    contract: Contract, before: EvaluatedReading | None, checks: Iterable[EvaluatedReading]
+) -> bool:
     """Strong readings from before and after the call agree on the whole region the call may change."""
     return any(_is_whole(contract, each) and is_unchanged(before, each) for each in checks)
 
 
-def is_unchanged(before: Judged | None, after: Judged) -> bool:
+def is_unchanged(before: EvaluatedReading | None, after: EvaluatedReading) -> bool:
     """Two strong, complete readings by one reader, before and after the call, are equal."""
     if before is None or before.taken.reader != after.taken.reader:
         return False
@@ -195,5 +197,5 @@ def is_unchanged(before: Judged | None, after: Judged) -> bool:
     return after.presence in told and not has_changed(before, after)
 
 
-def _is_whole(contract: Contract, judged: Judged) -> bool:
+def _is_whole(contract: Contract, judged: EvaluatedReading) -> bool:
     return any(terms.whole_region and terms.name == judged.taken.reader for terms in contract.readers)

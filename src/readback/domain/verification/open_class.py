@@ -19,7 +19,7 @@ from readback.domain.predicate import Truth
 from readback.domain.side_effect import Consistency, Independence
 from readback.domain.verdict import Attribution, Verdict, Why
 from readback.domain.verification.attribution import bears_stamp, effect_known, is_effect, stamp_matches
-from readback.domain.verification.reconciliation import Case, Judged, Reconciliation, undetermined
+from readback.domain.verification.reconciliation import Case, EvaluatedReading, Reconciliation, undetermined
 
 # The reason of an open state, for the model: a text from a table, and the recorded detail as quoted data. Pure.
 
@@ -112,7 +112,7 @@ _INFORMS: Final = "One source was read for the person who decides. The reading i
 _UNREAD: Final = "The one source was to be read for the person who decides, and could not be."
 
 
-def informed(case: Case) -> Reconciliation:
+def unverifiable_result(case: Case) -> Reconciliation:
     """The result of an unverifiable action. A reading serves only as information for the person in charge."""
     result = undetermined(Why.UNVERIFIABLE, Finding.UNVERIFIABLE, Discrepancy.UNVERIFIABLE_STATE)
     if not case.checks:
@@ -122,7 +122,7 @@ def informed(case: Case) -> Reconciliation:
     return replace(result, ensure=seen.ensure, identity=seen.identity, detail=said)
 
 
-def classed(case: Case, result: Reconciliation) -> Reconciliation:
+def with_class(case: Case, result: Reconciliation) -> Reconciliation:
     """Add the discrepancy class and a failed search to an open judgement."""
     if not result.open:
         return rests_on(case, result)
@@ -139,7 +139,7 @@ def classed(case: Case, result: Reconciliation) -> Reconciliation:
     return replace(result, discrepancy=discrepancy, detail=detail)
 
 
-def seen_weakly(stamp: str, result: Reconciliation, others: tuple[Judged, ...]) -> Reconciliation:
+def seen_weakly(stamp: str, result: Reconciliation, others: tuple[EvaluatedReading, ...]) -> Reconciliation:
     """Add the evidence of a weak reading to an open judgement: the effect's author and place."""
     if not result.open or result.attribution is not Attribution.UNKNOWN:
         return result
@@ -172,7 +172,7 @@ def _commit_seen(case: Case, result: Reconciliation) -> bool:
     return any(is_effect(each) and _is_ours(case, each) for each in case.checks)
 
 
-def _is_ours(case: Case, judged: Judged) -> bool:
+def _is_ours(case: Case, judged: EvaluatedReading) -> bool:
     reading = judged.taken.reading
     return bears_stamp(case, judged) or reading.commit_token_honoured or reading.created_after_dispatch
 

@@ -46,12 +46,12 @@ from readback.domain.verification.attribution import (
 )
 from readback.domain.verification.change import differences, outside, withheld
 from readback.domain.verification.observation_signs import ERROR_TEXT_CODE, ObservationStatus
-from readback.domain.verification.open_class import BESIDE, UNDECLARED, classed, informed, seen_weakly
+from readback.domain.verification.open_class import BESIDE, UNDECLARED, seen_weakly, unverifiable_result, with_class
 from readback.domain.verification.reading import Fault, Presence, TakenReading
 from readback.domain.verification.reconciliation import (
     Case,
+    EvaluatedReading,
     IdentityMatch,
-    Judged,
     Reconciliation,
     no_op,
     refuted,
@@ -64,7 +64,7 @@ from readback.domain.verification.reconciliation import (
 # reported as done or failed.
 
 
-def inform(case: Case, judged: Judged) -> Reconciliation:
+def inform(case: Case, judged: EvaluatedReading) -> Reconciliation:
     """Return the undetermined result of a reading by an undeclared reader.
 
     A matching record ends the check, since no later look can verify the action. Otherwise looks continue until the
@@ -81,13 +81,13 @@ def inform(case: Case, judged: Judged) -> Reconciliation:
     return undetermined(Why.UNVERIFIABLE, Finding.UNVERIFIABLE, Discrepancy.UNVERIFIABLE_STATE, detail)
 
 
-def _shown(judged: Judged) -> Truth:
+def _shown(judged: EvaluatedReading) -> Truth:
     if judged.presence is Presence.ABSENT or judged.in_scope is not Truth.HOLDS:
         return Truth.UNDETERMINED
     return conjoin(map(_TRUTH, judged.ensure))
 
 
-def _word(judged: Judged, shown: Truth) -> str:
+def _word(judged: EvaluatedReading, shown: Truth) -> str:
     if judged.presence is Presence.ABSENT:
         return "absent"
     return {Truth.HOLDS: "matches", Truth.VIOLATED: "differs", Truth.UNDETERMINED: "open"}[shown]
@@ -98,7 +98,7 @@ def _word(judged: Judged, shown: Truth) -> str:
 _VERIFIED: Final = Verdict.VERIFIED
 
 
-def together(case: Case, judgements: list[Reconciliation]) -> Reconciliation:
+def combine(case: Case, judgements: list[Reconciliation]) -> Reconciliation:
     """The verdict of as many readings as the contract asks for, without a contrary reading."""
     needed = case.contract.quorum
     if len(judgements) == 1 and needed <= 1:
@@ -172,7 +172,7 @@ _NOTHING: Final = (None, "", False)
 """Values of an absent field."""
 
 
-def parts_of(case: Case, judged: Judged) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def parts_of(case: Case, judged: EvaluatedReading) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The fulfilled groups and the others; none where the object is absent."""
     groups = case.contract.groups
     if judged.presence is not Presence.PRESENT:
@@ -181,13 +181,13 @@ def parts_of(case: Case, judged: Judged) -> tuple[tuple[str, ...], tuple[str, ..
     return tuple(g for g in groups if held[g]), tuple(g for g in groups if not held[g])
 
 
-def wrong_values(case: Case, judged: Judged, groups: tuple[str, ...]) -> bool:
+def wrong_values(case: Case, judged: EvaluatedReading, groups: tuple[str, ...]) -> bool:
     """Whether one of these groups holds a newly written value other than the required value."""
     violated = [each for each in judged.ensure if each.group in groups and each.truth is Truth.VIOLATED]
     return any(_is_written(case, judged, each) for each in violated)
 
 
-def _is_written(case: Case, judged: Judged, evaluation: Evaluation) -> bool:
+def _is_written(case: Case, judged: EvaluatedReading, evaluation: Evaluation) -> bool:
     before = case.before
     known = before is not None and before.taken.ran
     old = before.taken.reading.value if before is not None and before.presence is Presence.PRESENT else None
@@ -199,7 +199,7 @@ def _is_written(case: Case, judged: Judged, evaluation: Evaluation) -> bool:
     return False
 
 
-def _read(judged: Judged, evaluation: Evaluation) -> Iterator[tuple[Path, Json]]:
+def _read(judged: EvaluatedReading, evaluation: Evaluation) -> Iterator[tuple[Path, Json]]:
     variables = {_ROOT: judged.taken.reading.value}
     for text, _ in evaluation.values:
         if text.startswith(f"{_ROOT}."):
@@ -213,7 +213,7 @@ NAMED_MAX: Final = 10
 _NOT_WHOLE: Final = "Whether anything beside it changed cannot be told: a reading did not show all of it."
 
 
-def unexpected_changes(case: Case, judged: Judged, whose: Attribution) -> Reconciliation | None:
+def unexpected_changes(case: Case, judged: EvaluatedReading, whose: Attribution) -> Reconciliation | None:
     """The evidence against success outside the frame: a forbidden change, or a change hidden by missing evidence."""
     frame, before = case.contract.may_change, case.before
     if frame is None or before is None or before.taken.believable_absence:
@@ -267,11 +267,11 @@ def reconcile(case: Case) -> Reconciliation:
     if duplicate is not None:
         return duplicate
     if not case.checks or case.contract.unverifiable:
-        return informed(case)
+        return unverifiable_result(case)
     judgements = [_judge_one(case, case.checks[0])]
     for place in range(1, len(case.checks)):
         judgements.append(replace(_judge_one(case, case.checks[place]), deciding=place))
-    return classed(case, together(case, judgements))
+    return with_class(case, combine(case, judgements))
 
 
 # --- 1 and 2: the search by stamp ---
@@ -295,7 +295,7 @@ def _misplaced(case: Case) -> Reconciliation | None:
     )
 
 
-def _elsewhere(case: Case) -> Judged | None:
+def _elsewhere(case: Case) -> EvaluatedReading | None:
     """The first effect of ours outside its intended place."""
     for judged in case.found or ():
         if judged.in_scope is _VIOLATED and is_effect(judged):
@@ -329,7 +329,7 @@ def _duplicate(case: Case) -> Reconciliation | None:
 # --- 3 to 8: one reading ---
 
 
-def _judge_one(case: Case, judged: Judged) -> Reconciliation:
+def _judge_one(case: Case, judged: EvaluatedReading) -> Reconciliation:
     taken = judged.taken
     if not taken.ran:  # 3
         return _not_run(taken)
@@ -379,7 +379,7 @@ def _other_spelling(other: IdentityMatch) -> Reconciliation:
     return undetermined(Why.INCOMPLETE, Finding.UNKNOWN, Discrepancy.UNKNOWN_STATE, detail)
 
 
-def _evidenced(r: Reconciliation, judged: Judged) -> Reconciliation:
+def _evidenced(r: Reconciliation, judged: EvaluatedReading) -> Reconciliation:
     """Add the judged evidence. Written out, since `replace` is slow and every judgement passes here."""
     return Reconciliation(
         r.verdict,
@@ -412,7 +412,7 @@ def _not_run(taken: TakenReading) -> Reconciliation:
     return undetermined(why, finding, detail=taken.error or taken.reading.detail)
 
 
-def _judge_absence(case: Case, judged: Judged) -> Reconciliation:
+def _judge_absence(case: Case, judged: EvaluatedReading) -> Reconciliation:
     if not judged.taken.believable_absence:
         why = Why.STALE if judged.taken.reading.complete else Why.INCOMPLETE
         return replace(undetermined(why, Finding.AUTHORITY_MISMATCH), maybe_stale=not judged.taken.strong)
@@ -432,7 +432,7 @@ def _judge_absence(case: Case, judged: Judged) -> Reconciliation:
     return replace(result, ensure=judged.ensure, level=Level.VERIFIED)
 
 
-def _judge_gone(case: Case, judged: Judged) -> Reconciliation:
+def _judge_gone(case: Case, judged: EvaluatedReading) -> Reconciliation:
     """Judge the believed absence of an object required to be absent."""
     before = case.before
     if before is not None and before.taken.believable_absence:
@@ -444,7 +444,7 @@ def _judge_gone(case: Case, judged: Judged) -> Reconciliation:
     return _settle(case, judged, Attribution.UNKNOWN)
 
 
-def _too_weak(case: Case, judged: Judged) -> Reconciliation | None:
+def _too_weak(case: Case, judged: EvaluatedReading) -> Reconciliation | None:
     taken, needed = judged.taken, case.contract.depth
     if taken.consistency.rank >= needed.minimum_consistency.rank:
         if taken.strong or not needed.needs_after_evidence or not case.contract.kind.mutates:
@@ -457,7 +457,7 @@ def _too_weak(case: Case, judged: Judged) -> Reconciliation | None:
     return seen_weakly(case.stamp, weak, (judged,))
 
 
-def _seen_twice(case: Case, judged: Judged) -> bool:
+def _seen_twice(case: Case, judged: EvaluatedReading) -> bool:
     """A declared replica shows the stamp of an ephemeral write in two rounds, the last at the close of the window.
 
     The object was absent before. A cache never counts: its content may never have been committed.
@@ -471,7 +471,7 @@ def _seen_twice(case: Case, judged: Judged) -> bool:
     return declared is Consistency.REPLICA and absent and twice
 
 
-def _after_action(case: Case, judged: Judged) -> bool:
+def _after_action(case: Case, judged: EvaluatedReading) -> bool:
     """The source itself proves that a weak reading is later than the action."""
     reading = judged.taken.reading
     if bears_stamp(case, judged) or reading.commit_token_honoured or reading.created_after_dispatch:
@@ -481,7 +481,7 @@ def _after_action(case: Case, judged: Judged) -> bool:
     return isinstance(old, int) and isinstance(new, int) and new > old
 
 
-def _terminally_failed(case: Case, judged: Judged) -> bool:
+def _terminally_failed(case: Case, judged: EvaluatedReading) -> bool:
     """The source reports a final failure, and did not report one of the same state before the action."""
     if not judged.terminal_failure:
         return False
@@ -489,7 +489,7 @@ def _terminally_failed(case: Case, judged: Judged) -> bool:
     return old is None or not (old.taken.ran and old.terminal_failure and not has_changed(old, judged))
 
 
-def _judge_untold(judged: Judged) -> Reconciliation:
+def _judge_untold(judged: EvaluatedReading) -> Reconciliation:
     broken = any(e.verifier_fault for e in judged.ensure)
     why = Why.VERIFIER_ERROR if broken else Why.INCOMPLETE
     return undetermined(why, Finding.VERIFIER_ERROR, detail="A postcondition could not be evaluated.")
@@ -498,7 +498,7 @@ def _judge_untold(judged: Judged) -> Reconciliation:
 # --- 7: fulfilled ---
 
 
-def _judge_holding(case: Case, judged: Judged) -> Reconciliation:
+def _judge_holding(case: Case, judged: EvaluatedReading) -> Reconciliation:
     kind = case.contract.kind
     whose = attribute(case, judged)
     if kind is _READ_KIND:
@@ -526,7 +526,7 @@ def _told_as_error(case: Case) -> bool:
     return case.observation.code == ERROR_TEXT_CODE
 
 
-def _settle(case: Case, judged: Judged, whose: Attribution) -> Reconciliation:
+def _settle(case: Case, judged: EvaluatedReading, whose: Attribution) -> Reconciliation:
     """A fulfilled state is final once stable and proven single."""
     return _stays(case, success(whose), single=not case.look_due)
 
@@ -538,7 +538,7 @@ def _stays(case: Case, held: Reconciliation, *, single: bool = True) -> Reconcil
     return undetermined(Why.SETTLING, Finding.PROPAGATION_DELAY, Discrepancy.PROPAGATION_DELAY)
 
 
-def _not_ours(case: Case, judged: Judged, whose: Attribution) -> Reconciliation:
+def _not_ours(case: Case, judged: EvaluatedReading, whose: Attribution) -> Reconciliation:
     """The required object exists without proof of our authorship: an older object, or one by an unknown author."""
     before = case.before
     known_older = whose is Attribution.OTHER_ACTOR or (before is not None and before.presence is Presence.PRESENT)
@@ -547,7 +547,7 @@ def _not_ours(case: Case, judged: Judged, whose: Attribution) -> Reconciliation:
     return _violated_finally(case, judged, whose)
 
 
-def _on_older(case: Case, judged: Judged) -> Reconciliation | None:
+def _on_older(case: Case, judged: EvaluatedReading) -> Reconciliation | None:
     """A create changed an older object instead of making a new one."""
     before = case.before
     if case.contract.kind is not _CREATE or before is None or before.presence is not Presence.PRESENT:
@@ -566,7 +566,7 @@ def _on_older(case: Case, judged: Judged) -> Reconciliation | None:
 # --- 8: violated ---
 
 
-def _judge_violated(case: Case, judged: Judged) -> Reconciliation:
+def _judge_violated(case: Case, judged: EvaluatedReading) -> Reconciliation:
     if not judged.taken.strong and not _terminally_failed(case, judged):
         opened = undetermined(Why.PROPAGATING, Finding.AUTHORITY_MISMATCH, Discrepancy.PROPAGATION_DELAY)
         return replace(opened, maybe_stale=True)
@@ -574,7 +574,7 @@ def _judge_violated(case: Case, judged: Judged) -> Reconciliation:
     return _violated_finally(case, judged, Attribution.UNKNOWN if absent else attribute(case, judged, violated=True))
 
 
-def _violated_finally(case: Case, judged: Judged, whose: Attribution) -> Reconciliation:
+def _violated_finally(case: Case, judged: EvaluatedReading, whose: Attribution) -> Reconciliation:
     early = _terminally_failed(case, judged) or _refused(case, judged) or _reported_failure(case, judged)
     if not case.window_closed and not early:
         return undetermined(Why.PROPAGATING, Finding.AUTHORITY_MISMATCH, Discrepancy.PROPAGATION_DELAY)
@@ -615,12 +615,12 @@ def _on_its_way(shown: bool, named: Discrepancy) -> Reconciliation:
     return replace(opened, attribution=whose, effect_shown=shown, level=Level.VERIFIED)
 
 
-def _refused(case: Case, judged: Judged) -> bool:
+def _refused(case: Case, judged: EvaluatedReading) -> bool:
     """The contract names the refusal, nothing changed, and nothing can follow. The window need not close."""
     return _ended_in_vain(case, judged) and judged.refused
 
 
-def _reported_failure(case: Case, judged: Judged) -> bool:
+def _reported_failure(case: Case, judged: EvaluatedReading) -> bool:
     """A local tool ended with an error, nothing changed, and nothing can follow. One strong reading suffices.
 
     Late looks continue. A late effect contests the reported outcome.
@@ -629,11 +629,11 @@ def _reported_failure(case: Case, judged: Judged) -> bool:
     return local and case.observation.status is ObservationStatus.ERROR and _ended_in_vain(case, judged)
 
 
-def _ended_in_vain(case: Case, judged: Judged) -> bool:
+def _ended_in_vain(case: Case, judged: EvaluatedReading) -> bool:
     return case.dead and is_unchanged(case.before, judged)
 
 
-def _refuted_as(case: Case, judged: Judged, whose: Attribution) -> tuple[Finding, Discrepancy]:
+def _refuted_as(case: Case, judged: EvaluatedReading, whose: Attribution) -> tuple[Finding, Discrepancy]:
     before = case.before
     if judged.presence is _ABSENT:
         set_by_key = case.contract.kind is Kind.SET and effect_known(case)
@@ -651,7 +651,7 @@ def _refuted_as(case: Case, judged: Judged, whose: Attribution) -> tuple[Finding
     return Finding.VALUE_MISMATCH, Discrepancy.VALUE_MISMATCH
 
 
-def _never_was_ours(case: Case, judged: Judged) -> bool:
+def _never_was_ours(case: Case, judged: EvaluatedReading) -> bool:
     """Another's object, and never ours before.
 
     Three cases count: an object with several writers, an object as required without us, and an object excluded by a

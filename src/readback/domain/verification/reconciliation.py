@@ -39,7 +39,7 @@ class IdentityMatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class EvaluatedReading:
     """A reading with all its evaluations."""
 
     taken: TakenReading
@@ -99,9 +99,9 @@ class Case:
     contract: Contract
     stamp: str
     observation: Observation
-    checks: tuple[Judged, ...]
-    before: Judged | None = None
-    found: tuple[Judged, ...] | None = None
+    checks: tuple[EvaluatedReading, ...]
+    before: EvaluatedReading | None = None
+    found: tuple[EvaluatedReading, ...] | None = None
     """Effects with our stamp, in any place; None without a search."""
     search_proven: bool = False
     """The search is complete and has found an earlier effect by this mark. An empty result then proves absence."""

@@ -17,18 +17,18 @@ from readback.domain.action.claim import (
     DEPENDANTS_SEEN_MAX,
     EVENT_OF,
     FALLEN,
-    NOBODY,
-    Change,
+    NO_PERSON,
+    ClaimChange,
     ClaimKind,
+    ClaimStatement,
     ClaimStatus,
     Reason,
-    Word,
     claim_id,
     data_of,
+    last_event_of,
     may_follow,
     own_status,
     parse_claim_id,
-    said_of,
     status_of,
 )
 from readback.domain.idempotency import Resolution
@@ -131,29 +131,29 @@ def after_judgement(run: Run, result: Reconciliation, path: tuple[State, ...], *
 
 def changes_of(
     action: Action, result: Reconciliation, path: tuple[State, ...], *, news: bool = False
-) -> tuple[Change, ...]:
+) -> tuple[ClaimChange, ...]:
     """The consequences of an applied judgement for the action's claims."""
     own = own_status(action.claims, _K.HAPPENED, made=action.claimed_us > 0)
     if action.state is _S.RECONCILED_SUCCESS:
         again = path and own is _C.CONTESTED and _may_stand_again(action)
-        return (Change(_K.HAPPENED, _C.REINSTATED, Reason.VERIFIED),) if again else ()
+        return (ClaimChange(_K.HAPPENED, _C.REINSTATED, Reason.VERIFIED),) if again else ()
     if news:
         attested = action.attested is Resolution.ATTESTED_DONE
-        return (Change(_K.HAPPENED, _C.CONTESTED, Reason.DENIED if attested else Reason.LATE_EFFECT),)
+        return (ClaimChange(_K.HAPPENED, _C.CONTESTED, Reason.DENIED if attested else Reason.LATE_EFFECT),)
     if result.verdict is Verdict.VERIFIED or not says_done(action) or action.state not in TELLING:
         return ()
     if not path and own is not _C.CONTESTED:
         return ()
     refuted = result.verdict is Verdict.REFUTED
     if action.state in ENDED_WITHOUT or (refuted and _is_final(action)):
-        return (Change(_K.HAPPENED, _C.RETRACTED, Reason.REFUTED),)
+        return (ClaimChange(_K.HAPPENED, _C.RETRACTED, Reason.REFUTED),)
     reason = Reason.UNVERIFIED if refuted or result.why in _LOOKED else Reason.UNDETERMINED
-    return (Change(_K.HAPPENED, _C.CONTESTED, reason),) if path else ()
+    return (ClaimChange(_K.HAPPENED, _C.CONTESTED, reason),) if path else ()
 
 
 def _may_stand_again(action: Action) -> bool:
     """A reading may reinstate a contested claim, except after a person's contest or a reversal."""
-    said = said_of(action.claims, _K.HAPPENED)
+    said = last_event_of(action.claims, _K.HAPPENED)
     return not action.compensation_id and (said is None or said.reason is not Reason.PERSON)
 
 
@@ -176,19 +176,19 @@ def after_reversal(run: Run, now_us: int) -> Steps:
         yield from record_claims(run, (REVERSED,), now_us)
 
 
-REVERSED: Final = Change(_K.HOLDS, _C.RETRACTED, Reason.REVERSED)
+REVERSED: Final = ClaimChange(_K.HOLDS, _C.RETRACTED, Reason.REVERSED)
 
 
-def of_attestation(action: Action, decision: Decision) -> tuple[Change, ...]:
+def of_attestation(action: Action, decision: Decision) -> tuple[ClaimChange, ...]:
     """The consequences of a review decision for the claims, by the action's state before the decision."""
     happened = own_status(action.claims, _K.HAPPENED, made=action.claimed_us > 0)
     success = action.state is _S.RECONCILED_SUCCESS
     match decision:
         case Decision.ATTEST_NOT_DONE if success or happened is _C.CONTESTED:
-            return (Change(_K.HAPPENED, _C.RETRACTED, Reason.PERSON),)
+            return (ClaimChange(_K.HAPPENED, _C.RETRACTED, Reason.PERSON),)
         case Decision.ATTEST_DONE if success:
             said = [each for each in action.claims if each.status in FALLEN and each.reason is not Reason.REVERSED]
-            return tuple(Change(each.kind, _C.REINSTATED, Reason.PERSON) for each in said)
+            return tuple(ClaimChange(each.kind, _C.REINSTATED, Reason.PERSON) for each in said)
         case _:
             return ()
 
@@ -196,7 +196,7 @@ def of_attestation(action: Action, decision: Decision) -> tuple[Change, ...]:
 # --- recording ---
 
 
-def record_claims(run: Run, changes: Iterable[Change], now_us: int) -> Steps:
+def record_claims(run: Run, changes: Iterable[ClaimChange], now_us: int) -> Steps:
     """Record each change with the next append; a retraction contests the claim first.
 
     A change already recorded with the same reason is skipped.
@@ -207,7 +207,9 @@ def record_claims(run: Run, changes: Iterable[Change], now_us: int) -> Steps:
             run.record(EVENT_OF[each.status], now_us, (), data_of(each, named, more))
 
 
-def enter_claims(entries: Recorder, changes: Iterable[Change], now_us: int, word: Word = NOBODY) -> Steps:
+def enter_claims(
+    entries: Recorder, changes: Iterable[ClaimChange], now_us: int, word: ClaimStatement = NO_PERSON
+) -> Steps:
     """The same without a loaded contract: for a person's statement, and for a saga's reversal."""
     for change in changes:
         for each in stages(entries.action, change):
@@ -215,17 +217,17 @@ def enter_claims(entries: Recorder, changes: Iterable[Change], now_us: int, word
             entries.add(EVENT_OF[each.status], now_us, (), data_of(each, named, more, word), word.signed)
 
 
-def stages(action: Action, change: Change) -> tuple[Change, ...]:
+def stages(action: Action, change: ClaimChange) -> tuple[ClaimChange, ...]:
     """The change as recorded: contested before retracted; empty if already recorded or not permitted.
 
     A retracted claim is retracted anew by a reversal: from then on no statement and no reading can reinstate the claim.
     """
     before = own_status(action.claims, change.kind, made=action.claimed_us > 0)
-    said = said_of(action.claims, change.kind)
+    said = last_event_of(action.claims, change.kind)
     if change.status is _C.RETRACTED and before is not _C.CONTESTED:
         if before is _C.RETRACTED and (change.reason is not Reason.REVERSED or is_reversed(action)):
             return ()
-        return (Change(change.kind, _C.CONTESTED, change.reason), change)
+        return (ClaimChange(change.kind, _C.CONTESTED, change.reason), change)
     if change.status is before and said is not None and said.reason is change.reason:
         return ()
     return (change,) if may_follow(before, change.status) else ()
@@ -233,7 +235,7 @@ def stages(action: Action, change: Change) -> tuple[Change, ...]:
 
 def is_reversed(action: Action) -> bool:
     """The last statement about "holds" is its reversal."""
-    said = said_of(action.claims, _K.HOLDS)
+    said = last_event_of(action.claims, _K.HOLDS)
     return said is not None and said.reason is Reason.REVERSED
 
 

@@ -13,7 +13,7 @@ from typing import Final
 from readback.canon import Json, sha256_hex
 from readback.canon.frozen import dataclass
 from readback.domain.action.action import Action
-from readback.domain.action.approval_record import Asked
+from readback.domain.action.approval_record import RequestedApproval
 from readback.domain.contract.approval import (
     ApprovalCode,
     ApprovalToken,
@@ -163,7 +163,7 @@ def renew(
 
 def _check(
     action: Action,
-    asked: Asked,
+    asked: RequestedApproval,
     bound: Bound,
     token: ApprovalToken,
     decision: Decision,
@@ -207,7 +207,7 @@ def _find(action_id: str, tenant: str) -> Generator[Effect, EffectResult, Action
     return folded.action
 
 
-def _open(action: Action) -> Asked:
+def _open(action: Action) -> RequestedApproval:
     if waits(action) and action.approval is not None:
         return action.approval
     if action.approval is None:
@@ -218,7 +218,7 @@ def _open(action: Action) -> Asked:
     )
 
 
-def _bound(action: Action, asked: Asked) -> Generator[Effect, EffectResult, Bound]:
+def _bound(action: Action, asked: RequestedApproval) -> Generator[Effect, EffectResult, Bound]:
     """Rebuild the bytes and compare them with the stored bytes."""
     bound = bound_of(action, asked, (yield from load_kept(action)))
     kept = yield from load(action, asked.payload)
@@ -232,7 +232,7 @@ def _bound(action: Action, asked: Asked) -> Generator[Effect, EffectResult, Boun
 
 
 def _decided(
-    action: Action, asked: Asked, token: ApprovalToken, kept: Mapping[str, Json], now_us: int, fence: int
+    action: Action, asked: RequestedApproval, token: ApprovalToken, kept: Mapping[str, Json], now_us: int, fence: int
 ) -> Append:
     denied = token.decision is Decision.DENY
     body = token.body()

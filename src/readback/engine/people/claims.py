@@ -13,20 +13,20 @@ from readback.canon.frozen import dataclass
 from readback.domain.action.action import Action
 from readback.domain.action.claim import (
     FALLEN,
-    Change,
     Claim,
+    ClaimBasis,
+    ClaimChange,
     ClaimKind,
+    ClaimStatement,
     ClaimStatus,
-    Ground,
     Reason,
-    Word,
     claim_id,
+    last_event_of,
     own_status,
-    said_of,
     status_of,
 )
 from readback.domain.contract.approval import is_principal
-from readback.domain.events import EventKind, Opened, open_envelope
+from readback.domain.events import EventKind, ParsedEnvelope, open_envelope
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
 from readback.engine import coordinator
@@ -43,7 +43,7 @@ from readback.ports.storage.store import Appended, StoredEvent
 _PARTS: Final = (EventKind.ATTEMPTED, EventKind.OBSERVED, EventKind.READ, EventKind.JUDGED)
 """The grounds of a claim: attempt, tool answer, readings, judgement."""
 _LATER: Final = (EventKind.READ, EventKind.JUDGED)
-_Placed = tuple[Opened, str]
+_Placed = tuple[ParsedEnvelope, str]
 
 
 def claims_of(events: Sequence[StoredEvent]) -> tuple[Claim, ...]:
@@ -64,17 +64,17 @@ def _told(events: Sequence[StoredEvent]) -> tuple[Claim, ...]:
 
 def _claim(action: Action, kind: ClaimKind, placed: Sequence[_Placed]) -> Claim:
     status = status_of(action.claims, kind, made=action.claimed_us > 0)
-    said, grounds = said_of(action.claims, kind), _grounds(action, kind, placed)
+    said, grounds = last_event_of(action.claims, kind), _grounds(action, kind, placed)
     return Claim(claim_id(action.id, kind), action.id, kind, status, action.claimed_us, said, grounds, action.version)
 
 
-def _grounds(action: Action, kind: ClaimKind, placed: Sequence[_Placed]) -> tuple[Ground, ...]:
+def _grounds(action: Action, kind: ClaimKind, placed: Sequence[_Placed]) -> tuple[ClaimBasis, ...]:
     """The last entry of each part up to the claim's judgement; for "holds", the latest entries, too."""
     made = _made_at(action, placed)
     chosen = [*_last(placed[:made], _PARTS)]
     if kind is ClaimKind.HOLDS and action.claimed_us:
         chosen += _last(placed[made:], _LATER)
-    return tuple(Ground(opened.version, opened.event.kind.value, leaf) for opened, leaf in chosen)
+    return tuple(ClaimBasis(opened.version, opened.event.kind.value, leaf) for opened, leaf in chosen)
 
 
 def _made_at(action: Action, placed: Sequence[_Placed]) -> int:
@@ -111,7 +111,7 @@ class ClaimOrder:
     action_id: str
     kind: ClaimKind
     status: ClaimStatus
-    word: Word
+    word: ClaimStatement
     expect_version: int = 0
 
     @property
@@ -133,7 +133,9 @@ def decide(order: ClaimOrder, tenant: str) -> Steps:
         if lease.version != action.version:
             continue
         entries = Recorder(action, action.version)
-        yield from enter_claims(entries, (Change(order.kind, order.status, Reason.PERSON),), lease.now_us, order.word)
+        yield from enter_claims(
+            entries, (ClaimChange(order.kind, order.status, Reason.PERSON),), lease.now_us, order.word
+        )
         assert lease.fence is not None
         committed = yield Commit(entries.append(lease.fence))
         assert isinstance(committed, Committed)
@@ -172,7 +174,7 @@ def unsigned(why: str) -> ClaimError:
 
 def _why_not(action: Action, order: ClaimOrder) -> str:
     own = own_status(action.claims, order.kind, made=action.claimed_us > 0)
-    said = said_of(action.claims, order.kind)
+    said = last_event_of(action.claims, order.kind)
     if own is _C.NONE:
         return "nothing is claimed: the action was never verified, and the tool never reported success."
     if order.status is _C.RETRACTED:

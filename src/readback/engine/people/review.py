@@ -13,13 +13,13 @@ from typing import Final
 from readback.canon import Json, parse_json
 from readback.canon.frozen import dataclass
 from readback.domain.action.action import Action
-from readback.domain.action.claim import Word
+from readback.domain.action.claim import ClaimStatement
 from readback.domain.contract.approval import is_principal
 from readback.domain.contract.freezing import lifted_with
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.events import EventKind
 from readback.domain.idempotency import KeyDecision, KeyStatus, Resolution, aged, on_key
-from readback.domain.people.review import ACTS, RESOLUTION_OF, Decision, Standing, choice, lifts, path_of
+from readback.domain.people.review import ACTS, RESOLUTION_OF, Decision, ReviewFacts, choice, lifts, path_of
 from readback.domain.people.signed_statement import SignedStatement
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
@@ -96,7 +96,7 @@ def resolve(engine: Engine, order: Order, tenant: str, plans: PlanOf) -> Steps:
     entries = Recorder(action, action.version)
     path, data = path_of(order.decision, action.state), _data(action, order, lease)
     entries.add(EventKind.RESOLVED, lease.now_us, path, data, order.signed)
-    yield from claim.enter_claims(entries, said, lease.now_us, Word(order.who, order.reason, order.signed))
+    yield from claim.enter_claims(entries, said, lease.now_us, ClaimStatement(order.who, order.reason, order.signed))
     assert lease.fence is not None
     committed = yield Commit(entries.append(lease.fence, reserve=reserve, replaces=replaces))
     assert isinstance(committed, Committed)
@@ -181,7 +181,7 @@ def _check(action: Action, order: Order, plans: PlanOf) -> Steps:
         )
 
 
-def refuse(order: Order, standing: Standing) -> None:
+def refuse(order: Order, standing: ReviewFacts) -> None:
     """Raise ReviewError if the decision is not permitted."""
     found = choice(order.decision, standing)
     if found.why_not:
@@ -213,10 +213,10 @@ def needs_signature(action: Action) -> bool:
 
 def standing_of(
     action: Action, contract: Mapping[str, Json], request: Mapping[str, Json], *, loaded: bool | None = None
-) -> Standing:
+) -> ReviewFacts:
     """The fields of an action relevant to the permitted decisions, from its record alone."""
     requested = request.get("requested")
-    return Standing(
+    return ReviewFacts(
         state=action.state,
         review=action.review,
         hold=action.hold,

@@ -12,7 +12,7 @@ from readback.canon import Json, parse_json
 from readback.domain.action.action import Action
 from readback.domain.action.erasure import ERASED
 from readback.domain.discrepancy import DISCREPANCIES, Discrepancy
-from readback.domain.events import EventKind, Opened, open_envelope
+from readback.domain.events import EventKind, ParsedEnvelope, open_envelope
 from readback.domain.idempotency import key_text
 from readback.domain.people.review import ReviewCase, choices, packet_of
 from readback.domain.predicate import Truth
@@ -164,11 +164,11 @@ def _shown(action: Action, digest: str, value: Json) -> Json:
     return dict(ERASED) if digest and digest in action.erased else value
 
 
-def _reading(one: Opened) -> dict[str, Json]:
+def _reading(one: ParsedEnvelope) -> dict[str, Json]:
     return {"at_us": one.event.at_us, "digest": one.event.refs.get("reading", ""), **one.event.data}
 
 
-def history(one: Opened) -> dict[str, Json]:
+def history(one: ParsedEnvelope) -> dict[str, Json]:
     """Each entry in one line."""
     event = one.event
     return {

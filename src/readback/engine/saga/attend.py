@@ -11,7 +11,7 @@ from readback.canon import Json
 from readback.domain.events import EventKind
 from readback.domain.saga.fold import CLOSED, Saga
 from readback.domain.saga.outcome import SagaOutcome
-from readback.domain.saga.planner import SagaEnd, next_moves
+from readback.domain.saga.planner import SagaEnd, plan_moves
 from readback.domain.state import TERMINAL, State
 from readback.engine import coordinator
 from readback.engine.compiled_contract import CallerContext
@@ -64,7 +64,7 @@ def stay(engine: Engine, saga_id: str, tenant: str, plans: PlanOf, *, replayed: 
 def _stirred(found: Saga, now_us: int) -> Generator[Effect, EffectResult, bool]:
     """Whether the awaited event has happened: an approval, or a person's decision about a step."""
     family = yield from load_family(found)
-    moves = next_moves(found, family, now_us)
+    moves = plan_moves(found, family, now_us)
     turns = moves.turn is not None and found.review != FORWARD_HELD
     return moves.works or turns or moves.end not in (None, SagaEnd.REVIEW)
 

@@ -15,8 +15,8 @@ from readback.canon.frozen import dataclass
 from readback.domain.action.action import Action
 from readback.domain.action.claim import ClaimKind, ClaimStatus, own_status
 from readback.domain.idempotency import KeyDecision, KeyStatus, aged, former_operation, key_hash, on_key
-from readback.domain.saga.fold import KIND, Heading, Saga
-from readback.domain.saga.planner import LOOK_AGAIN_US, SagaPlan, next_moves
+from readback.domain.saga.fold import KIND, Direction, Saga
+from readback.domain.saga.planner import LOOK_AGAIN_US, SagaPlan, plan_moves
 from readback.domain.state import State
 from readback.engine import coordinator, tenant_limits
 from readback.engine.claims.entries import REVERSED, enter_claims, is_reversed
@@ -144,7 +144,7 @@ class _SagaExecutor:
         while True:
             family = {} if first else (yield from load_family(run.saga))
             first = False
-            moves = next_moves(run.saga, family, run.now_us)
+            moves = plan_moves(run.saga, family, run.now_us)
             if moves.undone and not (yield from _take_back(run.saga, moves.undone, family)):
                 saga_record.wait(run, run.now_us + LOOK_AGAIN_US, quiet=False)
                 return (yield from self._commit(park=True)) or Left.WAITING
@@ -376,4 +376,4 @@ def _retract(effect: Action) -> Generator[Effect, EffectResult, bool]:
     return isinstance(committed.result, Appended)
 
 
-__all__ = ["Heading", "Left", "State", "begin", "proceed"]
+__all__ = ["Direction", "Left", "State", "begin", "proceed"]

@@ -13,7 +13,7 @@ from readback.domain.action.action import Action
 from readback.domain.events import EventKind
 from readback.domain.finding import Finding
 from readback.domain.recovery.table import RecoveryAction, RecoveryTable, Reversal, Row, Situation
-from readback.domain.saga.fold import Heading, Saga
+from readback.domain.saga.fold import Direction, Saga
 from readback.domain.saga.planner import (
     REVIEW_FIRST_US,
     REVIEW_MAX_US,
@@ -22,7 +22,7 @@ from readback.domain.saga.planner import (
     StepStatus,
     has_effect,
     slower_us,
-    standing_of,
+    step_status,
 )
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
@@ -88,9 +88,9 @@ def _to_work(saga: Saga) -> tuple[State, ...]:
     match saga.state:
         case S.VALIDATED:
             return (S.EXECUTING,)
-        case S.UNKNOWN | S.REVIEW_REQUIRED if saga.heading is Heading.ONWARD:
+        case S.UNKNOWN | S.REVIEW_REQUIRED if saga.heading is Direction.ONWARD:
             return (S.PENDING,)
-        case S.REVIEW_REQUIRED if saga.heading is Heading.FORWARD:
+        case S.REVIEW_REQUIRED if saga.heading is Direction.FORWARD:
             return (S.FORWARD_RECOVERY,)
         case _:
             return ()
@@ -112,7 +112,7 @@ def _to_wait(saga: Saga, *, late: bool) -> tuple[State, ...]:
     if saga.state is S.UNKNOWN and not late:
         return (S.PENDING,)
     if saga.state is S.REVIEW_REQUIRED:
-        return (S.FORWARD_RECOVERY,) if saga.heading is Heading.FORWARD else (S.PENDING,)
+        return (S.FORWARD_RECOVERY,) if saga.heading is Direction.FORWARD else (S.PENDING,)
     return ()
 
 
@@ -127,7 +127,7 @@ def turn(run: SagaRun, moves: SagaPlan, table: RecoveryTable) -> bool:
     assert moves.turn is not None
     saga = run.saga
     row, recovery, path = "", "", tuple[State, ...]()
-    if moves.turn is Heading.FORWARD:
+    if moves.turn is Direction.FORWARD:
         chosen = table.decide(Finding.PARTIAL_SUCCESS, _situation(saga.side_effect, pivot_passed=True))
         row, recovery = chosen.id, chosen.action.value
         if chosen.action is not RecoveryAction.FORWARD_RECOVERY:
@@ -174,7 +174,7 @@ def may_reverse(run: SagaRun, moves: SagaPlan, family: Family, table: RecoveryTa
         return False
     path = (S.COMPENSATING,) if saga.state is S.REVIEW_REQUIRED else (*_to_partial(saga), S.COMPENSATING)
     data: dict[str, Json] = {
-        "to": Heading.BACKWARD.value,
+        "to": Direction.BACKWARD.value,
         "step": "",
         "reason": "",
         "row": row.id,
@@ -293,7 +293,7 @@ def _is_free(saga: Saga, family: Family) -> bool:
         child = family.get(saga.steps[step.name].action_id)
         if child is not None and not child.may_repeat:
             return False
-        if standing_of(saga, step.name, family) not in (StepStatus.WAITING, StepStatus.FAILED):
+        if step_status(saga, step.name, family) not in (StepStatus.WAITING, StepStatus.FAILED):
             return False
     return True
 

@@ -11,9 +11,9 @@ from collections.abc import Generator, Mapping
 from readback.domain.action.action import Action
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.recovery.table import DEFAULT_TABLE
-from readback.domain.saga.fold import Heading, Saga, StepTerms
+from readback.domain.saga.fold import Direction, Saga, StepTerms
 from readback.domain.saga.outcome import SagaOutcome, StepOutcome, StepWord
-from readback.domain.saga.planner import StepStatus, has_effect, over, standing_of
+from readback.domain.saga.planner import StepStatus, has_effect, has_ended, step_status
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Level, Why
 from readback.engine.effects import Effect, EffectResult
@@ -125,7 +125,7 @@ def _step(saga: Saga, terms: StepTerms, family: Family) -> Generator[Effect, Eff
 def word_of(saga: Saga, name: str, family: Family) -> StepWord:
     """The permitted word for one step."""
     record = saga.steps[name]
-    match standing_of(saga, name, family):
+    match step_status(saga, name, family):
         case StepStatus.WAITING | StepStatus.ANNOUNCED:
             return StepWord.NOT_BEGUN
         case StepStatus.RUNNING:
@@ -153,8 +153,8 @@ def _of_effect(saga: Saga, name: str, family: Family, stands: StepStatus) -> Ste
     if undo is not None:
         if undo.state is State.RECONCILED_SUCCESS and not undo.contested:
             return StepWord.REVERSED
-        return StepWord.NOT_REVERSED if over(undo) else StepWord.REVERSING
+        return StepWord.NOT_REVERSED if has_ended(undo) else StepWord.REVERSING
     if stands is StepStatus.EFFECT:
         return StepWord.NOT_REVERSED
-    back = saga.heading is Heading.BACKWARD and not has_effect(family[record.action_id])
+    back = saga.heading is Direction.BACKWARD and not has_effect(family[record.action_id])
     return StepWord.LEFT if back else StepWord.COMPLETED

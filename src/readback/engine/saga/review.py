@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from readback.canon import Json
 from readback.domain.events import EventKind, open_envelope
-from readback.domain.people.review import ACTS, ReviewCase, Standing, choices, packet_of, path_of
+from readback.domain.people.review import ACTS, ReviewCase, ReviewFacts, choices, packet_of, path_of
 from readback.domain.people.signed_statement import TOKEN
-from readback.domain.saga.fold import Heading, Saga
+from readback.domain.saga.fold import Direction, Saga
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
 from readback.engine.compiled_contract import CallerContext
@@ -56,10 +56,10 @@ def resolve(engine: Engine, order: Order, tenant: str, plans: PlanOf) -> Steps:
         yield from saga_attend.advance(engine, order.action_id, tenant, plans)
 
 
-def standing_of(saga: Saga, *, loaded: bool | None = None) -> Standing:
+def standing_of(saga: Saga, *, loaded: bool | None = None) -> ReviewFacts:
     """The fields of a saga relevant to the permitted decisions."""
-    forward = saga.heading is Heading.FORWARD or saga.pivot_passed
-    return Standing(
+    forward = saga.heading is Direction.FORWARD or saga.pivot_passed
+    return ReviewFacts(
         state=saga.state,
         review=saga.review,
         hold=saga.hold,

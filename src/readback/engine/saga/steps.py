@@ -16,7 +16,7 @@ from readback.domain.action.claim import ClaimKind, claim_id
 from readback.domain.events import EventKind
 from readback.domain.predicate import Path, look
 from readback.domain.saga.fold import Saga, StepTerms
-from readback.domain.saga.planner import StepStatus, standing_of
+from readback.domain.saga.planner import StepStatus, step_status
 from readback.domain.state import State
 from readback.domain.verification.change import is_withheld
 from readback.engine.compiled_contract import CallerContext, CompiledContract, Request
@@ -106,7 +106,7 @@ def _edges(saga: Saga, terms: StepTerms, family: Mapping[str, Action]) -> tuple[
 def _value(saga: Saga, step: str, path: str, family: Mapping[str, Action]) -> Generator[Effect, EffectResult, Json]:
     """A value from an earlier step's reading: only reconciled, never redacted."""
     source = family.get(saga.steps[step].action_id)
-    if source is None or standing_of(saga, step, family) is not StepStatus.DONE:
+    if source is None or step_status(saga, step, family) is not StepStatus.DONE:
         raise UnresolvedError(f"Step {step!r} is not verified, so its values cannot be used.")
     if path.split(".")[0] == "requested":
         body = yield from load_json(source, source.request_ref)

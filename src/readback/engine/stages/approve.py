@@ -13,10 +13,10 @@ from dataclasses import replace
 from readback.canon import Json, parse_json
 from readback.canon.frozen import dataclass
 from readback.domain.action.action import Action
-from readback.domain.action.approval_record import Asked
+from readback.domain.action.approval_record import RequestedApproval
 from readback.domain.contract.approval import (
     HOLD,
-    NOBODY,
+    NO_APPROVERS,
     ApprovalCode,
     ApprovalToken,
     Approved,
@@ -53,7 +53,7 @@ class Approvals:
     `break_glass`: the reason for the emergency override under which this process executes without an approval.
     """
 
-    policy: Policy = NOBODY
+    policy: Policy = NO_APPROVERS
     verify: Verify = _nobody_signed
     break_glass: str = ""
 
@@ -140,7 +140,7 @@ def still_approved(run: Run, approvals: Approvals) -> Generator[Effect, EffectRe
 
 
 def _allowed(
-    run: Run, asked: Asked | None, approvals: Approvals, table: RecoveryTable
+    run: Run, asked: RequestedApproval | None, approvals: Approvals, table: RecoveryTable
 ) -> Generator[Effect, EffectResult, Approved | None]:
     """Return the approval of the attempt; else record the consequence and return None."""
     if asked is None:
@@ -164,7 +164,7 @@ def _allowed(
 
 
 def _checked(
-    run: Run, asked: Asked, approvals: Approvals, at_us: int
+    run: Run, asked: RequestedApproval, approvals: Approvals, at_us: int
 ) -> Generator[Effect, EffectResult, Approved | Refused]:
     """Check the recorded tokens against the request to be executed, at that time."""
     action, terms = run.action, run.contract.approval
@@ -229,12 +229,14 @@ def _request(
     run.record(EventKind.APPROVAL_REQUESTED, run.now_us, path, data, {"approval": digest})
 
 
-def new_request(policy: Policy, drawn: tuple[str, str], now_us: int, *, people: int, span_us: int) -> Asked:
+def new_request(policy: Policy, drawn: tuple[str, str], now_us: int, *, people: int, span_us: int) -> RequestedApproval:
     """A request under this policy. `drawn`: two fresh ids, for the name and the nonce."""
-    return Asked(f"ap-{drawn[0]}", drawn[1], "", policy.version, now_us + span_us, span_us, people)
+    return RequestedApproval(f"ap-{drawn[0]}", drawn[1], "", policy.version, now_us + span_us, span_us, people)
 
 
-def request_data(asked: Asked, payload: str, before: Asked | None, row: Row | None, table: str) -> dict[str, Json]:
+def request_data(
+    asked: RequestedApproval, payload: str, before: RequestedApproval | None, row: Row | None, table: str
+) -> dict[str, Json]:
     """The event's data. `row`: the recovery row behind a renewed request."""
     who = "an approver" if asked.people == 1 else f"{asked.people} approvers"
     data: dict[str, Json] = {
@@ -289,7 +291,7 @@ def _refuse(run: Run, said: Refused, table: RecoveryTable, finding: Finding = Fi
     validate.record_refusal(run, validate.Refusal(code, detail, finding), table, run.now_us)
 
 
-def wait_on(run: Run, asked: Asked, detail: str) -> None:
+def wait_on(run: Run, asked: RequestedApproval, detail: str) -> None:
     """Nothing can be done now: wait until the request expires or a person acts."""
     run.record(EventKind.SIGNALLED, run.now_us, (), {"due": asked.expires_us, "detail": detail})
 
@@ -297,7 +299,7 @@ def wait_on(run: Run, asked: Asked, detail: str) -> None:
 # --- the bytes ---
 
 
-def bound_of(action: Action, asked: Asked, kept: Mapping[str, Json]) -> Bound:
+def bound_of(action: Action, asked: RequestedApproval, kept: Mapping[str, Json]) -> Bound:
     """The content bound by an approval of this action. `kept`: the request as stored in the evidence."""
     return Bound(
         approval=asked.id,

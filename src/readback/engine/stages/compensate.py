@@ -23,14 +23,14 @@ from readback.domain.people.review import COMPENSATION_FAILED, Decision
 from readback.domain.predicate import Truth, conjoin
 from readback.domain.recovery.table import RecoveryTable, Reversal, Situation
 from readback.domain.saga.fold import StepRecord
-from readback.domain.saga.planner import over
+from readback.domain.saga.planner import has_ended
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import TERMINAL, State
 from readback.domain.verdict import Attribution, Level, Verdict, Why
 from readback.domain.verification.change import alike, differences, is_withheld, outside
 from readback.domain.verification.observation_signs import one_line
 from readback.domain.verification.reading import Presence, Role
-from readback.domain.verification.reconciliation import Judged, Reconciliation
+from readback.domain.verification.reconciliation import EvaluatedReading, Reconciliation
 from readback.engine.compiled_contract import Request
 from readback.engine.effects import (
     Called,
@@ -138,7 +138,7 @@ def settle_staged(run: Run) -> Generator[Effect, EffectResult, Reconciliation | 
     return (yield from _unchanged(run, inside, against, refused))
 
 
-def _against_commit(run: Run, inside: Judged) -> str:
+def _against_commit(run: Run, inside: EvaluatedReading) -> str:
     """Why the staged transaction is abandoned; empty to commit."""
     if inside.taken.finished_us >= lease_until(run.contract, run.action.executed_us) - LEASE_MARGIN_US:
         return "It was verified too late to be committed."
@@ -153,7 +153,7 @@ def _against_commit(run: Run, inside: Judged) -> str:
     return ""
 
 
-def _beside(run: Run, inside: Judged) -> bool:
+def _beside(run: Run, inside: EvaluatedReading) -> bool:
     """Whether a field outside the allowed changes differs, among the fields in both readings: a reading inside may show
     fewer.
     """
@@ -171,7 +171,7 @@ def _both(old: Json, new: Json) -> tuple[Json, Json]:
     return {key: pair[0] for key, pair in pairs.items()}, {key: pair[1] for key, pair in pairs.items()}
 
 
-def _read_inside(run: Run) -> Generator[Effect, EffectResult, Judged]:
+def _read_inside(run: Run) -> Generator[Effect, EffectResult, EvaluatedReading]:
     timeout = run.contract.execution.timeout_us
     called = yield CallReader(run.plan, ReadKind.STAGED, 0, run.call_context(), run.given, timeout, run.staged)
     assert isinstance(called, Called)
@@ -180,7 +180,7 @@ def _read_inside(run: Run) -> Generator[Effect, EffectResult, Judged]:
 
 
 def _unchanged(
-    run: Run, inside: Judged, against: str, refused: bool
+    run: Run, inside: EvaluatedReading, against: str, refused: bool
 ) -> Generator[Effect, EffectResult, Reconciliation | None]:
     """After abandoning: a reading from outside must show the target as before, and a search must find no effect of this
     action.
@@ -209,7 +209,7 @@ def _nothing_found(run: Run) -> Generator[Effect, EffectResult, bool]:
     return run.found == ()
 
 
-def same_as_before(run: Run, now: Judged) -> bool:
+def same_as_before(run: Run, now: EvaluatedReading) -> bool:
     """Whether the strong reading shows the same as the reading before execution."""
     before = run.before
     if before is None and run.contract.kind.needs_ours:
@@ -422,7 +422,7 @@ def _by_its_reversal(outcome: Outcome, undo_id: str) -> Generator[Effect, Effect
     assert isinstance(folded, Folded)
     undo = folded.action
     if outcome.state is State.COMPENSATING:
-        return replace(outcome, state=State.REVIEW_REQUIRED) if undo is not None and over(undo) else outcome
+        return replace(outcome, state=State.REVIEW_REQUIRED) if undo is not None and has_ended(undo) else outcome
     stands = undo is not None and not undo.contested and (not undo.claims or holds(undo.claims))
     return outcome if stands else replace(outcome, contested=True)
 

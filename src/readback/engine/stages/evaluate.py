@@ -15,7 +15,7 @@ from readback.domain.normal_form import NormalForm, alike
 from readback.domain.predicate import Evaluation, Path, Truth, along, look, shown_values
 from readback.domain.verification.observation_signs import one_line
 from readback.domain.verification.reading import Presence, Role, TakenReading
-from readback.domain.verification.reconciliation import IdentityMatch, Judged
+from readback.domain.verification.reconciliation import EvaluatedReading, IdentityMatch
 from readback.engine.compiled_contract import Check, CompiledContract, IdentityCheck, Variables
 from readback.engine.run import REDACTED
 from readback.engine.values.argument_copies import own_value
@@ -228,13 +228,13 @@ def _divided(template: str) -> tuple[bool, tuple[Path, ...]]:
 
 def judge_reading(
     plan: CompiledContract, taken: TakenReading, variables: dict[str, Json], before: TakenReading | None = None
-) -> Judged:
+) -> EvaluatedReading:
     """Evaluate everything over one reading.
 
     `variables` are the action's, without this reading. `before` is the reading among them.
     """
     if not taken.ran or taken.reading.presence is _NOT_VISIBLE:
-        return Judged(taken)
+        return EvaluatedReading(taken)
     seen, binding = _bound(plan, taken, variables)
     part = _partial(taken, before)
     identity = _identified(plan, taken, seen, binding, part)
@@ -251,7 +251,7 @@ def judge_reading(
     if show and plan.intermediate and taken.reading.presence is _PRESENT:
         truths = (evaluate(c, binding, seen, show=False, partial=part).truth for c in plan.intermediate)
         midway = any(truth is _HOLDS for truth in truths)
-    return Judged(taken, identity, ensure, failing, refused, midway)
+    return EvaluatedReading(taken, identity, ensure, failing, refused, midway)
 
 
 def looks_at_state(check: Check) -> bool:
@@ -280,12 +280,12 @@ def not_whole(before: TakenReading | None) -> bool:
     return before is not None and not before.reading.complete and before.reading.presence is _PRESENT
 
 
-def identify_reading(plan: CompiledContract, taken: TakenReading, variables: dict[str, Json]) -> Judged:
+def identify_reading(plan: CompiledContract, taken: TakenReading, variables: dict[str, Json]) -> EvaluatedReading:
     """Determine the object of a reading, without evaluating postconditions."""
     if not taken.ran or taken.reading.presence is not _PRESENT:
-        return Judged(taken)
+        return EvaluatedReading(taken)
     seen, binding = _bound(plan, taken, variables)
-    return Judged(taken, _identified(plan, taken, seen, binding, _partial(taken, None)))
+    return EvaluatedReading(taken, _identified(plan, taken, seen, binding, _partial(taken, None)))
 
 
 def _bound(plan: CompiledContract, taken: TakenReading, variables: dict[str, Json]) -> tuple[dict[str, Json], Binding]:

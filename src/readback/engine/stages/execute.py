@@ -15,7 +15,7 @@ from readback.canon.frozen import dataclass
 from readback.canon.limits import ID_MAX_BYTES
 from readback.canon.values import Copied
 from readback.domain.action.action import Action
-from readback.domain.contract.freezing import touched
+from readback.domain.contract.freezing import freeze_subjects
 from readback.domain.events import EventKind
 from readback.domain.finding import Finding
 from readback.domain.idempotency import former_operation, key_hash, request_hash
@@ -79,7 +79,7 @@ class Draft:
         if not contract.kind.mutates or self.request.ordered:
             return ()
         scope = run.scope
-        return touched(
+        return freeze_subjects(
             tenant=scope.tenant,
             principal=scope.principal,
             contract=contract.name,
@@ -260,7 +260,7 @@ def touches(run: Run) -> tuple[str, ...]:
     action = run.action
     if not run.contract.kind.mutates or action.context.get("ordered"):
         return ()
-    return touched(
+    return freeze_subjects(
         tenant=action.tenant,
         principal=action.principal,
         contract=action.contract,

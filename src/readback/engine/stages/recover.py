@@ -15,7 +15,7 @@ from readback.canon.frozen import dataclass
 from readback.domain.action.action import Action
 from readback.domain.action.key_release import KeyRelease
 from readback.domain.contract.contract import ATTEMPTS_MAX, Noop
-from readback.domain.contract.watch import begun_data
+from readback.domain.contract.watch import watch_start_data
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.events import EventKind
 from readback.domain.finding import Finding
@@ -28,7 +28,7 @@ from readback.domain.state import State
 from readback.domain.verdict import Attribution, Verdict, Why
 from readback.domain.verification.attribution import bears_other_mark, is_effect, stamp_matches
 from readback.domain.verification.observation import ObservationStatus
-from readback.domain.verification.reconciliation import Judged, Reconciliation
+from readback.domain.verification.reconciliation import EvaluatedReading, Reconciliation
 from readback.engine.entries.side_records import freeze_data, incident_data
 from readback.engine.recovery import resend
 from readback.engine.recovery.resend import release, searched
@@ -137,7 +137,7 @@ def _as_if_alone(run: Run, timing: Timing, as_of_us: int, dead: bool) -> Reconci
     return alone
 
 
-def _as_required(judged: Judged) -> bool:
+def _as_required(judged: EvaluatedReading) -> bool:
     return bool(judged.ensure) and conjoin(e.truth for e in judged.ensure) is Truth.HOLDS
 
 
@@ -364,7 +364,7 @@ def record_judgement(
         data["release"] = decision.release.value
     watch = run.contract.watch
     if watch is not None and due_us is not None and path and path[-1] is _RECONCILED_SUCCESS:
-        data["watch"] = begun_data(watch, now_us)
+        data["watch"] = watch_start_data(watch, now_us)
     judgement = run.secrecy.hide(judgement_json(result, run.contract.redact), "judgement")
     run.judged = result.ensure
     if run.contract.redact:

@@ -22,7 +22,7 @@ from readback.domain.recovery.table import RecoveryTable, Reversal, Situation
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
 from readback.domain.verification.reading import UNREADABLE, Fault, Presence
-from readback.domain.verification.reconciliation import Judged
+from readback.domain.verification.reconciliation import EvaluatedReading
 from readback.engine.claims import entries
 from readback.engine.compiled_contract import CallerContext, Request
 from readback.engine.effects import Effect, EffectResult, FreezeFound, LoadFreeze
@@ -143,7 +143,7 @@ def _failing_source(run: Run) -> bool:
     )
 
 
-def _unreadable(run: Run, before: Judged) -> Refusal | None:
+def _unreadable(run: Run, before: EvaluatedReading) -> Refusal | None:
     taken = before.taken
     if not taken.ran:
         if taken.fault is Fault.IMPOSSIBLE:

@@ -26,7 +26,7 @@ from readback.domain.verification.observation_signs import one_line
 from readback.domain.verification.open_class import seen_weakly
 from readback.domain.verification.reading import Fault, Presence, Reading, Role, TakenReading
 from readback.domain.verification.reconcile import reconcile
-from readback.domain.verification.reconciliation import Case, Judged, Reconciliation
+from readback.domain.verification.reconciliation import Case, EvaluatedReading, Reconciliation
 from readback.engine.effects import Called, CallReader, Effect, EffectResult, Ending, ReadKind
 from readback.engine.run import Run
 from readback.engine.schedule import Timing
@@ -66,7 +66,7 @@ _NOTHING = Reading(Presence.UNAVAILABLE)
 UNREACHABLE_ERRORS = (ConnectionError, OSError)
 
 
-def take_before(run: Run) -> Generator[Effect, EffectResult, Judged]:
+def take_before(run: Run) -> Generator[Effect, EffectResult, EvaluatedReading]:
     """Take the strongest available reading before execution, the base for measuring change.
 
     Its postconditions are evaluated on demand; see `_compared`.
@@ -78,7 +78,7 @@ def take_before(run: Run) -> Generator[Effect, EffectResult, Judged]:
 
 def take_checks(run: Run, *, closing: bool) -> Steps:
     """Take readings after the action, as few as can decide. `closing`: the last of the window, so the strongest."""
-    checks: tuple[Judged, ...] = ()
+    checks: tuple[EvaluatedReading, ...] = ()
     order, run.missed = _order(run, closing), ()
     if run.contract.quorum > 1:
         for index in order:
@@ -100,7 +100,7 @@ def take_strongest(run: Run) -> Steps:
     run.checks = ((yield from _check(run, strongest(run.contract))),)
 
 
-def _check(run: Run, index: int) -> Generator[Effect, EffectResult, Judged]:
+def _check(run: Run, index: int) -> Generator[Effect, EffectResult, EvaluatedReading]:
     taken = yield from _read(run, index, _CHECK)
     return judge_reading(run.plan, taken, run.variables(), run.taken_before)
 
@@ -261,7 +261,7 @@ def sighting(contract: Contract) -> tuple[str, str]:
     return f"contract:{contract.name}", f"sighted:{contract.hash[:16]}"
 
 
-def _anothers(run: Run, judged: Judged) -> bool:
+def _anothers(run: Run, judged: EvaluatedReading) -> bool:
     """The reading names a stamp, and not this action's."""
     said, mapped = judged.taken.reading.stamp, judged.match("stamp")
     return (bool(said) and said != run.action.stamp) or (
@@ -348,7 +348,7 @@ def judge(run: Run, timing: Timing, now_us: int, *, dead: bool) -> Reconciliatio
     return seen_weakly(action.stamp, result, run.missed) if run.missed else result
 
 
-def _compared(run: Run) -> Judged | None:
+def _compared(run: Run) -> EvaluatedReading | None:
     """The reading before. Its postconditions matter only beside a reading with the same content. Most readings show a
     change, and this saves a third of all evaluations.
     """
@@ -396,7 +396,7 @@ def ended_by_itself(run: Run) -> bool:
     return run.observation is not None and run.observation.status not in _STILL_OUT
 
 
-def record_reading(run: Run, judged: Judged) -> None:
+def record_reading(run: Run, judged: EvaluatedReading) -> None:
     """Record the reading as a ledger entry, and its content as evidence, unless the object is foreign."""
     taken = judged.taken
     reading = taken.reading
@@ -439,6 +439,6 @@ def _provenance(taken: TakenReading, *, withheld: bool) -> dict[str, Json]:
     return said
 
 
-def withheld(judged: Judged) -> Judged:
+def withheld(judged: EvaluatedReading) -> EvaluatedReading:
     """A reading of a foreign object, without content."""
     return replace(judged, taken=replace(judged.taken, reading=replace(judged.taken.reading, value=None)))

@@ -21,10 +21,10 @@ from dataclasses import replace
 from readback.canon import Json, parse_json, sha256_hex, stored_bytes
 from readback.canon.frozen import dataclass
 from readback.domain.action.action import Action
-from readback.domain.action.claim import Change, ClaimKind, ClaimStatus, Reason, said_of
+from readback.domain.action.claim import ClaimChange, ClaimKind, ClaimStatus, Reason, last_event_of
 from readback.domain.contract.contract import LATE_POLLS_MAX, Contract, Noop
 from readback.domain.contract.limits import Limits
-from readback.domain.contract.watch import CHANGES_MAX, NO_LOOK, UNTOLD, Over, Watched
+from readback.domain.contract.watch import CHANGES_MAX, NO_LOOK, UNTOLD, WatchEnd, WatchState
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.events import EventKind
 from readback.domain.finding import Finding
@@ -36,7 +36,7 @@ from readback.domain.side_effect import Consistency
 from readback.domain.verdict import Verdict, Why
 from readback.domain.verification.attribution import has_changed
 from readback.domain.verification.reconcile import reconcile
-from readback.domain.verification.reconciliation import Case, Judged, Reconciliation
+from readback.domain.verification.reconciliation import Case, EvaluatedReading, Reconciliation
 from readback.engine import tenant_limits
 from readback.engine.claims import entries as claim
 from readback.engine.effects import Commit, Committed, Effect, EffectResult, Lease, Leased, Load, Loaded
@@ -82,20 +82,20 @@ def _over(action: Action, asked: bool) -> Generator[Effect, EffectResult, str]:
     drift.
     """
     if action.decision == Decided.ATTEST_NOT_DONE:
-        return Over.WITHDRAWN
+        return WatchEnd.WITHDRAWN
     for kind in ClaimKind:
-        said = said_of(action.claims, kind)
+        said = last_event_of(action.claims, kind)
         if said is not None and said.status in FALLEN and said.reason is not Reason.DRIFTED:
-            return Over.REVERSED if said.reason is Reason.REVERSED else Over.WITHDRAWN
+            return WatchEnd.REVERSED if said.reason is Reason.REVERSED else WatchEnd.WITHDRAWN
     named = str(action.context.get("saga", ""))
     saga = (yield from load_saga(named)) if named else None
     if saga is not None and any(s.undo_id and s.action_id == action.id for s in saga.steps.values()):
-        return Over.REVERSED
+        return WatchEnd.REVERSED
     changes = action.watch.changes if action.watch is not None else 0
-    return Over.CHANGES if changes >= CHANGES_MAX and not asked else ""
+    return WatchEnd.CHANGES if changes >= CHANGES_MAX and not asked else ""
 
 
-def _look(run: Run, watched: Watched, desk: WatchContext, asked: bool) -> Steps:
+def _look(run: Run, watched: WatchState, desk: WatchContext, asked: bool) -> Steps:
     as_of_us = run.now_us
     yield from verify.take_checks(run, closing=asked)  # 2
     result = holds_now(run)
@@ -113,18 +113,18 @@ def _look(run: Run, watched: Watched, desk: WatchContext, asked: bool) -> Steps:
     faults = _faults(run, watched, result, desk.table)
     known = _as_known(watched, result) and not (watched.drifted and (asked or _falls_otherwise(run, watched, result)))
     if not told or known:
-        over = "" if due is not None else Over.TIME if told else Over.UNREAD
+        over = "" if due is not None else WatchEnd.TIME if told else WatchEnd.UNREAD
         back: dict[str, Json] = {"review": DRIFT} if asked and watched.drifted else {}
         _record_quiet(run, result, due, over, {**faults, **back})
     else:
         yield from _record_change(run, watched, result, desk.table, due, as_of_us)
 
 
-def _as_known(watched: Watched, result: Reconciliation) -> bool:
+def _as_known(watched: WatchState, result: Reconciliation) -> bool:
     return result.verdict is (Verdict.REFUTED if watched.drifted else Verdict.VERIFIED)
 
 
-def _falls_otherwise(run: Run, watched: Watched, result: Reconciliation) -> bool:
+def _falls_otherwise(run: Run, watched: WatchState, result: Reconciliation) -> bool:
     """The claim was invalid already, and the state differs again."""
     return _digest(run, result) != watched.seen_ref
 
@@ -156,7 +156,7 @@ def holds_now(run: Run) -> Reconciliation:
     return replace(result, finding=Finding.VERIFIED, discrepancy=None, effect_shown=run.action.judgement.effect_shown)
 
 
-def _case(run: Run, terms: Contract, checks: tuple[Judged, ...], before: Judged | None) -> Case:
+def _case(run: Run, terms: Contract, checks: tuple[EvaluatedReading, ...], before: EvaluatedReading | None) -> Case:
     assert run.observation is not None
     return Case(terms, run.action.stamp, run.observation, checks, before, window_closed=True)
 
@@ -167,12 +167,12 @@ def _later(contract: Contract) -> Contract:
     return replace(contract, kind=kind, noop=Noop.ALLOW, may_change=None)
 
 
-def _watched_only(contract: Contract, judged: Judged) -> Judged:
+def _watched_only(contract: Contract, judged: EvaluatedReading) -> EvaluatedReading:
     names = contract.watch.ensure if contract.watch is not None else ()
     return replace(judged, ensure=tuple(e for e in judged.ensure if e.name in names)) if names else judged
 
 
-def classified(run: Run, held: Judged | None, result: Reconciliation) -> Reconciliation:
+def classified(run: Run, held: EvaluatedReading | None, result: Reconciliation) -> Reconciliation:
     """Classify a refuted result against the last valid state (`held`), instead of the state before the action."""
     # The reading shows another object: there is no earlier state of that object to compare with.
     if result.finding is Finding.WRONG_TARGET:
@@ -189,7 +189,7 @@ def classified(run: Run, held: Judged | None, result: Reconciliation) -> Reconci
     return replace(found, finding=Finding.DRIFT, effect_shown=run.action.judgement.effect_shown)
 
 
-def _held(run: Run, watched: Watched) -> Generator[Effect, EffectResult, Judged | None]:
+def _held(run: Run, watched: WatchState) -> Generator[Effect, EffectResult, EvaluatedReading | None]:
     if watched.held is None:
         return None
     value: Json = None
@@ -200,12 +200,12 @@ def _held(run: Run, watched: Watched) -> Generator[Effect, EffectResult, Judged 
     return held_as_recorded(run, watched.held, value)
 
 
-def held_as_recorded(run: Run, data: Mapping[str, Json], value: Json) -> Judged:
+def held_as_recorded(run: Run, data: Mapping[str, Json], value: Json) -> EvaluatedReading:
     """The last reading with valid postconditions, from its entry and its evidence."""
     return judge_reading(run.plan, taken_as_recorded(data, value), run.variables(), run.taken_before)
 
 
-def _unsigned(run: Run, held: Judged | None, judged: Judged) -> Judged:
+def _unsigned(run: Run, held: EvaluatedReading | None, judged: EvaluatedReading) -> EvaluatedReading:
     """Remove this action's stamp from a changed record: the stamp names the record's creator, no longer the last
     writer.
     """
@@ -221,7 +221,7 @@ def _unsigned(run: Run, held: Judged | None, judged: Judged) -> Judged:
 # --- 5: record the look ---
 
 
-def _faults(run: Run, watched: Watched, result: Reconciliation, table: RecoveryTable) -> dict[str, Json]:
+def _faults(run: Run, watched: WatchState, result: Reconciliation, table: RecoveryTable) -> dict[str, Json]:
     """Count source faults by action, not by look. Opens an incident for a repeatedly failing source. A reader in need
     of a redacted argument is not at fault.
     """
@@ -291,7 +291,7 @@ def _record_quiet(run: Run, result: Reconciliation, due: int | None, over: str, 
 
 
 def _record_change(
-    run: Run, watched: Watched, result: Reconciliation, table: RecoveryTable, due: int | None, as_of_us: int
+    run: Run, watched: WatchState, result: Reconciliation, table: RecoveryTable, due: int | None, as_of_us: int
 ) -> Steps:
     """Record a drift, another drift or a restoration: the readings, the judgement, and the claim's change."""
     action, now_us = run.action, run.now_us
@@ -307,9 +307,9 @@ def _record_change(
     news = fell and not watched.drifted
     recover.record_judgement(run, decision, (), now_us, due_us=due, held_since_us=0, news=news, review=review)
     status, reason = (ClaimStatus.RETRACTED, Reason.DRIFTED) if fell else (ClaimStatus.REINSTATED, Reason.RESTORED)
-    said = said_of(action.claims, ClaimKind.HOLDS)
+    said = last_event_of(action.claims, ClaimKind.HOLDS)
     if fell or (said is not None and said.reason is Reason.DRIFTED):
-        yield from claim.record_claims(run, (Change(ClaimKind.HOLDS, status, reason),), now_us)
+        yield from claim.record_claims(run, (ClaimChange(ClaimKind.HOLDS, status, reason),), now_us)
 
 
 def put_off(action: Action, now_us: int) -> Steps:
@@ -325,7 +325,7 @@ def put_off(action: Action, now_us: int) -> Steps:
         due = watch_next_due(action, action.watch, leased.now_us, told=False)
     else:
         due = leased.now_us + LATE_POLL_MAX_US if action.late_polls < LATE_POLLS_MAX else None
-    over = "" if due is not None else Over.UNREAD
+    over = "" if due is not None else WatchEnd.UNREAD
     entries = Recorder(action, action.version)
     data: dict[str, Json] = {"verdict": UNTOLD, "why": Why.UNVERIFIABLE.value, "due": due, "over": over}
     entries.add(EventKind.WATCHED, leased.now_us, (), {**data, "error": CONTRACT_CHANGED})
@@ -351,7 +351,7 @@ def late(
         recover.record_judgement(run, decision, (), now_us, due_us=due, held_since_us=0, news=True)
         yield from claim.after_judgement(run, decision.result, (), news=True, now_us=now_us)
     else:
-        _record_quiet(run, decision.result, due, "" if due is not None else Over.TIME, {})
+        _record_quiet(run, decision.result, due, "" if due is not None else WatchEnd.TIME, {})
     run.missed = ()
     return (yield from desk.commit(run))
 
