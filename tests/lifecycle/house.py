@@ -239,12 +239,12 @@ class House:
         return self.get(ticket.action_id) if isinstance(told, Parked) else told
 
     def wait(self, action_id: str, wait_s: float | None = None) -> Outcome:
-        work = coordinator.stay(self.engine, action_id, TENANT, self.plans.get)
+        work = coordinator.wait_until_settled(self.engine, action_id, TENANT, self.plans.get)
         told = self.driver.drive(work, self._until(wait_s))
         return self.get(action_id) if isinstance(told, Parked) else told
 
     def get(self, action_id: str) -> Outcome:
-        found = self.driver.drive(coordinator.look(action_id, TENANT))
+        found = self.driver.drive(coordinator.current_outcome(action_id, TENANT))
         assert isinstance(found, Outcome)
         return found
 

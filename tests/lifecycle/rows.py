@@ -487,7 +487,7 @@ def _past_the_pivot(house: House) -> Outcome:
     request = SagaRequest("order", steps, "op-1")
     work = saga_attend.begin(house.engine, request, house.scope, house.plans.get, ticket)
     house.driver.drive(work, house.runtime.now_us() + 1)
-    told = house.driver.drive(saga_attend.look(ticket.action_id, TENANT))
+    told = house.driver.drive(saga_attend.current_outcome(ticket.action_id, TENANT))
     assert isinstance(told, Outcome)
     return told
 

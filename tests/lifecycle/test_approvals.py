@@ -774,7 +774,7 @@ def test_a_process_that_dies_at_any_step_of_going_on_leaves_one_call_at_most(hou
     made = house.action(find=True, **ASKED)
     held = house.run(made)
     approve(house, held.id)
-    work = coordinator.go_on(house.engine, held.id, TENANT, house.plans.get)
+    work = coordinator.resume(house.engine, held.id, TENANT, house.plans.get)
     answer: Any = None
     try:
         step = next(work)
@@ -796,7 +796,7 @@ def test_two_processes_that_find_it_approved_make_one_attempt(house: House) -> N
     made = house.action(**ASKED)
     held = house.run(made)
     approve(house, held.id)
-    first = coordinator.go_on(house.engine, held.id, TENANT, house.plans.get)
+    first = coordinator.resume(house.engine, held.id, TENANT, house.plans.get)
     step = next(first)
     for _ in range(3):
         step = first.send(house.driver._do(step))

@@ -130,7 +130,7 @@ class Meanwhile:
         house.store.append = self.append  # type: ignore[method-assign]
 
     def append(self, batch: Any) -> Any:
-        if not self.done and any(item.unless_frozen for item in batch):
+        if not self.done and any(item.require_not_frozen for item in batch):
             self.done = True
             with self._store._open():
                 freeze = Freeze(TENANT, self._subject, "somebody", "elsewhere", 1)
@@ -336,9 +336,9 @@ def test_only_attempts_carry_what_may_not_be_frozen(house: House) -> None:
         except StopIteration:
             break
     kinds = [[event.kind for event in append.events] for append in seen]
-    carrying = [bool(append.unless_frozen) for append in seen]
+    carrying = [bool(append.require_not_frozen) for append in seen]
     assert carrying == ["attempted" in each for each in kinds]
-    assert seen[0].unless_frozen == ("resource:item/o-1", "principal:agent:ops", "tool:ship", "tenant:acme")
+    assert seen[0].require_not_frozen == ("resource:item/o-1", "principal:agent:ops", "tool:ship", "tenant:acme")
 
 
 def test_a_doubtful_one_freezes_only_if_it_is_critical(house: House) -> None:

@@ -49,9 +49,9 @@ def test_no_other_tenant_reads_the_action_its_evidence_or_its_key(house: House) 
     told = house.run(house.action())
     action = house.folded(told.id)
     with pytest.raises(NotFoundError):
-        house.driver.drive(coordinator.look(told.id, "globex"))
+        house.driver.drive(coordinator.current_outcome(told.id, "globex"))
     with pytest.raises(NotFoundError):
-        house.driver.drive(coordinator.stay(house.engine, told.id, "globex", house.plans.get))
+        house.driver.drive(coordinator.wait_until_settled(house.engine, told.id, "globex", house.plans.get))
     for digest in (action.request_ref, action.reading_ref, action.judgement.ref):
         assert house.store.evidence(TENANT, told.id, digest) is not None
         assert house.store.evidence("globex", told.id, digest) is None

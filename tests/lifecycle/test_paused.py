@@ -50,15 +50,15 @@ def paused_in_its_call(engine: Engine, meanwhile: Callable[[House, str], None], 
 
 
 @pytest.mark.requirement("TRUTH-keys-second-run", "TRUTH-late-dead", "FLEET-presumed")
-@pytest.mark.parametrize("presumes", [False, True])
-def test_an_operation_whose_first_process_may_go_on_is_not_dispatched_again(presumes: bool) -> None:
+@pytest.mark.parametrize("assume_owner_may_be_alive", [False, True])
+def test_an_operation_whose_first_process_may_go_on_is_not_dispatched_again(assume_owner_may_be_alive: bool) -> None:
     seen: list[Any] = []
 
     def meanwhile(twin: House, first: str) -> None:
         seen.append(twin.get(first))
         seen.append(twin.run(twin.action(find=True, kind="create", late_window=f"{LATE_S}s", **STAMPED)))
 
-    house, first = paused_in_its_call(Engine(presumes=presumes), meanwhile)
+    house, first = paused_in_its_call(Engine(assume_owner_may_be_alive=assume_owner_may_be_alive), meanwhile)
     assert [told.state for told in seen] == [State.UNKNOWN, State.UNKNOWN]
     assert [told.may_repeat for told in seen] == [False, False]
     assert seen[1].id == first

@@ -32,9 +32,11 @@ def abandoned(engine: Engine) -> House:
 
 
 @pytest.mark.requirement("FLEET-presumed", "TRUTH-late-dead")
-@pytest.mark.parametrize("presumes", [False, True])
-def test_what_may_still_land_is_looked_for_from_the_end_of_the_attempts_own_time(presumes: bool) -> None:
-    house = abandoned(Engine(presumes=presumes))
+@pytest.mark.parametrize("assume_owner_may_be_alive", [False, True])
+def test_what_may_still_land_is_looked_for_from_the_end_of_the_attempts_own_time(
+    assume_owner_may_be_alive: bool,
+) -> None:
+    house = abandoned(Engine(assume_owner_may_be_alive=assume_owner_may_be_alive))
     action_id = house.only()
     executed_us = house.folded(action_id).executed_us
     house.store.release("virtual/1")
@@ -42,9 +44,9 @@ def test_what_may_still_land_is_looked_for_from_the_end_of_the_attempts_own_time
     found = house.folded(action_id)
     resumed = next(each for each in house.events(action_id) if each.kind is EventKind.RESUMED)
     over_us = executed_us + DISPATCH_GRACE_US + TIMEOUT_US
-    assert found.ended_us == (over_us if presumes else resumed.at_us)
+    assert found.ended_us == (over_us if assume_owner_may_be_alive else resumed.at_us)
     house.work(TIMEOUT_US / 1e6)
-    assert house.folded(action_id).judgement.dead is not presumes
+    assert house.folded(action_id).judgement.dead is not assume_owner_may_be_alive
     house.work(40 * 86_400.0)
     assert house.folded(action_id).judgement.dead
     assert audit(house.store).ok

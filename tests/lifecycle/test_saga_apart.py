@@ -135,8 +135,8 @@ def test_another_tenant_neither_sees_nor_moves_nor_cancels_a_saga() -> None:
     trip, saga_id = _parked()
     engine, plans = trip.session.engine, trip.session.plan_of
     for work in (
-        saga_attend.look(saga_id, "globex"),
-        saga_attend.stay(engine, saga_id, "globex", plans),
+        saga_attend.current_outcome(saga_id, "globex"),
+        saga_attend.wait_until_settled(engine, saga_id, "globex", plans),
         saga_attend.advance(engine, saga_id, "globex", plans),
         saga_attend.cancel(engine, saga_id, "globex", plans),
     ):

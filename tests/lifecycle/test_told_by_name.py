@@ -85,13 +85,13 @@ def test_each_field_of_an_outcome_is_what_its_name_says(house: House) -> None:
 
 def test_each_field_of_a_projection_is_what_its_name_says(house: House) -> None:
     run = marked(house)
-    kept = run.append(NOW_US, park=True).projection
+    kept = run.append(NOW_US, release_lease=True).projection
     for field in fields(Projection):
         if field.name not in ("run", "saga", "lease_owner", "lease_until_us"):
             assert getattr(kept, field.name) == held(run.action, field.name), field.name
     assert (kept.run, kept.saga) == (run.scope.run, "of a saga")
     assert (kept.lease_owner, kept.lease_until_us) == ("", 0)
     run.action.state = State.EXECUTING
-    leased = run.append(NOW_US, park=False).projection
+    leased = run.append(NOW_US, release_lease=False).projection
     assert (leased.state, leased.lease_owner) == ("executing", "me")
     assert leased.lease_until_us > NOW_US

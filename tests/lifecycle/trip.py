@@ -329,7 +329,7 @@ class Trip:
         return told
 
     def get(self, saga_id: str) -> SagaOutcome:
-        told = self.driver.drive(saga_attend.look(saga_id, TENANT))
+        told = self.driver.drive(saga_attend.current_outcome(saga_id, TENANT))
         assert isinstance(told, SagaOutcome)
         return told
 
@@ -337,7 +337,7 @@ class Trip:
         self.driver.drive(saga_attend.cancel(self.session.engine, saga_id, TENANT, self.session.plan_of))
 
     def outcome(self, action_id: str) -> Outcome:
-        told = self.driver.drive(coordinator.look(action_id, TENANT))
+        told = self.driver.drive(coordinator.current_outcome(action_id, TENANT))
         assert isinstance(told, Outcome)
         return told
 

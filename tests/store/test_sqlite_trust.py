@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from readback.ports.storage.store import Appended, KeyTaken, VersionConflict
+from readback.ports.storage.store import Appended, KeyConflict, VersionConflict
 from readback.stores.sqlite import open_sqlite_store
 from readback.testing.store_samples import TENANT, sample_creation
 
@@ -24,9 +24,9 @@ def test_what_is_not_new_is_refused_and_what_is_new_beside_it_is_kept(tmp_path: 
         assert isinstance(one, Appended)
         assert isinstance(two, Appended)
         assert there == VersionConflict(version=1, fence=0)
-        assert isinstance(late, KeyTaken)
+        assert isinstance(late, KeyConflict)
         assert late.record.action_id == "holder"
-        assert isinstance(twin, KeyTaken)
+        assert isinstance(twin, KeyConflict)
         assert twin.record.action_id == "two"
         assert [bool(store.events(name)) for name in ("one", "two", "late", "twin")] == [True, True, False, False]
         held = store.key(TENANT, key)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from readback.ports.storage.store import Appended, Freeze, KeyTaken, VersionConflict
+from readback.ports.storage.store import Appended, Freeze, KeyConflict, VersionConflict
 from readback.stores.postgres import open_postgres_store
 from readback.stores.postgres.writing.transaction import Transaction
 from readback.testing.store_samples import (
@@ -37,7 +37,7 @@ def test_a_key_that_is_open_again_when_the_transaction_writes_is_not_taken_over(
 
         monkeypatch.setattr(Transaction, "commit", after_somebody_else)
         [found] = store.append([replace(sample_creation("a2", key_hash="k"), replaces="a1")])
-        assert isinstance(found, KeyTaken)
+        assert isinstance(found, KeyConflict)
         assert (found.record.action_id, found.record.status) == ("a1", "PENDING")
         assert store.projection("a2") is None
         assert len(commits) == 3, "it was begun again"
@@ -54,7 +54,7 @@ def test_what_another_process_moved_on_is_told_as_that_and_not_as_barred_by_what
         stale = sample_append("a1", 1, projection=held, reserve=sample_reservation(held))
         assert store.append([stale]) == [VersionConflict(2, 0)]
         other.append([sample_append("a1", 2)])
-        frozen = replace(sample_append("a1", 2), unless_frozen=("tool:ship_order",))
+        frozen = replace(sample_append("a1", 2), require_not_frozen=("tool:ship_order",))
         assert store.append([frozen]) == [VersionConflict(3, 0)]
 
 
@@ -92,7 +92,7 @@ def test_a_settled_key_is_taken_by_one_of_two_hosts_that_reach_for_it_at_once(
         for thread in threads:
             thread.join(timeout=60)
             assert not thread.is_alive()
-        assert sorted(type(each).__name__ for each in answers) == ["Appended", "KeyTaken"]
+        assert sorted(type(each).__name__ for each in answers) == ["Appended", "KeyConflict"]
         record = store.key(TENANT, held.key_hash)
         assert record is not None
         assert record.action_id in ("a2", "a3")

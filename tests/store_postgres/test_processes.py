@@ -20,11 +20,11 @@ from readback.ports.storage.store import (
     Appended,
     AppendResult,
     Count,
-    Crowded,
     Erasure,
     Freeze,
     Frozen,
     StoredProjection,
+    TooManyInFlight,
     VersionConflict,
 )
 from readback.stores.postgres import PostgresStore, open_postgres_store
@@ -240,7 +240,7 @@ def _until_somebody_waits(session: psycopg.Connection[Any]) -> None:
 
 
 def _attempt(action_id: str = "a2") -> Append:
-    return sample_append(action_id, unless_frozen=(ORDER,))
+    return sample_append(action_id, require_not_frozen=(ORDER,))
 
 
 @pytest.mark.requirement("PGSTORE-freezes")
@@ -301,7 +301,7 @@ def test_a_tenants_limit_holds_between_processes(stores: list[PostgresStore]) ->
 
     calls = [lambda n=n: fill(n) for n in range(4)]
     found: list[Any] = [one for each in _together(*calls) for one in each]  # type: ignore[attr-defined]
-    assert Counter(type(one) for one in found) == {Appended: 7, Crowded: 17}
+    assert Counter(type(one) for one in found) == {Appended: 7, TooManyInFlight: 17}
     assert stores[0].in_flight(TENANT) == 7
 
 

@@ -312,7 +312,7 @@ class Played:
 
     def again(self) -> Outcome:
         """The outcome by the ledger alone."""
-        found = self.driver.drive(coordinator.look(self.outcome.id, TENANT))
+        found = self.driver.drive(coordinator.current_outcome(self.outcome.id, TENANT))
         assert isinstance(found, Outcome)
         return found
 
@@ -362,7 +362,7 @@ def play(cell: Cell) -> Played:
             driver = VirtualDriver(store, runtime.sibling("virtual/2"))
             told = Parked(ticket.action_id)
         if isinstance(told, Parked):
-            told = driver.drive(coordinator.stay(ENGINE, ticket.action_id, TENANT, plans.get))
+            told = driver.drive(coordinator.wait_until_settled(ENGINE, ticket.action_id, TENANT, plans.get))
         assert isinstance(told, Outcome)
         return Played(scene, store, driver, plans, told)
     finally:

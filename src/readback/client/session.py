@@ -144,7 +144,7 @@ class Session:
     def __post_init__(self) -> None:
         self.runtime = in_ledger_time(self.store, self.runtime)
         if self.store.places_later:  # many machines append to it
-            self.engine = replace(self.engine, presumes=True)
+            self.engine = replace(self.engine, assume_owner_may_be_alive=True)
         self.sealer = self.sealing.sealer(self.store, self.runtime)
         self.courier = self.telling.courier(self.store, self.runtime, self.sealer)
         self.sequencer = self._sequencer() if self.store.places_later else None
@@ -375,8 +375,8 @@ class Session:
         if self.is_saga(action_id):
             from readback.engine.saga import attend as saga_attend
 
-            return saga_attend.stay(self.engine, action_id, self.scope.tenant, self.plan_of)
-        return coordinator.stay(self.engine, action_id, self.scope.tenant, self.plan_of)
+            return saga_attend.wait_until_settled(self.engine, action_id, self.scope.tenant, self.plan_of)
+        return coordinator.wait_until_settled(self.engine, action_id, self.scope.tenant, self.plan_of)
 
     def look(
         self, action_id: str, *, replayed: bool = False, tenant: str | None = None
@@ -387,9 +387,9 @@ class Session:
         if self.is_saga(action_id):
             from readback.engine.saga import attend as saga_attend
 
-            outcome = yield from saga_attend.look(action_id, whose, replayed=replayed)
+            outcome = yield from saga_attend.current_outcome(action_id, whose, replayed=replayed)
         else:
-            outcome = yield from coordinator.look(action_id, whose, replayed=replayed)
+            outcome = yield from coordinator.current_outcome(action_id, whose, replayed=replayed)
         authority = self.sealer.authority if self.sealer is not None else self.sealing.authority
         return confirmed(outcome, self.store, authority)
 

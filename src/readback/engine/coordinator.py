@@ -22,7 +22,7 @@ from readback.engine.run_result import Completed, Duplicate, RunResult, StopAtWa
 from readback.engine.saga_run import left_behind
 from readback.engine.schedule import lease_until
 from readback.engine.stages.approve import approved_blind, goes_on, waits
-from readback.engine.stages.compensate import outcome_now
+from readback.engine.stages.compensate import outcome_with_reversals
 from readback.engine.stages.escalate import escalate
 from readback.engine.stages.report import outcome_after
 from readback.engine.stages.submit import admit, unadmitted
@@ -55,12 +55,12 @@ def begin(engine: Engine, request: Request, scope: CallerContext, plans: PlanOf,
         ticket.action_id = ended.run.action.id
         if settled(ended.run.action) or waits(ended.run.action):
             return (yield from outcome_after(ended.run))
-        return (yield from stay(engine, ticket.action_id, scope.tenant, plans))
+        return (yield from wait_until_settled(engine, ticket.action_id, scope.tenant, plans))
     ticket.action_id, ticket.replayed = ended.action_id, isinstance(ended, Duplicate)
     action = yield from find(ended.action_id, scope.tenant)
     if waits(action):
         return (yield from _ask_again(engine, action, request, scope, plans, ticket))
-    return (yield from stay(engine, ended.action_id, scope.tenant, plans, replayed=ticket.replayed))
+    return (yield from wait_until_settled(engine, ended.action_id, scope.tenant, plans, replayed=ticket.replayed))
 
 
 def _ask_again(
@@ -69,24 +69,24 @@ def _ask_again(
     """The operation waits for an approval and is run again. With an approval or an emergency override, continue with
     the new arguments; otherwise return the waiting outcome.
     """
-    while waits(action) and may_go_on(action, scope):
-        ended = yield from go_on(engine, action.id, scope.tenant, plans, request, scope.break_glass)
+    while waits(action) and may_resume(action, scope):
+        ended = yield from resume(engine, action.id, scope.tenant, plans, request, scope.break_glass)
         ticket.replayed = not isinstance(ended, Completed)
         if isinstance(ended, Completed):
             action = yield from find(action.id, scope.tenant)
             break
-        action = yield from let_go(action.id, scope.tenant)
+        action = yield from recheck_after_approval(action.id, scope.tenant)
     if waits(action):
-        return (yield from outcome_now(action, replayed=ticket.replayed))
-    return (yield from stay(engine, action.id, scope.tenant, plans, replayed=ticket.replayed))
+        return (yield from outcome_with_reversals(action, replayed=ticket.replayed))
+    return (yield from wait_until_settled(engine, action.id, scope.tenant, plans, replayed=ticket.replayed))
 
 
-def may_go_on(action: Action, scope: CallerContext) -> bool:
+def may_resume(action: Action, scope: CallerContext) -> bool:
     """Whether a repeated run continues a waiting action: with an approval, or with an emergency override."""
     return bool(scope.break_glass) or (action.approval is not None and action.approval.complete)
 
 
-def let_go(action_id: str, tenant: str) -> Generator[Effect, EffectResult, Action]:
+def recheck_after_approval(action_id: str, tenant: str) -> Generator[Effect, EffectResult, Action]:
     """Look at a waiting action again after a moment: an approver may hold the lease now, without a decision yet."""
     action = yield from find(action_id, tenant)
     if not waits(action):
@@ -97,7 +97,9 @@ def let_go(action_id: str, tenant: str) -> Generator[Effect, EffectResult, Actio
     return (yield from find(action_id, tenant))
 
 
-def stay(engine: Engine, action_id: str, tenant: str, plans: PlanOf, *, replayed: bool = False) -> OutcomeWork:
+def wait_until_settled(
+    engine: Engine, action_id: str, tenant: str, plans: PlanOf, *, replayed: bool = False
+) -> OutcomeWork:
     """Wait until the action is settled. Continue a due action without a lease holder; otherwise wait for the holder.
 
     During a reversal the coordinator continues the reversing action, an action of its own.
@@ -106,30 +108,30 @@ def stay(engine: Engine, action_id: str, tenant: str, plans: PlanOf, *, replayed
     while True:
         action = yield from find(action_id, tenant)
         if settled(action) and (looked or action.state is not State.UNKNOWN or action.due_us is None):
-            return (yield from outcome_now(action, replayed=replayed))
+            return (yield from outcome_with_reversals(action, replayed=replayed))
         doing, due = action, action.due_us
         if action.state is State.COMPENSATING and action.compensation_id:
             child = yield from find(action.compensation_id, tenant)
             if child.state is State.UNKNOWN:
-                return (yield from outcome_now(action, replayed=replayed))
+                return (yield from outcome_with_reversals(action, replayed=replayed))
             doing, due = (action, 0) if child.state in TERMINAL else (child, child.due_us)
         begun = yield Begin()
         assert isinstance(begun, Begun)
         if approved_blind(action):
-            return (yield from outcome_now(action, replayed=replayed))
+            return (yield from outcome_with_reversals(action, replayed=replayed))
         due = begun.now_us if goes_on(action) else due
-        if due is not None and due <= begun.now_us and _may_go_on(doing, plans):
-            ended = yield from go_on(engine, doing.id, tenant, plans)
+        if due is not None and due <= begun.now_us and _may_resume(doing, plans):
+            ended = yield from resume(engine, doing.id, tenant, plans)
             if isinstance(ended, Completed):
                 looked = True
                 continue
         if settled(action):  # unknown, and the next reading is not due
-            return (yield from outcome_now(action, replayed=replayed))
+            return (yield from outcome_with_reversals(action, replayed=replayed))
         due = due if due is not None else begun.now_us
         yield Wait(doing.id, max(due, begun.now_us + LOOK_AGAIN_US))
 
 
-def _may_go_on(action: Action, plans: PlanOf) -> bool:
+def _may_resume(action: Action, plans: PlanOf) -> bool:
     """Whether the contract is loaded. A merely submitted action waits for a worker with the named version."""
     plan = plan_for(action, plans)
     if plan is None or action.state is not State.PROPOSED or not action.contract_hash:
@@ -137,7 +139,7 @@ def _may_go_on(action: Action, plans: PlanOf) -> bool:
     return plan.contract.hash == action.contract_hash
 
 
-def go_on(
+def resume(
     engine: Engine,
     action_id: str,
     tenant: str,
@@ -171,10 +173,10 @@ def go_on(
     return (yield from engine.proceed(run))
 
 
-def look(action_id: str, tenant: str, *, replayed: bool = False) -> OutcomeWork:
+def current_outcome(action_id: str, tenant: str, *, replayed: bool = False) -> OutcomeWork:
     """The current outcome by the ledger."""
     action = yield from find(action_id, tenant)
-    return (yield from outcome_now(action, replayed=replayed))
+    return (yield from outcome_with_reversals(action, replayed=replayed))
 
 
 def nothing() -> Generator[Effect, EffectResult, None]:
@@ -211,13 +213,13 @@ def advance(engine: Engine, action_id: str, tenant: str, plans: PlanOf) -> Gener
     if plan is None:
         raise not_loaded(action)
     if unadmitted(action):
-        yield from StopAtWait(go_on(engine, action_id, tenant, plans), may_wait=False)
+        yield from StopAtWait(resume(engine, action_id, tenant, plans), may_wait=False)
     elif plan.contract.hash != action.contract_hash and action.state in (State.RECONCILED_SUCCESS, State.FAILED):
         yield from put_off(action, begun.now_us)
     elif plan.contract.hash != action.contract_hash:
         yield from escalate(action, begun.owner, changed(action, plan).message, begun.now_us)
     else:
-        yield from StopAtWait(go_on(engine, action_id, tenant, plans), may_wait=False)
+        yield from StopAtWait(resume(engine, action_id, tenant, plans), may_wait=False)
 
 
 def cancel(engine: Engine, action_id: str, tenant: str, plans: PlanOf) -> Generator[Effect, EffectResult, None]:

@@ -53,7 +53,7 @@ from readback.engine.run import Run
 from readback.engine.run_result import Completed, Duplicate, RunResult, StopAtWait, Superseded, Work
 from readback.engine.schedule import Timing, lease_until, timing
 from readback.engine.stages import approve, compensate, execute, recover, submit, validate, verify, watch
-from readback.engine.stages.consequence import consequence, only_watched
+from readback.engine.stages.consequence import consequence, is_observation_only
 from readback.engine.stages.recover import Decision
 from readback.engine.stages.report import outcome_of_run
 from readback.errors import (
@@ -66,7 +66,7 @@ from readback.errors import (
     StoreVersionError,
     UnknownOutcomeError,
 )
-from readback.ports.storage.store import Appended, Crowded, Frozen, KeyRecord, KeyTaken, Opened
+from readback.ports.storage.store import Appended, Frozen, KeyConflict, KeyRecord, Opened, TooManyInFlight
 
 # The meaning of a failed record: without a durable attempt nothing happened, otherwise the result is unknown.
 
@@ -141,7 +141,7 @@ class Engine:
     approvals: approve.Approvals = approve.NO_APPROVALS
     limits: Limits | None = None
     """Limits for each tenant. None disables all limits and their queries."""
-    presumes: bool = False
+    assume_owner_may_be_alive: bool = False
     """Processes may run on other machines: an owner presumed dead may still be in the middle of a call."""
 
     # --- propose and validate ---
@@ -166,9 +166,9 @@ class Engine:
         if taken is not None:
             return taken
         execute.reserve(run)
-        run.unless_frozen(execute.touches(run))
+        run.require_not_frozen(execute.freeze_subjects(run))
         # Durable: a crash from here on leaves a due action without an attempt.
-        return (yield from self._commit(run, park=True)) or Completed(run)
+        return (yield from self._commit(run, release_lease=True)) or Completed(run)
 
     def _propose(
         self, request: Request, scope: CallerContext, named: Callable[[Begun], None] | None, *, submitted: bool
@@ -182,7 +182,7 @@ class Engine:
         if named is not None:
             named(begun)
         draft = execute.draft(request, scope, begun)
-        opened = yield LoadPreconditions(scope.tenant, draft.key_hash, draft.touches)
+        opened = yield LoadPreconditions(scope.tenant, draft.key_hash, draft.freeze_subjects)
         assert isinstance(opened, Opened)
         if request.ahead and opened.freeze is None and self.limits is None and validate.only_freezes(request):
             yield AllowEarlyDispatch()  # no question remains before the attempt
@@ -209,9 +209,9 @@ class Engine:
         if refused is not None:
             return (yield from self._refuse(run, refused))
         if run.contract.approval is not None and (yield from approve.ask(run, self.approvals)):
-            return (yield from self._commit(run, park=True)) or Completed(run)
+            return (yield from self._commit(run, release_lease=True)) or Completed(run)
         execute.attempt(run, run.now_us)
-        ended = yield from self._commit(run, park=run.outside)
+        ended = yield from self._commit(run, release_lease=run.outside)
         if ended is not None or run.outside:
             return ended or Completed(run)
         # Durable: a crash from here on leaves an attempt without an observation: verified, never repeated.
@@ -247,7 +247,7 @@ class Engine:
         """Record the refusal: this action is not executed, now or later."""
         now_us = run.now_us
         validate.record_refusal(run, refusal, self.table, now_us)
-        return (yield from self._commit(run, park=True)) or Completed(run)
+        return (yield from self._commit(run, release_lease=True)) or Completed(run)
 
     # --- execute and observe ---
 
@@ -278,9 +278,9 @@ class Engine:
                 path = path_through(run.action.state, S.ROLLED_BACK)
                 recover.record_judgement(run, decided, path, run.action.ended_us, due_us=None, held_since_us=0)
                 yield from claim.after_judgement(run, settled, path, news=False, now_us=run.action.ended_us)
-                return (yield from self._commit(run, park=True)) or Completed(run)
+                return (yield from self._commit(run, release_lease=True)) or Completed(run)
         if run.action.due_us is not None and run.action.due_us > run.now_us:
-            ended = (yield from self._commit(run, park=True)) or (yield from self._sleep(run))
+            ended = (yield from self._commit(run, release_lease=True)) or (yield from self._sleep(run))
             if ended is not None:
                 return ended
         return (yield from self._follow(run))
@@ -307,9 +307,9 @@ class Engine:
             if (run.attemptable and resend.knows_key(run)) or approve.waits(action):
                 return (yield from self._again(run))
             validate.record_forgotten(run, run.now_us)  # arguments redacted, or the external caller is absent
-            return (yield from self._commit(run, park=True)) or Completed(run)
+            return (yield from self._commit(run, release_lease=True)) or Completed(run)
         if action.attempt_open:
-            yield from execute.take_over(run, presumes=self.presumes)
+            yield from execute.take_over(run, assume_owner_may_be_alive=self.assume_owner_may_be_alive)
         if run.contract.approval is not None:
             run.doubt = yield from approve.doubt(run, self.approvals)
         if action.state is _COMPENSATING:
@@ -342,7 +342,7 @@ class Engine:
         if leased.fence is None or leased.version != run.durable_version:
             check_not_rolled_back(run, leased.version)
             return Superseded(action.id)
-        run.fence, run.parked = leased.fence, False
+        run.fence, run.lease_released = leased.fence, False
         run.passed(leased.now_us)
         return None
 
@@ -392,7 +392,9 @@ class Engine:
         run.action.held_since_us = held_us
         started = run.read_from(as_of_us)
         result = verify.judge(run, when, as_of_us, dead=verify.is_dead(run, when, started))
-        holding = result.why is _SETTLING or result.verdict is _VERIFIED or recover.equals_one(run, result)
+        holding = (
+            result.why is _SETTLING or result.verdict is _VERIFIED or recover.duplicates_are_equivalent(run, result)
+        )
         if run.contract.stable_for_us and holding and run.action.held_since_us == 0:
             run.action.held_since_us = started
         elif not holding:
@@ -415,7 +417,7 @@ class Engine:
         decision = self._decide(run, when, result, now_us)
         path = path_through(run.action.state, _FAILED)
         recover.record_judgement(run, decision, path, now_us, due_us=None, held_since_us=0)
-        return (yield from self._commit(run, park=True)) or Completed(run)
+        return (yield from self._commit(run, release_lease=True)) or Completed(run)
 
     # --- act on the row ---
 
@@ -429,7 +431,7 @@ class Engine:
         for judged in (*run.missed, *run.checks):
             verify.record_reading(run, judged)
         run.missed = ()
-        if only_watched(action, result):
+        if is_observation_only(action, result):
             return (yield from watch.aside(run, decision, when, self._desk, now_us))
         follows = consequence(run, when, decision, now_us)
         due = resend.sooner(run, result, follows.path, follows.due_us)
@@ -444,7 +446,7 @@ class Engine:
     def _after(self, run: Run, *, again: bool) -> Generator[Effect, EffectResult, RunResult | None]:
         state = run.action.state
         working = again or state in (_COMPENSATING, _RECONCILIATION_FAILED)
-        ended = yield from self._commit(run, park=not working)
+        ended = yield from self._commit(run, release_lease=not working)
         if ended is not None:
             return ended
         if again:
@@ -463,7 +465,7 @@ class Engine:
         idle = action.attempts == 0 or action.state is S.VALIDATED  # not called, or no further call
         end = S.ABANDONED if action.state is S.REVIEW_REQUIRED else _FAILED
         run.record(EventKind.CANCELLED, run.now_us, (end,) if idle else (), {"by": run.scope.principal})
-        ended = yield from self._commit(run, park=idle)
+        ended = yield from self._commit(run, release_lease=idle)
         if ended is not None or idle:
             return ended or Completed(run)
         return (yield from self.proceed(run))
@@ -479,18 +481,18 @@ class Engine:
                 return (yield from self._refuse(run, refused))
             stands_on = yield from approve.gate(run, self.approvals, self.table)
         if stands_on is None:
-            return (yield from self._commit(run, park=True)) or Completed(run)
+            return (yield from self._commit(run, release_lease=True)) or Completed(run)
         execute.attempt(run, run.now_us, stands_on)
-        ended = yield from self._commit(run, park=run.outside)
+        ended = yield from self._commit(run, release_lease=run.outside)
         if ended is not None or run.outside:
             return ended or Completed(run)
         return (yield from self._attempted(run))
 
     def _rolled_back(self, run: Run) -> Work:
-        ended = yield from compensate.roll_back(run, partial(self._commit, park=False))
+        ended = yield from compensate.roll_back(run, partial(self._commit, release_lease=False))
         if ended is not None:
             return ended
-        return (yield from self._commit(run, park=True)) or Completed(run)
+        return (yield from self._commit(run, release_lease=True)) or Completed(run)
 
     def _compensate(self, run: Run) -> Work:
         """Run the compensation as an action of its own, under its own key, so that it runs once. This action waits for
@@ -503,37 +505,37 @@ class Engine:
             ):  # a compensation without effect freed its key: start no second one
                 yield from compensate.follow_begun(run, request, self.table)
                 yield from claim.after_reversal(run, run.now_us)
-                return (yield from self._commit(run, park=True)) or Completed(run)
+                return (yield from self._commit(run, release_lease=True)) or Completed(run)
             ended = yield from StopAtWait(self.run(request, run.scope), may_wait=False)
         except InputError as refused:  # not even proposed: the effect stays, and a person must know
             compensate.record_uncompensated(run, str(refused), self.table, run.now_us)
-            return (yield from self._commit(run, park=True)) or Completed(run)
+            return (yield from self._commit(run, release_lease=True)) or Completed(run)
         child = yield from compensate.child_of(ended)
         compensate.record_compensation(run, child, self.table, run.now_us)
         yield from claim.after_reversal(run, run.now_us)
-        return (yield from self._commit(run, park=True)) or Completed(run)
+        return (yield from self._commit(run, release_lease=True)) or Completed(run)
 
     # --- commit ---
 
     @property
     def _desk(self) -> watch.WatchContext:
-        return watch.WatchContext(self.table, self.limits, partial(self._commit, park=True))
+        return watch.WatchContext(self.table, self.limits, partial(self._commit, release_lease=True))
 
-    def _commit(self, run: Run, *, park: bool) -> Generator[Effect, EffectResult, RunResult | None]:
+    def _commit(self, run: Run, *, release_lease: bool) -> Generator[Effect, EffectResult, RunResult | None]:
         try:
-            committed = yield Commit(run.append(run.action.updated_us, park=park))
+            committed = yield Commit(run.append(run.action.updated_us, release_lease=release_lease))
         except StoreError as error:
             raise unrecorded_outcome(run, error) from error
         assert isinstance(committed, Committed)
         run.passed(committed.now_us)
         result = committed.result
         if type(result) is Appended:
-            run.committed(result.version, park)
+            run.committed(result.version, release_lease)
             return None
         match result:
-            case KeyTaken(record):
+            case KeyConflict(record):
                 return (yield from self._existing(run, record, committed.now_us)) or Superseded(record.action_id)
-            case Crowded(in_flight):
+            case TooManyInFlight(in_flight):
                 raise tenant_limits.too_many_in_flight(run.action.tenant, in_flight)
             case Frozen(freeze):
                 return (yield from self._barred(run, validate.by_freeze(freeze)))

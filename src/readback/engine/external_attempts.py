@@ -19,11 +19,11 @@ from readback.engine.coordinator import (
     ActionHandle,
     OutcomeWork,
     find,
-    go_on,
-    let_go,
-    may_go_on,
+    may_resume,
+    recheck_after_approval,
+    resume,
     settled,
-    stay,
+    wait_until_settled,
 )
 from readback.engine.effects import Begin, Begun, Called, Effect, EffectResult, Ending, Lease, Leased, Wait
 from readback.engine.engine import Engine
@@ -31,7 +31,7 @@ from readback.engine.resume import PlanOf, revive
 from readback.engine.run_result import Completed, Duplicate
 from readback.engine.schedule import lease_until
 from readback.engine.stages.approve import waits
-from readback.engine.stages.compensate import outcome_now
+from readback.engine.stages.compensate import outcome_with_reversals
 from readback.engine.stages.report import outcome_after
 from readback.errors import UsageError
 
@@ -68,13 +68,13 @@ def start_external(
         return ExternalAttempt(outcome, allowed=ended.run.action.attempt_open)
     ticket.action_id, ticket.replayed = ended.action_id, isinstance(ended, Duplicate)
     action = yield from find(ended.action_id, scope.tenant)
-    while waits(action) and may_go_on(action, scope):
-        ended = yield from go_on(engine, action.id, scope.tenant, plans, request, scope.break_glass)
+    while waits(action) and may_resume(action, scope):
+        ended = yield from resume(engine, action.id, scope.tenant, plans, request, scope.break_glass)
         if isinstance(ended, Completed):
             outcome = yield from outcome_after(ended.run)
             return ExternalAttempt(outcome, allowed=ended.run.action.attempt_open)
-        action = yield from let_go(action.id, scope.tenant)
-    return ExternalAttempt((yield from outcome_now(action, replayed=ticket.replayed)), allowed=False)
+        action = yield from recheck_after_approval(action.id, scope.tenant)
+    return ExternalAttempt((yield from outcome_with_reversals(action, replayed=ticket.replayed)), allowed=False)
 
 
 def complete_external(engine: Engine, action_id: str, tenant: str, plans: PlanOf, said: Report) -> OutcomeWork:
@@ -87,7 +87,7 @@ def complete_external(engine: Engine, action_id: str, tenant: str, plans: PlanOf
         if not action.context.get("outside") or not action.attempts:
             raise UsageError(f"Action {action_id} has no external attempt to report.")
         if not _open_to_report(action):
-            return (yield from stay(engine, action_id, tenant, plans))
+            return (yield from wait_until_settled(engine, action_id, tenant, plans))
         begun = yield Begin()
         assert isinstance(begun, Begun)
         plan = plans(action.contract)
@@ -102,7 +102,7 @@ def complete_external(engine: Engine, action_id: str, tenant: str, plans: PlanOf
         ended = yield from engine.report(run, called)
         if isinstance(ended, Completed) and settled(ended.run.action):
             return (yield from outcome_after(ended.run))
-        return (yield from stay(engine, action_id, tenant, plans))
+        return (yield from wait_until_settled(engine, action_id, tenant, plans))
 
 
 def _open_to_report(action: Action) -> bool:

@@ -56,7 +56,7 @@ class Run:
     checks: tuple[EvaluatedReading, ...] = ()
     missed: tuple[EvaluatedReading, ...] = ()
     """Readings of this round without a decision, replaced by another reader's."""
-    blamed: set[str] = field(default_factory=set)
+    faulted_sources: set[str] = field(default_factory=set)
     """Sources with an already counted fault in this action."""
     found: tuple[EvaluatedReading, ...] | None = None
     search_proven: bool = False
@@ -77,7 +77,7 @@ class Run:
     """The latest time of any answer: the engine's clock."""
     origin: Request | None = None
     """The proposal, in the proposing process."""
-    parked: bool = False
+    lease_released: bool = False
     """The last append released the lease."""
     contract: Contract = field(init=False)
     secrecy: Redactor = field(init=False)
@@ -98,7 +98,7 @@ class Run:
     hands_out: bool = False
     """The external caller is present, and learns of a durable attempt."""
     counts: Mapping[tuple[str, str], int] = field(default_factory=lambda: _NO_COUNTS)
-    struck: tuple[int, int] | None = None
+    prior_fault_counts: tuple[int, int] | None = None
     """Replaces the fault counters of `counts`, when a recorded judgement is repeated."""
     in_flight_max: int = 0
     """The tenant's limit of other actions in flight for the first append; 0: no limit."""
@@ -259,7 +259,7 @@ class Run:
         """Replace the key's record: its action had no effect and can have none."""
         self._replaces = action_id
 
-    def unless_frozen(self, subjects: tuple[str, ...]) -> None:
+    def require_not_frozen(self, subjects: tuple[str, ...]) -> None:
         """Refuse the next append if one of these subjects is frozen."""
         self._unless = subjects
 
@@ -270,7 +270,7 @@ class Run:
     def begin_again(self, action: Action) -> None:
         """Discard events refused by the store, and continue with the ledger's action."""
         self.action = action
-        self.committed(action.version, parked=False)
+        self.committed(action.version, lease_released=False)
 
     def reserve(self, record: KeyRecord) -> None:
         """Reserve the key with the next append."""
@@ -281,10 +281,10 @@ class Run:
         """Whether a recorded event is not durable yet."""
         return bool(self._events)
 
-    def append(self, now_us: int, *, park: bool) -> Append:
-        """All events recorded since the last append. `park` releases the lease, so that another worker may continue."""
+    def append(self, now_us: int, *, release_lease: bool) -> Append:
+        """All events recorded since the last append. `release_lease`: another worker may continue."""
         action = self.action
-        park = park or action.state in TERMINAL
+        release_lease = release_lease or action.state in TERMINAL
         settle = None
         if action.durable_key_change:
             status = key_status(action.state, may_repeat=action.may_repeat, resolution=action.attested)
@@ -295,7 +295,7 @@ class Run:
             self.durable_version,
             self.fence,
             tuple(self._events),
-            self._projection(now_us, park),
+            self._projection(now_us, release_lease),
             tuple(self._evidence),
             self._reserve,
             self._replaces,
@@ -309,10 +309,10 @@ class Run:
             in_flight_max=self.in_flight_max,
         )
 
-    def committed(self, version: int, parked: bool) -> None:
+    def committed(self, version: int, lease_released: bool) -> None:
         """The append is durable: after a crash from here on, the ledger holds the same state."""
         self.durable_version = version
-        self.parked = parked or self.action.state in TERMINAL
+        self.lease_released = lease_released or self.action.state in TERMINAL
         self._events.clear()
         self._evidence.clear()
         self._counts.clear()
@@ -321,9 +321,9 @@ class Run:
         if self._relies:
             self._relies = ()
 
-    def _projection(self, now_us: int, park: bool) -> Projection:
+    def _projection(self, now_us: int, release_lease: bool) -> Projection:
         a, c = self.action, self.contract
-        j, until_us = a.judgement, 0 if park else lease_until(c, now_us)
+        j, until_us = a.judgement, 0 if release_lease else lease_until(c, now_us)
         # Positional, in the order of the class: so many keywords take seven times as long, twice an action.
         return Projection(
             a.id,
@@ -347,7 +347,7 @@ class Run:
             a.created_us,
             a.updated_us,
             a.due_us,
-            "" if park else self.owner,
+            "" if release_lease else self.owner,
             until_us,
             a.review,
             a.incident,

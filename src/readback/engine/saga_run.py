@@ -89,10 +89,10 @@ class SagaRun:
         """Replace the key's record: its saga had no effect and can have none."""
         self._replaces = saga_id
 
-    def append(self, *, park: bool) -> Append:
-        """All events recorded since the last append. `park` releases the lease, so that another worker may continue."""
+    def append(self, *, release_lease: bool) -> Append:
+        """All events recorded since the last append. `release_lease`: another worker may continue."""
         saga = self.saga
-        lease = ("", 0) if park else (self.owner, self.now_us + self.lease_us)
+        lease = ("", 0) if release_lease else (self.owner, self.now_us + self.lease_us)
         return Append(
             saga.id,
             saga.tenant,

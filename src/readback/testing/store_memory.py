@@ -25,17 +25,17 @@ from readback.ports.storage.store import (
     Append,
     Appended,
     AppendResult,
-    Crowded,
     Erasure,
     Evidence,
     Freeze,
     Frozen,
     Incident,
+    KeyConflict,
     KeyRecord,
-    KeyTaken,
     Opened,
     StoredEvent,
     StoredProjection,
+    TooManyInFlight,
     VersionConflict,
 )
 from readback.ports.storage.store_rules import (
@@ -323,7 +323,7 @@ class MemoryStore(MemoryLog, MemoryOutbox):
         self._append_beside(item)
         return Appended(version=version, seq=0 if later else len(self._content.log))
 
-    def _refusal(self, item: Append) -> VersionConflict | KeyTaken | Frozen | Crowded | None:
+    def _refusal(self, item: Append) -> VersionConflict | KeyConflict | Frozen | TooManyInFlight | None:
         present = self._content.actions.get(item.action_id)
         version, fence = (present.version, present.fence) if present else (0, 0)
         if (item.expected_version, item.fence) != (version, fence):
@@ -331,14 +331,14 @@ class MemoryStore(MemoryLog, MemoryOutbox):
         if item.reserve is not None:
             found = self._content.keys.get((item.tenant, item.reserve.key_hash))
             if found is not None and not may_have_key(item, found):
-                return KeyTaken(found)
-        freeze = self._frozen(item.tenant, item.unless_frozen)
+                return KeyConflict(found)
+        freeze = self._frozen(item.tenant, item.require_not_frozen)
         if freeze is not None:
             return Frozen(freeze)
         if item.in_flight_max:
             others = sum(1 for action_id in self._in_flight(item.tenant) if action_id != item.action_id)
             if others >= item.in_flight_max:
-                return Crowded(others)
+                return TooManyInFlight(others)
         return None
 
     def _frozen(self, tenant: str, subjects: Sequence[str]) -> Freeze | None:

@@ -158,4 +158,4 @@ def _held_saga(store: LedgerStore, stored: StoredProjection, words: tuple[str, s
         raise StoreCorruptError(f"Saga {stored.projection.action_id} cannot be held: it has no entries.")
     run = SagaRun(saga, CallerContext(saga.tenant, saga.principal), words[0], stored.fence, saga.version, now_us)
     run.record(EventKind.HELD, _data(words), _WAY[saga.state])
-    return run.append(park=True)
+    return run.append(release_lease=True)

@@ -24,7 +24,7 @@ from readback.engine.recovery.transition_paths import path_through
 from readback.engine.run import Run
 from readback.engine.schedule import Timing, timing
 from readback.engine.stages import compensate, execute, recover, validate, verify, watch
-from readback.engine.stages.consequence import consequence, only_watched
+from readback.engine.stages.consequence import consequence, is_observation_only
 from readback.engine.stages.recover import Decision
 
 S = State
@@ -78,7 +78,7 @@ def _judged(standing: Standing, table: RecoveryTable) -> Decided:
         return _drift(standing, run, table, as_of_us)
     decision = _decision(run, table, when, as_of_us)
     path: tuple[State, ...] = ()
-    if run.action.state is not S.FAILED and not only_watched(run.action, decision.result):
+    if run.action.state is not S.FAILED and not is_observation_only(run.action, decision.result):
         path = consequence(run, when, decision, standing.event.at_us).path
     return Decided(_said(decision), path, {e.name: e.truth.value for e in decision.result.ensure})
 

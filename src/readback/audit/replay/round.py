@@ -117,7 +117,7 @@ class Standing:
         run.doubt_said = str(data.get("doubt_said", ""))
         run.blind = frozenset({"requested"}) if data.get("blind") is True else frozenset()
         run.resend = data.get("resend") is True
-        run.struck = _pair(data.get("struck"))
+        run.prior_fault_counts = _pair(data.get("struck"))
         held = data.get("held_since")
         if isinstance(held, int) and held:
             a.held_since_us = held

@@ -120,7 +120,9 @@ def _waited(
     session: Session, settings: Settings, driver: SyncDriver, action_id: str, until_us: int | None, *, as_json: bool
 ) -> int:
     """Wait for the outcome by reading the ledger only."""
-    told = driver.drive(coordinator.stay(session.engine, action_id, session.scope.tenant, _nobody), until_us)
+    told = driver.drive(
+        coordinator.wait_until_settled(session.engine, action_id, session.scope.tenant, _nobody), until_us
+    )
     outcome = look(session, driver, action_id) if isinstance(told, Parked) else told
     return tell(outcome, settings, as_json=as_json)
 

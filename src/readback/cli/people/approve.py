@@ -119,7 +119,7 @@ def _decide(
                     return 1
                 given = signed
             driver.drive(approving.decide(session.engine, action_id, session.scope.tenant, given, decision))
-            outcome = driver.drive(coordinator.look(action_id, session.scope.tenant))
+            outcome = driver.drive(coordinator.current_outcome(action_id, session.scope.tenant))
             assert not isinstance(outcome, Parked)
         finally:
             driver.close()

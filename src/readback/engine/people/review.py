@@ -49,7 +49,7 @@ from readback.engine.resume import PlanOf, marks
 from readback.engine.run_result import StopAtWait
 from readback.engine.saga_run import left_behind
 from readback.errors import NotFoundError, ReviewError
-from readback.ports.storage.store import Appended, KeyRecord, KeyTaken
+from readback.ports.storage.store import Appended, KeyConflict, KeyRecord
 
 LEASE_US: Final = 5_000_000
 LOOK_AGAIN_US: Final = 500_000
@@ -103,13 +103,13 @@ def resolve(engine: Engine, order: Order, tenant: str, plans: PlanOf) -> Steps:
     match committed.result:
         case Appended():
             pass
-        case KeyTaken(record):
+        case KeyConflict(record):
             raise _key_taken(record.action_id)
         case _:
             raise stale(order, action.version)
     if order.decision in ACTS and plans(action.contract) is not None:
         # Durable and due: after a crash the resuming worker continues.
-        yield from StopAtWait(coordinator.go_on(engine, order.action_id, tenant, plans), may_wait=False)
+        yield from StopAtWait(coordinator.resume(engine, order.action_id, tenant, plans), may_wait=False)
     if action.context.get("saga"):
         yield MakeDue(str(action.context["saga"]))  # look soon; without this the look comes later
 

@@ -36,10 +36,10 @@ def begin(
 ) -> Telling:
     """Start a saga, or join the operation's existing saga, and wait until settled."""
     yield from saga.begin(engine, request, scope, plans, ticket)
-    return (yield from stay(engine, ticket.action_id, scope.tenant, plans, replayed=ticket.replayed))
+    return (yield from wait_until_settled(engine, ticket.action_id, scope.tenant, plans, replayed=ticket.replayed))
 
 
-def stay(engine: Engine, saga_id: str, tenant: str, plans: PlanOf, *, replayed: bool = False) -> Telling:
+def wait_until_settled(engine: Engine, saga_id: str, tenant: str, plans: PlanOf, *, replayed: bool = False) -> Telling:
     """Wait until settled. Continue a due saga without a lease holder; otherwise wait for the holder."""
     looked = False
     while True:
@@ -51,7 +51,7 @@ def stay(engine: Engine, saga_id: str, tenant: str, plans: PlanOf, *, replayed: 
         if settled(found) and (looked or not due):
             return (yield from outcome_of_saga(found, replayed=replayed))
         if due and missing(found, plans) is None:
-            left = yield from go_on(engine, found, plans)
+            left = yield from resume(engine, found, plans)
             looked = True
             if left is saga.Left.WAITING:
                 continue
@@ -74,7 +74,7 @@ def settled(found: Saga) -> bool:
     return found.state in TERMINAL or found.quiet
 
 
-def look(saga_id: str, tenant: str, *, replayed: bool = False) -> Telling:
+def current_outcome(saga_id: str, tenant: str, *, replayed: bool = False) -> Telling:
     """The current outcome by the ledger."""
     return (yield from outcome_of_saga((yield from find(saga_id, tenant)), replayed=replayed))
 
@@ -99,7 +99,7 @@ def advance(engine: Engine, saga_id: str, tenant: str, plans: PlanOf) -> Generat
     lacking = missing(found, plans)
     if lacking is not None:
         raise lacking
-    yield from go_on(engine, found, plans)
+    yield from resume(engine, found, plans)
 
 
 def advance_step(
@@ -112,7 +112,7 @@ def advance_step(
         yield MakeDue(saga_id)
 
 
-def go_on(engine: Engine, found: Saga, plans: PlanOf) -> saga.Look:
+def resume(engine: Engine, found: Saga, plans: PlanOf) -> saga.Look:
     """Acquire the lease and proceed. Returns ELSEWHERE if another worker holds the lease."""
     run = yield from _leased(found, engine)
     if run is None:
@@ -202,7 +202,7 @@ def _scope(found: Saga, engine: Engine) -> Generator[Effect, EffectResult, Calle
 
 
 def _commit(run: SagaRun) -> Generator[Effect, EffectResult, bool]:
-    committed = yield Commit(run.append(park=True))
+    committed = yield Commit(run.append(release_lease=True))
     assert isinstance(committed, Committed)
     return isinstance(committed.result, Appended)
 
@@ -213,4 +213,15 @@ def _now() -> Generator[Effect, EffectResult, int]:
     return begun.now_us
 
 
-__all__ = ["State", "advance", "advance_step", "begin", "cancel", "find", "go_on", "look", "settled", "stay"]
+__all__ = [
+    "State",
+    "advance",
+    "advance_step",
+    "begin",
+    "cancel",
+    "current_outcome",
+    "find",
+    "resume",
+    "settled",
+    "wait_until_settled",
+]

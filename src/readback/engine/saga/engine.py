@@ -46,7 +46,7 @@ from readback.engine.saga.steps import Definition
 from readback.engine.saga_run import LEASE_MAX_US, LEASE_US, SagaRun, load_family, load_json
 from readback.engine.schedule import lease_until
 from readback.errors import InputError, InvariantError, PayloadConflictError
-from readback.ports.storage.store import Appended, Crowded, KeyRecord, KeyTaken
+from readback.ports.storage.store import Appended, KeyConflict, KeyRecord, TooManyInFlight
 
 
 class Left(StrEnum):
@@ -147,21 +147,21 @@ class _SagaExecutor:
             moves = plan_moves(run.saga, family, run.now_us)
             if moves.undone and not (yield from _take_back(run.saga, moves.undone, family)):
                 saga_record.wait(run, run.now_us + LOOK_AGAIN_US, quiet=False)
-                return (yield from self._commit(park=True)) or Left.WAITING
+                return (yield from self._commit(release_lease=True)) or Left.WAITING
             saga_record.news(run, moves, family)
             if moves.turn is not None:
                 if saga_record.turn(run, moves, self.engine.table):
                     continue
-                return (yield from self._commit(park=True)) or Left.WAITING
+                return (yield from self._commit(release_lease=True)) or Left.WAITING
             present = (run.saga.version, tuple(sorted((a.id, a.version) for a in family.values())))
             if moves.end is not None or not moves.works or present == before:
                 return (yield from self._rest(moves, family, stalled=present == before))
             if moves.reverse and not saga_record.may_reverse(run, moves, family, self.engine.table):
-                return (yield from self._commit(park=True)) or Left.WAITING
+                return (yield from self._commit(release_lease=True)) or Left.WAITING
             before = present
             works = yield from self._works(moves, family)
             if run.pending:
-                ended = yield from self._commit(park=False)
+                ended = yield from self._commit(release_lease=False)
                 if ended is not None:
                     return ended
                 before = (run.saga.version, present[1])
@@ -180,7 +180,7 @@ class _SagaExecutor:
             raise InvariantError(f"Saga {run.saga.id} waits for nothing and has not ended.")
         else:
             saga_record.wait(run, max(moves.until_us, run.now_us), quiet=moves.quiet, hold=moves.hold)
-        return (yield from self._commit(park=True)) or Left.WAITING
+        return (yield from self._commit(release_lease=True)) or Left.WAITING
 
     # --- work ---
 
@@ -199,7 +199,7 @@ class _SagaExecutor:
         for name in (moves.reverse, moves.reversing):
             if name:
                 works += yield from self._reverse(name, family)
-        works += [("", coordinator.go_on(self.engine, each, run.saga.tenant, plans)) for each in moves.go_on]
+        works += [("", coordinator.resume(self.engine, each, run.saga.tenant, plans)) for each in moves.go_on]
         run.lease_us = self._lease_us(len(works))
         return works
 
@@ -310,20 +310,20 @@ class _SagaExecutor:
         longest = max((lease_until(plan.contract, 0) for plan in plans if plan is not None), default=LEASE_US)
         return min(LEASE_US + works * longest, LEASE_MAX_US)
 
-    def _commit(self, *, park: bool) -> Generator[Effect, EffectResult, Left | Duplicate | None]:
+    def _commit(self, *, release_lease: bool) -> Generator[Effect, EffectResult, Left | Duplicate | None]:
         run = self.run
         if not run.pending:
             return None
-        committed = yield Commit(run.append(park=park))
+        committed = yield Commit(run.append(release_lease=release_lease))
         assert isinstance(committed, Committed)
         run.passed(committed.now_us)
         match committed.result:
             case Appended(version, _):
                 run.committed(version)
                 return None
-            case KeyTaken(record):
+            case KeyConflict(record):
                 return _existing(run, record) or Left.ELSEWHERE
-            case Crowded(in_flight):
+            case TooManyInFlight(in_flight):
                 raise tenant_limits.too_many_in_flight(run.saga.tenant, in_flight)
             case _:
                 return Left.ELSEWHERE

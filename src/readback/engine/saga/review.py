@@ -48,7 +48,7 @@ def resolve(engine: Engine, order: Order, tenant: str, plans: PlanOf) -> Steps:
     }
     refs = {TOKEN: run.keep(order.signed.as_json())} if order.signed is not None else {}
     run.record(EventKind.RESOLVED, data, path_of(order.decision, found.state), refs)
-    committed = yield Commit(run.append(park=True))
+    committed = yield Commit(run.append(release_lease=True))
     assert isinstance(committed, Committed)
     if not isinstance(committed.result, Appended):
         raise stale(order, found.version)

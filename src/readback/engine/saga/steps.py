@@ -141,7 +141,7 @@ def decline(engine: Engine, request: Request, scope: CallerContext) -> Work:
     run = execute.propose(execute.draft(request, scope, named), engine.table.version)
     detail = "Its saga had turned back, or stopped, before it was begun."
     run.record(EventKind.REJECTED, run.now_us, (State.FAILED,), {"code": WITHDRAWN, "detail": detail})
-    committed = yield Commit(run.append(run.now_us, park=True))
+    committed = yield Commit(run.append(run.now_us, release_lease=True))
     assert isinstance(committed, Committed)
     if not isinstance(committed.result, Appended):
         return Superseded(request.action_id)

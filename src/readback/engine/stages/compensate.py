@@ -386,7 +386,7 @@ def _error(called: Called) -> str:
 # is an action of its own; the saga's entries record the reversal.
 
 
-def outcome_now(action: Action, *, replayed: bool = False) -> Generator[Effect, EffectResult, Outcome]:
+def outcome_with_reversals(action: Action, *, replayed: bool = False) -> Generator[Effect, EffectResult, Outcome]:
     """The outcome by the ledger alone, with the saga's entries. A reversed step is no success any more, and is not
     reported as reversed once the reversal itself became invalid.
     """
@@ -403,7 +403,7 @@ def outcome_now(action: Action, *, replayed: bool = False) -> Generator[Effect, 
         return outcome
     taken_back = replace(
         outcome,
-        state=amounts_to(record),
+        state=reversal_state(record),
         verdict=Verdict.REFUTED,
         may_repeat=False,
         compensation=record.undo_id,
@@ -427,7 +427,7 @@ def _by_its_reversal(outcome: Outcome, undo_id: str) -> Generator[Effect, Effect
     return outcome if stands else replace(outcome, contested=True)
 
 
-def amounts_to(record: StepRecord) -> State:
+def reversal_state(record: StepRecord) -> State:
     """The state of a step with a started reversal: reversed only if the reversal was verified."""
     match record.undo_state:
         case State.RECONCILED_SUCCESS.value:

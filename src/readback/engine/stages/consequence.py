@@ -35,7 +35,7 @@ class Consequence:
     again: bool = False
 
 
-def only_watched(action: Action, result: Reconciliation) -> bool:
+def is_observation_only(action: Action, result: Reconciliation) -> bool:
     """A person must decide, or has decided: readings are recorded and change no state."""
     return action.state is _REVIEW_REQUIRED or recover.decided(action, result)
 

@@ -73,8 +73,8 @@ class Draft:
     """The key's hash in an earlier form; "" if both forms are equal."""
 
     @property
-    def touches(self) -> tuple[str, ...]:
-        """The same as `touches` of the later action."""
+    def freeze_subjects(self) -> tuple[str, ...]:
+        """The same as `freeze_subjects` of the later action."""
         run, contract = self.run, self.run.contract
         if not contract.kind.mutates or self.request.ordered:
             return ()
@@ -244,7 +244,7 @@ def attempt(run: Run, now_us: int, approvals: tuple[str, ...] = ()) -> None:
     again = action.state is State.PENDING  # the same request under an honoured key
     path = path_through(action.state, _EXECUTING) if again else path_through(action.state, _VALIDATED, _EXECUTING)
     run.record(_ATTEMPTED, now_us, path, data)
-    run.unless_frozen(touches(run))
+    run.require_not_frozen(freeze_subjects(run))
     if number == 1 and action.approval is None and not action.reserved:
         reserve(run)
 
@@ -255,7 +255,7 @@ def reserve(run: Run) -> None:
     run.reserve(KeyRecord(a.tenant, a.key_hash, a.request_hash, a.id, "PENDING", a.created_us, 0))
 
 
-def touches(run: Run) -> tuple[str, ...]:
+def freeze_subjects(run: Run) -> tuple[str, ...]:
     """The subjects whose freeze bars an attempt. Empty for a read, and for an action ordered by an operator."""
     action = run.action
     if not run.contract.kind.mutates or action.context.get("ordered"):
@@ -352,12 +352,12 @@ def record_observation(run: Run, seen: Observation, called: Called, due_us: int 
     run.record(_OBSERVED, called.finished_us, path, data, refs)
 
 
-def take_over(run: Run, *, presumes: bool) -> Generator[Effect, EffectResult, None]:
+def take_over(run: Run, *, assume_owner_may_be_alive: bool) -> Generator[Effect, EffectResult, None]:
     """Record another process's attempt as unknown: its answer is lost.
 
-    `presumes`: processes on other machines make attempts, too. Then the attempt counts as ended when its own time is
-    over, and later searches start there. Without proof of the process's end, the process may be paused in the middle of
-    its call and continue later. No time limit rules this out, and nothing releases the key.
+    `assume_owner_may_be_alive`: processes on other machines make attempts, too. Then the attempt counts as ended when
+    its own time is over, and later searches start there. Without proof of the process's end, the process may be paused
+    in the middle of its call and continue later. No time limit rules this out, and nothing releases the key.
     """
     action = run.action
     unproved = False
@@ -367,7 +367,7 @@ def take_over(run: Run, *, presumes: bool) -> Generator[Effect, EffectResult, No
         unproved = not answer.ended
     over_us = action.executed_us + DISPATCH_GRACE_US + action.timeout_us
     data: dict[str, Json] = {"owner": run.owner}
-    if (presumes or unproved) and over_us > run.now_us:
+    if (assume_owner_may_be_alive or unproved) and over_us > run.now_us:
         data["ended"] = over_us
     if unproved:
         data["unproved"] = True

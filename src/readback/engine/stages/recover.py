@@ -75,7 +75,7 @@ class Decision:
     as_of_us: int
     release: KeyRelease = KeyRelease.NONE
     """Why the key is free, if this ends the action."""
-    struck: tuple[int, int] = NOT_STRUCK
+    prior_fault_counts: tuple[int, int] = NOT_STRUCK
     """Consecutive earlier refutations of the contract, and current consecutive failures of its sources."""
 
 
@@ -84,7 +84,7 @@ def decide(run: Run, table: RecoveryTable, timing: Timing, result: Reconciliatio
     dead = is_dead(run, timing, run.read_from(as_of_us))
     # Equivalent duplicates: judge the first effect as if it were alone. A single effect within its stability period is
     # undetermined, so the duplicates are undetermined, too.
-    alone = _as_if_alone(run, timing, as_of_us, dead) if equals_one(run, result) else None
+    alone = _as_if_alone(run, timing, as_of_us, dead) if duplicates_are_equivalent(run, result) else None
     if alone is not None and alone.why is Why.SETTLING:
         result = alone
     late = not dead and late_open(run.action, timing, as_of_us)
@@ -104,15 +104,17 @@ def decide(run: Run, table: RecoveryTable, timing: Timing, result: Reconciliatio
     # Only a verified first effect makes the duplicates equivalent to one execution.
     if alone is not None and alone.verdict is not _VERIFIED:
         alone = None
-    struck = _struck(run, result)
-    repeated = _repeated(run, result, struck)
+    prior_fault_counts = _prior_fault_counts(run, result)
+    repeated = _repeated(run, result, prior_fault_counts)
     situation = _situation(run, timing, result, as_of_us, dead, late, equivalent=alone is not None, repeated=repeated)
     # The row accepts the duplicates as a replay: report the judgement of the first effect.
     row = table.decide(finding, situation)
     if row.action is _RECORD_IDEMPOTENT_REPLAY and alone is not None:
         result = replace(alone, finding=finding, detail=f"{result.detail} It left what one alone would have left.")
     trigger = review_trigger(finding, situation)
-    return Decision(result, row, trigger, dead, late, as_of_us, release(run, result, dead=dead and not late), struck)
+    return Decision(
+        result, row, trigger, dead, late, as_of_us, release(run, result, dead=dead and not late), prior_fault_counts
+    )
 
 
 def dropped(run: Run, decision: Decision) -> Decision:
@@ -121,7 +123,7 @@ def dropped(run: Run, decision: Decision) -> Decision:
     return replace(decision, dead=True, release=never)
 
 
-def equals_one(run: Run, result: Reconciliation) -> bool:
+def duplicates_are_equivalent(run: Run, result: Reconciliation) -> bool:
     """There are several effects, the contract declares duplicates equivalent, and each effect is as required."""
     if result.finding is not _DUPLICATE_SIDE_EFFECT or run.contract.noop is not Noop.EQUIVALENT:
         return False
@@ -262,22 +264,22 @@ def _may_attempt(run: Run) -> bool:
     return able and resend.knows_key(run)
 
 
-def _repeated(run: Run, result: Reconciliation, struck: tuple[int, int]) -> bool:
+def _repeated(run: Run, result: Reconciliation, prior_fault_counts: tuple[int, int]) -> bool:
     """Whether this fault's counter reaches its limit, this time included. A reader with another object's record is
     unusable from the first time.
     """
     limit = run.contract.depth.repeated_mismatch_limit
     if result.verdict is _REFUTED:
-        return struck[0] + 1 >= limit
+        return prior_fault_counts[0] + 1 >= limit
     if result.verdict is _UNDETERMINED:
-        return result.why is Why.OUT_OF_SCOPE or (result.why in BROKEN and struck[1] >= limit)
+        return result.why is Why.OUT_OF_SCOPE or (result.why in BROKEN and prior_fault_counts[1] >= limit)
     return False
 
 
-def _struck(run: Run, result: Reconciliation) -> tuple[int, int]:
+def _prior_fault_counts(run: Run, result: Reconciliation) -> tuple[int, int]:
     """The two relevant counters; see `Decision.struck`."""
-    if run.struck is not None:
-        return run.struck
+    if run.prior_fault_counts is not None:
+        return run.prior_fault_counts
     counts, faults = run.counts, 0
     if result.verdict is _UNDETERMINED and result.why in BROKEN:
         sources = {f"source:{j.taken.source}" for j in run.checks}
@@ -289,7 +291,7 @@ def _struck(run: Run, result: Reconciliation) -> tuple[int, int]:
 def _counted(run: Run, source: str, *, deciding: bool = True) -> bool:
     """Whether the fault continues from this action's last reading. Faults are counted by action, not by reading."""
     before = deciding and run.action.polls > 0 and run.action.judgement.why in BROKEN
-    return source in run.blamed or before
+    return source in run.faulted_sources or before
 
 
 def decided(action: Action, result: Reconciliation) -> bool:
@@ -391,9 +393,9 @@ def _stood_on(run: Run, decision: Decision) -> dict[str, Json]:
         said["blind"] = True
     if decision.row.action is RecoveryAction.DISPATCH_AGAIN:
         said["resend"] = True
-    struck = decision.struck
-    if struck != NOT_STRUCK:
-        said["struck"] = [*struck]
+    prior_fault_counts = decision.prior_fault_counts
+    if prior_fault_counts != NOT_STRUCK:
+        said["struck"] = [*prior_fault_counts]
     return said
 
 
@@ -472,10 +474,10 @@ def count_sources(run: Run, result: Reconciliation) -> None:
         source = f"source:{judged.taken.source}"
         deciding = judged in run.checks
         if judged.taken.ran and not (deciding and result.why is _VERIFIER_ERROR):
-            run.blamed.discard(source)
+            run.faulted_sources.discard(source)
             run.count(source, VERIFIER_FAULT, None)
         elif not _counted(run, source, deciding=deciding):
-            run.blamed.add(source)
+            run.faulted_sources.add(source)
             run.count(source, VERIFIER_FAULT, 1)
 
 

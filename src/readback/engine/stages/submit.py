@@ -51,7 +51,15 @@ from readback.engine.run_result import Superseded
 from readback.engine.stages import execute, validate
 from readback.engine.stages.approve import load_kept
 from readback.errors import InputError, InvariantError, PayloadConflictError, StoreCorruptError, SubmissionError
-from readback.ports.storage.store import Append, Appended, Crowded, Evidence, KeyRecord, KeyTaken, SealedEvent
+from readback.ports.storage.store import (
+    Append,
+    Appended,
+    Evidence,
+    KeyConflict,
+    KeyRecord,
+    SealedEvent,
+    TooManyInFlight,
+)
 
 REFUSAL_MAX_BYTES: Final = 1_000
 COMPOSING: Final = frozenset({"", "1"})
@@ -123,9 +131,9 @@ def submit_named(
     match committed.result:
         case Appended():
             return begun.action_id  # Durable: after a crash a worker with the contract continues.
-        case KeyTaken(record):
+        case KeyConflict(record):
             return (yield from _existing(asked, record, committed.now_us)) or record.action_id
-        case Crowded(in_flight):
+        case TooManyInFlight(in_flight):
             raise tenant_limits.too_many_in_flight(scope.tenant, in_flight)
         case other:
             raise InvariantError(f"A new action was not kept: {other}.")

@@ -229,7 +229,7 @@ def _faults(run: Run, watched: WatchState, result: Reconciliation, table: Recove
         return {}
     sources = tuple(sorted({f"source:{judged.taken.source}" for judged in run.checks}))
     if watched.failing and watched.why in recover.BROKEN:
-        run.blamed.update(sources)
+        run.faulted_sources.update(sources)
     before = [run.counts.get((each, recover.VERIFIER_FAULT), 0) for each in sources]
     recover.count_sources(run, result)
     after = [run.counts.get((each, recover.VERIFIER_FAULT), 0) for each in sources]

@@ -194,7 +194,7 @@ class Append:
     freezes: tuple[Freeze, ...] = ()
     lifts: tuple[str, ...] = ()
     """Subjects no longer frozen by this action."""
-    unless_frozen: tuple[str, ...] = ()
+    require_not_frozen: tuple[str, ...] = ()
     """If one of these subjects is frozen, the result is Frozen."""
     incidents: tuple[Incident, ...] = ()
     closes: tuple[str, ...] = ()
@@ -202,7 +202,7 @@ class Append:
     relies: tuple[str, ...] = ()
     """Claims behind this action."""
     in_flight_max: int = 0
-    """The tenant's limit of other waiting actions; 0: no limit. Beyond the limit the result is Crowded."""
+    """The tenant's limit of other waiting actions; 0: no limit. Beyond the limit the result is TooManyInFlight."""
     erases: Erasure | None = None
 
 
@@ -223,7 +223,7 @@ class VersionConflict:
 
 
 @dataclass(frozen=True, slots=True)
-class KeyTaken:
+class KeyConflict:
     """The idempotency key belongs to another action. Nothing of this append was stored."""
 
     record: KeyRecord
@@ -237,13 +237,13 @@ class Frozen:
 
 
 @dataclass(frozen=True, slots=True)
-class Crowded:
+class TooManyInFlight:
     """The tenant's limit of actions in flight is reached. Nothing of this append was stored."""
 
     in_flight: int
 
 
-AppendResult = Appended | VersionConflict | KeyTaken | Frozen | Crowded
+AppendResult = Appended | VersionConflict | KeyConflict | Frozen | TooManyInFlight
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,14 +17,14 @@ from readback.ports.storage.store import (
     Append,
     Appended,
     AppendResult,
-    Crowded,
     Erasure,
     Evidence,
     Freeze,
     Frozen,
+    KeyConflict,
     KeyRecord,
-    KeyTaken,
     Projection,
+    TooManyInFlight,
     VersionConflict,
 )
 from readback.ports.storage.store_rules import MINUTE_US, PACE, becomes_due_us, is_contract, may_have_key, paced
@@ -136,10 +136,10 @@ class Transaction:
             # For a trusted new action only this group's keys can conflict here. INSERT_KEY finds the others.
             found = self._keys.get(name) if new else self._key(*name)
             if found is not None and not may_have_key(item, found):
-                return KeyTaken(found)
+                return KeyConflict(found)
         # Freezes and limits come after version and key: a repeated request must receive its existing action, not a
         # refusal.
-        if item.unless_frozen or item.in_flight_max:
+        if item.require_not_frozen or item.in_flight_max:
             barred = self._barred(item)
             if barred is not None:
                 return barred
@@ -227,7 +227,7 @@ class Transaction:
             and item.expected_version == item.fence == 0
             and item.action_id not in self._heads
             and not (item.replaces or item.in_flight_max)
-            and not (item.unless_frozen and self._anything_frozen())
+            and not (item.require_not_frozen and self._anything_frozen())
         )
 
     # --- what this group knows -----------------------------------------------------------------------
@@ -295,7 +295,7 @@ class Transaction:
 
     # --- freezes, incidents, limits ------------------------------------------------------------------
 
-    def _barred(self, item: Append) -> Frozen | Crowded | None:
+    def _barred(self, item: Append) -> Frozen | TooManyInFlight | None:
         freeze = self._frozen(item)
         if freeze is not None:
             return Frozen(freeze)
@@ -306,13 +306,13 @@ class Transaction:
             own = head.version > 0 and self.one(rows.IS_IN_FLIGHT, (item.action_id,))
             others = cast("int", waiting) - (1 if own else 0)
             if others >= item.in_flight_max:
-                return Crowded(others)
+                return TooManyInFlight(others)
         return None
 
     def _frozen(self, item: Append) -> Freeze | None:
-        if not item.unless_frozen or not self._anything_frozen():
+        if not item.require_not_frozen or not self._anything_frozen():
             return None
-        row = self.one(rows.select_frozen(len(item.unless_frozen)), (item.tenant, *item.unless_frozen))
+        row = self.one(rows.select_frozen(len(item.require_not_frozen)), (item.tenant, *item.require_not_frozen))
         return None if row is None else rows.freeze(row)
 
     def _anything_frozen(self) -> bool:

@@ -31,7 +31,7 @@ from readback.ports.storage.store import (
     Appended,
     Count,
     Erasure,
-    KeyTaken,
+    KeyConflict,
     LedgerStore,
     SealedEvent,
     VersionConflict,
@@ -454,13 +454,13 @@ class StoreConformance(WorkConformance, ControlConformance, ErasureConformance, 
         same = sample_projection("a2", key_hash=first.projection.key_hash)
         item = sample_append("a2", projection=same, reserve=sample_reservation(same), **self._parts("a2"))
         assert first.reserve is not None
-        self._refused(item, KeyTaken(first.reserve))
-        self._refused(replace(item, replaces="a3"), KeyTaken(first.reserve))
+        self._refused(item, KeyConflict(first.reserve))
+        self._refused(replace(item, replaces="a3"), KeyConflict(first.reserve))
 
     def test_two_reservations_of_one_key_in_a_batch_have_one_winner(self) -> None:
         held = [sample_projection(name, key_hash="k") for name in ("a1", "a2")]
         items = [sample_append(p.action_id, projection=p, reserve=sample_reservation(p)) for p in held]
-        assert self.store.append(items) == [self.kept(1, 1), KeyTaken(sample_reservation(held[0]))]
+        assert self.store.append(items) == [self.kept(1, 1), KeyConflict(sample_reservation(held[0]))]
         assert self.store.projection("a2") is None
 
     def test_the_same_key_of_another_tenant_is_another_key(self) -> None:
@@ -478,7 +478,7 @@ class StoreConformance(WorkConformance, ControlConformance, ErasureConformance, 
         self.store.append([replace(sample_creation("a2", key_hash="k"), replaces="a1")])
         third = replace(sample_creation("a3", key_hash="k"), replaces="a1")
         [found] = self.store.append([third])
-        assert isinstance(found, KeyTaken)
+        assert isinstance(found, KeyConflict)
         assert found.record.action_id == "a2"
 
     def test_a_record_that_came_to_be_open_meanwhile_is_not_replaced(self) -> None:
@@ -487,12 +487,12 @@ class StoreConformance(WorkConformance, ControlConformance, ErasureConformance, 
         later = replace(sample_creation("a2", key_hash="k"), replaces="a1")
         self.store.append([sample_append("a1", 1, projection=held, settle=("PENDING", 0))])
         [found] = self.store.append([later])
-        assert isinstance(found, KeyTaken)
+        assert isinstance(found, KeyConflict)
         assert (found.record.action_id, found.record.status) == ("a1", "PENDING")
         freed = sample_append("a1", 2, projection=held, settle=("FAILED_RETRYABLE", 9))
         opened = sample_append("a1", 3, projection=held, settle=("PENDING", 0))
         kept, again, taken = self.store.append([freed, opened, later])
-        assert (type(kept), type(again), type(taken)) == (Appended, Appended, KeyTaken)
+        assert (type(kept), type(again), type(taken)) == (Appended, Appended, KeyConflict)
         own = sample_append("a1", 4, projection=held, reserve=sample_reservation(held))
         assert isinstance(self.store.append([own])[0], Appended), "its own action may always reserve it again"
 
@@ -501,7 +501,7 @@ class StoreConformance(WorkConformance, ControlConformance, ErasureConformance, 
         again = sample_append("a1", 1, projection=held, reserve=sample_reservation(held))
         self.store.append([sample_creation("a1", key_hash="k")])
         assert self.store.append([sample_creation("a2", key_hash="k"), again]) == [
-            KeyTaken(sample_reservation(held)),
+            KeyConflict(sample_reservation(held)),
             self.kept(2, 2),
         ]
 
@@ -531,7 +531,7 @@ class StoreConformance(WorkConformance, ControlConformance, ErasureConformance, 
                 other,
             ]
         )
-        assert isinstance(found[2], KeyTaken)
+        assert isinstance(found[2], KeyConflict)
         assert (found[2].record.status, found[2].record.expires_us) == ("done", 6)
         assert self.store.key(TENANT, "k") == found[2].record
 
@@ -541,7 +541,7 @@ class StoreConformance(WorkConformance, ControlConformance, ErasureConformance, 
         found = self.store.append(
             [sample_append("a1", 1, projection=held, settle=("done", 6)), sample_creation("a2", key_hash="k")]
         )
-        assert isinstance(found[1], KeyTaken)
+        assert isinstance(found[1], KeyConflict)
         assert found[1].record.status == "done"
 
     # --- evidence and counters -----------------------------------------------------------------------

@@ -11,13 +11,13 @@ from readback.ports.storage.batch_reads import LooksTogether
 from readback.ports.storage.store import (
     ActionFilter,
     Count,
-    Crowded,
     Erasure,
     Freeze,
     Frozen,
     Incident,
-    KeyTaken,
+    KeyConflict,
     Opened,
+    TooManyInFlight,
 )
 from readback.ports.storage.store_rules import SUCCEEDED
 from readback.testing.conformance.store_places import PlacesConformance
@@ -46,7 +46,7 @@ class ControlConformance(PlacesConformance):
 
     def test_nothing_new_is_kept_on_a_frozen_subject_until_it_is_lifted(self) -> None:
         self.store.append([sample_append("a1", freezes=(_freeze("a1"),))])
-        refused = sample_append("a2", unless_frozen=("tool:ship_order", ORDER))
+        refused = sample_append("a2", require_not_frozen=("tool:ship_order", ORDER))
         assert self.store.append([refused]) == [Frozen(_freeze("a1"))]
         assert self.store.projection("a2") is None
         assert self.store.events("a2") == []
@@ -54,7 +54,10 @@ class ControlConformance(PlacesConformance):
         assert self.store.append([refused]) == [self.kept(1, 3)]
 
     def test_a_freeze_counts_within_the_batch_that_makes_it(self) -> None:
-        freezing, refused = sample_append("a1", freezes=(_freeze("a1"),)), sample_append("a2", unless_frozen=(ORDER,))
+        freezing, refused = (
+            sample_append("a1", freezes=(_freeze("a1"),)),
+            sample_append("a2", require_not_frozen=(ORDER,)),
+        )
         assert self.store.append([freezing, refused])[1] == Frozen(_freeze("a1"))
 
     def test_a_subject_is_free_when_the_last_that_froze_it_is_lifted(self) -> None:
@@ -72,7 +75,7 @@ class ControlConformance(PlacesConformance):
         assert self.store.freezes("globex") == []
         assert self.store.frozen("globex", (ORDER,)) is None
         assert self.store.frozen(TENANT, ()) is None
-        other = sample_append("b1", projection=sample_projection("b1", tenant="globex"), unless_frozen=(ORDER,))
+        other = sample_append("b1", projection=sample_projection("b1", tenant="globex"), require_not_frozen=(ORDER,))
         assert self.store.append([other]) == [self.kept(1, 2)]
 
     def test_one_look_answers_what_a_new_action_meets(self) -> None:
@@ -125,26 +128,26 @@ class ControlConformance(PlacesConformance):
             self.store.append([sample_creation(name, due_us=NOON_US)])
         self.store.append([sample_creation("a3")])
         assert self.store.in_flight(TENANT) == 2
-        assert self.store.append([sample_append("a4", in_flight_max=2)]) == [Crowded(2)]
+        assert self.store.append([sample_append("a4", in_flight_max=2)]) == [TooManyInFlight(2)]
         assert self.store.append([sample_append("a2", 1, in_flight_max=2)]) == [self.kept(2, 4)]
         batch = [
             sample_append(n, projection=sample_projection(n, due_us=NOON_US), in_flight_max=2) for n in ("a5", "a6")
         ]
-        assert self.store.append(batch)[1] == Crowded(2)
+        assert self.store.append(batch)[1] == TooManyInFlight(2)
 
     def test_what_is_only_looked_at_again_makes_no_room_when_it_is_taken_up(self) -> None:
         watched = sample_creation("a2", state=SUCCEEDED, due_us=NOON_US)
         self.store.append([sample_creation("a1", due_us=NOON_US), watched])
         waits = sample_projection("a2", due_us=NOON_US)
-        assert self.store.append([sample_append("a2", 1, projection=waits, in_flight_max=1)]) == [Crowded(1)]
+        assert self.store.append([sample_append("a2", 1, projection=waits, in_flight_max=1)]) == [TooManyInFlight(1)]
 
     def test_whose_key_it_is_is_said_before_what_is_frozen_and_how_many_wait(self) -> None:
         first = sample_creation("a1", key_hash="the key", due_us=NOON_US)
         self.store.append([replace(first, freezes=(_freeze("a1"),))])
         assert first.reserve is not None
         again = sample_creation("a2", key_hash="the key")
-        for barred in (replace(again, unless_frozen=(ORDER,)), replace(again, in_flight_max=1)):
-            assert self.store.append([barred]) == [KeyTaken(first.reserve)]
+        for barred in (replace(again, require_not_frozen=(ORDER,)), replace(again, in_flight_max=1)):
+            assert self.store.append([barred]) == [KeyConflict(first.reserve)]
 
     def test_looks_over_a_tenants_rate_are_put_into_the_minutes_after(self) -> None:
         minute, now_us = 60_000_000, NOON_US - NOON_US % 60_000_000

@@ -15,13 +15,13 @@ from readback.ports.storage.store import (
     Append,
     Appended,
     AppendResult,
-    Crowded,
     Erasure,
     Freeze,
     Frozen,
+    KeyConflict,
     KeyRecord,
-    KeyTaken,
     Projection,
+    TooManyInFlight,
     VersionConflict,
 )
 from readback.ports.storage.store_rules import MINUTE_US, PACE, SUCCEEDED, is_contract, may_have_key, paced
@@ -83,7 +83,7 @@ class Transaction:
         """Begin, acquire the locks, and read the input for these appends."""
         run = self._connection.execute
         heads, keys, limited = self._to_look_up(items)
-        subjects = {subject for item in items for subject in item.unless_frozen}
+        subjects = {subject for item in items for subject in item.require_not_frozen}
         tenants = {item.tenant for item in items}
         with together(self._connection):
             run("BEGIN")
@@ -200,7 +200,7 @@ class Transaction:
             if found is not None and not may_have_key(item, found):
                 if believed:
                     raise DoubtError
-                return KeyTaken(found)
+                return KeyConflict(found)
         # Freezes and limits come after version and key: a repeated request must receive its existing action, not a
         # refusal.
         barred = self._barred(item, head)
@@ -288,21 +288,21 @@ class Transaction:
 
     # --- freezes, incidents, limits, erasure ---------------------------------------------------------
 
-    def _barred(self, item: Append, head: Head) -> Frozen | Crowded | None:
-        freeze = self._frozen(item) if item.unless_frozen else None
+    def _barred(self, item: Append, head: Head) -> Frozen | TooManyInFlight | None:
+        freeze = self._frozen(item) if item.require_not_frozen else None
         if freeze is not None:
             return Frozen(freeze)
         if item.in_flight_max:
             others = self._in_flight[item.tenant] - bool(head.waiting)
             if others >= item.in_flight_max:
-                return Crowded(others)
+                return TooManyInFlight(others)
         return None
 
     def _frozen(self, item: Append) -> Freeze | None:
         if self._freezes is None:
-            row = self.one(rows.SELECT_FROZEN, (item.tenant, row_encoding.texts(item.unless_frozen)))
+            row = self.one(rows.SELECT_FROZEN, (item.tenant, row_encoding.texts(item.require_not_frozen)))
             return None if row is None else rows.freeze(row)
-        met = [one for one in self._freezes if one.tenant == item.tenant and one.subject in item.unless_frozen]
+        met = [one for one in self._freezes if one.tenant == item.tenant and one.subject in item.require_not_frozen]
         return min(met, key=lambda one: (one.since_us, one.subject, one.action_id), default=None)
 
     def _control(self, item: Append) -> None:
