@@ -166,7 +166,7 @@ class Engine:
         if taken is not None:
             return taken
         execute.reserve(run)
-        run.require_not_frozen(execute.freeze_subjects(run))
+        run.require_not_frozen(execute.attempt_subjects(run))
         # Durable: a crash from here on leaves a due action without an attempt.
         return (yield from self._commit(run, release_lease=True)) or Completed(run)
 

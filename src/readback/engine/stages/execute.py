@@ -74,7 +74,7 @@ class Draft:
 
     @property
     def freeze_subjects(self) -> tuple[str, ...]:
-        """The same as `freeze_subjects` of the later action."""
+        """The same as `attempt_subjects` of the later action."""
         run, contract = self.run, self.run.contract
         if not contract.kind.mutates or self.request.ordered:
             return ()
@@ -244,7 +244,7 @@ def attempt(run: Run, now_us: int, approvals: tuple[str, ...] = ()) -> None:
     again = action.state is State.PENDING  # the same request under an honoured key
     path = path_through(action.state, _EXECUTING) if again else path_through(action.state, _VALIDATED, _EXECUTING)
     run.record(_ATTEMPTED, now_us, path, data)
-    run.require_not_frozen(freeze_subjects(run))
+    run.require_not_frozen(attempt_subjects(run))
     if number == 1 and action.approval is None and not action.reserved:
         reserve(run)
 
@@ -255,7 +255,7 @@ def reserve(run: Run) -> None:
     run.reserve(KeyRecord(a.tenant, a.key_hash, a.request_hash, a.id, "PENDING", a.created_us, 0))
 
 
-def freeze_subjects(run: Run) -> tuple[str, ...]:
+def attempt_subjects(run: Run) -> tuple[str, ...]:
     """The subjects whose freeze bars an attempt. Empty for a read, and for an action ordered by an operator."""
     action = run.action
     if not run.contract.kind.mutates or action.context.get("ordered"):

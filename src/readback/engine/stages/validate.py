@@ -28,7 +28,7 @@ from readback.engine.compiled_contract import CallerContext, Request
 from readback.engine.effects import Effect, EffectResult, FreezeFound, LoadFreeze
 from readback.engine.run import Run
 from readback.engine.stages.evaluate import PAST, WHOLE, evaluate, not_whole
-from readback.engine.stages.execute import freeze_subjects
+from readback.engine.stages.execute import attempt_subjects
 from readback.engine.stages.verify import record_reading, take_before
 from readback.errors import NOT_STANDING, MissingScopeError, ProposalError, UnknownPrincipalError
 from readback.ports.storage.store import Freeze, Opened
@@ -120,7 +120,7 @@ def relying(run: Run) -> Generator[Effect, EffectResult, Refusal | None]:
 
 def frozen(run: Run) -> Generator[Effect, EffectResult, Freeze | None]:
     """The freeze against an attempt, if any."""
-    subjects = freeze_subjects(run)
+    subjects = attempt_subjects(run)
     if not subjects:
         return None
     found = yield LoadFreeze(run.action.tenant, subjects)
