@@ -66,7 +66,7 @@ KEYS: Final[dict[str, Key]] = {
     "key_valid_for": Key(
         "duration",
         "none",
-        "How long the tool knows a key, from the first attempt on. Without it a lost "
+        "How long the tool remembers a key, from the first attempt. Without it a lost "
         "request is not sent again after a restart.",
     ),
     "execute.key_valid_for": Key("duration", "none", "The same as `key_valid_for`, beside `honours_key`."),
@@ -113,7 +113,7 @@ KEYS: Final[dict[str, Key]] = {
     "on_unchanged": Key(
         "`accept`, `refuse` or `equivalent`",
         "`accept` for a set that names a state, else `refuse`",
-        "What a call that changed nothing means. `accept`: success, where every postcondition held before the "
+        "The meaning of a call without a change. `accept`: success, where every postcondition held before the "
         "call already. `refuse`: the request names a change, such as an edit or a deletion; without a change it "
         'is refuted and told as "nothing was changed". The end is FAILED where a reader with `whole_region` read '
         "the same strongly before and after, or where `fails_when` names the refusal and the target is strongly "

@@ -64,7 +64,7 @@ NO_DOCUMENTS = {
     ),
     "binary": (
         b"\x00\x01\x02",
-        "1:1 : There is a character that YAML does not allow.",
+        "1:1 : The file has a character forbidden in YAML.",
     ),
     "not UTF-8": (
         b"apiVersion: \xff",
@@ -72,43 +72,43 @@ NO_DOCUMENTS = {
     ),
     "not YAML": (
         b"a: [",
-        "It is no YAML",
+        "The file is not valid YAML: expected the node content, but found '<stream end>'.",
     ),
     "an anchor": (
         b"a: &x 1\n",
-        "1:4 : Anchors and aliases have no place here",
+        "1:4 : Anchors and aliases are not allowed. Write the value out.",
     ),
     "an alias": (
         b"a: *x\n",
-        "1:4 : Anchors and aliases have no place here",
+        "1:4 : Anchors and aliases are not allowed. Write the value out.",
     ),
     "a tag": (
         b"a: !!python/object/apply:os.system [ls]\n",
-        "1:4 : Tags have no place here",
+        "1:4 : Tags are not allowed: tag:yaml.org,2002:python/object/apply:os.system",
     ),
     "a duplicate key": (
         TOP + b"kind: Contracts\ncontracts: {}\n",
-        "3:1 kind: The key 'kind' stands there twice, first on line 2.",
+        "3:1 kind: The key 'kind' is given twice, first on line 2.",
     ),
     "a list": (
         b"- a\n",
-        "1:1 : A contract file is a mapping",
+        "1:1 : A contract file must be a mapping of apiVersion, kind, metadata, server, servers, overrides, contracts.",
     ),
     "a text": (
         b"hello\n",
-        "1:1 : A contract file is a mapping",
+        "1:1 : A contract file must be a mapping of apiVersion, kind, metadata, server, servers, overrides, contracts.",
     ),
     "another version": (
         b"apiVersion: readback/v2\nkind: Contracts\ncontracts: {}\n",
-        "1:13 apiVersion: It is 'readback/v1'",
+        "1:13 apiVersion: Must be 'readback/v1' (got 'readback/v2').",
     ),
     "another kind": (
         b"apiVersion: readback/v1\nkind: Contract\n",
-        "2:7 kind: It is 'Contracts', and not 'Contract'.",
+        "2:7 kind: Must be 'Contracts' (got 'Contract').",
     ),
     "no contracts": (
         TOP + b"",
-        "1:1 contracts: There are no contracts",
+        "1:1 contracts: The file has no contracts. Add them under `contracts`, by name.",
     ),
     "an unknown key": (
         TOP + b"contract: {}\n",
@@ -120,23 +120,23 @@ NO_DOCUMENTS = {
     ),
     "a name that is none": (
         TOP + b"contracts: {'a b': {}}\n",
-        "3:13 contracts: 'a b' is no name",
+        "3:13 contracts: 'a b' is not a valid name. Use letters, digits, '_', '.' and '-', and no digit first.",
     ),
     "a document after another": (
         b"a: 1\n---\nb: 2\n",
-        "It is no YAML",
+        "The file is not valid YAML: but found another document.",
     ),
     "too deep": (
         b"a: " + b"[" * 40 + b"]" * 40,
-        "nested over",
+        "The file is nested more than 16 levels deep.",
     ),
     "too large": (
         b"#" * (FILE_MAX_BYTES + 1),
-        "1:1 : The file is over",
+        "1:1 : The file exceeds 1048576 bytes.",
     ),
     "a server that is none": (
         TOP + b"server: {}\ncontracts: {}\n",
-        "3:9 server: It takes `command`",
+        "3:9 server: A server needs `command` (a list of a program and its arguments) or `url`.",
     ),
     "a server with a credential": (
         TOP + b"server: {command: [x], env: {API_KEY: k}}\ncontracts: {}\n",
@@ -144,15 +144,15 @@ NO_DOCUMENTS = {
     ),
     "a number for a version": (
         TOP + b"metadata: {version: 1.0}\ncontracts: {}\n",
-        "3:21 metadata.version: It is a text",
+        "3:21 metadata.version: Must be text on one line.",
     ),
     "half a character": (
         TOP + b'contracts: {one: {description: "\\ud800"}}\n',
-        "3:32 : It holds half a character",
+        "3:32 : The text has half a character (a surrogate). Write the whole character.",
     ),
     "no character": (
         TOP + b'contracts: {one: {description: "\\U00110000"}}\n',
-        "3:35 : It is no YAML: chr() arg not in range",
+        "3:35 : The file is not valid YAML: chr() arg not in range(0x110000).",
     ),
     "a key behind a line break that is not shown": (
         TOP + "# All of it needs an approval.\u2028contracts: {}\n".encode(),
@@ -164,7 +164,7 @@ NO_DOCUMENTS = {
     ),
     "a number too large": (
         TOP + b"contracts: {one: {quorum: 99999999999999999}}\n",
-        "is too large to be kept exactly",
+        "99999999999999999 is too large for an exact number.",
     ),
 }
 
@@ -181,7 +181,7 @@ def test_what_is_no_contract_file_is_refused_where_it_is_wrong(content: bytes, s
 @pytest.mark.requirement("FILE-every-fault")
 def test_a_file_of_too_many_values_is_refused_where_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(yaml_nodes, "NODES_MAX", 5)
-    assert faults(b"a: [1, 2, 3, 4]") == ["1:11 : It holds over 5 values."]
+    assert faults(b"a: [1, 2, 3, 4]") == ["1:11 : The file has more than 5 values."]
 
 
 @pytest.mark.requirement("FILE-every-fault")
@@ -211,7 +211,7 @@ def test_what_is_wrong_with_a_contract_whose_name_is_taken_is_told_with_that() -
 @pytest.mark.requirement("FILE-merge")
 def test_two_contracts_of_one_name_are_a_fault_unless_the_later_file_says_that_it_overrides() -> None:
     first, second = contract(SOUND), contract(SOUND.replace("kind: set", "kind: set\n    within: 9s"))
-    assert "A contract of this name stands in 0.yaml:4" in loaded(first, second).faults[0][1].said
+    assert "A contract of this name is in 0.yaml:4" in loaded(first, second).faults[0][1].said
     over = second.replace("contracts:", "overrides: [one]\ncontracts:")
     merged = loaded(first, over).sound()
     assert merged.contracts["one"].plan.contract.within_us == 9_000_000
@@ -221,9 +221,9 @@ def test_two_contracts_of_one_name_are_a_fault_unless_the_later_file_says_that_i
 @pytest.mark.requirement("FILE-merge")
 def test_an_override_of_what_is_not_there_is_a_fault() -> None:
     lone = contract(SOUND).replace("contracts:", "overrides: [one]\ncontracts:")
-    assert "No file before this one has a contract 'one'" in faults(lone)[0]
+    assert "No earlier file has a contract 'one'" in faults(lone)[0]
     two = contract(SOUND, "two").replace("contracts:", "overrides: [one]\ncontracts:")
-    assert "This file has no contract 'one' to put in its place." in faults(contract(SOUND), two)[0]
+    assert "This file has no contract 'one' as the replacement." in faults(contract(SOUND), two)[0]
 
 
 _BITS = st.sampled_from(
@@ -303,7 +303,7 @@ def test_whatever_value_stands_behind_a_key_it_is_taken_or_told(data: st.DataObj
 @pytest.mark.parametrize("url", ["postgresql:///shop", "postgres:///shop?host=/var/run/postgresql"])
 def test_a_database_behind_a_socket_of_this_machine_has_an_address_without_a_host(url: str) -> None:
     assert faults(_with("database: x.db", f"url: '{url}'")) == []
-    assert "It is no address" in faults(_with("database: x.db", f"url: '{url.replace('///', ':')}'"))[0]
+    assert "Not an address" in faults(_with("database: x.db", f"url: '{url.replace('///', ':')}'"))[0]
 
 
 @pytest.mark.requirement("FILE-every-fault")

@@ -67,8 +67,8 @@ def test_a_check_of_bad_files_names_every_fault_and_its_place(office: Office) ->
     office.write("a.yaml", contract(NOTES.replace("kind: set", "kind: sett")))
     office.write("b.yaml", contract(NOTES.replace("1s", "1"), "two"))
     told = office("contracts", "check", "a.yaml", "b.yaml", code=5)
-    assert "a.yaml:5:11: contracts.one.kind: 'sett' is none of its values." in told.out
-    assert "b.yaml:15:13: contracts.two.within: A duration is text" in told.out
+    assert "a.yaml:5:11: contracts.one.kind: 'sett' is not a valid value." in told.out
+    assert "b.yaml:15:13: contracts.two.within: A duration must be text" in told.out
     assert "2 faults: nothing of these files is used." in told.err
     told_json = office("contracts", "check", "a.yaml", "b.yaml", "--json", code=5).json
     assert [(each["file"], each["line"], each["column"]) for each in told_json["faults"]] == [
@@ -122,7 +122,7 @@ def test_the_tools_of_a_server_are_checked_and_said_not_to_be_callable_from_here
         "1",
         code=2,
     )
-    assert "gateway in front of that server" in refused.err
+    assert "gateway in front of the server" in refused.err
 
 
 @pytest.mark.requirement("FILE-pinned")
@@ -144,7 +144,7 @@ def test_a_file_that_the_folder_s_own_settings_name_counts_only_where_it_is_pinn
     pin(local, path)
     assert office(*run, code=0).code == 0
     office.write("c.yaml", text.replace("1s", "2s"))
-    assert "is not the one whose SHA-256 the settings pin" in office(*run, code=5).err
+    assert "does not match the SHA-256 pinned in the settings" in office(*run, code=5).err
 
 
 def test_files_and_modules_are_taken_together(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,7 +157,7 @@ def test_files_and_modules_are_taken_together(office: Office, monkeypatch: pytes
     )
     office.write("d.yaml", contract(NOTES, "ship"))
     clash = office("run", "ship", "--contracts", "tests.cli.shop", "--contracts", "d.yaml", code=5)
-    assert "Two contracts bear the name 'ship'." in clash.err
+    assert "Two contracts have the name 'ship'." in clash.err
 
 
 def test_the_safe_twin_of_a_contract_in_a_file_is_drilled(office: Office) -> None:

@@ -80,11 +80,11 @@ def test_every_mark_of_a_draft_fails_the_check_where_it_stands_and_nothing_else_
 def test_a_fault_says_what_is_to_be_decided_and_what_is_proposed() -> None:
     said = {fault.path: fault.said for _, fault in loaded(draft(SHOP, HERE)).faults}
     assert said["contracts.set_stock.kind"] == (
-        "It is not decided. What the operation does to its target. "
-        "Proposed: 'set'; delete the word DECIDE to take it, or write another."
+        "The value is undecided. The operation's effect on its target. "
+        "Proposed: 'set'; delete the word DECIDE to accept, or write another."
     )
     assert said["contracts.frobnicate.kind"].endswith("Write it in place of DECIDE.")
-    assert "The folder that no path leaves" in said["contracts.write_file.readers[0].file.root"]
+    assert "The folder that confines every path" in said["contracts.write_file.readers[0].file.root"]
 
 
 @pytest.mark.requirement("FILE-draft-marked")
@@ -267,7 +267,7 @@ def test_one_tool_alone_can_be_asked_for_whatever_it_says() -> None:
 
 
 def test_a_server_that_changes_nothing_has_nothing_to_draft() -> None:
-    with pytest.raises(UsageError, match="None of its tools changes anything"):
+    with pytest.raises(UsageError, match="none of the server's tools changes anything"):
         draft([SHOP[0], {"no": "name"}], HERE)
 
 

@@ -200,7 +200,7 @@ def test_a_server_that_wants_a_credential_is_given_it_by_reference_and_nobody_is
         (f"Authorization=Bearer {TOKEN}", "its value is no reference"),
         ("Authorization", "its value is no reference"),
         ("Authorization=env:", "its value is no reference"),
-        ("Bad name=env:HOME", "cannot be the name of a header"),
+        ("Bad name=env:HOME", "is not a valid header name"),
         ("A=env:HOME", "belongs to --url"),
     ],
 )

@@ -62,7 +62,7 @@ def test_the_user_of_a_database_is_no_credential_and_its_password_is() -> None:
         assert faults(contract(sql.replace("URL", url))) == []
     for url in ("postgresql://ada:secret@h/d", "postgresql://:secret@h/d", "postgresql://h/d?password=secret"):
         (told,) = faults(contract(sql.replace("URL", url)))
-        assert "An address holds no credentials" in told
+        assert "An address must not contain credentials" in told
     http = TERMS.replace(reader, 'http: {url: "http://key@h", path: /a}\n        consistency: strong')
     (told,) = faults(contract(http))
-    assert "An address holds no credentials" in told, "before a service a key often stands in place of a name"
+    assert "An address must not contain credentials" in told, "before a service a key often stands in place of a name"

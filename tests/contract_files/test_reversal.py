@@ -117,7 +117,7 @@ def test_what_a_reversal_cannot_be_given_is_a_refusal_and_not_a_guess() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("authoritative.id}", "observed.id}", "'observed' is not known"),
+        ("authoritative.id}", "observed.id}", "'observed' is unknown at call time"),
         ("{authoritative.id}", "{requested.nme}", "no argument 'nme'. Did you mean 'name'"),
         ('id: "{authoritative.id}", ', "", "'strike' needs 'id'"),
         ('why: "', 'wy: "', "'strike' has no argument 'wy'. Did you mean 'why'"),

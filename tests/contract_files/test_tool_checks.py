@@ -56,8 +56,8 @@ def made(text: str = SERVED + NOTE, **writes: Any) -> FileContract:
         ('{name: "{requested.name}"}', '{name: "{requested.rank}"}', "readers", "name: It takes string"),
         ("note/{requested.name}", "note/{requested.nme}", "target", "'nme'"),
         ("== requested.text", "== requested.txt", "ensure", "no argument 'txt'. Did you mean 'text'"),
-        ("authoritative.text ==", "authoritative.txt ==", "ensure", "'authoritative.txt' is nothing"),
-        ("authoritative.text ==", "authoritative.by.whom ==", "ensure", "'authoritative.by.whom' is nothing"),
+        ("authoritative.text ==", "authoritative.txt ==", "ensure", "'authoritative.txt' is not in the server's schema"),
+        ("authoritative.text ==", "authoritative.by.whom ==", "ensure", "'authoritative.by.whom' is not in the server's schema"),
         ("authoritative.text ==", "authoritative.rank ==", "ensure", "a number is compared with a text"),
         ("== requested.text", "== requested.text || size(requested.rank) > 1", "ensure", "a number has no size"),
         ("    kind: set", "    kind: set\n    arguments: {name: string, txt: string}", "arguments", "takes no 'txt'"),
@@ -91,7 +91,7 @@ def test_every_mismatch_is_told_at_once() -> None:
     found = told(SERVED + wrong, gives)
     assert len(found) == 2, found
     assert "red_note" in found[0]
-    assert "'observed.structuredContent.idd' is nothing" in found[1]
+    assert "'observed.structuredContent.idd' is not in the server's schema" in found[1]
     assert "Did you mean 'id'" in found[1]
 
 
@@ -107,7 +107,7 @@ def test_what_no_schema_tells_is_not_guessed_at() -> None:
 @pytest.mark.requirement("FILE-tool-types")
 def test_a_tool_that_says_it_writes_reads_nothing() -> None:
     writing = {**READS, "annotations": {"readOnlyHint": False}}
-    assert any("says of itself that it writes" in each for each in told(read_note=writing))
+    assert any("declares that it writes" in each for each in told(read_note=writing))
     assert told(read_note={**READS, "annotations": {"readOnlyHint": True}}) == []
 
 
@@ -292,4 +292,4 @@ def test_a_pin_is_a_hash_of_the_tool_that_the_contract_governs() -> None:
     other = other.replace(
         "    kind: set", "    kind: set\n    execute: {tool: {name: write_note, arguments: {name: x, text: y}}}"
     )
-    assert any("there is none" in each for each in told(SERVED + other))
+    assert any("the contract governs none" in each for each in told(SERVED + other))

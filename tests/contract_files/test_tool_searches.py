@@ -176,7 +176,7 @@ def test_a_key_is_unknown_only_where_the_contract_says_so_of_the_answer() -> Non
         (LISTED.replace("consistency: strong\n    ensure", "consistency: cached\n    ensure"), "find: It is cached"),
         (
             LISTED.replace("strong\n    ensure", "strong\n      independence: other_client\n    ensure"),
-            "find.independence: A tool source of the very server that acts is same_client at most",
+            "find.independence: A tool source of the same server that acts is at most same_client",
         ),
         (LISTED.replace("ephemeral_write", "medium_risk_write"), "find: Its path is same_client; medium_risk_write"),
         (
@@ -186,10 +186,10 @@ def test_a_key_is_unknown_only_where_the_contract_says_so_of_the_answer() -> Non
         (LISTED.replace("name: search", "name: serch"), "find: The server has no tool 'serch'. Did you mean 'search'"),
         (LISTED.replace("{mark:", "{marks:"), "find.tool.arguments: The tool 'search' takes no 'marks'."),
         (LISTED.replace("name: search,", "name: search, server: adit,"), "find.tool.server: The file names no server"),
-        (LISTED.replace("items: /hits", "items: hits"), "find.tool: `items` is a JSON pointer"),
+        (LISTED.replace("items: /hits", "items: hits"), "find.tool: `items` must be a JSON pointer"),
         (LISTED.replace("items: /hits", "shows: text"), "find.tool.shows: `tool` has no such key"),
         (LISTED.replace("strong\n    ensure", "strong\n      name: x\n    ensure"), "find.name: A source has no such"),
-        (ASKED.replace(", WORDS", ", status: /state"), "lookup.tool: A lookup needs the words that are final"),
+        (ASKED.replace(", WORDS", ", status: /state"), "lookup.tool: A lookup needs the final words"),
         (ASKED.replace(", WORDS", ", landed: [done]"), "lookup.tool: A lookup needs `status`"),
         (ASKED.replace("WORDS", "status: /text, landed: [done]"), "lookup: A word at `/text` is asked for"),
     ],
@@ -202,7 +202,7 @@ def test_no_more_is_said_of_a_search_than_its_tool_can_be(text: str, said: str) 
 @pytest.mark.requirement("FILE-tool-search")
 def test_a_tool_that_says_that_it_writes_searches_nothing() -> None:
     writes = {**TOOLS["search"], "annotations": {"readOnlyHint": False}}
-    assert any("says of itself that it writes" in each for each in told(LISTED, search=writes))
+    assert any("declares that it writes" in each for each in told(LISTED, search=writes))
 
 
 @pytest.mark.requirement("FILE-tool-search")

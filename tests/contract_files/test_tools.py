@@ -137,7 +137,7 @@ def test_null_is_not_asked_for_where_the_tool_would_not_be_sent_it() -> None:
     own += 'text: {type: [string, "null"]}, rank: {type: [integer, "null"]}}}\n'
     contract, fakes = made(SERVED + NOTE.replace("    kind: set\n", "    kind: set\n" + own))
     write_note = ContractFiles(Loaded({"write_note": contract}, ()))["write_note"]
-    with pytest.raises(ArgumentError, match="sends no null for rank"):
+    with pytest.raises(ArgumentError, match="cannot send null for rank"):
         write_note(name="a", text="b", rank=None)
     proposal = write_note(name="a", text=None)
     called(contract.plan.hands.execute, **proposal.arguments)
@@ -170,7 +170,7 @@ def test_a_reading_is_the_structured_content_or_the_text_as_json_or_the_text() -
     assert read(contract, fakes, text_of("plain")).value == {"text": "plain"}
     assert read(contract, fakes, text_of("17")).value == {"text": "17"}
     assert fakes.tools["", "read_note"].seen[0] == {"name": "a"}
-    with pytest.raises(ReaderFailedError, match="neither a text nor structured"):
+    with pytest.raises(ReaderFailedError, match="neither text nor structured"):
         read(contract, fakes, {"content": []})
 
 
@@ -181,10 +181,10 @@ def test_what_stands_in_a_text_does_not_choose_what_it_is_compared_as() -> None:
     assert any("say `shows: text`" in each for each in faults(SERVED + bare))
     contract, fakes = made(SERVED + NOTE.replace("shows: json", "shows: text"))
     assert read(contract, fakes, text_of(planted, structuredContent={"text": "x"})).value == {"text": planted}
-    with pytest.raises(ReaderFailedError, match="without a text"):
+    with pytest.raises(ReaderFailedError, match="without text"):
         read(contract, fakes, {"content": [], "structuredContent": {"text": "x"}})
     contract, fakes = made()
-    with pytest.raises(ReaderTypeError, match="sent no JSON"):
+    with pytest.raises(ReaderTypeError, match="did not send JSON"):
         read(contract, fakes, text_of("x"))
 
 
@@ -215,7 +215,7 @@ def test_an_answer_is_absence_only_where_the_named_value_is_the_named_one() -> N
             read(contract, fakes, text_of(said))
     nothing = "value: /note"
     contract, fakes = made(SERVED + NOTE.replace('absent: {error_matches: "No such note: *"}', nothing))
-    with pytest.raises(ReaderFailedError, match="does not say that it is absence"):
+    with pytest.raises(ReaderFailedError, match="does not declare that as absence"):
         read(contract, fakes, text_of('{"note": null}'))
 
 
@@ -235,9 +235,9 @@ def test_a_tool_of_the_same_server_is_the_same_client_and_one_of_another_is_anot
     assert contract.plan.contract.readers[0].independence == "other_client"
     assert isinstance(fakes.tools["audit", "read_note"], FakeTool)
     more = NOTE.replace("    ensure:", "        independence: other_client\n    ensure:")
-    assert any("of the very server that acts is same_client at most" in each for each in faults(SERVED + more))
+    assert any("of the same server that acts is at most same_client" in each for each in faults(SERVED + more))
     most = other.replace("    ensure:", "        independence: other_system\n    ensure:")
-    assert any("is other_client at most" in each for each in faults(SERVED + most))
+    assert any("is at most other_client" in each for each in faults(SERVED + most))
     twin = SERVED.replace("{url: https://audit.example/mcp}", "{command: [notes-server]}")
     assert loaded(twin + other).sound().contracts["write_note"].plan.contract.readers[0].independence == "same_client"
     assert any("names no server 'adit'" in each for each in faults(SERVED + other.replace("audit,", "adit,")))

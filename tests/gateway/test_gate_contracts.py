@@ -477,7 +477,7 @@ def test_of_a_tool_that_several_servers_have_it_is_said_which_and_not_that_there
 
     with pytest.raises(ContractFileError) as refused:
         asyncio.run(start())
-    assert "Several servers have a tool 'enter' ('one', 'two'): name the one as `server`." in str(refused.value)
+    assert "Several servers have a tool 'enter' ('one', 'two'). Select one with `server`." in str(refused.value)
 
 
 def test_a_gateway_that_does_not_run_has_no_gate(tmp_path: Path) -> None:

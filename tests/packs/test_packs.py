@@ -58,11 +58,11 @@ def test_a_pack_that_is_not_told_where_to_read_says_how_to_tell_it(name: str, mo
     [
         ("pack:filesistem?root=/x", "filesystem"),
         ("pack:git?repositry=/x", "repository"),
-        ("pack:git?repository=/x&repository=/y", "twice"),
+        ("pack:git?repository=/x&repository=/y", "repeats one"),
         ("pack:git?repository", "no parameter"),
         ("pack:filesystem?root=/a{requested.path}", "braces"),
         ("pack:filesystem?root=/a%0Ab", "control"),
-        ("pack:memory?file=memory.jsonl", "whole path"),
+        ("pack:memory?file=memory.jsonl", "absolute path"),
     ],
 )
 def test_what_a_pack_cannot_be_told_is_refused(named: str, said: str) -> None:

@@ -161,7 +161,7 @@ def test_what_is_redacted_is_neither_stored_in_a_key_or_target_nor_told() -> Non
 @pytest.mark.requirement("INPUT-no-postconditions")
 @pytest.mark.parametrize("ensure", [LEFT_OUT, None, {}])
 def test_a_contract_without_postconditions_is_refused(ensure: object) -> None:
-    assert refused(MissingPostconditionError, ensure=ensure) == {"ensure": "There is no postcondition."}
+    assert refused(MissingPostconditionError, ensure=ensure) == {"ensure": "The contract has no postcondition."}
 
 
 @pytest.mark.requirement("INPUT-no-postconditions")

@@ -59,7 +59,7 @@ def test_a_compensation_comes_along() -> None:
 
 
 def test_two_contracts_of_one_name_are_refused() -> None:
-    with pytest.raises(ContractFieldError, match="Two contracts bear the name 'one'"):
+    with pytest.raises(ContractFieldError, match="Two contracts have the name 'one'"):
         registry_of([module(a=flag("one"), b=flag("one"))])
 
 

@@ -97,7 +97,7 @@ def test_a_shared_reader_that_needs_another_argument_is_refused() -> None:
         return Reading.of({"id": order})
 
     problems = refused(ContractFieldError, (), readers=[order_row])
-    assert "takes 'order', which this action does not have" in problems["readers.row"]
+    assert "names 'order', but this action has no such argument" in problems["readers.row"]
 
 
 # --- invariant_check ---------------------------------------------------------------------------------------------
@@ -115,7 +115,7 @@ def test_an_invariant_by_expression_is_judged_over_the_reading() -> None:
 @pytest.mark.parametrize("root", ["requested", "intended", "observed"])
 def test_an_invariant_names_no_target(root: str) -> None:
     ensure = {"a": "authoritative.a == 1", **invariant_check("odd", f"authoritative.a == {root}.order_id")}
-    assert f"may not name {root!r}" in refused(ExpressionError, ensure=ensure)["ensure.odd"]
+    assert f"{root!r} is not allowed here" in refused(ExpressionError, ensure=ensure)["ensure.odd"]
 
 
 def probed(answer: object, raising: Exception | None = None) -> Callable[[Context], bool | None]:

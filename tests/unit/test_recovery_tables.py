@@ -129,7 +129,7 @@ def test_what_a_well_formed_table_may_not_say_is_named_where_it_is_said() -> Non
 @pytest.mark.requirement("TABLE-floor")
 def test_a_row_of_the_specification_goes_on_meaning_what_it_means_there() -> None:
     text = HEAD + "  - {id: REC-15, finding: unverifiable, action: hold_and_escalate}\n"
-    said = "REC-15 stands for report_unverified for unverifiable; give a row of your own another id."
+    said = "REC-15 stands for report_unverified for unverifiable. Give your own row another id."
     assert (4, 10, said) in faults(text)
     again = faults(HEAD + "  - {id: REC-77, finding: unknown, action: keep_unknown}\n")
     assert again[0][2].startswith("REC-77 is no row of the specification")
@@ -137,7 +137,7 @@ def test_a_row_of_the_specification_goes_on_meaning_what_it_means_there() -> Non
 
 def test_a_doubled_row_says_where_the_first_one_stands() -> None:
     row = "  - {id: A, finding: unknown, action: keep_unknown}\n"
-    assert (5, 10, "A stands there twice; first on line 4.") in faults(HEAD + row + row)
+    assert (5, 10, "A is given twice, first on line 4.") in faults(HEAD + row + row)
 
 
 @pytest.mark.requirement("TABLE-faults")

@@ -76,22 +76,22 @@ def test_what_is_asked_for_is_what_is_written(said: Any, terms: WatchTerms, look
 @pytest.mark.parametrize(
     ("said", "why"),
     [
-        (3600, "A duration is text with its unit"),
-        ("0s", "longer than nothing"),
+        (3600, "A duration must be text with a unit"),
+        ("0s", "greater than zero"),
         ("soon", "is not a duration"),
-        ({}, "It says no time"),
-        ({"ensure": ["status"]}, "It says no time"),
-        ({"every": "1d"}, "'every' and 'for' belong together"),
-        ({"after": "1h", "for": "1d"}, "'every' and 'for' belong together"),
-        ({"every": "1d", "until": "30d"}, "There is no such key 'until'"),
+        ({}, "No time is given"),
+        ({"ensure": ["status"]}, "No time is given"),
+        ({"every": "1d"}, "need each other"),
+        ({"after": "1h", "for": "1d"}, "need each other"),
+        ({"every": "1d", "until": "30d"}, "Unknown key 'until'"),
         ({"every": "500ms", "for": "1s"}, "at least 1000000 us"),
-        ({"after": "2d", "every": "1h", "for": "1d"}, "ends before 'after' begins"),
-        ({"every": "1s", "for": "1001s"}, "1001 looks, over 1000"),
+        ({"after": "2d", "every": "1h", "for": "1d"}, "would end before 'after' begins"),
+        ({"every": "1s", "for": "1001s"}, "1001 readings, more than 1000"),
         ({"every": "1d", "for": "401d"}, "between 0 and 400 days"),
-        ({"after": "1h", "ensure": []}, "'ensure' names nothing"),
+        ({"after": "1h", "ensure": []}, "'ensure' is empty"),
         ({"after": "1h", "ensure": ["status", "status"]}, "twice"),
         ({"after": "1h", "ensure": ["stats"]}, "There is no postcondition 'stats'. Did you mean 'status'?"),
-        (["1h"], "A duration is text"),
+        (["1h"], "A duration must be text"),
     ],
 )
 def test_what_cannot_be_watched_is_said_when_it_is_loaded(said: Any, why: str) -> None:
@@ -102,9 +102,9 @@ def test_what_cannot_be_watched_is_said_when_it_is_loaded(said: Any, why: str) -
 
 @pytest.mark.requirement("WATCH-terms")
 def test_what_nobody_can_read_or_what_only_reads_is_not_watched() -> None:
-    with pytest.raises(ContractError, match="there is no reader"):
+    with pytest.raises(ContractError, match="the contract has no reader"):
         contract("1h", side_effect="ephemeral_write", unverifiable="It has no memory.", identity={})
-    with pytest.raises(ContractError, match="A read leaves nothing behind"):
+    with pytest.raises(ContractError, match="A read has no later state"):
         contract("1h", kind="read", side_effect="read_only")
 
 
@@ -112,7 +112,7 @@ def test_what_nobody_can_read_or_what_only_reads_is_not_watched() -> None:
 def test_what_cannot_be_judged_later_is_not_watched() -> None:
     ensure = {"item": "authoritative.item == requested.item", "status": "authoritative.status == 'shipped'"}
     hidden: dict[str, Any] = {"ensure": ensure, "redact": ["requested.item"], "target": "item/1"}
-    with pytest.raises(ContractError, match=r"'item' asks for 'requested\.item', which is redacted"):
+    with pytest.raises(ContractError, match=r"'item' needs 'requested\.item', which is redacted"):
         contract("1h", **hidden)
     assert contract({"after": "1h", "ensure": ["status"]}, **hidden).watch == WatchTerms(HOUR, ensure=("status",))
     assert contract("1h", **{**hidden, "redact": ["authoritative.item"]}).watch == WatchTerms(HOUR)

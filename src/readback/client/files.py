@@ -136,7 +136,7 @@ class ContractFiles(Mapping[str, FileAction]):
         except KeyError:
             hint = did_you_mean(name, self._actions)
             raise NotFoundError(
-                f"No contract file has a contract {name!r}.{hint}", remedy="Name one that it has."
+                f"No contract file has a contract {name!r}.{hint}", remedy="Name an existing one."
             ) from None
 
     def __contains__(self, name: object) -> bool:

@@ -96,7 +96,7 @@ def _refuse_for_effects(options: Mapping[str, object], function: str, problems: 
         problems.add("kind", ContractFieldError(reason))
     needs_ours = any(kind == each.value and each.needs_ours for each in Kind)
     if risk is None and (needs_ours or (verb and kind is not None)):
-        reason = f"A {kind} states its class itself. Choose one of: {', '.join(SideEffect)}."
+        reason = f"A {kind} has no default class. Choose one of: {', '.join(SideEffect)}."
         problems.add("side_effect", ContractFieldError(reason))
     if risk is None and needs_ours and not options.get("operation") and not options.get("key_fields"):
         problems.add("operation", ContractFieldError(NO_OPERATION.format(kind=kind)))

@@ -101,7 +101,7 @@ def _expected_version(options: Options, clauses: Clauses) -> Predicate | None:
     if not options.expected_version:
         return None
     if options.unverifiable:
-        reason = "It is compared with a reading, and there is no reader."
+        reason = "A version is compared with a reading, and the contract has no reader."
         clauses.problems.add("expected_version", ContractFieldError(reason))
     return clauses.expression("expected_version", options.expected_version, boolean=False, forbidden=NOT_ASKED)
 
@@ -115,7 +115,7 @@ def _approval_when(options: Options, clauses: Clauses) -> Check | None:
     if terms is None or not terms.when:
         return None
     if options.side_effect is SideEffect.CRITICAL_MUTATION:
-        reason = "A critical mutation always needs an approval; no condition takes that away."
+        reason = "A critical mutation always needs an approval. Remove the condition."
         clauses.problems.add("approval.when", ContractFieldError(reason))
     made = clauses.checks("approval", {"when": terms.when}, NOT_ASKED)
     return made[0] if made else None
@@ -207,7 +207,7 @@ def _level(kind: type[E], weakest: E, value: object, key: str, problems: Problem
     for member in kind:
         if value == member.value:
             return member
-    reason = f"{value!r:.40} is none of its values.{did_you_mean(str(value), list(kind))}"
+    reason = f"{value!r:.40} is not a valid value.{did_you_mean(str(value), list(kind))}"
     problems.add(key, ContractFieldError(reason))
     return weakest
 
@@ -221,7 +221,7 @@ def _check_arguments(options: Options, readers: tuple[Reader, ...], parts: Contr
     for each in readers:
         for name in each.parameters or ():
             if name not in names:
-                reason = f"It takes {name!r}, which this action does not have.{did_you_mean(name, names)}"
+                reason = f"The handler names {name!r}, but this action has no such argument.{did_you_mean(name, names)}"
                 problems.add(f"readers.{each.name}", ContractFieldError(reason))
         if each.parameters is None and each.function is not None:
             why = accepts(each.function, names)

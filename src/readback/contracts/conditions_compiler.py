@@ -93,7 +93,7 @@ class Clauses:
         for name, source in mapped.items():
             key = f"identity.{name}"
             if name not in IDENTITY_KEYS:
-                reason = f"There is no such identity key.{did_you_mean(name, IDENTITY_KEYS)}"
+                reason = f"Unknown identity key.{did_you_mean(name, IDENTITY_KEYS)}"
                 self.problems.add(key, ContractFieldError(reason))
                 continue
             if source == NOT_OFFERED:
@@ -104,13 +104,13 @@ class Clauses:
                 continue
             made.append(IdentityCheck(name, predicate, boolean, forms.get(name), _field(predicate)))
             if boolean and name in forms:
-                reason = "The expression compares by itself; `as` is for one that gives the value found."
+                reason = "The expression already compares. Use `as` only with an expression for the found value."
                 self.problems.add(f"{key}.as", ContractFieldError(reason))
             if "authoritative" not in roots_of(predicate):
                 reason = "It does not look at `authoritative`, so it would say of every reading that it is ours."
                 self.problems.add(key, ContractFieldError(reason))
             elif name in _BY_THEMSELVES and not boolean and name not in self.arguments:
-                reason = f"There is no argument {name!r} to compare it with; compare it yourself, with `==`."
+                reason = f"There is no argument {name!r} for the comparison. Write the comparison with `==`."
                 self.problems.add(key, ContractFieldError(reason))
         return tuple(made)
 
@@ -144,7 +144,7 @@ class Clauses:
             return _by_expression(name, self.expression(key, condition, forbidden=forbidden), group)
         if callable(condition):
             return self._by_callable(key, name, condition, forbidden, group)
-        reason = f"It is an expression or a callable, and not {condition!r:.40}."
+        reason = f"Must be an expression or a callable (got {condition!r:.40})."
         self.problems.add(key, ContractFieldError(reason))
         return None
 
@@ -169,14 +169,14 @@ class Clauses:
         reason = (
             "Nothing here looks at `authoritative`: what was asked, or what the tool answered, proves nothing."
             if checks
-            else "There is no postcondition."
+            else "The contract has no postcondition."
         )
         self.problems.add(key, MissingPostconditionError(reason))
 
     def _single_names(self, checks: list[Check]) -> None:
         names = [check.postcondition.name for check in checks]
         for name in sorted({each for each in names if names.count(each) > 1}):
-            self.problems.add(f"ensure.{name}", ContractFieldError("Two postconditions bear this name."))
+            self.problems.add(f"ensure.{name}", ContractFieldError("Two postconditions have this name."))
 
     def _compares(self, source: str) -> bool:
         """Return whether an expression can only be true or false. Any other expression gives the found value."""
@@ -236,8 +236,8 @@ def fields_of(predicate: Predicate, root: str) -> frozenset[str]:
 
 def _misplaced(source: str, root: str) -> ExpressionError:
     why = {
-        "authoritative": "there is no reading yet; the one taken before execution is `before`",
-        "observed": "what the tool answered decides nothing here",
-        "before": "the expectation has to come from the request or the intent",
-    }.get(root, "an invariant is about the system, whatever was asked")
-    return ExpressionError(f"It may not name {root!r}: {why}.", source=source, code="expression.unknown-name")
+        "authoritative": "there is no reading yet; use `before` for the reading before execution",
+        "observed": "the tool's answer decides nothing here",
+        "before": "the expectation must come from the request or the intent",
+    }.get(root, "an invariant is about the system, independent of the request")
+    return ExpressionError(f"{root!r} is not allowed here: {why}.", source=source, code="expression.unknown-name")

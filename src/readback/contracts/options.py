@@ -50,7 +50,7 @@ def microseconds(value: object) -> int:
         span = _written(value)
     else:
         raise ContractFieldError(
-            f"A duration is text with its unit, such as '10s', '500ms', '2m' or '1h', and not {value!r:.40}."
+            f"A duration must be text with a unit, such as '10s', '500ms', '2m' or '1h' (got {value!r:.40})."
         )
     if not 0 <= span <= DURATION_MAX_US:
         raise ContractFieldError(f"The duration {value!s:.40} is not between 0 and 400 days.")
@@ -59,9 +59,7 @@ def microseconds(value: object) -> int:
 
 def _written(text: str) -> int:
     if len(text) > 64 or not text.isascii() or _WHOLE.fullmatch(text) is None:
-        raise ContractFieldError(
-            f"{text[:40]!r} is not a duration: write a number with one of the units us, ms, s, m, h, d."
-        )
+        raise ContractFieldError(f"{text[:40]!r} is not a duration. Write a number with a unit: us, ms, s, m, h or d.")
     total = 0
     for whole, fraction, unit in _PART.findall(text):
         size = _UNITS_US[unit]
@@ -149,7 +147,7 @@ def read_options(raw: Mapping[str, object], problems: Problems) -> Options:
     options = Options()
     for key in raw:
         if key not in OPTION_KEYS:
-            problems.add(str(key), ContractFieldError(f"There is no such key.{did_you_mean(str(key), OPTION_KEYS)}"))
+            problems.add(str(key), ContractFieldError(f"Unknown key.{did_you_mean(str(key), OPTION_KEYS)}"))
     for key in OPTION_KEYS:
         value = raw.get(key)
         if value is None:
@@ -168,7 +166,7 @@ def read_options(raw: Mapping[str, object], problems: Problems) -> Options:
         except ContractFieldError as error:
             problems.add(key, error)
     if raw.get("on_unchanged") is not None and raw.get("noop") is not None:
-        problems.add("noop", ContractFieldError("It is the older name of `on_unchanged`: write one of the two."))
+        problems.add("noop", ContractFieldError("This is the older name of `on_unchanged`. Write one of the two."))
     if raw.get("on_unchanged") is not None:
         options.noop_key = "on_unchanged"
     return options
@@ -180,7 +178,7 @@ def _words(key: str) -> list[str]:
 
 def _execute(value: object, options: Options, problems: Problems) -> None:
     if not isinstance(value, Mapping):
-        reason = f"It is a mapping of {', '.join(EXECUTE_KEYS)}, and not {value!r:.40}."
+        reason = f"Must be a mapping of {', '.join(EXECUTE_KEYS)} (got {value!r:.40})."
         problems.add("execute", ContractFieldError(reason))
         return
     for key, each in value.items():
@@ -195,7 +193,7 @@ def _execute(value: object, options: Options, problems: Problems) -> None:
                 case "reversible":
                     options.reversible = _flag(each)
                 case _:
-                    raise ContractFieldError(f"There is no such key.{did_you_mean(str(key), EXECUTE_KEYS)}")
+                    raise ContractFieldError(f"Unknown key.{did_you_mean(str(key), EXECUTE_KEYS)}")
         except ContractFieldError as error:
             problems.add(f"execute.{key}", error)
 
@@ -207,16 +205,18 @@ def _text(value: object, chars_max: int = NAME_MAX_CHARS) -> str:
     if not isinstance(value, str):
         raise ContractFieldError(f"Must be text (got {value!r:.40}).")
     if not value.strip() or not value.isprintable():
-        raise ContractFieldError("It is empty, or holds control characters.")
+        raise ContractFieldError("The text is empty or contains control characters.")
     if len(value) > chars_max:
-        raise ContractFieldError(f"It has {len(value)} characters, over {chars_max}.")
+        raise ContractFieldError(f"The text has {len(value)} characters, more than {chars_max}.")
     return value
 
 
 def _name(value: object) -> str:
     text = _text(value)
     if _NAME.fullmatch(text) is None:
-        raise ContractFieldError(f"{text!r} is no name: letters, digits, '_', '.' and '-', and no digit first.")
+        raise ContractFieldError(
+            f"{text!r} is not a valid name. Use letters, digits, '_', '.' and '-', and no digit first."
+        )
     return text
 
 
@@ -233,14 +233,14 @@ def _raw_text(value: object) -> str:
 
 def _flag(value: object) -> bool:
     if not isinstance(value, bool):
-        raise ContractFieldError(f"It is true or false, and not {value!r:.40}.")
+        raise ContractFieldError(f"Must be true or false (got {value!r:.40}).")
     return value
 
 
 def _positive(value: object) -> int:
     span = microseconds(value)
     if span == 0:
-        raise ContractFieldError("It has to be longer than nothing.")
+        raise ContractFieldError("The duration must be greater than zero.")
     return span
 
 
@@ -251,7 +251,7 @@ def _member(kind: type[E]) -> Callable[[object], E]:
                 return member
         # The nearest word may be a weaker class: all are named, and the author chooses.
         choices = f" There are: {', '.join(kind)}." if kind is SideEffect else did_you_mean(str(value), list(kind))
-        raise ContractFieldError(f"{value!r:.40} is none of its values.{choices}")
+        raise ContractFieldError(f"{value!r:.40} is not a valid value.{choices}")
 
     return read
 
@@ -260,12 +260,12 @@ def _on_unchanged(value: object) -> Noop:
     """The word `accept` is recorded as `allow`, so that contracts keep their hashes from the older key."""
     if isinstance(value, str) and value in UNCHANGED:
         return UNCHANGED[value]
-    raise ContractFieldError(f"{value!r:.40} is none of its values.{did_you_mean(str(value), UNCHANGED)}")
+    raise ContractFieldError(f"{value!r:.40} is not a valid value.{did_you_mean(str(value), UNCHANGED)}")
 
 
 def _proves(value: object) -> str:
     if value not in PROVES:
-        raise ContractFieldError(f"{value!r:.40} is none of its values.{did_you_mean(str(value), PROVES)}")
+        raise ContractFieldError(f"{value!r:.40} is not a valid value.{did_you_mean(str(value), PROVES)}")
     return str(value)
 
 
@@ -273,35 +273,35 @@ def _freeze(value: object) -> tuple[FreezeScope, ...]:
     """Return the scope of a freeze; the resource is always included."""
     named = {_member(FreezeScope)(each) for each in _list(value)}
     if not named:
-        raise ContractFieldError("It names nothing; leave the key away to freeze the resource alone.")
+        raise ContractFieldError("The list is empty. Omit the key to freeze the resource alone.")
     return tuple(scope for scope in FreezeScope if scope in named or scope is FreezeScope.RESOURCE)
 
 
 def _quorum(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= ENTRIES_MAX:
-        raise ContractFieldError(f"It is a number of readers, from 1 on, and not {value!r:.40}.")
+        raise ContractFieldError(f"Must be a number of readers, at least 1 (got {value!r:.40}).")
     return value
 
 
 def _list(value: object) -> list[object]:
     if isinstance(value, str) or not isinstance(value, Sequence):
-        raise ContractFieldError(f"It is a list, and not {value!r:.40}.")
+        raise ContractFieldError(f"Must be a list (got {value!r:.40}).")
     if len(value) > ENTRIES_MAX:
-        raise ContractFieldError(f"It has {len(value)} entries, over {ENTRIES_MAX}.")
+        raise ContractFieldError(f"There are {len(value)} entries, more than {ENTRIES_MAX}.")
     return list(value)
 
 
 def _texts(value: object) -> tuple[str, ...]:
     found = tuple(_text(each, ID_MAX_BYTES) for each in _list(value))
     if len(set(found)) != len(found):
-        raise ContractFieldError("It names something twice.")
+        raise ContractFieldError("An entry is listed twice.")
     return found
 
 
 def _somebody(value: object) -> tuple[str, ...]:
     found = _texts(value)
     if not found:
-        raise ContractFieldError("It names nobody; leave the key away where everybody may.")
+        raise ContractFieldError("The list is empty. Omit the key to allow everyone.")
     return found
 
 
@@ -332,21 +332,21 @@ def _redact(value: object) -> tuple[str, ...]:
         root, _, rest = path.partition(".")
         if root not in REDACT_ROOTS or not rest:
             raise ContractFieldError(
-                f"{path!r} is no path such as 'requested.card' under one of {', '.join(REDACT_ROOTS)}."
+                f"{path!r} is not a path such as 'requested.card' under one of {', '.join(REDACT_ROOTS)}."
             )
     return found
 
 
 def _dotted(path: str) -> str:
     if DOTTED.fullmatch(path) is None:
-        raise ContractFieldError(f"{path!r:.80} is no dotted path.")
+        raise ContractFieldError(f"{path!r:.80} is not a dotted path.")
     return path
 
 
 def _polls(value: object) -> tuple[int, ...]:
     found = tuple(microseconds(each) for each in _list(value))
     if not found or len(found) > POLLS_MAX:
-        raise ContractFieldError(f"It has {len(found)} entries, and takes 1 to {POLLS_MAX}.")
+        raise ContractFieldError(f"There are {len(found)} entries, but 1 to {POLLS_MAX} are allowed.")
     return found
 
 
@@ -354,15 +354,15 @@ def _readers(value: object) -> tuple[Reader, ...]:
     found = _list(value)
     for each in found:
         if not isinstance(each, Reader):
-            raise ContractFieldError(f"{each!r:.60} is no reader; make one with `@reader(source=...)`.")
+            raise ContractFieldError(f"{each!r:.60} is not a reader. Create a reader with `@reader(source=...)`.")
     return tuple(each for each in found if isinstance(each, Reader))
 
 
 def _mapping(value: object) -> dict[str, object]:
     if not isinstance(value, Mapping):
-        raise ContractFieldError(f"It is a mapping of names, and not {value!r:.40}.")
+        raise ContractFieldError(f"Must be a mapping of names (got {value!r:.40}).")
     if len(value) > ENTRIES_MAX:
-        raise ContractFieldError(f"It has {len(value)} entries, over {ENTRIES_MAX}.")
+        raise ContractFieldError(f"There are {len(value)} entries, more than {ENTRIES_MAX}.")
     return {_text(key): each for key, each in value.items()}
 
 
@@ -405,19 +405,21 @@ class _AtError(Exception):
 
 def _compared(name: str, given: Mapping[object, object], options: Options) -> None:
     if "path" not in given:
-        raise ContractFieldError("`path` is missing: the expression for the value found, as `authoritative.id`.")
+        raise ContractFieldError(
+            "`path` is missing. Add the expression for the found value, such as `authoritative.id`."
+        )
     options.identity[name] = _raw_text(given["path"])
     for key in given:
         if key not in COMPARED_KEYS:
-            raise _AtError(str(key), f"There is no such key.{did_you_mean(str(key), COMPARED_KEYS)}")
+            raise _AtError(str(key), f"Unknown key.{did_you_mean(str(key), COMPARED_KEYS)}")
     word = given.get("as", NormalForm.EXACT.value)
     form = form_of(word)
     if form is None:
-        raise _AtError("as", f"{word!r:.40} is no normal form.{did_you_mean(str(word), list(NormalForm))}")
+        raise _AtError("as", f"{word!r:.40} is not a normal form.{did_you_mean(str(word), list(NormalForm))}")
     if options.identity[name] == NOT_OFFERED:
-        raise _AtError("as", "What is not offered is not compared; write 'not_offered' alone.")
+        raise _AtError("as", "'not_offered' is never compared. Write 'not_offered' alone.")
     if name == "version":
-        raise _AtError("as", "A version is compared as the source gives it.")
+        raise _AtError("as", "A version is compared unchanged. Remove `as`.")
     if form is not NormalForm.EXACT or "as" in given:
         options.forms[name] = form
 
@@ -427,15 +429,13 @@ def _approval(value: object) -> ApprovalTerms:
     if value == "required":
         return ApprovalTerms()
     if not isinstance(value, Mapping):
-        raise ContractFieldError(
-            f"It is 'required', or a mapping of {', '.join(APPROVAL_KEYS)}, and not {value!r:.40}."
-        )
+        raise ContractFieldError(f"Must be 'required', or a mapping of {', '.join(APPROVAL_KEYS)} (got {value!r:.40}).")
     for key in value:
         if key not in APPROVAL_KEYS:
-            raise ContractFieldError(f"There is no such key {key!r:.40}.{did_you_mean(str(key), APPROVAL_KEYS)}")
+            raise ContractFieldError(f"Unknown key {key!r:.40}.{did_you_mean(str(key), APPROVAL_KEYS)}")
     people = value.get("people", 1)
     if not isinstance(people, int) or isinstance(people, bool) or not 1 <= people <= PEOPLE_MAX:
-        raise ContractFieldError(f"'people' is 1 or {PEOPLE_MAX}, and not {people!r:.40}.")
+        raise ContractFieldError(f"'people' must be 1 or {PEOPLE_MAX} (got {people!r:.40}).")
     expires = _positive(value["expires"]) if "expires" in value else EXPIRES_DEFAULT_US
     return ApprovalTerms(people, expires, _raw_text(value.get("when", "")))
 
@@ -446,11 +446,11 @@ def _watch(value: object) -> WatchTerms:
         return WatchTerms(_positive(value))
     for key in value:
         if key not in WATCH_KEYS:
-            raise ContractFieldError(f"There is no such key {key!r:.40}.{did_you_mean(str(key), WATCH_KEYS)}")
+            raise ContractFieldError(f"Unknown key {key!r:.40}.{did_you_mean(str(key), WATCH_KEYS)}")
     if ("every" in value) != ("for" in value):
-        raise ContractFieldError("'every' and 'for' belong together: how often, and for how long.")
+        raise ContractFieldError("'every' (the interval) and 'for' (the period) need each other.")
     if "after" not in value and "every" not in value:
-        raise ContractFieldError("It says no time: give 'after', or 'every' and 'for'.")
+        raise ContractFieldError("No time is given. Add 'after', or 'every' and 'for'.")
     every = _positive(value["every"]) if "every" in value else 0
     terms = WatchTerms(
         after_us=_positive(value["after"]) if "after" in value else every,
@@ -459,7 +459,7 @@ def _watch(value: object) -> WatchTerms:
         ensure=_texts(value["ensure"]) if "ensure" in value else (),
     )
     if "ensure" in value and not terms.ensure:
-        raise ContractFieldError("'ensure' names nothing; leave it away to look at every postcondition.")
+        raise ContractFieldError("'ensure' is empty. Omit 'ensure' to check every postcondition.")
     return _bounded(terms)
 
 
@@ -467,11 +467,13 @@ def _bounded(terms: WatchTerms) -> WatchTerms:
     if not terms.every_us:
         return terms
     if terms.every_us < EVERY_MIN_US:
-        raise ContractFieldError(f"'every' is {terms.every_us} us, and at least {EVERY_MIN_US} us.")
+        raise ContractFieldError(f"'every' must be at least {EVERY_MIN_US} us (got {terms.every_us} us).")
     if terms.for_us < terms.after_us:
-        raise ContractFieldError("'for' counts from the success, and ends before 'after' begins.")
+        raise ContractFieldError("'for' counts from the success, and would end before 'after' begins.")
     if terms.looks > LOOKS_MAX:
-        raise ContractFieldError(f"It asks for {terms.looks} looks, over {LOOKS_MAX}: look less often, or shorter.")
+        raise ContractFieldError(
+            f"The watch needs {terms.looks} readings, more than {LOOKS_MAX}. Use a longer 'every' or a shorter 'for'."
+        )
     return terms
 
 

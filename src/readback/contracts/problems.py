@@ -38,7 +38,7 @@ class Problems:
         first = self.found[0][1]
         place = f" Defined at {self.where}." if self.where else ""
         message = f"The contract {contract!r} cannot be loaded{many}. {lines}{place}"
-        remedy = first.remedy if len({error.remedy for _, error in shown}) == 1 else "Correct all that is named."
+        remedy = first.remedy if len({error.remedy for _, error in shown}) == 1 else "Correct every listed fault."
         details = {"contract": contract, "problems": problems}
         if isinstance(first, ExpressionError):
             raise ExpressionError(

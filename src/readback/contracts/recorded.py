@@ -74,11 +74,11 @@ def _plan(
 
 
 def _nothing_to_name(variables: Mapping[str, Json]) -> NoReturn:
-    raise InvariantError("A recorded contract names no target: the record has the one that it was.")
+    raise InvariantError("A recorded contract has no target template. Read the target from the record.")
 
 
 def _nothing_to_call(*given: object) -> NoReturn:
-    raise InvariantError("A recorded contract has no hands: nothing can be called by it.")
+    raise InvariantError("A recorded contract has no handlers and cannot call anything.")
 
 
 _HAND: Final = Handler("recorded", _nothing_to_call)

@@ -16,7 +16,7 @@ from readback.contracts.problems import PROBLEMS_MAX, did_you_mean
 from readback.engine.compiled_contract import CompiledContract
 from readback.errors import ContractError, ContractFieldError, NotFoundError, UsageError
 
-HOW_NAMED: Final = "Give it as package.module, as Python imports it."
+HOW_NAMED: Final = "Write package.module, as in a Python import."
 
 
 @runtime_checkable
@@ -53,8 +53,8 @@ class Registry:
             return
         if known is not None:
             raise ContractFieldError(
-                f"Two contracts bear the name {definition.name!r}.",
-                remedy="Give one of them another `name`; keys and records go by it.",
+                f"Two contracts have the name {definition.name!r}.",
+                remedy="Give one contract another `name`; keys and records use the name.",
                 details={"contract": definition.name},
             )
         self._known[definition.name] = definition
@@ -83,7 +83,7 @@ class Registry:
         except KeyError:
             hint = did_you_mean(name, self._known)
             raise NotFoundError(
-                f"There is no contract {name!r}.{hint}", remedy="Name a contract of the module that was loaded."
+                f"There is no contract {name!r}.{hint}", remedy="Name a contract of the loaded module."
             ) from None
 
     def __contains__(self, name: object) -> bool:
@@ -115,20 +115,20 @@ def registry_of(modules: Iterable[ModuleType | str]) -> Registry:
     if not len(registry):
         raise UsageError(
             f"There is no action in {', '.join(named) or 'no module'}.",
-            remedy="Name the module whose functions bear `@action(...)`.",
+            remedy="Name the module with the `@action(...)` functions.",
         )
     return registry
 
 
 def _imported(name: str) -> ModuleType:
     if not all(part.isidentifier() for part in name.split(".")):
-        raise UsageError(f"{name!r} is no name of a module.", remedy="Give it as package.module.")
+        raise UsageError(f"{name!r} is not a module name.", remedy="Write package.module.")
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         missing = error.name or ""
         if name == missing or name.startswith(f"{missing}."):
-            meant = f"Give it without its ending: {name[:-3]}." if name.endswith(".py") else HOW_NAMED
+            meant = f"Omit the ending: {name[:-3]}." if name.endswith(".py") else HOW_NAMED
             raise UsageError(f"There is no module {name!r}.", remedy=meant) from error
         raise ContractError(f"The module {name!r} cannot be imported: {error}.", remedy=_look(name)) from error
     except Exception as error:
@@ -137,7 +137,7 @@ def _imported(name: str) -> ModuleType:
 
 
 def _look(name: str) -> str:
-    return f"Correct it; `python -c 'import {name}'` shows where it breaks."
+    return f"Correct the module; `python -c 'import {name}'` shows the error."
 
 
 def _together(faults: list[ContractError]) -> ContractError:
@@ -148,4 +148,4 @@ def _together(faults: list[ContractError]) -> ContractError:
         problems += [{"contract": fault.details.get("contract", ""), **row} for row in rows]
     message = f"{len(faults)} contracts cannot be loaded. " + " ".join(fault.message for fault in faults)
     details = {"problems": problems[:PROBLEMS_MAX]}
-    return type(faults[0])(message, remedy="Correct all that is named.", details=details, code=faults[0].code)
+    return type(faults[0])(message, remedy="Correct every listed fault.", details=details, code=faults[0].code)

@@ -63,7 +63,7 @@ def safe_twin(
     for name, value in declared.fixed.items():
         if name in arguments and arguments[name] != value:
             raise DrillRefusedError(
-                f"The twin of {action.name!r} has {name}={value!r}; another one is not the declared twin."
+                f"The twin of {action.name!r} has {name}={value!r}. Another value is not the declared twin."
             )
     if declared.action is None:
         _fixes_its_target(action, declared.fixed)
@@ -74,14 +74,14 @@ def safe_twin(
 def _same_code_elsewhere(action: Drillable, twin: Drillable) -> None:
     mine, theirs = inspect.unwrap(action.unverified), inspect.unwrap(twin.unverified)
     if mine is theirs or (_code(mine) is _code(theirs) and _bound(mine) == _bound(theirs)):
-        raise DrillRefusedError(f"The twin of {action.name!r} acts on the very same target.")
+        raise DrillRefusedError(f"The twin of {action.name!r} acts on the action's own target.")
     if _code(mine) is not _code(theirs):
         raise DrillRefusedError(
-            f"The twin of {action.name!r} runs other code: what it does says nothing of the action.",
-            remedy="Make both by one function that takes what they act on.",
+            f"The twin of {action.name!r} runs other code, so a drill shows nothing about the action.",
+            remedy="Create both with one function that takes the target.",
         )
     if action.plan.contract.execution != twin.plan.contract.execution:
-        raise DrillRefusedError(f"The twin of {action.name!r} claims something else of its tool.")
+        raise DrillRefusedError(f"The twin of {action.name!r} makes other claims about its tool.")
 
 
 def _fixes_its_target(action: Drillable, fixed: Mapping[str, object]) -> None:
@@ -91,8 +91,8 @@ def _fixes_its_target(action: Drillable, fixed: Mapping[str, object]) -> None:
     if not named or not named <= set(fixed):
         missing = ", ".join(sorted(named - set(fixed))) or "an argument"
         raise DrillRefusedError(
-            f"The twin of {action.name!r} leaves its target open: it does not fix {missing}.",
-            remedy="Fix every argument that the contract's target names, and name one there.",
+            f"The twin of {action.name!r} does not fix {missing} of its target.",
+            remedy="Fix every argument of the contract's target; the target must name at least one.",
         )
 
 

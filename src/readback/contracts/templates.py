@@ -41,9 +41,9 @@ class Template:
         """Return the text. Raises ArgumentError: the form was checked at load, and the values came with the request."""
         text = "".join([part if isinstance(part, str) else _value(part, variables) for part in self.parts])
         if len(text) > RENDERED_MAX_CHARS:
-            raise self._unfit(f"renders to {len(text)} characters, over {RENDERED_MAX_CHARS}.")
+            raise self._unfit(f"renders to {len(text)} characters, more than {RENDERED_MAX_CHARS}.")
         if not text.isascii() and (size := len(text.encode(errors="replace"))) > RENDERED_MAX_BYTES:
-            raise self._unfit(f"renders to {size} bytes, over {RENDERED_MAX_BYTES}.")
+            raise self._unfit(f"renders to {size} bytes, more than {RENDERED_MAX_BYTES}.")
         if not text.isprintable() and _has_controls(text):
             raise self._unfit("renders to text with control characters.")
         return text
@@ -61,9 +61,9 @@ def compile_template(source: str, *, arguments: Collection[str] | None = None) -
     if not source.strip():
         raise TemplateError("The template is empty.")
     if len(source) > TEMPLATE_MAX_CHARS:
-        raise TemplateError(f"The template has {len(source)} characters, over {TEMPLATE_MAX_CHARS}.")
+        raise TemplateError(f"The template has {len(source)} characters, more than {TEMPLATE_MAX_CHARS}.")
     if _has_controls(source):
-        raise TemplateError("The template holds control characters.")
+        raise TemplateError("The template contains control characters.")
     parts: list[str | tuple[str, ...]] = []
     at = 0
     for found in _SCAN.finditer(source):
@@ -85,7 +85,7 @@ def _mark(found: re.Match[str], arguments: Collection[str] | None) -> str | tupl
         raise TemplateError(f"{{{inside[:60]}}} is not a dotted path such as {{requested.name}}.")
     path = tuple(inside.split("."))
     if path[0] not in TEMPLATE_ROOTS:
-        raise TemplateError(f"{path[0]!r} is nothing a template may name.{did_you_mean(path[0], TEMPLATE_ROOTS)}")
+        raise TemplateError(f"{path[0]!r} is not allowed in a template.{did_you_mean(path[0], TEMPLATE_ROOTS)}")
     if arguments is not None and path[0] == "requested" and path[1] not in arguments:
         raise TemplateError(f"The action has no argument {path[1]!r}.{did_you_mean(path[1], arguments)}")
     return path

@@ -38,7 +38,7 @@ def check_readers(
     """Require enough readers, strong and independent enough; or none, with the reason."""
     if options.unverifiable:
         if terms and (depth.quorum_min <= 1 or len({each.source for each in terms}) >= depth.quorum_min):
-            reason = "It stands in place of readers, and there are some; leave one of them out."
+            reason = "`unverifiable` replaces readers, but the contract has readers. Remove one of them."
             problems.add("unverifiable", ContractFieldError(reason))
         return  # fewer sources than the class asks for verify nothing: what they show is for the person who decides
     if not terms:
@@ -46,10 +46,10 @@ def check_readers(
         return
     names = [each.name for each in terms]
     for name in sorted({each for each in names if names.count(each) > 1}):
-        problems.add(f"readers.{name}", ContractFieldError("Two readers bear this name; give one `name=`."))
+        problems.add(f"readers.{name}", ContractFieldError("Two readers have this name. Give one another `name=`."))
     quorum = depth.quorum_min if options.quorum is None else options.quorum
     if quorum < depth.quorum_min:
-        reason = f"{depth.side_effect.value} needs {depth.quorum_min} readings that agree, and {quorum} is asked for."
+        reason = f"{depth.side_effect.value} needs {depth.quorum_min} agreeing readings (got {quorum})."
         problems.add("quorum", WeakReaderError(reason))
     kept = tuple(each for each in terms if not _may_be_replica(options, each, attributed))
     if max(quorum, depth.quorum_min) <= 1:  # a reader that declares nothing may inform alone: it verifies nothing
@@ -77,11 +77,11 @@ def _enough(terms: tuple[ReaderTerms, ...], quorum: int, depth: Depth, problems:
     if strong >= quorum:
         sources = {each.source for each in terms if each.name not in weak}
         if depth.quorum_min > 1 and len(sources) < quorum:
-            reason = f"{depth.side_effect.value} needs {quorum} sources that agree, and these look at {len(sources)}."
+            reason = f"{depth.side_effect.value} needs {quorum} agreeing sources (got {len(sources)})."
             problems.add("readers", WeakReaderError(reason))
         return
     if len(terms) < quorum:
-        reason = f"{depth.side_effect.value} needs {quorum} readers that agree, and there are {len(terms)}."
+        reason = f"{depth.side_effect.value} needs {quorum} agreeing readers (got {len(terms)})."
         error = MissingReaderError if strong == len(terms) else WeakReaderError
         problems.add("readers", error(reason))
     for name, why in weak.items():
@@ -114,12 +114,12 @@ def check_identity(options: Options, depth: Depth, problems: Problems) -> None:
     for key in depth.identity_required:
         mapped = options.identity.get(key)
         if mapped is None:
-            reason = f"{depth.side_effect.value} needs it: map it, or say 'not_offered' where the source cannot tell."
+            reason = f"{depth.side_effect.value} needs this key. Map the key, or write 'not_offered'."
             if key in depth.identity_essential:
                 reason = f"{depth.side_effect.value} cannot be verified without it: map it onto the reading."
             problems.add(f"identity.{key}", ContractFieldError(reason))
         elif mapped == NOT_OFFERED and key in depth.identity_essential:
-            reason = f"Without it the class {depth.side_effect.value} is too high: it may not be 'not_offered'."
+            reason = f"The class {depth.side_effect.value} needs this key; 'not_offered' is not allowed."
             problems.add(f"identity.{key}", ContractFieldError(reason))
 
 
@@ -129,13 +129,13 @@ def _check_noop(options: Options, kind: Kind, side_effect: SideEffect, problems:
         return
     if noop is not Noop.EQUIVALENT:
         if kind.needs_ours:
-            reason = f"A {kind.value} counts only where it is our own doing, so there is no state that was so already."
+            reason = f"A {kind.value} counts only as our own effect, so an earlier state cannot be accepted."
             problems.add(key, ContractFieldError(reason))
     elif not kind.needs_ours:
-        reason = f"The effects of a {kind.value} are not counted, so none of them is a second one."
+        reason = f"The effects of a {kind.value} are not counted, so duplicates cannot be detected."
         problems.add(key, ContractFieldError(reason))
     elif side_effect.rank >= SideEffect.HIGH_RISK_EXTERNAL.rank:
-        reason = f"A second effect of a {side_effect.value} is an incident, whatever it leaves."
+        reason = f"A second effect of a {side_effect.value} is always an incident."
         problems.add(key, ContractFieldError(reason))
 
 
@@ -151,10 +151,10 @@ def check_kind(options: Options, attributed: bool, problems: Problems) -> None:
         other = "kind 'read'" if kind.mutates else "the class 'read_only'"
         problems.add("kind", ContractFieldError(f"{kind.value} and {side_effect.value} contradict; use {other}."))
     if options.proves and kind is not Kind.SEND:
-        problems.add("proves", ContractFieldError("Only a contract of kind 'send' says what its reading proves."))
+        problems.add("proves", ContractFieldError("Only a contract of kind 'send' states what a reading proves."))
     _check_noop(options, kind, side_effect, problems)
     if options.expected_version and options.identity.get("version") == NOT_OFFERED:
-        reason = "It is compared with the source's version, which `identity.version` says is not offered."
+        reason = "The comparison needs the source's version, but `identity.version` is 'not_offered'."
         problems.add("expected_version", ContractFieldError(reason))
     stamped = options.identity.get("stamp", NOT_OFFERED) != NOT_OFFERED
     if kind.needs_ours and not options.unverifiable and not (stamped or attributed):
@@ -177,11 +177,11 @@ def check_times(options: Options, times: Mapping[str, int], problems: Problems) 
     """Check that window, deadline and polls are consistent. `times`: `within` and `deadline` in force."""
     within, deadline = times["within"], times["deadline"]
     if deadline < within:
-        problems.add("deadline", ContractFieldError("It is before the window `within` closes."))
+        problems.add("deadline", ContractFieldError("The deadline is before the end of `within`."))
     if options.stable_for_us > deadline:
-        problems.add("stable_for", ContractFieldError("It is longer than the deadline allows to look."))
+        problems.add("stable_for", ContractFieldError("The time is longer than the deadline allows."))
     if options.polls_us is not None and sum(options.polls_us) > deadline:
-        problems.add("polls", ContractFieldError("Together they are longer than the deadline allows to look."))
+        problems.add("polls", ContractFieldError("Together the times are longer than the deadline allows."))
 
 
 def check_watch(
@@ -193,9 +193,9 @@ def check_watch(
     if options.watch is None:
         return
     if options.unverifiable:
-        problems.add("watch", ContractFieldError("It is looked at by readings, and there is no reader."))
+        problems.add("watch", ContractFieldError("A watch needs readings, and the contract has no reader."))
     if options.kind is Kind.READ:
-        problems.add("watch", ContractFieldError("A read leaves nothing behind that could hold later."))
+        problems.add("watch", ContractFieldError("A read has no later state to watch."))
     for name in options.watch.ensure:
         if name not in asked:
             reason = f"There is no postcondition {name!r:.60}.{did_you_mean(name, asked)}"
@@ -203,7 +203,7 @@ def check_watch(
     for name in options.watch.ensure or asked:
         for path in asked.get(name, ()):
             if path.root != "authoritative" and covered(path.dotted, hidden):
-                reason = f"{name!r:.60} asks for {path.text!r:.80}, which is redacted and not known later; name others."
+                reason = f"{name!r:.60} needs {path.text!r:.80}, which is redacted. Name other postconditions."
                 problems.add("watch", ContractFieldError(reason))
 
 
@@ -212,14 +212,14 @@ def check_secrets(options: Options, named: frozenset[str], problems: Problems) -
     hidden = hidden_under(options.redact, "requested", "intended")
     for name in options.key_fields:
         if covered(name, hidden):
-            problems.add("key_fields", ContractFieldError(f"{name!r} is redacted, and a key's fields are stored."))
+            problems.add("key_fields", ContractFieldError(f"{name!r} is redacted, but a key's fields are stored."))
     for name in sorted(named):
         if covered(name, hidden):
-            problems.add("target", ContractFieldError(f"{name!r} is redacted, and the target is stored."))
+            problems.add("target", ContractFieldError(f"{name!r} is redacted, but the target is stored."))
     secret = hidden_under(options.redact, "authoritative", "before")
     for path in options.tell:
         if covered(path.removeprefix("before."), secret):
-            problems.add("tell", ContractFieldError(f"{path!r} is redacted, and would be told."))
+            problems.add("tell", ContractFieldError(f"{path!r} is redacted, but would be reported."))
 
 
 def hidden_under(redact: Iterable[str], *roots: str) -> set[str]:

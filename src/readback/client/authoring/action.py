@@ -384,7 +384,7 @@ class ActionDefinition(Generic[P]):
             if self._loaded is not None:
                 return self._loaded
             if self._loading:
-                raise ContractFieldError(f"The compensation of {self.name!r} leads back to itself.")
+                raise ContractFieldError(f"The compensation of {self.name!r} is circular.")
             self._loading = True
             try:
                 problems = Problems(where=place_of(self.unverified))

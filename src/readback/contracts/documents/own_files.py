@@ -86,7 +86,7 @@ def refuse_folder(folder: str, who: str) -> None:
     if found:
         raise OwnFileError(
             f"The program of {who!r} would run in {folder!r:.200}, where {found!r:.200} of Readback's own lies.",
-            remedy="Name a folder under `cwd` that holds no contracts, settings, ledger or keys.",
+            remedy="Name a folder under `cwd` without contracts, settings, ledger or keys.",
         )
 
 
@@ -119,7 +119,7 @@ def refuse_reach(who: str, words: Iterable[str], folder: str | None = None) -> N
                 raise SettingsError(
                     f"{who} is given {named!r:.200}, and {found!r:.200} of Readback's own lies there: it could change "
                     "contracts, settings, the ledger or keys.",
-                    remedy="Give it a folder that holds none of them, or move them out of that folder.",
+                    remedy="Pass a folder without such files, or move the files out of that folder.",
                     code="settings.own-files",
                 )
 
@@ -207,7 +207,7 @@ def _folded(name: str) -> str:
 
 
 def _error(name: str) -> OwnFileError:
-    return OwnFileError(f"{name!r:.200} is one of Readback's own files, or leads to one: no action changes it.")
+    return OwnFileError(f"{name!r:.200} is one of Readback's own files, or leads to one. No action may change it.")
 
 
 # The bytes of a file that somebody wrote for us: contracts, tables, hooks. Nobody waits for a pipe to be written.

@@ -56,8 +56,8 @@ def load_table(path: str | PathLike[str], *, pin: str = "") -> RecoveryTable:
     content = read_table(name)
     if pin and sha256_hex(content) != pin:
         raise SettingsError(
-            f"The recovery table {name!r} is not the one whose SHA-256 the settings pin.",
-            remedy="Look at what was changed; then pin the new hash, or put the file back.",
+            f"The recovery table {name!r} does not match the SHA-256 pinned in the settings.",
+            remedy="Check the change; then pin the new hash, or restore the file.",
         )
     table, faults = parsed(content)
     if table is not None and not faults:
@@ -65,7 +65,7 @@ def load_table(path: str | PathLike[str], *, pin: str = "") -> RecoveryTable:
     told = [f"{name}:{one.line}:{one.column}: {one.said}" for one in faults[:FAULTS_TOLD_MAX]]
     raise SettingsError(
         f"The recovery table cannot be used. {'; '.join(told)}",
-        remedy=f"Correct {name}; `readback table check` names all its faults. Nothing was run.",
+        remedy=f"Correct {name}; `readback table check` lists all faults. Nothing was run.",
         details={"path": name, "problems": told},
     )
 
@@ -78,11 +78,11 @@ def read_table(path: str) -> bytes:
         said = getattr(error, "strerror", None) or str(error)
         raise SettingsError(
             f"The recovery table {path!r} cannot be read: {said}.",
-            remedy="Correct its path or its rights, or leave it out: then the default table holds.",
+            remedy="Correct the path or the permissions, or omit the table to use the default one.",
         ) from error
     if len(content) > TABLE_MAX_BYTES:
         raise SettingsError(
-            f"The recovery table {path!r} is over {TABLE_MAX_BYTES} bytes.", remedy="Make it smaller: it is not one."
+            f"The recovery table {path!r} exceeds {TABLE_MAX_BYTES} bytes.", remedy="Make it smaller: it is not one."
         )
     return content
 
@@ -139,9 +139,9 @@ class _Reading:
             return
         self.rows_at = _place(rows)
         if rows.id != "sequence":
-            self.wrong(rows, "The rows are a list.")
+            self.wrong(rows, "The rows must be a list.")
         elif len(rows.value) > ROWS_MAX:
-            self.wrong(rows, f"There are over {ROWS_MAX} rows.")
+            self.wrong(rows, f"There are more than {ROWS_MAX} rows.")
         else:
             for node in rows.value:
                 self._row(node)
@@ -152,7 +152,7 @@ class _Reading:
         texts = {key: self._text(keys[key], key) for key in keys if key != "when"}
         row_id = texts.get("id")
         if row_id is not None and not _ID.fullmatch(row_id):
-            self.wrong(keys["id"], f"{row_id!r} is no id: it takes up to 64 letters, digits and hyphens.")
+            self.wrong(keys["id"], f"{row_id!r} is not an id. Use up to 64 letters, digits and hyphens.")
         finding = self._word(keys.get("finding"), texts.get("finding"), Finding, "finding")
         action = self._word(keys.get("action"), texts.get("action"), RecoveryAction, "action")
         when = self._when(keys["when"]) if "when" in keys else ({},)
@@ -160,7 +160,7 @@ class _Reading:
             return
         row = self._named(row_id, Finding(finding), RecoveryAction(action), when, texts)
         if row.id in self.places:
-            self.wrong(keys["id"], f"{row.id} stands there twice; first on line {self.places[row.id]['id'][0]}.")
+            self.wrong(keys["id"], f"{row.id} is given twice, first on line {self.places[row.id]['id'][0]}.")
             return
         self.rows.append(row)
         self.places[row.id] = {key: _place(value) for key, value in keys.items()}
@@ -180,19 +180,21 @@ class _Reading:
         if known is None and row.ours:
             return
         if known is None:
-            self.wrong(node, f"{row.id} is no row of the specification; give a row of your own another id.")
+            self.wrong(node, f"{row.id} is not a row of the specification. Give your own row another id.")
         elif (known.finding, known.action) != (row.finding, row.action):
             meant = f"{known.action.value} for {known.finding.value}"
-            self.wrong(node, f"{row.id} stands for {meant}; give a row of your own another id.")
+            self.wrong(node, f"{row.id} stands for {meant}. Give your own row another id.")
 
     def _when(self, node: Any) -> tuple[Condition, ...]:
         if node.id == "mapping":
             return (self._condition(node),)
         if node.id != "sequence":
-            self.wrong(node, "`when` is a condition, or a list of conditions of which one has to be met.")
+            self.wrong(node, "`when` must be a condition, or a list of alternative conditions.")
             return ()
         if not node.value:
-            self.wrong(node, "`when` is empty, so the row could never apply; leave it out where it always does.")
+            self.wrong(
+                node, "`when` is empty, so the row could never apply. Omit `when` for a row that always applies."
+            )
         return tuple(self._condition(each) for each in node.value)
 
     def _condition(self, node: Any) -> Condition:
@@ -200,10 +202,10 @@ class _Reading:
         for name, value in self._keys(node, "A condition", tuple(DOMAINS), ()).items():
             listed = value.value if value.id == "sequence" else [value]
             if not listed:
-                self.wrong(value, f"{name} is given no value, so the row could never apply.")
+                self.wrong(value, f"{name} has no value, so the row could never apply.")
             said = tuple(one for one in (self._value(name, each) for each in listed) if one is not None)
             if len(set(said)) < len(said):
-                self.wrong(value, f"{name} is given one value twice.")
+                self.wrong(value, f"{name} lists one value twice.")
             found[name] = said
         return found
 
@@ -213,7 +215,7 @@ class _Reading:
         if isinstance(said, str) and node.style is None and said in known:
             return known[said]
         shown = repr(said) if said is not None else "That"
-        self.wrong(node, f"{shown} is no value of {name}. There are: {', '.join(known)}.")
+        self.wrong(node, f"{shown} is not a value of {name}. Valid values: {', '.join(known)}.")
         return None
 
     def _word(self, node: Any, said: str | None, words: type[Finding] | type[RecoveryAction], key: str) -> str | None:
@@ -221,16 +223,16 @@ class _Reading:
             return None
         known = [one.value for one in words]
         if said not in known:
-            self.wrong(node, f"{said!r} is no {key}.{did_you_mean(said, known)}")
+            self.wrong(node, f"{said!r} is not a {key}.{did_you_mean(said, known)}")
             return None
         return said
 
     def _text(self, node: Any, key: str) -> str | None:
         if node.id != "scalar" or node.tag != "tag:yaml.org,2002:str" or not node.value:
-            self.wrong(node, f"{key} is a text.")
+            self.wrong(node, f"{key} must be text.")
             return None
         if len(node.value) > TEXT_MAX_CHARACTERS or not node.value.isprintable():
-            self.wrong(node, f"{key} is one line of up to {TEXT_MAX_CHARACTERS} characters.")
+            self.wrong(node, f"{key} must be one line of at most {TEXT_MAX_CHARACTERS} characters.")
             return None
         return str(node.value)
 
@@ -238,15 +240,15 @@ class _Reading:
         """Return the values by key; an unknown, doubled or missing key is a fault at its place."""
         if node is None or node.id != "mapping":
             at = node if node is not None else None
-            self.wrong(at, f"{what} is a mapping of {', '.join(known)}.")
+            self.wrong(at, f"{what} must be a mapping of {', '.join(known)}.")
             return {}
         found: dict[str, Any] = {}
         for key, value in pairs(node):
             name = key.value if key.id == "scalar" else None
             if name not in known:
-                self.wrong(key, f"{what} has no key {name!r}.{did_you_mean(str(name), known)}")
+                self.wrong(key, f"{what} has an unknown key {name!r}.{did_you_mean(str(name), known)}")
             elif name in found:
-                self.wrong(key, f"{name} stands there twice.")
+                self.wrong(key, f"{name} is given twice.")
             else:
                 found[name] = value
         for name in needed:

@@ -34,20 +34,20 @@ class _Nodes(yaml.SafeLoader):  # type: ignore[misc]  # it comes without types
     def compose_node(self, parent: Any, index: Any) -> Any:
         event = self.peek_event()
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            raise _at(event.start_mark, "Anchors and aliases have no place here; write it out.")
+            raise _at(event.start_mark, "Anchors and aliases are not allowed. Write the value out.")
         tag = getattr(event, "tag", None)
         if tag is not None and tag != "!":
-            raise _at(event.start_mark, f"Tags have no place here: {tag}")
+            raise _at(event.start_mark, f"Tags are not allowed: {tag}")
         self.nodes += 1
         if self.nodes > NODES_MAX:
-            raise _at(event.start_mark, f"It holds over {NODES_MAX} values.")
+            raise _at(event.start_mark, f"The file has more than {NODES_MAX} values.")
         self.depth += 1
         if self.depth > DEPTH_MAX:
-            raise _at(event.start_mark, f"It is nested over {DEPTH_MAX} deep.")
+            raise _at(event.start_mark, f"The file is nested more than {DEPTH_MAX} levels deep.")
         node = super().compose_node(parent, index)
         self.depth -= 1
         if isinstance(event, yaml.ScalarEvent) and not _is_text(node.value):
-            raise _at(event.start_mark, "It holds half a character (a surrogate), which is no text; write it whole.")
+            raise _at(event.start_mark, "The text has half a character (a surrogate). Write the whole character.")
         if node.tag not in _PLAIN:
             node.tag = "tag:yaml.org,2002:str"  # a date or a merge key is a text like any other
         return node
@@ -70,14 +70,14 @@ def composed(content: bytes) -> Any:
         try:
             return loader.get_single_node()
         except (RecursionError, ValueError) as error:  # such as the number of a character that there is none of
-            raise _at(loader.get_mark(), f"It is no YAML: {error}.") from error
+            raise _at(loader.get_mark(), f"The file is not valid YAML: {error}.") from error
         finally:
             loader.dispose()
     except yaml.reader.ReaderError as error:
-        raise YamlFault(*_position(text, error.position), "There is a character that YAML does not allow.") from error
+        raise YamlFault(*_position(text, error.position), "The file has a character forbidden in YAML.") from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise _at(mark, f"It is no YAML: {error.problem or error.context}.") from error
+        raise _at(mark, f"The file is not valid YAML: {error.problem or error.context}.") from error
 
 
 def pairs(node: Any) -> Iterator[tuple[Any, Any]]:

@@ -54,7 +54,7 @@ def draft(tools: Sequence[Mapping[str, Json]], server: Server, only: Collection[
     text = rendered(document(tools, server, only))
     if len(text.encode()) > FILE_MAX_BYTES:
         raise UsageError(
-            f"A draft of all its tools is over {FILE_MAX_BYTES} bytes.", remedy="Name some of them with --tool."
+            f"A draft of all tools exceeds {FILE_MAX_BYTES} bytes.", remedy="Select some tools with --tool."
         )
     return text
 
@@ -97,11 +97,11 @@ def _bounded(acting: Sequence[Tool], known: Sequence[Tool], only: Collection[str
     missing = sorted(set(only) - {each.name for each in known})
     if missing:
         near = did_you_mean(missing[0], [each.name for each in known])
-        raise UsageError(f"The server has no tool {missing[0]!r:.80}.{near}", remedy="Name one that it has.")
+        raise UsageError(f"The server has no tool {missing[0]!r:.80}.{near}", remedy="Name an existing one.")
     if not acting:
-        raise UsageError("None of its tools changes anything, as far as their names and hints say.", remedy=_NOTHING)
+        raise UsageError("By their names and hints, none of the server's tools changes anything.", remedy=_NOTHING)
     if len(acting) > CONTRACTS_MAX:
-        raise UsageError(f"Over {CONTRACTS_MAX} tools change something.", remedy="Name some of them with --tool.")
+        raise UsageError(f"More than {CONTRACTS_MAX} tools change something.", remedy="Select some tools with --tool.")
 
 
 _NOTHING: Final = "There is nothing to verify; a tool that changes something all the same can be named with --tool."

@@ -63,7 +63,7 @@ class Loaded:
         lines = [line_of(file, fault) for file, fault in told]
         many = f"{len(self.faults)} {'fault' if len(self.faults) == 1 else 'faults'}"
         raise ContractFileError(
-            f"The contract files cannot be used ({many}). {'; '.join(lines[:20])}",
+            f"The contract files are not usable ({many}). {'; '.join(lines[:20])}",
             details={"problems": [described(file, fault) for file, fault in told]},
         )
 
@@ -103,7 +103,9 @@ def load_files(
     """
     named = list(dict.fromkeys(fspath(path) for path in paths))
     if len(named) > FILES_MAX:
-        raise SettingsError(f"Over {FILES_MAX} contract files are named.", remedy="Put their contracts together.")
+        raise SettingsError(
+            f"More than {FILES_MAX} contract files are named.", remedy="Merge the contracts into fewer files."
+        )
     drafts = [read_draft(path, (pins or {}).get(str(Path(path).absolute()), "")) for path in named]
     return assembled(drafts, engine, fittings, toolbox or Toolbox())
 
@@ -117,12 +119,12 @@ def read_draft(path: str, pin: str = "") -> Draft:
     except (OSError, ValueError) as error:
         said = getattr(error, "strerror", None) or str(error)
         raise SettingsError(
-            f"The contract file {path!r} cannot be read: {said}.", remedy="Correct its path or its rights."
+            f"The contract file {path!r} cannot be read: {said}.", remedy="Correct the path or the permissions."
         ) from error
     if pin and sha256_hex(content) != pin:
         raise SettingsError(
-            f"The contract file {path!r} is not the one whose SHA-256 the settings pin.",
-            remedy="Look at what was changed; then pin the new hash, or put the file back.",
+            f"The contract file {path!r} does not match the SHA-256 pinned in the settings.",
+            remedy="Check the change; then pin the new hash, or restore the file.",
         )
     return drafted(path, content)
 
@@ -159,15 +161,15 @@ def _merge(entries: dict[str, Entry], draft: Draft) -> list[Entry]:
     doubles: list[Entry] = []
     for name, node in draft.overrides.items():
         if name not in entries:
-            said = f"No file before this one has a contract {name!r:.80}.{did_you_mean(name, entries)}"
+            said = f"No earlier file has a contract {name!r:.80}.{did_you_mean(name, entries)}"
             draft.findings.add(node, "overrides", said)
         elif name not in draft.contracts:
-            draft.findings.add(node, "overrides", f"This file has no contract {name!r:.80} to put in its place.")
+            draft.findings.add(node, "overrides", f"This file has no contract {name!r:.80} as the replacement.")
     for name, entry in draft.contracts.items():
         known = entries.get(name)
         if known is not None and name not in draft.overrides:
             where = f"{known.home.file}:{known.place.line}"
-            said = f"A contract of this name stands in {where}. Rename one, or list it under `overrides`."
+            said = f"A contract of this name is in {where}. Rename one, or list the name under `overrides`."
             draft.findings.add(entry.place, entry.path, said)
             doubles.append(entry)
             continue
@@ -191,9 +193,9 @@ class _Top:
             return
         for name, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
             if name not in keys:
-                self._findings.add(root, name, f"It is missing: write `{name}: {wanted}`.")
+                self._findings.add(root, name, f"The key is missing. Write `{name}: {wanted}`.")
             elif keys[name].value != wanted:
-                self._findings.add(keys[name], name, f"It is {wanted!r}, and not {str(keys[name].plain())!r:.60}.")
+                self._findings.add(keys[name], name, f"Must be {wanted!r} (got {str(keys[name].plain())!r:.60}).")
         version = self._metadata(keys["metadata"]) if "metadata" in keys else ""
         home, servers = self._draft.home, ServerReader(self._draft.home.folder, self._findings)
         own = servers.server(keys["server"], "server", "") if "server" in keys else None
@@ -202,19 +204,19 @@ class _Top:
         for each in self._texts(keys.get("overrides"), "overrides"):
             self._draft.overrides[str(each.value)] = each
         if "contracts" not in keys:
-            self._findings.add(root, "contracts", "There are no contracts: give them under `contracts`, by name.")
+            self._findings.add(root, "contracts", "The file has no contracts. Add them under `contracts`, by name.")
         else:
             self._contracts(keys["contracts"])
 
     def _contracts(self, node: Written) -> None:
         found = node.mapping
         if not found or len(found) > CONTRACTS_MAX:
-            self._findings.add(node, "contracts", f"It is a mapping of 1 to {CONTRACTS_MAX} contracts by name.")
+            self._findings.add(node, "contracts", f"Must be a mapping of 1 to {CONTRACTS_MAX} contracts by name.")
             return
         for name, each in found.items():
             place = node.keys[name]
             if NAME.fullmatch(name) is None or len(name) > VERSION_MAX_CHARS:
-                said = f"{name!r:.80} is no name: letters, digits, '_', '.' and '-', and no digit first."
+                said = f"{name!r:.80} is not a valid name. Use letters, digits, '_', '.' and '-', and no digit first."
                 self._findings.add(place, "contracts", said)
                 continue
             self._draft.contracts[name] = Entry(name, self._draft.home, each, place, self._findings)
@@ -224,7 +226,7 @@ class _Top:
         for name, each in keys.items():
             text = each.value
             if not isinstance(text, str) or not text.strip() or not text.isprintable() or len(text) > 500:
-                self._findings.add(each, joined("metadata", name), "It is a text, on one line.")
+                self._findings.add(each, joined("metadata", name), "Must be text on one line.")
         version = keys["version"].value if "version" in keys else ""
         if isinstance(version, str) and len(version) <= VERSION_MAX_CHARS:
             return version
@@ -234,11 +236,11 @@ class _Top:
         if node is None:
             return []
         if node.listed is None:
-            self._findings.add(node, path, "It is a list of texts.")
+            self._findings.add(node, path, "Must be a list of texts.")
             return []
         for each in node.listed:
             if not isinstance(each.value, str) or not each.value:
-                self._findings.add(each, path, "It is a text.")
+                self._findings.add(each, path, "Must be text.")
         return [each for each in node.listed if isinstance(each.value, str) and each.value]
 
 
@@ -306,7 +308,7 @@ class _Assembly:
         if named is None:
             return None
         if named == entry.name or (named in self._begun and named not in self.made):
-            entry.findings.add(node, path, f"The compensation of {entry.name!r} leads back to itself, or has faults.")
+            entry.findings.add(node, path, f"The compensation of {entry.name!r} is circular or has faults.")
             return None
         made = self.compile(named)
         if made is None:
@@ -315,7 +317,7 @@ class _Assembly:
         same = made.arguments.names == builder.arguments.names or _given(entry.node) is not None
         if not same and builder.arguments_known and made.arguments_known:
             theirs, ours = ", ".join(made.arguments.names), ", ".join(builder.arguments.names)
-            entry.findings.add(node, path, f"{named!r} takes ({theirs}), and its action takes ({ours}).")
+            entry.findings.add(node, path, f"{named!r} takes ({theirs}), but its action takes ({ours}).")
             return None
         return made
 
@@ -325,7 +327,9 @@ class _Assembly:
         name = node.value if isinstance(node.value, str) else None
         if "contract" in inside:
             for key in set(inside) - {"contract", "arguments"}:
-                entry.findings.add(node.keys[key], joined(path, key), "It stands beside `contract`: give one of them.")
+                entry.findings.add(
+                    node.keys[key], joined(path, key), "Both this key and `contract` are given. Keep one."
+                )
             name = str(inside["contract"].plain())
         if name is not None:
             if name not in self._entries:
@@ -334,7 +338,7 @@ class _Assembly:
                 return None
             return name
         if not inside:
-            said = "It is the name of a contract, or a contract of its own: a mapping with `kind` and `ensure`."
+            said = "Must be the name of a contract, or a contract: a mapping with `kind` and `ensure`."
             entry.findings.add(node, path, said)
             return None
         return self._inline(entry, node, path, takes)
@@ -344,10 +348,10 @@ class _Assembly:
         own = inside.pop("name", None)
         name = str(own.plain()) if own is not None else f"{entry.name}.reversal"
         if name in self._entries or NAME.fullmatch(name) is None:
-            entry.findings.add(node, path, f"{name!r:.80} is no name for it, or is taken; give it a `name`.")
+            entry.findings.add(node, path, f"{name!r:.80} is not a valid name or already in use. Add a `name`.")
             return None
         for key in set(inside) - set(CONTRACT_KEYS):
-            said = f"A contract has no such key.{did_you_mean(key, CONTRACT_KEYS)}"
+            said = f"Unknown key of a contract.{did_you_mean(key, CONTRACT_KEYS)}"
             entry.findings.add(node.keys[key], joined(path, key), said)
         taken: dict[str, Written] = {key: above[key] for key in _INHERITED if key in above and key not in inside}
         taken |= {key: value for key, value in inside.items() if key in CONTRACT_KEYS}

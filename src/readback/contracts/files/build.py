@@ -75,7 +75,9 @@ def reversal_of(specs: SpecReader, node: Written, path: str, compensation: FileC
         try:
             rendered = json_value(render(values))
         except (TemplateError, CanonError) as error:
-            raise ArgumentError(f"{compensation.name!r} cannot be given its arguments: {error.message}") from error
+            raise ArgumentError(
+                f"The arguments of {compensation.name!r} cannot be rendered: {error.message}"
+            ) from error
         assert isinstance(rendered, dict)
         bound = compensation.arguments.bind((), rendered)
         return bound.arguments, bound.requested
@@ -222,9 +224,9 @@ class Builder:
             return ""
         path = joined(self.entry.path, "tool_sha256")
         if not isinstance(node.value, str) or _SHA256.fullmatch(node.value) is None:
-            self._findings.add(node, path, "It is a SHA-256: 64 hexadecimal digits, in lower case.")
+            self._findings.add(node, path, "Must be a SHA-256: 64 hexadecimal digits, in lower case.")
         elif not self._governed():
-            self._findings.add(node, path, "It pins the server's tool that the contract governs, and there is none.")
+            self._findings.add(node, path, "The pin needs a governed server's tool, and the contract governs none.")
         return str(node.value)
 
     def _shown_as(self, made: FileContract) -> None:
@@ -382,7 +384,7 @@ class Builder:
         told = node.mapping if node is not None and node.mapping is not None else {}
         if node is None or (self.served and node.mapping is not None and not set(told) - set(EXECUTE_KEYS)):
             if not self.served:
-                said = f"Nothing acts: give `execute` with one of {', '.join(EXECUTOR)}, or the file's `server`."
+                said = f"Nothing acts. Add `execute` with one of {', '.join(EXECUTOR)}, or the file's `server`."
                 self._findings.add(node if node is not None else self.entry.place, path, said)
                 return None, uncalled(name)
             return self._calls(Spec(TOOL, {"name": self.tool_name}), node, path)
@@ -399,7 +401,7 @@ class Builder:
         name, at = self.entry.name, node if node is not None else self.entry.place
         spec = replace(spec, fixed={"name": self.tool_name, **spec.fixed})
         if "server" not in spec.fixed and not self.served:
-            self._findings.add(at, path, "No server has this tool: give the file's `server`, or name one of `servers`.")
+            self._findings.add(at, path, "No server has this tool. Add the file's `server`, or name one of `servers`.")
             return None, uncalled(name)
         if node is not None and not server_known(spec, self.entry, self._findings, node, path):
             return None, uncalled(name)
@@ -458,15 +460,17 @@ class Builder:
         path = joined(self.entry.path, "operation")
         try:
             if not isinstance(node.value, str):
-                raise ContractFieldError("It is a template, such as 'ship {requested.order_id}'.")
+                raise ContractFieldError("Must be a template, such as 'ship {requested.order_id}'.")
             fill = compile_fill(node.value, self.engine, self.arguments.names if self.arguments_known else None)
             hidden = hidden_under(map(str, self._listed("redact")), "requested", "intended")
             for hole in fill.holes:
                 if any(path_.root != "requested" for path_ in hole.predicate.paths):
-                    raise ContractFieldError("An operation is named by what is requested, and by nothing else.")
+                    raise ContractFieldError("An operation may name only `requested`.")
                 named = fields_of(hole.predicate, "requested")
                 for name in sorted(each for each in named if covered(each, hidden)):
-                    raise ContractFieldError(f"{name!r} is redacted, and the operation is stored.")
+                    raise ContractFieldError(
+                        f"{name!r} is redacted, but the operation is stored. Use another argument."
+                    )
                 self._also |= named
             if not fill.holes:
                 raise ContractFieldError("Every call would have the same operation. Name an argument.")
@@ -481,7 +485,7 @@ class Builder:
             return {}
         path = joined(self.entry.path, "twin")
         if not node.mapping:
-            self._findings.add(node, path, "It is a mapping of arguments to the values that are safe to drill.")
+            self._findings.add(node, path, "Must be a mapping of arguments to values safe for drills.")
             return {}
         for name, each in node.mapping.items():
             if self.arguments_known and name not in self.arguments.names:
@@ -494,7 +498,7 @@ class Builder:
         if node is None:
             return ""
         if not isinstance(node.value, str) or len(node.value) > DESCRIPTION_MAX_CHARS:
-            said = f"It is a text of at most {DESCRIPTION_MAX_CHARS} characters."
+            said = f"Must be text of at most {DESCRIPTION_MAX_CHARS} characters."
             self._findings.add(node, joined(self.entry.path, "description"), said)
             return ""
         return node.value

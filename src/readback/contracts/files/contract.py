@@ -27,7 +27,7 @@ from readback.ports.handlers import Glance, Handler
 from readback.ports.predicates import PredicateEngine
 from readback.ports.system_factory import ExecutorAdapter, ServerTerms, SourceAdapter
 
-GATEWAY: Final = "it is a tool of a server, and is called through a gateway in front of that server"
+GATEWAY: Final = "the tool belongs to a server, and only a gateway in front of the server can call it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ class FileContract:
             return ""
         named = self.operation.text(Values(self.predicates, {"requested": dict(requested)}))
         if not named.strip():  # it would be another operation each time
-            raise TemplateError(f"{self.operation.source!r:.80} comes to nothing here.")
+            raise TemplateError(f"{self.operation.source!r:.80} has no value here.")
         return named
 
     def as_json(self) -> dict[str, Json]:

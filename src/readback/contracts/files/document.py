@@ -74,7 +74,7 @@ class Written:
 def read_document(content: bytes) -> tuple[Written | None, list[Fault]]:
     """Return the document, and the faults of its form. None for no usable document."""
     if len(content) > FILE_MAX_BYTES:
-        said = f"The file is over {FILE_MAX_BYTES} bytes."
+        said = f"The file exceeds {FILE_MAX_BYTES} bytes."
         return None, [Fault(Place(1, 1), "", said, "Split it into several files.")]
     try:
         root = composed(content)
@@ -105,13 +105,13 @@ class _Taking:
         for key, value in node.value:
             at = _place(key)
             if key.id != "scalar":
-                self.faults.append(Fault(at, path, "A key is a text."))
+                self.faults.append(Fault(at, path, "A key must be text."))
                 continue
             name = str(key.value)
             inner = f"{path}.{name}" if path else name
             if name in found:
                 line = keys[name].line
-                self.faults.append(Fault(at, inner, f"The key {name!r:.80} stands there twice, first on line {line}."))
+                self.faults.append(Fault(at, inner, f"The key {name!r:.80} is given twice, first on line {line}."))
                 continue
             keys[name] = at
             found[name] = self.value(value, inner)
@@ -128,13 +128,15 @@ class _Taking:
         if _INTEGER.fullmatch(text):
             number = int(text)
             if abs(number) > INTEGER_SAFE_MAX:
-                self.faults.append(Fault(place, path, f"{text} is too large to be kept exactly.", "Write it as text."))
+                self.faults.append(
+                    Fault(place, path, f"{text} is too large for an exact number.", "Write the number as text.")
+                )
             return number
         if not _NUMBER.fullmatch(text):
             return text
         fraction = float(text)
         if Decimal(repr(fraction)) != Decimal(text):
-            self.faults.append(Fault(place, path, f"{text} has too many digits to be kept.", "Write it as text."))
+            self.faults.append(Fault(place, path, f"{text} has too many digits.", "Write the number as text."))
         return fraction
 
 

@@ -29,7 +29,7 @@ from readback.ports.predicates import PredicateEngine
 from readback.ports.system_factory import Reference, SourceAdapter, SystemFactory, ToolAdapter
 
 TOOL: Final = "tool"
-NOTHING: Final = "Nothing stands behind it: write a value, or leave the key away."
+NOTHING: Final = "The key has no value. Write a value, or omit the key."
 
 
 FOLDERS: Final = frozenset({"root", "repository", "database"})
@@ -68,7 +68,7 @@ class ReaderMaker:
             return []
         path = joined(self.entry.path, "readers")
         if node.listed is None:
-            self.findings.add(node, path, "It is a list of readers.")
+            self.findings.add(node, path, "Must be a list of readers.")
             return []
         made = [self._reader(each, f"{path}[{number}]") for number, each in enumerate(node.listed)]
         return _numbered([each for each in made if each is not None])
@@ -168,11 +168,11 @@ class ReaderMaker:
             return False
         for name in ("name", "source"):
             if name in said and not (isinstance(said[name].value, str) and str(said[name].value).strip()):
-                self.findings.add(said[name], joined(path, name), "It is a text.")
+                self.findings.add(said[name], joined(path, name), "Must be text.")
                 return False
         for name in [name for name in ("attributes", "whole_region", COMPLETE) if name in said]:
             if not isinstance(said[name].value, bool):
-                self.findings.add(said[name], joined(path, name), "It is true or false.")
+                self.findings.add(said[name], joined(path, name), "Must be true or false.")
                 return False
         return True
 
@@ -200,7 +200,7 @@ class ReaderMaker:
             known = {member.value: member.rank for member in kind}
             claimed = node.value if node is not None else usual[name]
             if isinstance(claimed, str) and known.get(claimed, -1) > most.rank:
-                reason = f"A {row.name} source{_where(row, most)} is {most.value} at most, and not {claimed}."
+                reason = f"A {row.name} source{_where(row, most)} is at most {most.value} (got {claimed})."
                 at = node if node is not None else said[row.name]
                 self.findings.add(at, joined(path, name), WeakReaderError(reason))
                 sound = False
@@ -269,8 +269,8 @@ def _place(fixed: Mapping[str, object], name: str) -> object:
 
 def _where(row: SourceKind, most: Consistency | Independence) -> str:
     if row.name == TOOL:
-        return " of the very server that acts" if most is Independence.SAME_CLIENT else ""
-    return " of the very system that is written to" if most is Independence.OTHER_CLIENT else ""
+        return " of the same server that acts" if most is Independence.SAME_CLIENT else ""
+    return " of the system written to" if most is Independence.OTHER_CLIENT else ""
 
 
 def _numbered(readers: list[FittedReader]) -> list[FittedReader]:

@@ -98,35 +98,35 @@ def _words(kind: type[StrEnum]) -> dict[str, Any]:
 
 
 _TERMS: Final[Mapping[str, Any]] = {
-    "name": {**_TEXT, "description": "The reader's name; its source's word where it is left away."},
+    "name": {**_TEXT, "description": "The reader's name; default: the source's word."},
     "source": {**_TEXT, "description": "The system's name, for the record."},
-    "consistency": {**_words(Consistency), "description": "At most what the source can be."},
-    "independence": {**_words(Independence), "description": "At most what the source can be."},
-    "timeout": {**_SPAN, "description": "How long one reading may take."},
-    "attributes": {**_FLAG, "description": "Its readings say whose doing the state is."},
-    "whole_region": {**_FLAG, "description": "Its readings show everything that the call may change."},
+    "consistency": {**_words(Consistency), "description": "At most the source's own maximum."},
+    "independence": {**_words(Independence), "description": "At most the source's own maximum."},
+    "timeout": {**_SPAN, "description": "The time limit of one reading."},
+    "attributes": {**_FLAG, "description": "Readings name the author of the state."},
+    "whole_region": {**_FLAG, "description": "Readings show every part that the call may change."},
 }
 """The declarations of a reader beside the source; a search has a part of them."""
 
 OPTIONS: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {
     "version": (
         {**_TEXT, "maxLength": NAME_MAX_CHARS},
-        "The contract's version; that of the file's metadata where it is left away.",
+        "The contract's version; default: the version of the file's metadata.",
     ),
-    "kind": (_words(Kind), "What the operation does to its target."),
-    "side_effect": (_words(SideEffect), "The class, which sets how deep it is verified."),
-    "target": ({**_TEXT, "maxLength": TEMPLATE_MAX_CHARS}, "What it acts on; `{requested.x}` stands for an argument."),
+    "kind": (_words(Kind), "The operation's effect on its target."),
+    "side_effect": (_words(SideEffect), "The side-effect class; sets the depth of verification."),
+    "target": ({**_TEXT, "maxLength": TEMPLATE_MAX_CHARS}, "The target; `{requested.x}` stands for an argument."),
     "identity": (
         {
             "type": "object",
             "propertyNames": {"enum": [*IDENTITY_KEYS]},
             "additionalProperties": {"oneOf": [_TEXT, {"$ref": "#/$defs/compared"}]},
         },
-        "Expressions that say of whom a reading is, or `not_offered`; with `as`, by which rule they are compared.",
+        "Expressions for the identity of a reading, or `not_offered`; `as` sets the comparison rule.",
     ),
-    "require": (_CONDITION_S, "What has to hold before it is executed."),
-    "expected_version": (_TEXT, "An expression for the version that the target has to have before."),
-    "quorum": ({"type": "integer", "minimum": 1, "maximum": ENTRIES_MAX}, "How many readings have to agree."),
+    "require": (_CONDITION_S, "Conditions required before execution."),
+    "expected_version": (_TEXT, "An expression for the target's expected version."),
+    "quorum": ({"type": "integer", "minimum": 1, "maximum": ENTRIES_MAX}, "The number of agreeing readings."),
     "ensure": (
         {
             "type": "object",
@@ -134,31 +134,31 @@ OPTIONS: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {
             "propertyNames": _LINE,
             "additionalProperties": {"oneOf": [{"$ref": "#/$defs/condition"}, {**_CONDITIONS, "minProperties": 1}]},
         },
-        "What has to hold afterwards, by name; or effect groups of such.",
+        "Conditions required after execution, by name; or effect groups of conditions.",
     ),
-    "fails_when": (_CONDITION_S, "What means that it failed for good."),
-    "intermediate": (_CONDITION_S, "What means that it is still on its way."),
-    "may_change": (_PATHS, "The only fields that may differ from before."),
-    "on_unchanged": ({"enum": [*UNCHANGED]}, "What a call that changed nothing means."),
+    "fails_when": (_CONDITION_S, "Conditions that mean final failure."),
+    "intermediate": (_CONDITION_S, "Conditions that mean the effect is still in progress."),
+    "may_change": (_PATHS, "The only fields allowed to change."),
+    "on_unchanged": ({"enum": [*UNCHANGED]}, "The meaning of a call without a change."),
     "noop": (_words(Noop), "The older name of `on_unchanged`; `allow` stands for `accept`."),
-    "within": (_SOME_SPAN, "How long the effect may take to be seen."),
-    "polls": ({"type": "array", "items": _SPAN, "minItems": 1}, "When it is read again."),
-    "stable_for": (_SPAN, "How long it has to hold."),
+    "within": (_SOME_SPAN, "The time for the effect to become visible."),
+    "polls": ({"type": "array", "items": _SPAN, "minItems": 1}, "The times of further readings."),
+    "stable_for": (_SPAN, "How long the result must hold."),
     "deadline": (_SOME_SPAN, "When looking ends."),
-    "late_window": (_SPAN, "How long an effect may still land."),
-    "key_fields": (_WORDS, "The arguments that the idempotency key is made of."),
-    "key_kept": (_SOME_SPAN, "How long a settled key answers."),
-    "key_valid_for": (_SOME_SPAN, "How long the tool knows a key, from the first attempt on."),
+    "late_window": (_SPAN, "The time during which an effect may still land."),
+    "key_fields": (_WORDS, "The arguments of the idempotency key."),
+    "key_kept": (_SOME_SPAN, "How long a settled key returns its outcome."),
+    "key_valid_for": (_SOME_SPAN, "How long the tool remembers a key, from the first attempt."),
     "principals": ({**_WORDS, "minItems": 1}, "Who may act."),
-    "scopes": (_WORDS, "The permission scopes that a client has to hold."),
-    "redact": (_SECRETS, "Paths whose values are not stored."),
-    "tell": (_PATHS, "Fields of the reading that may be told."),
+    "scopes": (_WORDS, "The permission scopes required of a client."),
+    "redact": (_SECRETS, "Paths of values that must not be stored."),
+    "tell": (_PATHS, "Fields of the reading that may be reported."),
     "unverifiable": (
         {**_TEXT, "maxLength": REASON_MAX_CHARS},
         "Why nothing can be read; it caps what may be claimed. A critical mutation may have it beside fewer sources "
         "than its class asks for: those are read for the person who decides, and verify nothing.",
     ),
-    "proves": ({"enum": [*PROVES]}, "What the reading of a message proves."),
+    "proves": ({"enum": [*PROVES]}, "The proof given by reading a message."),
     "approval": (
         {
             "oneOf": [
@@ -174,7 +174,7 @@ OPTIONS: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {
                 },
             ]
         },
-        "Who has to approve it, and when.",
+        "The approvers, and the condition for approval.",
     ),
     "freeze": ({"type": "array", "items": _words(FreezeScope), "minItems": 1}, "What a freeze covers."),
     "watch": (
@@ -193,28 +193,28 @@ OPTIONS: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {
                 },
             ]
         },
-        "When it is looked at again after success.",
+        "The times of readings after success.",
     ),
 }
 """The keys of every notation, as JSON Schema and in words."""
 
 _OWN: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {
-    "description": ({"type": "string", "maxLength": 2_000}, "What it is for, in words."),
+    "description": ({"type": "string", "maxLength": 2_000}, "The purpose, in words."),
     "arguments": (arguments_schema(), "JSON Schema of the arguments, or names with types."),
-    "operation": (_TEXT, "A template for the operation's id, from what is requested."),
+    "operation": (_TEXT, "A template for the operation's id, from the request."),
     "compensate": (
         {"oneOf": [_TEXT, {"$ref": "#/$defs/named_reversal"}, {"$ref": "#/$defs/reversal"}]},
-        "The contract that reverses it, by name or written out; `contract` with `arguments` for other arguments.",
+        "The reversing contract, by name or written out; `contract` with `arguments` for other arguments.",
     ),
-    "twin": ({"type": "object", "minProperties": 1}, "Arguments that only ever mean a safe target, for drills."),
-    "execute": ({"$ref": "#/$defs/execute"}, "What acts: one of the executors, with `timeout` and so on."),
-    "readers": ({"type": "array", "items": {"$ref": "#/$defs/reader"}}, "What reads the system of record."),
+    "twin": ({"type": "object", "minProperties": 1}, "Arguments that always mean a safe target, for drills."),
+    "execute": ({"$ref": "#/$defs/execute"}, "The executor, with `timeout` and so on."),
+    "readers": ({"type": "array", "items": {"$ref": "#/$defs/reader"}}, "The readers of the system of record."),
     "find": ({"$ref": "#/$defs/find"}, "Finds every effect with the attempt's stamp."),
-    "lookup": ({"$ref": "#/$defs/lookup"}, "Says what became of the attempt with this key."),
-    "rollback": ({"$ref": "#/$defs/act"}, "Puts a local boundary back."),
+    "lookup": ({"$ref": "#/$defs/lookup"}, "Returns the result of the attempt with this key."),
+    "rollback": ({"$ref": "#/$defs/act"}, "Restores a local boundary."),
     "tool_sha256": (
         {"type": "string", "pattern": "^[0-9a-f]{64}$"},
-        "What the definition of the server's tool has to hash to.",
+        "The required hash of the server's tool definition.",
     ),
 }
 
@@ -238,12 +238,12 @@ def contract_schema() -> dict[str, Any]:
                 "type": "object",
                 "propertyNames": {"pattern": "^[A-Za-z_][A-Za-z0-9_\\-]{0,63}$"},
                 "additionalProperties": {"$ref": "#/$defs/server"},
-                "description": "Other servers, by the names that `server` of a tool takes.",
+                "description": "Other servers, by the names used in a tool's `server`.",
             },
             "overrides": {
                 "type": "array",
                 "items": _TEXT,
-                "description": "Contracts of earlier files that this one's take the place of.",
+                "description": "Contracts of earlier files replaced by this file's.",
             },
             "contracts": {
                 "type": "object",
@@ -260,8 +260,8 @@ def contract_schema() -> dict[str, Any]:
             "compared": {
                 "type": "object",
                 "properties": {
-                    "path": {**_TEXT, "description": "The expression for the value found."},
-                    "as": {**_words(NormalForm), "description": "By which rule the system compares such names."},
+                    "path": {**_TEXT, "description": "The expression for the found value."},
+                    "as": {**_words(NormalForm), "description": "The system's own rule for comparing such names."},
                 },
                 "required": ["path"],
                 "additionalProperties": False,
@@ -312,10 +312,10 @@ def _contracts() -> dict[str, Any]:
 def _acts() -> dict[str, Any]:
     """Return the schema of `execute`, and of `rollback`."""
     terms: dict[str, Any] = {
-        "timeout": {**_SOME_SPAN, "description": "How long a call may take."},
+        "timeout": {**_SOME_SPAN, "description": "The time limit of a call."},
         "honours_key": {**_FLAG, "description": "The tool answers a second call under one key from the first."},
-        "key_valid_for": {**_SOME_SPAN, "description": "How long the tool knows a key, from the first attempt on."},
-        "reversible": {**_FLAG, "description": "What it does can be reversed."},
+        "key_valid_for": {**_SOME_SPAN, "description": "How long the tool remembers a key, from the first attempt."},
+        "reversible": {**_FLAG, "description": "The effect can be reversed."},
     }
     acts = {row.name: _spec(row, "execute") for row in EXECUTORS}
     one_act = [{"required": [name]} for name in acts]
@@ -350,7 +350,7 @@ def _reference() -> dict[str, Any]:
         "minProperties": 1,
         "maxProperties": 1,
         "additionalProperties": False,
-        "description": "Where a value is that no file holds.",
+        "description": "A reference to a value outside the file.",
     }
 
 
@@ -364,7 +364,7 @@ def _asked(use: str) -> dict[str, Any]:
     rows: Iterable[SourceKind] = (row for row in SOURCES if use in row.uses)
     kinds = {row.name: _spec(row, use) for row in rows}
     one = [{"required": [name]} for name in kinds]
-    said = "It shows every effect, in every place that the tool can write."
+    said = "The search shows every effect, in every place writable by the tool."
     whole = {COMPLETE: {**_FLAG, "description": said}} if use == "find" else {}
     return {
         "type": "object",

@@ -29,12 +29,12 @@ class ServerReader:
     def named(self, node: Written) -> dict[str, ServerTerms]:
         """Return the servers of `servers`, by name."""
         if node.mapping is None or len(node.mapping) > SERVERS_MAX:
-            self.findings.add(node, "servers", f"It is a mapping of at most {SERVERS_MAX} servers by name.")
+            self.findings.add(node, "servers", f"Must be a mapping of at most {SERVERS_MAX} servers by name.")
             return {}
         found: dict[str, ServerTerms] = {}
         for name, each in node.mapping.items():
             if injection_checks.SERVER_NAME.fullmatch(name) is None:
-                said = f"{name!r:.60} is no name for a server: letters, digits, '-' and '_', and no digit first."
+                said = f"{name!r:.60} is not a valid server name. Use letters, digits, '-' and '_', and no digit first."
                 self.findings.add(node.keys[name], "servers", said)
                 continue
             found[name] = self.server(each, f"servers.{name}", name)
@@ -45,7 +45,7 @@ class ServerReader:
         keys = self.findings.keys(node, path, f"`{path}`", SERVER_KEYS)
         tell_undecided(node, path, self.findings)
         if node.mapping is not None and ("command" in keys) is ("url" in keys):
-            self.findings.add(node, path, "It takes `command`, the list of a program and its arguments, or `url`.")
+            self.findings.add(node, path, "A server needs `command` (a list of a program and its arguments) or `url`.")
         command = self._command(keys["command"], joined(path, "command")) if "command" in keys else ()
         named = {kind: self._named(kind, keys[kind], joined(path, kind)) for kind in ("env", "headers") if kind in keys}
         located = {name: self._located(name, keys[name], joined(path, name)) for name in ("url", "cwd") if name in keys}
@@ -61,24 +61,24 @@ class ServerReader:
 
     def _command(self, node: Written, path: str) -> tuple[str, ...]:
         if node.listed is None:
-            self.findings.add(node, path, "It is a list of texts.")
+            self.findings.add(node, path, "Must be a list of texts.")
             return ()
         texts = [each.value for each in node.listed if isinstance(each.value, str) and each.value]
         for each in node.listed:
             if not isinstance(each.value, str) or not each.value or "\0" in each.value:
-                self.findings.add(each, path, "It is a text.")
+                self.findings.add(each, path, "Must be text.")
                 continue
             try:
                 injection_checks.sound_text(each.value)
             except ContractError as error:
                 self.findings.add(each, path, error)
         if not node.listed:
-            self.findings.add(node, path, "It begins with the name of a program.")
+            self.findings.add(node, path, "The list must begin with the name of a program.")
         return tuple(texts)
 
     def _named(self, kind: str, node: Written, path: str) -> dict[str, str | Reference]:
         if node.mapping is None:
-            self.findings.add(node, path, "It is a mapping of names to texts or references.")
+            self.findings.add(node, path, "Must be a mapping of names to texts or references.")
             return {}
         found: dict[str, str | Reference] = {}
         for name, each in node.mapping.items():
@@ -95,11 +95,11 @@ class ServerReader:
         else:
             injection_checks.sound_header(name, None)
             if reference is None and injection_checks.is_secret_header(name):
-                raise ContractFieldError("It is a credential: give it by reference, as {env: NAME} or {file: PATH}.")
+                raise ContractFieldError("The value is a credential. Use a reference: {env: NAME} or {file: PATH}.")
         if reference is not None:
             return reference
         if not isinstance(node.value, str) or not injection_checks.is_line(node.value):
-            raise ContractFieldError("It is a text on one line, or a reference.")
+            raise ContractFieldError("Must be text on one line, or a reference.")
         injection_checks.sound_text(node.value)
         return node.value
 
@@ -109,7 +109,7 @@ class ServerReader:
             if reference is not None:
                 return reference
             if not isinstance(node.value, str) or not node.value.strip() or not injection_checks.is_line(node.value):
-                raise ContractFieldError("It is a text on one line.")
+                raise ContractFieldError("Must be text on one line.")
             if name == "url":
                 injection_checks.sound_url(node.value)
         except ContractError as error:

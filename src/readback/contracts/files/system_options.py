@@ -63,7 +63,7 @@ class Diagnostics:
         """Return the values of known keys."""
         found = node.mapping
         if found is None:
-            self.add(node, path, f"{what} is a mapping of {', '.join(known)}.")
+            self.add(node, path, f"{what} must be a mapping of {', '.join(known)}.")
             return {}
         for name in found:
             if name not in known:
@@ -109,7 +109,7 @@ class SpecReader:
         """Read a source. `use`: read, find or lookup."""
         row = SOURCE[kind]
         if use not in row.uses:
-            self.findings.add(node, path, f"A {kind} source cannot be used for {use}: it takes {', '.join(row.uses)}.")
+            self.findings.add(node, path, f"A {kind} source cannot be used for {use}, only for {', '.join(row.uses)}.")
             return None
         return self._spec(row, node, path, use)
 
@@ -125,10 +125,10 @@ class SpecReader:
         named = [name for name in found if name in known]
         if len(named) != 1:
             if node.mapping is not None and len(named) + len(node.mapping) > 0 and not set(node.mapping) - set(found):
-                said = f"It names {len(named)} of {', '.join(known)}, and takes one."
+                said = f"Exactly one of {', '.join(known)} is allowed (got {len(named)})."
                 self.findings.add(node, path, said)
             elif node.mapping == {}:
-                self.findings.add(node, path, f"It takes one of {', '.join(known)}.")
+                self.findings.add(node, path, f"One of {', '.join(known)} is required.")
             return "", None
         return named[0], found[named[0]]
 
@@ -180,11 +180,11 @@ class SpecReader:
                 fixed[key.name] = _setting(key, node)
             case Shape.FLAG:
                 if not isinstance(node.value, bool):
-                    raise ContractFieldError("It is true or false.")
+                    raise ContractFieldError("Must be true or false.")
                 fixed[key.name] = node.value
             case Shape.CHOICE:
                 if node.value not in key.choices:
-                    raise ContractFieldError(f"It is one of {', '.join(key.choices)}.{_near(node, key.choices)}")
+                    raise ContractFieldError(f"Must be one of {', '.join(key.choices)}.{_near(node, key.choices)}")
                 fixed[key.name] = node.value
             case Shape.WORDS:
                 fixed[key.name] = [_plain_text(each) for each in _entries(node)]
@@ -241,7 +241,7 @@ class SpecReader:
         """Raises ContractError."""
         source = node.value
         if isinstance(source, bool | dict | list) or source is None:
-            raise ContractFieldError("It is a text.")
+            raise ContractFieldError("Must be text.")
         written = node.text if isinstance(source, int | float) else source
         fill = compile_fill(written, self.engine, self.arguments, self.roots)
         for hole in fill.holes:
@@ -300,9 +300,11 @@ class SpecReader:
         if fill is not None:
             sound_error(fill)
         if ("at" in found) is not ("is" in found) or not found:
-            raise ContractFieldError("It takes `error_matches`, or `at` (a JSON pointer) with `is` (the value there).")
+            raise ContractFieldError(
+                "`absent` needs `error_matches`, or `at` (a JSON pointer) with `is` (the value there)."
+            )
         if pointer is not None and not (at or "").startswith("/"):
-            raise ContractFieldError("`at` is a JSON pointer: it begins with a slash.")
+            raise ContractFieldError("`at` must be a JSON pointer and begin with a slash.")
         equals = found["is"].plain() if "is" in found else None
         return lambda values: Absence(error_text(fill, values) if fill is not None else "", at, equals)
 
@@ -349,9 +351,9 @@ def reference_in(node: Written) -> Reference | None:
     kinds = [kind for kind in REFERENCE_KINDS if kind in found]
     name = found[kinds[0]].value if len(found) == 1 and kinds else None
     if not isinstance(name, str) or not name.strip() or not name.isprintable():
-        raise ContractFieldError("A reference is {env: NAME} or {file: PATH}.")
+        raise ContractFieldError("A reference must be {env: NAME} or {file: PATH}.")
     if kinds[0] == "env" and injection_checks.VARIABLE.fullmatch(name) is None:
-        raise ContractFieldError(f"{name!r:.60} cannot be the name of a variable.")
+        raise ContractFieldError(f"{name!r:.60} is not a valid variable name.")
     return Reference(kinds[0], name)
 
 
@@ -362,14 +364,14 @@ def joined(path: str, name: str) -> str:
 def _setting(key: Key, node: Written) -> object:
     reference = reference_in(node)
     if reference is not None and key.shape is Shape.WRITTEN:
-        raise ContractFieldError("It stands in the file itself: no reference is taken for it.")
+        raise ContractFieldError("The value must stand in the file itself. References are not allowed here.")
     if reference is not None:
         return reference
     if key.shape is Shape.SECRET:
-        raise ContractFieldError("A credential stands in no file: give it as {env: NAME} or {file: PATH}.")
+        raise ContractFieldError("A credential must not stand in the file. Use {env: NAME} or {file: PATH}.")
     if key.shape is Shape.NUMBER:
         if not isinstance(node.value, int) or isinstance(node.value, bool) or not 0 < node.value <= 65_535:
-            raise ContractFieldError("It is a whole number from 1 to 65535.")
+            raise ContractFieldError("Must be a whole number from 1 to 65535.")
         return node.value
     if key.name == "items" and node.value == "":
         return ""  # the whole answer is the list
@@ -386,29 +388,29 @@ def _plain_text(node: Written) -> str:
     if isinstance(text, int) and not isinstance(text, bool):
         return str(text)
     if not isinstance(text, str) or not text.strip():
-        raise ContractFieldError("It is a text.")
+        raise ContractFieldError("Must be text.")
     if len(text) > TEXT_MAX_CHARS or not text.isprintable():
-        raise ContractFieldError(f"It is one line of at most {TEXT_MAX_CHARS} characters.")
+        raise ContractFieldError(f"Must be one line of at most {TEXT_MAX_CHARS} characters.")
     return text
 
 
 def _code(node: Written) -> int:
     if not isinstance(node.value, int) or isinstance(node.value, bool) or not 0 <= node.value <= 255:
-        raise ContractFieldError("An exit code is a whole number from 0 to 255.")
+        raise ContractFieldError("An exit code must be a whole number from 0 to 255.")
     return node.value
 
 
 def _entries(node: Written) -> list[Written]:
     found = node.listed
     if found is None or len(found) > ENTRIES_MAX:
-        raise ContractFieldError(f"It is a list of at most {ENTRIES_MAX} entries.")
+        raise ContractFieldError(f"Must be a list of at most {ENTRIES_MAX} entries.")
     return found
 
 
 def _named(node: Written) -> dict[str, Written]:
     found = node.mapping
     if found is None or len(found) > ENTRIES_MAX:
-        raise ContractFieldError(f"It is a mapping of at most {ENTRIES_MAX} names.")
+        raise ContractFieldError(f"Must be a mapping of at most {ENTRIES_MAX} names.")
     return found
 
 
@@ -423,15 +425,17 @@ def _together(row: SourceKind | ExecutorKind, use: str, found: Mapping[str, Writ
     needed = NEEDS.get((row.name, str(word)), ())
     said = [f"`{word}` needs `{name}`." for name in needed if name not in found]
     if use == "lookup" and not ("landed" in found or "failed" in found):
-        said.append("A lookup needs the words that are final: `landed`, `failed`, or both.")
+        said.append("A lookup needs the final words: `landed`, `failed`, or both.")
     if use == "lookup" and row.name != "http" and "status" not in found:
-        said.append("A lookup needs `status`: where the word is.")
+        said.append("A lookup needs `status`, the place of the word.")
     if isinstance(row, ExecutorKind) and row.name == "sql" and _is_true(found.get("stage")) and "look" not in found:
-        said.append("A staged statement needs `look`: the select that shows the row as it would be.")
+        said.append("A staged statement needs `look`, a select of the resulting row.")
     if _is_true(found.get("stage")) and row.name == "file" and word != "write":
         said.append("Only a write can be staged.")
     if row.name in POINTED:
-        said += [f"`{name}` is a JSON pointer: it begins with a slash." for name in POINTERS if _is_bare(found, name)]
+        said += [
+            f"`{name}` must be a JSON pointer and begin with a slash." for name in POINTERS if _is_bare(found, name)
+        ]
     if row.name in ("smtp", "imap") and ("user" in found) is not ("password" in found):
         said.append("`user` and `password` belong together.")
     if row.name == "imap" and "user" not in found:

@@ -86,10 +86,10 @@ class ToolSource:
             return []
         whole = "complete" not in self.fixed or self._at(document, "complete") is True
         if not whole or has_another_page(document):
-            raise ReaderFailedError(f"{self.system} showed only a part of the list.")
+            raise ReaderFailedError(f"{self.system} returned only a part of the list.")
         listed = self._at(document, "items") if "items" in self.fixed else document
         if not isinstance(listed, list):
-            raise ReaderTypeError(f"{self.system} has no list where the contract says that it is.")
+            raise ReaderTypeError(f"{self.system} has no list at the contract's place.")
         return [self._reading(each) for each in listed]
 
     async def lookup(self, ctx: Context, values: Values) -> Lookup:
@@ -127,10 +127,12 @@ class ToolSource:
     def _reading(self, document: Json) -> Reading:
         value = self._at(document, "value") if "value" in self.fixed else document
         if value is None:
-            raise ReaderFailedError(f"{self.system} shows nothing, and the contract does not say that it is absence.")
+            raise ReaderFailedError(
+                f"{self.system} returned nothing, and the contract does not declare that as absence."
+            )
         version = self._at(document, "version")
         if version is not None and (isinstance(version, bool) or not isinstance(version, int | str)):
-            raise ReaderTypeError(f"{self.system} has a version that is neither a number nor a text.")
+            raise ReaderTypeError(f"{self.system} has a version that is neither a number nor text.")
         marks = {name: self._at(document, name) for name in ("stamp", "author")}
         said = {name: None if mark is None else str(mark) for name, mark in marks.items()}
         return Reading.of(value, version=version, stamp=said["stamp"], author=said["author"])
@@ -139,18 +141,18 @@ class ToolSource:
         shows = self.fixed.get("shows")
         if shows == "text":
             if not _texts(result):
-                raise ReaderFailedError(f"{self.system} answered without a text.")
+                raise ReaderFailedError(f"{self.system} answered without text.")
             return {"text": text}
         structured = result.get("structuredContent")
         if isinstance(structured, dict):
             return structured
         if not _texts(result):
-            raise ReaderFailedError(f"{self.system} answered with neither a text nor structured content.")
+            raise ReaderFailedError(f"{self.system} answered with neither text nor structured content.")
         try:
             found = parse_json(text)
         except CanonError as error:
             if shows == "json":
-                raise ReaderTypeError(f"{self.system} sent no JSON: {why_not_json(error)}") from error
+                raise ReaderTypeError(f"{self.system} did not send JSON: {why_not_json(error)}") from error
             return {"text": text}
         return found if shows == "json" or isinstance(found, dict | list) else {"text": text}
 
@@ -181,5 +183,5 @@ def _texts(result: Mapping[str, Json]) -> list[str]:
 def _text(result: Mapping[str, Json]) -> str:
     text = "\n".join(_texts(result))
     if len(text) > ANSWER_MAX_CHARS:
-        raise ReaderFailedError(f"The answer has over {ANSWER_MAX_CHARS} characters.")
+        raise ReaderFailedError(f"The answer exceeds {ANSWER_MAX_CHARS} characters.")
     return text

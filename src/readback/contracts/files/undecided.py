@@ -57,8 +57,8 @@ def tell_undecided(node: Written, path: str, findings: Diagnostics) -> bool:
     found = [*undecided(node, path)]
     for each in found:
         meaning = f" {each.meaning}" if each.meaning else ""
-        what = f"Proposed: {each.proposal!r:.{_SHOWN_MAX_CHARS}}; delete the word {MARK} to take it, or write another."
-        said = f"It is not decided.{meaning} {what if each.proposal else f'Write it in place of {MARK}.'}"
+        what = f"Proposed: {each.proposal!r:.{_SHOWN_MAX_CHARS}}; delete the word {MARK} to accept, or write another."
+        said = f"The value is undecided.{meaning} {what if each.proposal else f'Write it in place of {MARK}.'}"
         findings.add(each.node, each.path, UndecidedError(said))
     return bool(found)
 

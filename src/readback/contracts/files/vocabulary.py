@@ -106,11 +106,11 @@ _DATABASE: Final = (
     Key("database", Shape.FIXED, "The file of an SQLite database, from the contract file's folder on."),
     Key("url", Shape.FIXED, "The address of a PostgreSQL database, without a password (extra `postgres`)."),
     Key("user", Shape.FIXED, "Who logs in."),
-    Key("password", Shape.SECRET, "Where the password is."),
+    Key("password", Shape.SECRET, "A reference to the password."),
 )
 _SERVICE: Final = (
     Key("url", Shape.FIXED, "The address of the service.", required=True),
-    Key("hosts", Shape.WORDS, "The hosts that may be asked; only that of `url` where it is left away."),
+    Key("hosts", Shape.WORDS, "The allowed hosts; default: only the host of `url`."),
     Key("headers", Shape.HEADERS, "Headers of each request; credentials by reference."),
     Key("path", Shape.ADDRESS, "The path below the address; values are encoded.", required=True),
     Key("query", Shape.NAMED, "The query, encoded."),
@@ -120,28 +120,33 @@ _MAILBOX: Final = (
     Key("port", Shape.NUMBER, "Its port.", required=True),
     Key("security", Shape.CHOICE, "How the line is kept; else `tls`.", False, ("tls", "starttls", "none")),
     Key("user", Shape.FIXED, "Who logs in."),
-    Key("password", Shape.SECRET, "Where the password is."),
+    Key("password", Shape.SECRET, "A reference to the password."),
 )  # fmt: skip
 _PROGRAM: Final = (
-    Key("argv", Shape.ARGV, "The program (by its path where it gets values) and its arguments.", required=True),
-    Key("cwd", Shape.FIXED, "Its working folder; the contract file's where it is left away."),
-    Key("env", Shape.ENVIRONMENT, "Its environment beside PATH, HOME, LANG and TZ; credentials by reference."),
+    Key("argv", Shape.ARGV, "The program (by path if it receives values) and its arguments.", required=True),
+    Key("cwd", Shape.FIXED, "The working folder; default: the contract file's."),
+    Key("env", Shape.ENVIRONMENT, "The environment beside PATH, HOME, LANG and TZ; credentials by reference."),
 )
-_OWN_CWD: Final = {"cwd": "Its working folder: one that holds no contracts, settings, ledger or keys."}
+_OWN_CWD: Final = {"cwd": "The working folder, without contracts, settings, ledger or keys."}
 _MARKS: Final = (
-    Key("version", Shape.FIXED, "Where the reading's version is: a column, or a JSON pointer.", uses=("read", "find")),
-    Key("stamp", Shape.FIXED, "Where the stamp is.", uses=("read", "find")),
-    Key("author", Shape.FIXED, "Where the author is.", uses=("read", "find")),
+    Key(
+        "version",
+        Shape.FIXED,
+        "The place of the reading's version: a column, or a JSON pointer.",
+        uses=("read", "find"),
+    ),
+    Key("stamp", Shape.FIXED, "The place of the stamp.", uses=("read", "find")),
+    Key("author", Shape.FIXED, "The place of the author.", uses=("read", "find")),
 )
 """For readings; a look-up's answer is a word."""
 _WORDS_OF_KEYS: Final = (
-    Key("status", Shape.FIXED, "Where the word is that says what became of it.", uses=("lookup",)),
-    Key("landed", Shape.WORDS, "Words that mean that it landed, for good.", uses=("lookup",)),
-    Key("failed", Shape.WORDS, "Words that mean that it left nothing, for good.", uses=("lookup",)),
+    Key("status", Shape.FIXED, "The place of the attempt's status word.", uses=("lookup",)),
+    Key("landed", Shape.WORDS, "Status words for a final effect.", uses=("lookup",)),
+    Key("failed", Shape.WORDS, "Status words for a final end without effect.", uses=("lookup",)),
 )
-_SERVER: Final = Key("server", Shape.WRITTEN, "A name of the file's `servers`; its own `server` where it is left away.")
+_SERVER: Final = Key("server", Shape.WRITTEN, "A name of the file's `servers`; default: the file's own `server`.")
 _ROOT: Final = Key(
-    "root", Shape.FIXED, "The folder that no path leaves, such as `.` for the file's own.", required=True
+    "root", Shape.FIXED, "The folder that confines every path, such as `.` for the file's own.", required=True
 )
 
 SOURCES: Final = (
@@ -162,7 +167,7 @@ SOURCES: Final = (
                 "equivalent: a name that is not there stands for the one in another Unicode form.",
                 choices=("exact", "equivalent"),
             ),
-            Key("show", Shape.CHOICE, "What is shown of it.", choices=("stat", "text", "tree", "lines")),
+            Key("show", Shape.CHOICE, "The content of the reading.", choices=("stat", "text", "tree", "lines")),
             Key(
                 "also",
                 Shape.NAMED,
@@ -184,7 +189,7 @@ SOURCES: Final = (
         "One row of an SQLite or PostgreSQL database; every row, for `find`.",
         (
             *_DATABASE,
-            Key("query", Shape.STATEMENT, "A select; what stands in braces is bound.", required=True),
+            Key("query", Shape.STATEMENT, "A select; expressions in braces are bound.", required=True),
             *_MARKS,
             Key(
                 "booleans",
@@ -224,17 +229,17 @@ SOURCES: Final = (
             Key(
                 "canary",
                 Shape.FIXED,
-                "A path that is always shown: without one, a 404 is never absence.",
+                "A path that always exists; without one, a 404 is never absence.",
                 uses=("read",),
             ),
             Key("as_of_header", Shape.FIXED, "A header with the service's own microseconds.", uses=("read", "find")),
             Key(
                 "items",
                 Shape.FIXED,
-                "A JSON pointer to the list, empty where the answer is one; `/items` where it is left away.",
+                "A JSON pointer to the list, empty if the answer is a list; default: `/items`.",
                 uses=("find",),
             ),
-            Key("complete", Shape.FIXED, "A JSON pointer to what is true where the list is whole.", uses=("find",)),
+            Key("complete", Shape.FIXED, "A JSON pointer to a value that is true for a complete list.", uses=("find",)),
             *_WORDS_OF_KEYS,
         ),
         ("read", "find", "lookup"),
@@ -245,12 +250,12 @@ SOURCES: Final = (
     ),
     SourceKind(
         "imap",
-        "The message that bears the attempt's stamp, in folders of one mailbox.",
+        "The message with the attempt's stamp, in folders of one mailbox.",
         (
             *_MAILBOX,
-            Key("folders", Shape.WORDS, "The folders that are looked into; INBOX where it is left away."),
-            Key("proves", Shape.CHOICE, "What a message there proves.", True, ("submitted", "delivered")),
-            Key("header", Shape.FIXED, "The header with the stamp; X-Readback-Stamp where it is left away."),
+            Key("folders", Shape.WORDS, "The searched folders; default: INBOX."),
+            Key("proves", Shape.CHOICE, "The proof given by a message there.", True, ("submitted", "delivered")),
+            Key("header", Shape.FIXED, "The header with the stamp; default: X-Readback-Stamp."),
             Key("overlapping", Shape.FLAG, "The folders show the same messages."),
         ),
         ("read", "find"),
@@ -264,10 +269,10 @@ SOURCES: Final = (
         "An object of an S3 store by its head: size, SHA-256, version, metadata (extra `s3`).",
         (
             Key("bucket", Shape.FIXED, "The bucket.", required=True),
-            Key("endpoint", Shape.FIXED, "Where the store is, if it is not Amazon's."),
+            Key("endpoint", Shape.FIXED, "The store's address, if not Amazon's."),
             Key("region", Shape.FIXED, "Its region."),
-            Key("access_key", Shape.FIXED, "Whose access; boto3's usual places where it is left away."),
-            Key("secret_key", Shape.SECRET, "Where the secret of that access is."),
+            Key("access_key", Shape.FIXED, "The access key; default: boto3's usual places."),
+            Key("secret_key", Shape.SECRET, "A reference to the access key's secret."),
             Key("key", Shape.TEXT, "The object's key.", required=True, uses=("read",)),
             Key("bytes", Shape.FLAG, "Read the object's bytes, and hash them.", uses=("read",)),
             Key(
@@ -287,7 +292,7 @@ SOURCES: Final = (
     ),
     SourceKind(
         "git",
-        "What a repository's own plumbing says: a commit on a branch, a blob, the index, HEAD, or a remote's ref.",
+        "A repository through git's own plumbing: a commit on a branch, a blob, the index, HEAD, or a remote's ref.",
         (
             Key("repository", Shape.FIXED, "The repository's folder.", required=True),
             Key(
@@ -298,15 +303,15 @@ SOURCES: Final = (
             Key(
                 "show",
                 Shape.CHOICE,
-                "What is looked at.",
+                "The read object.",
                 choices=("commit", "blob", "index", "head", "tip", "remote", "status"),
             ),
             Key("branch", Shape.TEXT, "A branch; for commit, blob and remote."),
             Key("path", Shape.TEXT, "A file's path in the repository; for blob and index."),
-            Key("paths", Shape.VALUE, "For `status`: a list of pathspecs; all where it is left away."),
+            Key("paths", Shape.VALUE, "For `status`: a list of pathspecs; default: all."),
             Key("revision", Shape.TEXT, "For `status`: whose commit is shown as `means`."),
             Key("files", Shape.VALUE, "For `status`: the paths that `files` is a digest of; null: all that changed."),
-            Key("remote", Shape.FIXED, "The name of a remote that the repository knows."),
+            Key("remote", Shape.FIXED, "The name of one of the repository's remotes."),
         ),
         ("read",),
         Consistency.STRONG,
@@ -316,13 +321,13 @@ SOURCES: Final = (
     ),
     SourceKind(
         "command",
-        "What a program prints as JSON: an object (null for absence); a list of them, for `find`.",
+        "A program's JSON output: an object (null for absence); a list of objects, for `find`.",
         (
             *_PROGRAM,
             Key(
                 "absent",
                 Shape.CODES,
-                "Exit codes that mean absence; none where it is left away.",
+                "Exit codes that mean absence; default: none.",
                 uses=("read", "lookup"),
             ),
             *_MARKS,
@@ -336,28 +341,30 @@ SOURCES: Final = (
     ),
     SourceKind(
         "tool",
-        "What another tool answers: of the server that acts (same_client at most), or of another. By a gateway only.",
+        "Another tool's answer: of the acting server (same_client at most), or of another. By a gateway only.",
         (
             Key("name", Shape.WRITTEN, "The tool.", required=True),
-            Key("arguments", Shape.ARGUMENTS, "What it is called with.", required=True),
+            Key("arguments", Shape.ARGUMENTS, "The tool's input.", required=True),
             _SERVER,
             Key(
                 "shows",
                 Shape.CHOICE,
-                "Its text as JSON, or as `text`.",
+                "The answer's text as JSON, or as `text`.",
                 choices=("json", "text"),
                 uses=("read", "lookup"),
             ),
             Key("value", Shape.WRITTEN, "A JSON pointer to the value in the answer.", uses=("read", "find")),
-            Key("absent", Shape.ABSENCE, "By what absence is recognised; no error is absence where it is left away."),
+            Key("absent", Shape.ABSENCE, "The signs of absence; default: no error is absence."),
             *(replace(each, shape=Shape.WRITTEN) for each in _MARKS),
             Key(
                 "items",
                 Shape.WRITTEN,
-                "A JSON pointer to the list; else the answer is one.",
+                "A JSON pointer to the list; default: the answer is a list.",
                 uses=("find",),
             ),
-            Key("complete", Shape.WRITTEN, "A JSON pointer to what is true where the list is whole.", uses=("find",)),
+            Key(
+                "complete", Shape.WRITTEN, "A JSON pointer to a value that is true for a complete list.", uses=("find",)
+            ),
             replace(_WORDS_OF_KEYS[0], shape=Shape.WRITTEN),
             *_WORDS_OF_KEYS[1:],
         ),
@@ -375,21 +382,21 @@ EXECUTORS: Final = (
         "One request, with the attempt's key and stamp in its headers.",
         (
             *_SERVICE,
-            Key("method", Shape.CHOICE, "How it is sent.", True, ("POST", "PUT", "PATCH", "DELETE", "GET")),
+            Key("method", Shape.CHOICE, "The HTTP method.", True, ("POST", "PUT", "PATCH", "DELETE", "GET")),
             Key("json", Shape.VALUE, "The body."),
-            Key("key_header", Shape.FIXED, "The header of the key; Idempotency-Key where it is left away."),
-            Key("stamp_header", Shape.FIXED, "The header of the stamp; X-Stamp where it is left away."),
+            Key("key_header", Shape.FIXED, "The header of the key; default: Idempotency-Key."),
+            Key("stamp_header", Shape.FIXED, "The header of the stamp; default: X-Stamp."),
         ),
         ("url",),
     ),
     ExecutorKind(
         "sql",
-        "One statement, committed; or staged, and committed only where the contract holds inside.",
+        "One statement, committed; or staged, and committed only if the contract holds inside.",
         (
             *_DATABASE,
-            Key("statement", Shape.STATEMENT, "What stands in braces is bound.", required=True),
+            Key("statement", Shape.STATEMENT, "Expressions in braces are bound.", required=True),
             Key("stage", Shape.FLAG, "Verify inside the open transaction first; needs `look`."),
-            Key("look", Shape.STATEMENT, "The select that shows the row as it would be."),
+            Key("look", Shape.STATEMENT, "The select of the resulting row."),
             Key("version", Shape.FIXED, "The column of that row with its version."),
             Key("stamp", Shape.FIXED, "The column of that row with the stamp."),
         ),
@@ -398,11 +405,11 @@ EXECUTORS: Final = (
     ),
     ExecutorKind(
         "smtp",
-        "One plain text message that bears the attempt's stamp.",
+        "One plain text message with the attempt's stamp.",
         (
             *_MAILBOX,
-            Key("sender", Shape.TEXT, "Whose message it is.", required=True),
-            Key("to", Shape.TEXTS, "Whom it is for.", required=True),
+            Key("sender", Shape.TEXT, "The sender.", required=True),
+            Key("to", Shape.TEXTS, "The recipients.", required=True),
             Key("subject", Shape.TEXT, "Its subject.", required=True),
             Key("text", Shape.TEXT, "Its text.", required=True),
             Key("headers", Shape.HEADERS, "More headers."),
@@ -413,25 +420,27 @@ EXECUTORS: Final = (
         "file",
         "Writes, appends to, deletes or moves a file below `root`.",
         (
-            Key("root", Shape.FIXED, "The folder that no path leaves; none of Readback's own files.", required=True),
+            Key(
+                "root", Shape.FIXED, "The folder that confines every path, without Readback's own files.", required=True
+            ),
             Key("do", Shape.CHOICE, "What is done.", True, ("write", "append", "delete", "move")),
             Key("path", Shape.TEXT, "The file.", required=True),
-            Key("content", Shape.TEXT, "What it is to hold, or what is added."),
+            Key("content", Shape.TEXT, "The new content, or the added content."),
             Key("to", Shape.TEXT, "Its new path."),
-            Key("parents", Shape.FLAG, "Make the folders above it."),
-            Key("overwrite", Shape.FLAG, "A move may take another file's place."),
-            Key("stage", Shape.FLAG, "Verify a write beside the folder before it takes its place."),
-            Key("staging", Shape.FIXED, "The folder in which changes lie before."),
+            Key("parents", Shape.FLAG, "Create the parent folders."),
+            Key("overwrite", Shape.FLAG, "A move may replace another file."),
+            Key("stage", Shape.FLAG, "Verify a write beside the folder before installing the file."),
+            Key("staging", Shape.FIXED, "The folder for staged changes."),
         ),
         ("root",),
     ),
     ExecutorKind(
         "command",
-        "Runs a program once; what it prints is evidence.",
+        "Runs a program once; the output is evidence.",
         (
             *(replace(each, said=_OWN_CWD.get(each.name, each.said)) for each in _PROGRAM),
-            Key("stdin", Shape.INPUT, "What it is given on standard input."),
-            Key("codes", Shape.CODES, "Exit codes that claim success; 0 where it is left away."),
+            Key("stdin", Shape.INPUT, "The standard input."),
+            Key("codes", Shape.CODES, "Exit codes that claim success; default: 0."),
         ),
         ("argv",),
     ),
@@ -440,8 +449,8 @@ EXECUTORS: Final = (
         "tool",
         "A tool of a server. A contract without `execute` is the tool of its own name. Behind a gateway only.",
         (
-            Key("name", Shape.WRITTEN, "The tool; that of the contract's name where it is left away."),
-            Key("arguments", Shape.ARGUMENTS, "What it is called with; the call's own where it is left away."),
+            Key("name", Shape.WRITTEN, "The tool; default: the tool of the contract's name."),
+            Key("arguments", Shape.ARGUMENTS, "The tool's input; default: the call's own arguments."),
             _SERVER,
         ),
         ("server",),

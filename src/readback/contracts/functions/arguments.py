@@ -42,9 +42,7 @@ T = TypeVar("T")
 PROBLEMS_MAX: Final = 50
 _PAYLOAD_UNCHECKED_MAX_CHARS: Final = 65_536
 _MISSING: Final = object()
-_ROUNDED: Final = (
-    "It holds a number that would be taken for another one: the type keeps fewer digits, or it is true or false."
-)
+_ROUNDED: Final = "The number would change: the type keeps fewer digits, or the value is true or false."
 _NUMBERS: Final = (int, float, ExactNumber)
 _PLAIN: Final = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
 
@@ -158,21 +156,26 @@ class ArgumentSchema:
     def _told(self, parameter: Parameter, error: _UnfitError) -> list[dict[str, str]]:
         if parameter.adapter is None or parameter.name not in self._withheld:
             return error.problems
-        return [_problem(parameter.name, "It does not fit its type; it is redacted, and no more is said.")]
+        return [
+            _problem(
+                parameter.name,
+                "The value does not fit its type. Details are left out because the argument is redacted.",
+            )
+        ]
 
     def _named(
         self, args: tuple[object, ...], kwargs: Mapping[str, object]
     ) -> tuple[dict[str, object], list[dict[str, str]]]:
         problems: list[dict[str, str]] = []
         if len(args) > len(self.names):
-            reason = f"{len(args)} arguments are given by position; the action takes {len(self.names)}."
+            reason = f"{len(args)} arguments are given by position, but the action takes {len(self.names)}."
             problems.append(_problem("", reason))
         given = dict(zip(self.names, args, strict=False))
         for name, value in kwargs.items():
             if name not in self._known:
                 problems.append(_problem(name, f"The action has no such argument.{did_you_mean(name, self.names)}"))
             elif name in given:
-                problems.append(_problem(name, "It is given twice."))
+                problems.append(_problem(name, "The argument is given twice."))
             else:
                 given[name] = value
         return given, problems
@@ -220,7 +223,7 @@ def _take(parameter: Parameter, value: object) -> object:
     if adapter is not None and _by_its_type(
         parameter, lambda: revived != valid and not _alike(adapter, revived, valid)
     ):
-        reason = "It does not come back unchanged from its JSON form; give the parameter a simpler type."
+        reason = "The value changes on its way through JSON. Use a simpler type for the parameter."
         raise _UnfitError([_problem(parameter.name, reason)])
     return revived
 
@@ -276,7 +279,7 @@ def _by_its_type(parameter: Parameter, look: Callable[[], T]) -> T:
     except ValidationError:
         raise
     except Exception as error:
-        reason = f"Its type's own code raised {type(error).__name__}."  # and no words, which may hold the value
+        reason = f"The type's own code raised {type(error).__name__}."  # and no words, which may hold the value
         raise _UnfitError([_problem(parameter.name, reason)]) from error
 
 

@@ -251,7 +251,7 @@ def argument_schema(function: Callable[..., object], problems: Problems) -> Argu
     for place, parameter in enumerate(calling.parameters):
         key = f"arguments.{parameter.name}"
         if parameter.kind not in _NAMED:
-            reason = f"{str(parameter)!r} has no name that a proposal could give; name each argument."
+            reason = f"{str(parameter)!r} cannot be passed by name. Name each argument."
             problems.add(key, ContractFieldError(reason))
             continue
         if place == 0 and parameter.name in ("self", "cls") and not inspect.ismethod(function):
@@ -279,7 +279,7 @@ def _yields(function: Callable[..., object]) -> bool:
     return inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
 
 
-_YIELDS = "A generator does nothing when it is called: return, and do not yield."
+_YIELDS = "A generator does nothing when called. Use return instead of yield."
 _METHOD = (
     "A method has its object as its first parameter, which no proposal can give: decorate a static method, or the "
     "bound one."

@@ -53,7 +53,7 @@ class Calling:
         """Return why the function cannot take these arguments by name; "" if callable."""
         for each in self.parameters:
             if each.kind is each.POSITIONAL_ONLY and each.default is _EMPTY:
-                return f"Its parameter {each.name!r} is positional only, and arguments are passed by name."
+                return f"The parameter {each.name!r} is positional-only, but arguments are passed by name."
             if each.kind in _NAMED and each.default is _EMPTY and each.name not in arguments:
                 return (
                     f"It does not take the context and the action's arguments ({', '.join(arguments)}): the action "

@@ -36,7 +36,7 @@ def source_digest(check: Callable[..., object]) -> str:
     except (OSError, TypeError):
         code = getattr(bare, "__code__", None)
         if code is None:
-            raise ContractFieldError("Its source cannot be found: give it a version with `postcondition`.") from None
+            raise ContractFieldError("The source is not available. Set a version with `postcondition`.") from None
         body = b"\0".join([code.co_code, repr((code.co_names, _constants(code))).encode()])
     return sha256_hex(body)[:16]
 
@@ -135,7 +135,9 @@ def postcondition(*, version: str, name: str = "") -> Callable[[F], F]:
         try:
             setattr(function, _MARK, (name, version))
         except AttributeError as error:
-            raise ContractFieldError(f"{function!r:.80} cannot carry a version; wrap it in a function.") from error
+            raise ContractFieldError(
+                f"{function!r:.80} cannot carry a version. Wrap the callable in a function."
+            ) from error
         return function
 
     return mark
@@ -151,11 +153,11 @@ def inspected(check: Callable[..., object]) -> CallableCheck:
     name, version = getattr(check, _MARK, ("", ""))
     own = getattr(check, "__qualname__", "")
     if not version and (own.endswith("<lambda>") or not own):
-        raise ContractFieldError("A lambda has no name of its own: use `postcondition(name=..., version=...)`.")
+        raise ContractFieldError("A lambda has no name. Use `postcondition(name=..., version=...)`.")
     if not name and (own.endswith("<lambda>") or not own):
-        raise ContractFieldError("A lambda needs a name beside its version: `postcondition(name=..., version=...)`.")
+        raise ContractFieldError("A lambda also needs a name: `postcondition(name=..., version=...)`.")
     if is_async(check):
-        raise ContractFieldError("A postcondition judges given values and is not async; what reads is a reader.")
+        raise ContractFieldError("A postcondition judges given values and cannot be async. Use a reader to read.")
     full = name or f"{check.__module__}.{own}"
     return CallableCheck(full, version or f"1+{source_digest(check)}", _parameters(check))
 
@@ -164,13 +166,13 @@ def _parameters(check: Callable[..., object]) -> tuple[str, ...]:
     parameters = inspect.signature(check).parameters.values()
     for each in parameters:
         if each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD, each.POSITIONAL_ONLY):
-            raise ContractFieldError(f"The parameter {str(each)!r} has no name to be given by; name the roots.")
+            raise ContractFieldError(f"The parameter {str(each)!r} cannot be passed by name. Name the roots.")
         if each.name not in ROOTS:
             raise ExpressionError(
-                f"The parameter {each.name!r} is none of the roots.{did_you_mean(each.name, ROOTS)}",
+                f"The parameter {each.name!r} is not a root.{did_you_mean(each.name, ROOTS)}",
                 code="expression.unknown-name",
             )
     names = tuple(each.name for each in parameters)
     if not names:
-        raise ContractFieldError(f"It takes none of the roots ({', '.join(ROOTS)}), so it can judge nothing.")
+        raise ContractFieldError(f"The callable takes none of the roots ({', '.join(ROOTS)}), so it can judge nothing.")
     return names

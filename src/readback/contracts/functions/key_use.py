@@ -31,10 +31,10 @@ def why_keyless(function: Callable[..., object]) -> str:
         return ""
     code = _code_of(function)
     if not name:
-        return f"The function takes no Context, so that it is given no `{KEY}`."
+        return f"The function takes no Context, so it cannot read `{KEY}`."
     if code is None or name not in code.co_varnames or _mentions_key(code) or _passes_on(code, name):
         return ""
-    return f"The function reads no `{name}.{KEY}`, and passes `{name}` on to nothing."
+    return f"The function does not read `{name}.{KEY}`, and does not pass `{name}` on."
 
 
 def searches_by_its_own_stamp(function: Callable[..., object]) -> bool:

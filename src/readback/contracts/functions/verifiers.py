@@ -68,7 +68,9 @@ def read_after_write(*fields: str, **expected: str) -> dict[str, str]:
     made: dict[str, str] = {}
     for field in fields:
         if field in made or not all(part.isidentifier() and part.isascii() for part in field.split(".")):
-            raise ContractFieldError(f"{field!r:.80} is no field name, or is named twice; give more under `ensure`.")
+            raise ContractFieldError(
+                f"{field!r:.80} is not a field name, or is named twice. Write other conditions under `ensure`."
+            )
         made[field] = f"authoritative.{field} == requested.{field}"
     for field, expression in expected.items():
         if field in made:
@@ -163,7 +165,7 @@ def _takes_probes(seen: object) -> bool:
 def _beside(seen: object, found: dict[str, object], probes: tuple[Invariant, ...]) -> Reading:
     assert isinstance(seen, Reading)
     if not isinstance(seen.value, dict):
-        raise ReaderTypeError("A reading with invariants beside it has to be an object.")
+        raise ReaderTypeError("A reading with invariants must be an object.")
     told: dict[str, Json] = {}
     for name, answer in found.items():
         if answer is None:

@@ -79,8 +79,8 @@ def _nothing(arguments: Sequence[str]) -> dict[str, str]:
 
 
 _TIMES: Final = (
-    Parameter("timeout", "How long one call of the tool may take.", "30s"),
-    Parameter("within", "How long its effect may take to be seen.", "2s"),
+    Parameter("timeout", "The time limit of one call of the tool.", "30s"),
+    Parameter("within", "The time for the effect to become visible.", "2s"),
 )
 PACKS: Final[Mapping[str, Pack]] = {
     pack.name: pack
@@ -90,8 +90,8 @@ PACKS: Final[Mapping[str, Pack]] = {
             "Files and folders, read from the disk.",
             "@modelcontextprotocol/server-filesystem 2026.8.31 (npm)",
             (
-                Parameter("root", "The folder that the server may write to.", path=True),
-                Parameter("base", "Where a relative path begins.", "@root", path=True),
+                Parameter("root", "The folder writable by the server.", path=True),
+                Parameter("base", "The base of a relative path.", "@root", path=True),
                 *_TIMES,
             ),
             "server-filesystem",
@@ -102,11 +102,9 @@ PACKS: Final[Mapping[str, Pack]] = {
             "A knowledge graph, read from its file.",
             "@modelcontextprotocol/server-memory 2026.8.31 (npm)",
             (
-                Parameter("file", "The memory file, as a whole path.", path=True, env="MEMORY_FILE_PATH"),
+                Parameter("file", "The memory file, as an absolute path.", path=True, env="MEMORY_FILE_PATH"),
                 *_TIMES,
-                Parameter(
-                    "settles", "How long its effect has to stay: calls at the same time undo each other.", "300ms"
-                ),
+                Parameter("settles", "How long the effect must hold: simultaneous calls undo each other.", "300ms"),
             ),
             "server-memory",
             _nothing,
@@ -142,15 +140,15 @@ def pack_named(named: str) -> tuple[Pack, dict[str, str]]:
     pack = PACKS.get(name)
     if pack is None:
         said = f"There is no pack {name!r:.80}.{did_you_mean(name, PACKS)}"
-        raise SettingsError(said, remedy="Name one that `readback contracts list` shows, as pack:NAME.")
+        raise SettingsError(said, remedy="Use a pack of `readback contracts list`, as pack:NAME.")
     known = [each.name for each in pack.parameters]
     given: dict[str, str] = {}
     for part in filter(None, said.split("&")):
         key, equals, value = part.partition("=")
         if key not in known or not equals or key in given:
             raise SettingsError(
-                f"The pack {name!r} has no parameter {key!r:.80}, or it is given twice.{did_you_mean(key, known)}",
-                remedy=f"Write pack:{name}?{known[0]}=VALUE; it takes {', '.join(known)}.",
+                f"The pack {name!r} has no parameter {key!r:.80}, or repeats one.{did_you_mean(key, known)}",
+                remedy=f"Write pack:{name}?{known[0]}=VALUE. Valid parameters: {', '.join(known)}.",
             )
         given[key] = unquote(value)
     return pack, given
@@ -202,14 +200,14 @@ def _sound(pack: Pack, parameter: Parameter, value: str) -> str:
     known_by = f" (or set {parameter.env})" if parameter.env else ""
     remedy = f"Write pack:{pack.name}?{parameter.name}=VALUE{known_by}: {parameter.said}"
     if not value:
-        raise SettingsError(f"The pack {pack.name!r} is not told its {parameter.name}.", remedy=remedy)
+        raise SettingsError(f"The pack {pack.name!r} needs its {parameter.name}.", remedy=remedy)
     if not value.isprintable() or "{" in value or "}" in value:
         raise SettingsError(
-            f"The {parameter.name} of the pack {pack.name!r} holds braces or control characters.", remedy=remedy
+            f"The {parameter.name} of the pack {pack.name!r} contains braces or control characters.", remedy=remedy
         )
     if parameter.env and not os.path.isabs(os.path.expanduser(value)):
         raise SettingsError(
-            f"The {parameter.name} of the pack {pack.name!r} is no whole path, and its server takes it from elsewhere.",
+            f"The {parameter.name} of the pack {pack.name!r} is not an absolute path.",
             remedy=remedy,
         )
     return os.path.abspath(os.path.expanduser(value)) if parameter.path else value

@@ -124,7 +124,7 @@ class ToolCheck:
         if tool is None:
             return
         if tool.hints.get("readOnlyHint") is False:
-            self.tell(key, f"The tool {tool.name!r} says of itself that it writes; a reader looks and changes nothing.")
+            self.tell(key, f"The tool {tool.name!r} declares that it writes. A reader must change nothing.")
         self._given(spec, tool, f"{key}.tool.arguments")
 
     def _tool(self, spec: Spec, key: str) -> Tool | None:
@@ -136,7 +136,7 @@ class ToolCheck:
             whose = f"The server {server!r}" if server else "The server"
             lacks = f"{whose} has no tool {name!r}.{did_you_mean(name, names)}"
             found = () if server else self.toolbox.having(name)
-            several = f"Several servers have a tool {name!r} ({', '.join(map(repr, found))}): name the one as `server`."
+            several = f"Several servers have a tool {name!r} ({', '.join(map(repr, found))}). Select one with `server`."
             self.tell(key, several if len(found) > 1 else lacks)
         return self.toolbox.tool(server, name)
 
@@ -211,7 +211,7 @@ class ToolCheck:
                 shape = shapes.get(path.root)
                 found = _UNKNOWN if shape is None else _at(shape, path.steps[1:])
                 if isinstance(found, str):
-                    self.tell(key, f"{path.text!r:.120} is nothing that the server's schema has.{found}")
+                    self.tell(key, f"{path.text!r:.120} is not in the server's schema.{found}")
                     sure = False
                 sure = sure and shape is not None and _single(found, shape)
             if sure:
@@ -222,7 +222,7 @@ class ToolCheck:
         roots: dict[str, Json] = {root: made_up(shape) for root, shape in shapes.items()}
         found = predicate.evaluate(self.engine.bind(roots))
         if found.kind == "type":
-            self.tell(key, f"With the types of the server's schema it has no value: {found.error}")
+            self.tell(key, f"The expression has no value with the types of the server's schema: {found.error}")
 
     def _values(self, roots: Mapping[str, Json]) -> Values:
         scope: dict[str, Json] = dict.fromkeys(_SCOPE, "x")

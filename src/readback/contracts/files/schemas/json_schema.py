@@ -40,19 +40,22 @@ def arguments_of(schema: object, report: Report) -> ArgumentSchema:
     An optional argument without a default is null when left out.
     """
     if not isinstance(schema, dict):
-        report((), "It is a JSON Schema of an object, or a mapping of names to types.")
+        report((), "Must be a JSON Schema of an object, or a mapping of names to types.")
         return ArgumentSchema(())
     whole = schema if "properties" in schema or schema.get("type") == "object" else _short(schema)
     reading = _Reading(report, whole)
     properties = whole.get("properties", {})
     if not isinstance(properties, dict) or len(properties) > ARGUMENTS_MAX:
-        report(("properties",), f"It is a mapping of at most {ARGUMENTS_MAX} names.")
+        report(("properties",), f"Must be a mapping of at most {ARGUMENTS_MAX} names.")
         return ArgumentSchema(())
     for key in whole:
         if key not in SAID_ONLY | {"type", "properties", "required", "additionalProperties", "$defs"}:
-            report((key,), "Of all arguments together nothing more than `properties` and `required` is checked.")
+            report(
+                (key,),
+                "Only `properties` and `required` are checked for the arguments together. Remove the other keys.",
+            )
     if whole.get("type", "object") != "object":
-        report(("type",), "The arguments together are an object.")
+        report(("type",), "The arguments together must be an object.")
     if whole.get("additionalProperties") not in (None, False):
         report(("additionalProperties",), "An action's arguments are all named.")
     required = _required(whole, properties, report, ())
@@ -81,7 +84,7 @@ def _required(
     """
     said = shape.get("required", [])
     if not isinstance(said, list) or not all(isinstance(name, str) for name in said):
-        report((*path, "required"), "It is a list of names.")
+        report((*path, "required"), "Must be a list of names.")
         return []
     for name in said:
         if name not in properties:
@@ -99,7 +102,7 @@ class _Reading:
 
     def parameter(self, name: str, shape: object, required: bool, path: tuple[str, ...]) -> Parameter | None:
         if NAME.fullmatch(name) is None:
-            self._report(path, f"{name!r:.60} cannot be the name of an argument: letters, digits and '_'.")
+            self._report(path, f"{name!r:.60} is not a valid argument name. Use letters, digits and '_'.")
             return None
         annotation = self.annotation(shape, path)
         default: tuple[object, ...] = ()
@@ -117,10 +120,10 @@ class _Reading:
         self._shapes += 1
         if shape is True or self._shapes > SHAPES_MAX:
             if self._shapes == SHAPES_MAX + 1:
-                self._report(path, f"It leads to over {SHAPES_MAX} shapes.")
+                self._report(path, f"The schema leads to more than {SHAPES_MAX} shapes.")
             return Any
         if not isinstance(shape, dict) or depth > DEPTH_MAX:
-            self._report(path, f"It is a type, or a schema, and at most {DEPTH_MAX} deep.")
+            self._report(path, f"Must be a type or a schema, at most {DEPTH_MAX} levels deep.")
             return Any
         if "$ref" in shape:
             self._only(shape, {"$ref"}, path)
@@ -132,7 +135,7 @@ class _Reading:
                 return _union(inner)
         named = shape.get("type")
         if "type" in shape and (not named or (isinstance(named, list) and None in named)):
-            self._report((*path, "type"), "It names no type; leave the key away where any value may stand.")
+            self._report((*path, "type"), "No type is named. Omit the key to allow any value.")
             return Any
         kinds = named if isinstance(named, list) else [named]
         constants = shape.get("enum", [shape["const"]] if "const" in shape else None)
@@ -147,7 +150,7 @@ class _Reading:
         self._only(shape, {"enum", "const", "type"}, path)
         plain = isinstance(constants, list) and all(type(each) in (str, int, bool, type(None)) for each in constants)
         if not plain or not constants:
-            self._report(path, "An `enum` lists texts, whole numbers, true, false or null.")
+            self._report(path, "An `enum` must list texts, whole numbers, true, false or null.")
             return Any
         return Literal.__getitem__(tuple(constants))  # type: ignore[arg-type]
 
@@ -171,19 +174,22 @@ class _Reading:
         return self._bounded(_PLAIN[kind], kind, shape, path)
 
     def _no_type(self, kind: object, path: tuple[str, ...]) -> None:
-        self._report(path, f"{kind!r:.40} is no type.{did_you_mean(str(kind), TYPES)}")
+        self._report(path, f"{kind!r:.40} is not a type.{did_you_mean(str(kind), TYPES)}")
 
     def _object(self, shape: dict[str, Any], path: tuple[str, ...], depth: int) -> Any:
         properties, more = shape.get("properties", {}), shape.get("additionalProperties")
         if not isinstance(properties, dict):
-            self._report((*path, "properties"), "It is a mapping of names to types.")
+            self._report((*path, "properties"), "Must be a mapping of names to types.")
             return Any
         if "additionalProperties" in shape and not isinstance(more, bool | dict):
-            self._report((*path, "additionalProperties"), "It is true, false or a schema.")
+            self._report((*path, "additionalProperties"), "Must be true, false or a schema.")
         required = _required(shape, properties, self._report, path)
         if not properties:
             if more is False:
-                self._report((*path, "additionalProperties"), "Without `properties` nothing could stand in it.")
+                self._report(
+                    (*path, "additionalProperties"),
+                    "Without `properties` the object would always be empty. Add `properties`.",
+                )
             inner = self.annotation(more, (*path, "additionalProperties"), depth + 1) if isinstance(more, dict) else Any
             return dict[str, inner]  # type: ignore[valid-type]
         from typing_extensions import TypedDict  # pydantic's own; it reads another one wrongly before Python 3.12
@@ -204,7 +210,7 @@ class _Reading:
         for theirs, ours in BOUNDS[kind].items():
             wanted = (str,) if ours == "pattern" else (int, float)
             if ours in bounds and (not isinstance(bounds[ours], wanted) or isinstance(bounds[ours], bool)):
-                self._report((*path, theirs), f"`{theirs}` is no such value.")
+                self._report((*path, theirs), f"`{theirs}` has an invalid value.")
                 return annotation
         from pydantic import Field, TypeAdapter
         from pydantic_core import SchemaError
@@ -213,14 +219,14 @@ class _Reading:
         try:
             TypeAdapter(bounded)
         except (SchemaError, TypeError, ValueError) as error:
-            self._report(path, f"It cannot be checked: {str(error).splitlines()[0]:.120}")
+            self._report(path, f"The keyword cannot be checked: {str(error).splitlines()[0]:.120}")
             return annotation
         return bounded
 
     def _only(self, shape: dict[str, Any], allowed: set[str], path: tuple[str, ...]) -> None:
         for key in shape:
             if key not in allowed | SAID_ONLY | {"default", "$defs"}:
-                self._report((*path, key), f"`{key}` is not checked here; say it in `require`.")
+                self._report((*path, key), f"`{key}` is not checked here. Use `require`.")
 
     def _referred(self, reference: object, path: tuple[str, ...]) -> object:
         here: object = self._root

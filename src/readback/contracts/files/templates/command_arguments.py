@@ -48,17 +48,17 @@ def written_value(node: Written) -> tuple[Written, bool]:
     if found is None:
         return node, False
     if set(found) != set(DATA_KEYS) or found["argument"].value != DATA:
-        raise ContractFieldError("It is a text, or {value: TEXT, argument: data} for a value that the program gets.")
+        raise ContractFieldError("Must be text, or {value: TEXT, argument: data} for a value passed to the program.")
     return found["value"], True
 
 
 def sound_arguments(arguments: list[Argument]) -> None:
     """Require a literal program, and declared whole arguments for values. Raises ContractFieldError."""
     if not arguments or not arguments[0].fill.fixed or arguments[0].data:
-        raise ContractFieldError("It begins with the name of a program, in which no value stands.")
+        raise ContractFieldError("The command must begin with a program's name, without a value.")
     for each in arguments:
         if any("\0" in text for text in each.fill.texts):
-            raise ContractFieldError("An argument holds no NUL.")
+            raise ContractFieldError("An argument must not contain NUL.")
         _declared(each, "an argument")
     if any(each.data for each in arguments):
         _pinned(arguments)
@@ -86,14 +86,14 @@ def sound_input(arguments: list[Argument], stdin: Argument) -> None:
         runs = not any(_ASKS_TEXT.match(word) or word.startswith(("-f", "--file")) for word in options)
     if runs:
         source = stdin.fill.source
-        raise ContractFieldError(f"{source!r:.80} is a program that {names[at]} runs: give the value otherwise.")
+        raise ContractFieldError(f"{source!r:.80} is a program text for {names[at]}. Pass the value in another way.")
 
 
 def _declared(argument: Argument, where: str) -> None:
     """Raises ContractFieldError for an undeclared value, or a value within a text."""
     fill = argument.fill
     if argument.data and not (len(fill.parts) == 1 and isinstance(fill.parts[0], Hole)):
-        raise ContractFieldError(f"{fill.source!r:.80} is declared as data, so it is one value in braces and no more.")
+        raise ContractFieldError(f"{fill.source!r:.80} is declared as data and must be a single value in braces.")
     if fill.holes and not argument.data:
         value = fill.holes[0].predicate.source
         raise ContractFieldError(
@@ -124,7 +124,7 @@ def _no_program_text(fills: list[CompiledTemplate]) -> None:
         text = bool(runs) and (takes.fullmatch(option) is not None or (text and option.startswith("-")))
         if fill.holes and text:  # also behind `--` and further options, which a shell skips before its text
             raise ContractFieldError(
-                f"{fill.source!r:.80} is a program that {runs} runs: give the value as an argument after it."
+                f"{fill.source!r:.80} is a program text for {runs}. Pass the value as a later argument."
             )
         if fill.holes and elsewhere and name != elsewhere:
             raise ContractFieldError(
@@ -140,9 +140,11 @@ def safe_arguments(arguments: list[Argument], values: Values) -> list[str]:
     for each in arguments:
         text = each.fill.text(values)
         if "\0" in text:
-            raise TemplateError("A value of the command holds a NUL.")
+            raise TemplateError("A value of the command contains NUL.")
         if each.data and text.startswith("-") and not ended:
-            raise TemplateError(f"{each.fill.source!r:.80} would become an option of the program; put '--' before it.")
+            raise TemplateError(
+                f"{each.fill.source!r:.80} would become an option of the program. Put '--' before the value."
+            )
         ended = ended or each.fill.fixed == "--"
         found.append(text)
     return found

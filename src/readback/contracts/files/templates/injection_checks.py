@@ -55,11 +55,11 @@ def sound_statement(fill: CompiledTemplate, *, reads: bool) -> None:
                 "it is bound as a parameter, so write it without quotes."
             )
     if re.search("[A-Za-z]", "".join(fill.texts)) is None:
-        raise ContractFieldError("It is no statement: its words stand in the file, and values in braces are bound.")
+        raise ContractFieldError("Not a statement. Write the SQL in the file; values in braces are bound.")
     if reads and re.match(SELECTS, fill.texts[0]) is None:
-        raise ContractFieldError("It reads only: it begins with select, with or values.")
+        raise ContractFieldError("The statement must only read: begin with select, with or values.")
     if reads and _SQL_FURTHER.search(_SQL_QUOTED.sub(" ", "?".join(fill.texts))):
-        raise ContractFieldError("It is one statement, and another one follows its semicolon.")
+        raise ContractFieldError("Only one statement is allowed, and another follows the semicolon.")
 
 
 _SQL_PLACES: Final = {
@@ -87,11 +87,11 @@ def sound_address(fill: CompiledTemplate) -> None:
     """Require a path from the root of the service. Raises ContractFieldError."""
     written = "".join(fill.texts)
     if not fill.texts[0].startswith("/") or fill.texts[0].startswith("//"):
-        raise ContractFieldError("A path begins with one slash, and not with a value.")
+        raise ContractFieldError("A path must begin with one slash, not with a value.")
     if any(sign in written for sign in "?#{}\\") or _CONTROL.search(written):
         raise ContractFieldError("A path holds no '?', '#', '\\' or braces; a query stands under `query`.")
     if any(step in (".", "..") for step in written.split("/")):
-        raise ContractFieldError("A path goes straight: no '.' or '..'.")
+        raise ContractFieldError("A path must not contain '.' or '..' segments.")
 
 
 def safe_address(fill: CompiledTemplate, values: Values) -> TemplateParts:
@@ -114,11 +114,11 @@ def safe_address(fill: CompiledTemplate, values: Values) -> TemplateParts:
 def sound_header(name: str, fill: CompiledTemplate | None) -> None:
     """Check a header. `fill`: None for a reference. Raises ContractFieldError."""
     if HEADER.fullmatch(name) is None:
-        raise ContractFieldError(f"{name!r:.60} cannot be the name of a header.")
+        raise ContractFieldError(f"{name!r:.60} is not a valid header name.")
     if fill is not None and (name.lower() in SECRET_HEADERS or (fill.fixed and is_secret_header(name))):
-        raise ContractFieldError(f"{name} is a credential: give it by reference, as {{env: NAME}} or {{file: PATH}}.")
+        raise ContractFieldError(f"{name} is a credential. Use a reference: {{env: NAME}} or {{file: PATH}}.")
     if fill is not None and any(_CONTROL.search(text) for text in fill.texts):
-        raise ContractFieldError("A header holds no control characters.")
+        raise ContractFieldError("A header must not contain control characters.")
 
 
 def is_secret_header(name: str) -> bool:
@@ -135,7 +135,7 @@ def safe_ascii(fill: CompiledTemplate, values: Values) -> str:
     """Return one ASCII line of an HTTP header. Raises TemplateError."""
     text = safe_line(fill, values)
     if not text.isascii():
-        raise TemplateError(f"{fill.source!r:.80} is not ASCII, which no header over HTTP can say.")
+        raise TemplateError(f"{fill.source!r:.80} is not ASCII, and HTTP headers allow only ASCII.")
     return text
 
 
@@ -158,17 +158,15 @@ def safe_path(fill: CompiledTemplate, values: Values) -> str:
 def sound_variable(name: str, literal: bool) -> None:
     """Raises ContractFieldError for an invalid name, and for a literal credential."""
     if VARIABLE.fullmatch(name) is None:
-        raise ContractFieldError(f"{name!r:.60} cannot be the name of a variable.")
+        raise ContractFieldError(f"{name!r:.60} is not a valid variable name.")
     if literal and _SECRET_NAME.search(name):
-        raise ContractFieldError(
-            f"{name} looks like a credential: give it by reference, as {{env: NAME}} or {{file: PATH}}."
-        )
+        raise ContractFieldError(f"{name} looks like a credential. Use a reference: {{env: NAME}} or {{file: PATH}}.")
 
 
 def sound_text(text: str) -> None:
     """Raises ContractFieldError for an address with a password, or with a key in the query."""
     if "://" in text and (_LOGIN.search(text) or _asks_with_one(text)):
-        raise ContractFieldError("An address holds no credentials: give them by reference.")
+        raise ContractFieldError("An address must not contain credentials. Use references.")
 
 
 def _asks_with_one(url: str) -> bool:
@@ -207,9 +205,9 @@ def sound_url(text: str) -> None:
         parts = urlsplit(text)
         held = _holds_login(parts)
     except ValueError as error:  # whose words may hold the password
-        raise ContractFieldError("It is no address, such as https://host.") from error
+        raise ContractFieldError("Not an address. Example: https://host.") from error
     if held or "password=" in text.lower() or _asks_with_one(text) or _DATABASE_LOGIN.match(text):
-        raise ContractFieldError("An address holds no credentials: give them by reference.")
+        raise ContractFieldError("An address must not contain credentials. Use references.")
     local = text.startswith(("postgresql:///", "postgres:///"))  # by a socket of this machine
     if not parts.scheme or not (parts.netloc or local):
-        raise ContractFieldError("It is no address, such as https://host.")
+        raise ContractFieldError("Not an address. Example: https://host.")

@@ -133,7 +133,7 @@ def compile_fill(
     Raises TemplateError, or ExpressionError with the column of the expression's first character in `source`.
     """
     if len(source) > TEMPLATE_MAX_CHARS:
-        raise TemplateError(f"The template has {len(source)} characters, over {TEMPLATE_MAX_CHARS}.")
+        raise TemplateError(f"The template has {len(source)} characters, more than {TEMPLATE_MAX_CHARS}.")
     parts: list[str | Hole] = []
     for text, at in _split(source, engine):
         if at is None:
@@ -157,7 +157,7 @@ def _hole(
             f"{{{text:.80}}}: {error.message}", source=error.source, column=column, code=error.code
         ) from error
     for root in sorted(roots_of(predicate) - set(roots)):
-        reason = f"{root!r} is not known when it is called.{did_you_mean(root, roots)}"
+        reason = f"{root!r} is unknown at call time.{did_you_mean(root, roots)}"
         column = at + (column_of(predicate, root) or 1)
         raise ExpressionError(reason, source=text, column=column, code="expression.unknown-name")
     if arguments is not None:
@@ -185,7 +185,7 @@ def _split(source: str, engine: PredicateEngine) -> Iterator[tuple[str, int | No
                 raise TemplateError(f"A single '{{' at column {at + 1}; write '{{{{' for the character.")
             inside = source[at + 1 : end]
             if not inside.strip():
-                raise TemplateError(f"There is nothing in the braces at column {at + 1}.")
+                raise TemplateError(f"The braces at column {at + 1} are empty.")
             yield source[begun:at], None
             yield inside, at + 1
             at = begun = end + 1
@@ -205,6 +205,10 @@ def as_text(hole: Hole, value: Json) -> str:
     if isinstance(value, int):
         return str(value)
     kind = (
-        "nothing" if value is None else "a fraction" if isinstance(value, float | ExactNumber) else "a value with parts"
+        "nothing"
+        if value is None
+        else "a fraction"
+        if isinstance(value, float | ExactNumber)
+        else "a list or a mapping"
     )
     raise TemplateError(f"{{{hole.predicate.source:.80}}} is {kind}; a text takes text, whole numbers, true and false.")

@@ -60,7 +60,7 @@ def error_text(fill: CompiledTemplate, values: Values) -> str:
         if isinstance(part, Hole):
             text = as_text(part, part.value(values))
             if STAR in text:
-                raise TemplateError("A value of `absent` holds a NUL.")
+                raise TemplateError("A value of `absent` contains NUL.")
             found.append(text)
         else:
             found.append(part.replace("*", STAR))

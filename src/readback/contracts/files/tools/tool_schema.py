@@ -86,7 +86,7 @@ class _Check:
 
     def faults(self, schema: object, value: Json, path: str, depth: int) -> Iterator[Found]:
         if schema is False:
-            yield path, "It is not taken."
+            yield path, "The argument is not accepted."
         self._looks += 1
         if not isinstance(schema, Mapping) or depth > DEPTH_MAX or self._looks > LOOKS_MAX:
             return
@@ -99,9 +99,9 @@ class _Check:
             return
         enum = schema.get("enum")
         if isinstance(enum, list) and not any(same(each, value) for each in enum):
-            yield path, "It is none of the values that it takes."
+            yield path, "Not one of the allowed values."
         if "const" in schema and not same(schema["const"], value):
-            yield path, "It is not the one value that it takes."
+            yield path, "Not the only allowed value."
         yield from _bounds(schema, value, path)
         yield from self._combined(schema, value, path, depth)
         if isinstance(value, dict):
@@ -118,7 +118,7 @@ class _Check:
             if not isinstance(options, list) or not options:
                 continue
             if all(next(self.faults(each, value, path, depth + 1), None) is not None for each in options):
-                yield path, "It fits none of the forms that it takes."
+                yield path, "The value fits none of the allowed forms."
 
     def _object(self, schema: Mapping[str, Any], value: dict[str, Json], path: str, depth: int) -> Iterator[Found]:
         required, properties = schema.get("required"), schema.get("properties")
@@ -250,7 +250,7 @@ class ToolArguments(ArgumentSchema):
     def bind(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> Bound:
         """Check as far as possible, and take a snapshot. Raises ArgumentError, OversizeError."""
         if args:
-            raise _unfit([("", "A tool's arguments are given by name.")])
+            raise _unfit([("", "Pass a tool's arguments by name.")])
         references = {name: value for name, value in kwargs.items() if isinstance(value, Reference)}
         try:
             given = json_value({name: value for name, value in kwargs.items() if name not in references})
