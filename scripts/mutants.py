@@ -92,6 +92,8 @@ class Run:
     tests: Sequence[str]
     green: dict[str, Any] = field(default_factory=dict)
     result: dict[str, int] = field(default_factory=dict)
+    killed_by: dict[str, str] = field(default_factory=dict)
+    """The test that noticed a mutant, in a warm process."""
     hangs: str = ""
     """What a warm session did when it had to be ended."""
     importing: float = 0.0
@@ -175,6 +177,8 @@ def try_all(run: Run, mutants: Sequence[Mutant]) -> None:
             run.green = line
         else:
             run.result[line["id"]] = line["status"]
+            if line.get("test"):
+                run.killed_by[line["id"]] = line["test"]
             if line["status"] == SURVIVED and line["id"] in named:
                 show_survivor(run, named[line["id"]])
 
@@ -185,7 +189,8 @@ def try_all(run: Run, mutants: Sequence[Mutant]) -> None:
     if not run.green or run.green["red"]:
         raise RedTestsError(", ".join(run.green.get("red", [])) or "the tests could not be started")
     if run.result.get("control") != SURVIVED:
-        raise RedTestsError("a change of nothing, in a warm process")
+        killer = run.killed_by.get("control", "its bounds of time")
+        raise RedTestsError(f"a change of nothing, in a warm process: ended by {killer}")
     if not run.room.whole:
         run.result |= {
             one.id: SURVIVED if one.id in run.again else INVALID for one in mutants if one.id not in run.result

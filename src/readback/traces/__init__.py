@@ -1,7 +1,7 @@
-"""A checker of reasoning traces that knows nothing of actions; pure: plan, trace, span and hash, report.
+"""A checker of reasoning traces without knowledge of actions: plan, trace, span and hash, report. Pure.
 
-`readback trace verify` calls it. It must not read a file itself, and must not believe anything that a trace declares of
-itself: every id and every hash is made again, and what cannot be checked fails.
+`readback trace verify` calls the checker. The checker reads no file itself and believes no declaration of a trace.
+Every id and every hash is recomputed, and an uncheckable part fails.
 """
 
 from __future__ import annotations

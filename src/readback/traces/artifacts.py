@@ -1,6 +1,7 @@
-"""The files beside a trace, as this room asks for them: by relative path, whole, and bounded.
+"""The files beside a trace, as the checker needs them: by relative path, complete and bounded.
 
-`interop.run_folder` keeps the promise over a real folder. It must not follow a link, nor leave the folder.
+`decisions.interop.run_folder` implements the protocol over a real folder. An implementation follows no link and never
+leaves the folder.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ PATH_MAX_CHARACTERS: Final = 1_024
 
 
 class ArtifactTrouble(Enum):
-    """Why a file of the run cannot be had."""
+    """The reasons for an unavailable file of the run."""
 
     MISSING = "there is no such file"
     ESCAPES = "the path leaves the folder, or is no plain relative path"
@@ -25,23 +26,23 @@ class ArtifactTrouble(Enum):
 
 
 class Artifacts(Protocol):
-    """A run folder. Two readings of one path may differ: whoever relies on bytes compares them with their hash."""
+    """A run folder. Two readings of one path may differ, so callers compare bytes with their hash."""
 
     def read(self, path: str, bytes_max: int) -> bytes:
-        """The whole file. Raises ArtifactError; nothing else for any path, however hostile."""
+        """Return the whole file. Raises ArtifactError, and no other error for any path."""
         ...
 
     def digest(self, path: str, bytes_max: int) -> str:
-        """The SHA-256 of a file in hexadecimal, however large, in little memory. Raises ArtifactError."""
+        """Return the SHA-256 of a file of any size in hexadecimal, in little memory. Raises ArtifactError."""
         ...
 
     def names(self) -> Iterator[str]:
-        """The relative path of everything in the folder that is no folder. Raises ArtifactError."""
+        """Return the relative path of every entry except folders. Raises ArtifactError."""
         ...
 
 
 def is_plain_path(path: str) -> bool:
-    """Whether it is relative, in POSIX form, and names one place below the folder and no other."""
+    """Whether a path is relative, in POSIX form, and names exactly one place below the folder."""
     if not path or len(path) > PATH_MAX_CHARACTERS or not path.isprintable() or "\\" in path:
         return False
     if len(path) > 1 and path[1] == ":":

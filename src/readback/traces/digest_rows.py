@@ -1,6 +1,6 @@
-"""Rows named by a digest, in flat memory: about fifty bytes a row, where a dictionary of texts takes two hundred.
+"""Rows named by a digest, in flat memory: about fifty bytes a row. A dictionary of texts takes two hundred.
 
-The folds of a trace keep their calls, evidence and claims here. It must not hold objects.
+The folds of a trace keep calls, evidence and claims in such rows. Rows hold no objects.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _EMPTY: Final = 0
 
 
 class DigestRows:
-    """Digests in the order of their arrival, each once, found again in constant time."""
+    """Digests in order of arrival, without repetition, with look-ups in constant time."""
 
     __slots__ = ("_keys", "_mask", "_slots")
 
@@ -27,11 +27,11 @@ class DigestRows:
         return len(self._keys) // DIGEST_BYTES
 
     def find(self, digest: bytes) -> int:
-        """The row, or -1."""
+        """Return the row, or -1."""
         return self._slots[self._slot(digest)] - 1
 
     def add(self, digest: bytes) -> tuple[int, bool]:
-        """The row, and whether it is new."""
+        """Return the row, and whether it is new."""
         slot = self._slot(digest)
         if (held := self._slots[slot]) != _EMPTY:
             return held - 1, False
@@ -43,11 +43,11 @@ class DigestRows:
         return row, True
 
     def digest(self, row: int) -> bytes:
-        """The digest of a row."""
+        """Return the digest of a row."""
         return bytes(self._keys[row * DIGEST_BYTES : (row + 1) * DIGEST_BYTES])
 
     def _slot(self, digest: bytes) -> int:
-        """Where it is, or the free slot where it would be. The hash is the process's own, so nobody can aim at it."""
+        """Return the slot of a digest, or a free slot. The process's own hash prevents chosen collisions."""
         slots, keys, mask = self._slots, self._keys, self._mask
         at = hash(digest) & mask
         while (held := slots[at]) != _EMPTY:

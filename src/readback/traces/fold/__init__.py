@@ -1,1 +1,1 @@
-"""One pass over a trace: what each event adds to what is known."""
+"""One pass over a trace: each event adds to the known facts."""

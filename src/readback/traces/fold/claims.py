@@ -1,7 +1,7 @@
-"""Claims: every support resolved to bytes, every derived one grounded by citations. One of the folds of a trace.
+"""Claims: every support resolved to bytes, every derived claim grounded by citations. One of the folds of a trace.
 
-The span of a support counts in what its kind indexes: the file of the evidence, the text of the claim (UTF-8), or the
-canonical JSON of the call's result. None is ever compared with another.
+The span of a support counts within its kind's bytes: the file of the evidence, the text of the claim (UTF-8), or the
+canonical JSON of the call's result. Spans of different kinds are never compared.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MARKER: Final = re.compile(
 
 
 class Citation(NamedTuple):
-    """Bytes of one piece of evidence, counted in its own file, and their hash."""
+    """Bytes of one piece of evidence, counted in the evidence's file, and their hash."""
 
     evidence_id: str
     start: int
@@ -40,7 +40,7 @@ class Citation(NamedTuple):
 
 
 def citations(text: str) -> tuple[set[Citation], int]:
-    """The markers of a text, and how many places open one without being one."""
+    """Return the markers of a text, and the number of malformed markers."""
     found = {Citation(hit["eid"], int(hit["b0"]), int(hit["b1"]), hit["sha"]) for hit in _MARKER.finditer(text)}
     whole = {hit.start() for hit in _MARKER.finditer(text)}
     malformed = sum(hit.start() not in whole for hit in _OPENING.finditer(text))
@@ -55,11 +55,11 @@ REJECTED: Final = 16
 VALIDATED: Final = 32
 _RESULTS_KEPT_MAX: Final = 2
 _PARSING: Final = 8
-"""How much dearer a byte is that has to be parsed than one that is hashed."""
+"""The cost of a parsed byte in units of a hashed byte."""
 
 
 class Claims:
-    """Every claim that was made, in sixty bytes each; its text stays in the trace."""
+    """Every claim of the trace, in sixty bytes each. The texts stay in the trace."""
 
     __slots__ = (
         "_evidence",
@@ -94,21 +94,21 @@ class Claims:
         """Derived claims without a mark."""
         self.marked = 0
         self.results: set[str] = set()
-        """Hashes of the derived results, as declared; two are as good as many."""
+        """Declared hashes of the derived results. Two suffice to detect a contradiction."""
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def row(self, claim_id: str) -> int:
-        """The number of a claim that was made, or -1."""
+        """Return the number of a claim, or -1."""
         return self._rows.find(key_of(claim_id))
 
     def statement(self, row: int) -> str:
-        """The text of a claim."""
+        """Return the text of a claim."""
         return str(self._event(self._offsets[row])["claim"]["statement"])
 
     def emitted(self, event: dict[str, Value], step: OpenStep | None, place: Place, offset: int) -> None:
-        """A claim is made."""
+        """Take a claim event."""
         claim, at = event["claim"], place.at("/claim")
         if shapes.claim_id(claim) != claim["id"]:
             self._findings.fail("id.claim", at.at("/id"))
@@ -126,7 +126,7 @@ class Claims:
             step.claims.append(row)
 
     def end(self) -> None:
-        """Nothing more comes."""
+        """Take the end of the trace."""
         self._findings.figures["claims"] = len(self)
         self._findings.figures["derived_claims"] = self.derived + self.marked
         self._findings.done("claim_justifications", "derived_claim_grounding")
@@ -139,7 +139,9 @@ class Claims:
         return flags | (DERIVED if claim["claim_type"] == "derived" else 0)
 
     def _ground(self, claim: dict[str, Value], cited: set[Citation], at: Place) -> None:
-        """Markers and supports are one set; a derived claim has enough of them, and the hash of its result."""
+        """Check the grounds of a claim: equal sets of markers and supports, enough supports, and the hash of the
+        result.
+        """
         structured = claim["structured"] or {}
         if "result_sha256" in structured and structured["result_sha256"] != shapes.result_hash(claim):
             self._findings.fail("id.result", at.at("/structured/result_sha256"))
@@ -166,7 +168,7 @@ class Claims:
             self.results.add(structured["result_sha256"])
 
     def _supports(self, claim: dict[str, Value], at: Place) -> set[Citation]:
-        """Resolves every support; what of them cites evidence."""
+        """Resolve every support. Return the supports with cited evidence."""
         cited: set[Citation] = set()
         for index, support in enumerate(claim["supports"]):
             here = at.at(f"/supports/{index}")
@@ -189,7 +191,7 @@ class Claims:
         return cited
 
     def _bytes_of(self, support: dict[str, Value], at: Place) -> tuple[bool, bytes | None]:
-        """Whether a support names something from before, and the bytes that its span counts in."""
+        """Return whether a support names an earlier part, and the bytes of its span."""
         named = support["ref_id"]
         if support["kind"] == "evidence":
             row = self._evidence.row(named)
@@ -210,7 +212,7 @@ class Claims:
         return True, canonical(self._event(offset)["result"]["result"])
 
     def _event(self, offset: int) -> Value:
-        """An event once more, from its line; it was of its form when it was first read."""
+        """Parse an event again from its line. The first reading checked the form."""
         end = self._trace.find(b"\n", offset)
         self._left -= _PARSING * ((end if end >= 0 else len(self._trace)) - offset)
         line = self._trace[offset : end if end >= 0 else len(self._trace)]

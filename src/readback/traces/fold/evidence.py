@@ -1,7 +1,7 @@
-"""Evidence as it is registered, and its bytes when a claim cites them. One of the folds of a trace.
+"""Registered evidence, and its bytes at a citation. One of the folds of a trace.
 
-A span of evidence counts in the document it was cut from; a span of a support counts in the evidence's own file. The
-two are never compared with each other.
+A span of evidence counts in its source document. A span of a support counts in the evidence's own file. The two kinds
+of span are never compared.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _SCHEME: Final = "corpus:"
 
 
 def path_of(evidence_id: str) -> str:
-    """Where the format keeps it."""
+    """Return the path of evidence in the format."""
     return f"evidence/{evidence_id}.txt"
 
 
 class Evidence:
-    """Every piece that was registered, in eighty bytes each; the bytes themselves stay in their files."""
+    """Every registered piece, in eighty bytes each. The bytes stay in their files."""
 
     __slots__ = ("_artifacts", "_findings", "_kept", "_kept_bytes", "_provenance", "_rows", "_sums")
 
@@ -48,7 +48,7 @@ class Evidence:
         return len(self._rows)
 
     def registered(self, event: dict[str, Value], step: OpenStep | None, place: Place) -> bool:
-        """A piece of evidence. Whether it is a new one."""
+        """Take a registration. Return whether the piece is new."""
         evidence, at = event["evidence"], place.at("/evidence")
         if recipes.evidence_id(evidence) != evidence["id"]:
             self._findings.fail("id.evidence", at.at("/id"))
@@ -65,11 +65,11 @@ class Evidence:
         return True
 
     def row(self, evidence_id: str) -> int:
-        """The number of a registered piece, or -1."""
+        """Return the number of a registered piece, or -1."""
         return self._rows.find(key_of(evidence_id))
 
     def data(self, row: int, evidence_id: str) -> bytes | None:
-        """Its bytes, as they were registered; None where those are not to be had (any more)."""
+        """Return the bytes as registered, or None if unavailable."""
         if (held := self._kept.get(row)) is not None:
             self._kept.move_to_end(row)
             return held
@@ -85,11 +85,11 @@ class Evidence:
         return data
 
     def lists(self, ids: list[str]) -> bool:
-        """Whether these are all that were registered so far, in that order."""
+        """Whether these are all registered pieces so far, in order."""
         return len(ids) == len(self) and all(key_of(each) == self._rows.digest(row) for row, each in enumerate(ids))
 
     def end(self) -> None:
-        """Nothing more comes."""
+        """Take the end of the trace."""
         self._findings.figures["evidence"] = len(self)
         self._findings.done("evidence_origin")
         if self._artifacts is not None:
@@ -109,7 +109,7 @@ class Evidence:
             self._findings.fail("evidence.not-in-result", at)
 
     def _coordinates(self, evidence: dict[str, Value], at: Place) -> None:
-        """The span in the document: as the uri says, as the chunk says, and over these bytes."""
+        """Check the span in the document against the uri, the chunk and these bytes."""
         uri, (start, end) = evidence["uri"], evidence["span"]
         named = _CORPUS_URI.fullmatch(uri)
         if named is None:

@@ -1,7 +1,7 @@
-"""One pass over a trace: its lines in order, each event to the folds that it concerns, its id made again on the way.
+"""One pass over a trace: lines in order, each event to its folds, each id recomputed.
 
-What is kept of an event is a row of some sixty bytes, so that a trace may be long. `verify` runs it between the files
-of the run; it must not look forward.
+A kept event takes a row of about sixty bytes, so a trace may be long. `verify` runs the pass between the files of the
+run. The pass never looks ahead.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from readback.traces.provenance import Provenance
 
 
 class Outcomes:
-    """The outputs of the steps, in their order."""
+    """The outputs of the steps, in order."""
 
     __slots__ = ("_claims", "_evidence", "_findings", "_least", "_provenance", "pleaded")
 
@@ -40,10 +40,10 @@ class Outcomes:
         self._least = least
         self._findings = findings
         self.pleaded = False
-        """Whether a step said that there was too little evidence."""
+        """Whether a step reported too little evidence."""
 
     def put_out(self, output: dict[str, Value], step: OpenStep | None, at: Place) -> None:
-        """What a step ended with."""
+        """Take the output of a step."""
         kind = output["type"]
         if kind == "gather":
             self._gathered(output, at)
@@ -57,7 +57,7 @@ class Outcomes:
             self._final(output, at)
 
     def end(self, trace: Place) -> None:
-        """A derived claim, or a plea of too little: one of the two, and marks only under the plea."""
+        """Check the end: either a derived claim or a plea of too little evidence, with marks only under the plea."""
         if self.pleaded and self._claims.derived:
             self._findings.fail("insufficient.both", trace)
         if not self.pleaded and self._claims.marked:
@@ -146,7 +146,7 @@ _SUPPORTED: Final = {
 
 
 def lines_of(trace: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """Number, offset and bytes of each line. Raises TraceInputError for what is too large to be a line."""
+    """Yield number, offset and bytes of each line. Raises TraceInputError for an oversized line."""
     start, number, size = 0, 0, len(trace)
     while start < size:
         end = trace.find(b"\n", start)
@@ -159,7 +159,7 @@ def lines_of(trace: bytes) -> Iterator[tuple[int, int, bytes]]:
 
 
 def read_header(line: bytes, findings: Findings) -> dict[str, Value] | None:
-    """The trace's first line, or None where it is not of its form. Raises TraceInputError."""
+    """Return the trace's first line, or None if malformed. Raises TraceInputError."""
     value = strict_json(line, f"{FILE}:1", bytes_max=LINE_MAX_BYTES)
     place = Place(FILE, 1)
     faults = faults_of(value, HEADER)
@@ -206,7 +206,7 @@ class Fold:
         self._order = sha256(b'{"evidence_order":[')
 
     def take(self, number: int, offset: int, line: bytes) -> None:
-        """The next event. Raises TraceInputError where the line is no JSON."""
+        """Take the next event. Raises TraceInputError for a line without JSON."""
         value = strict_json(line, f"{FILE}:{number}", bytes_max=LINE_MAX_BYTES)
         place = Place(FILE, number)
         event, faults = event_of(value)
@@ -254,7 +254,7 @@ class Fold:
             self._findings.fail("provenance.differs", at.at("/result/result/provenance"))
 
     def end(self) -> None:
-        """Nothing more comes. The id, and all that is about the whole."""
+        """Take the end of the trace: check the id and every fact about the whole."""
         trace = Place(FILE)
         self._findings.figures["events"] = self._count
         apart = ("id", "record", "canonicalization_version")
@@ -271,13 +271,13 @@ class Fold:
         self._findings.done("core_invariants")
 
     def checksum(self, descriptor: Value) -> str:
-        """The checksum over evidence, plan and runtime, as the format makes it."""
+        """Return the format's checksum over evidence, plan and runtime."""
         whole = self._order.copy()
         whole.update(b'],"plan":' + self._plan.written + b',"runtime_descriptor":' + canonical(descriptor) + b"}")
         return whole.hexdigest()
 
     def _reasoning(self) -> None:
-        """The reasoning that the header describes is that of the one derived claim."""
+        """Check the header's reasoning against the single derived claim."""
         told, place = self._header["metadata"].get("reasoning_trace"), Place(FILE, 1, "/metadata/reasoning_trace")
         results = self._claims.results
         if len(results) > 1:

@@ -1,4 +1,4 @@
-"""Which steps are open, which are done, and whether each began when it might. One of the folds of a trace."""
+"""Open and finished steps, and whether each started at a permitted time. One of the folds of a trace."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REQUIRED: Final = NODE_KINDS
 
 
 class Piece(NamedTuple):
-    """One piece of evidence that a tool's result offers."""
+    """One piece of evidence in a tool's result."""
 
     uri: str
     chunk_id: str
@@ -29,17 +29,17 @@ class Piece(NamedTuple):
 
 @dataclass(slots=True)
 class OpenStep:
-    """What has happened in a step that goes on."""
+    """The events of an open step."""
 
     number: int
     calls: int = 0
     answered: int = -1
-    """The call that was answered last."""
+    """The last answered call."""
     succeeded: bool = False
     offered: deque[Piece] = field(default_factory=deque)
-    """What that answer holds and has not been registered yet."""
+    """Pieces of the answer without a registration so far."""
     due: bool = False
-    """Whether all of it has to be."""
+    """Whether all pieces need a registration."""
     claims: array[int] = field(default_factory=lambda: array("I"))
 
 
@@ -56,7 +56,7 @@ class Steps:
         self._outputs: set[str] = set()
 
     def started(self, event: dict[str, Value], place: Place) -> None:
-        """A step begins; whatever it waits for has ended."""
+        """Take the start of a step. All steps before it must have ended."""
         number = self._number(event, place)
         if number < 0:
             return
@@ -71,7 +71,7 @@ class Steps:
         self._open[number] = OpenStep(number)
 
     def finished(self, event: dict[str, Value], place: Place) -> OpenStep | None:
-        """A step ends, with an output of its own kind. The step, where it was open."""
+        """Take the end of a step with an output of its kind. Return the step if it was open."""
         number = self._number(event, place)
         output = event["output"]["type"]
         self._outputs.add("derive" if output == INSUFFICIENT else output)
@@ -92,7 +92,7 @@ class Steps:
         return step
 
     def open(self, event: dict[str, Value], place: Place) -> OpenStep | None:
-        """The step that an event belongs to."""
+        """Return the step of an event."""
         number = self._number(event, place)
         step = self._open.get(number)
         if step is None and number >= 0:
@@ -100,14 +100,14 @@ class Steps:
         return step
 
     def all_registered(self, step: OpenStep | None, place: Place) -> None:
-        """A search's pieces are evidence, all of them: none is left out because it does not fit."""
+        """Check for a complete registration: every piece of a search becomes evidence."""
         if step is not None and step.due and step.offered:
             self._findings.fail("evidence.left-out", place, f"{len(step.offered)} pieces were not registered.")
         if step is not None:
             step.offered.clear()
 
     def end(self, trace: Place) -> None:
-        """Nothing more comes: what never began or never ended is said."""
+        """Take the end of the trace, and report steps without a start or an end."""
         for number in sorted(self._open):
             self._findings.fail("step.unfinished", trace, self._plan.nodes[number].id)
         for number, state in enumerate(self._states):

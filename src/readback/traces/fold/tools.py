@@ -1,4 +1,4 @@
-"""Tool calls: each as the plan asks for it, and each with one result. One of the folds of a trace."""
+"""Tool calls: each as planned, each with one result. One of the folds of a trace."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from readback.traces.plan import Plan, request_digest
 
 _UNANSWERED, _SUCCEEDED, _FAILED = 0, 1, 2
 SEARCH: Final = "retrieve"
-"""The tool whose results the format registers as evidence, whole and in order."""
+"""The tool with results as evidence, complete and in order."""
 _NO_STEP: Final = 2**32 - 1
 
 
 def key_of(identifier: str) -> bytes:
-    """The digest in an id by content; the forms have seen that it has one."""
+    """Return the digest of a content id. The forms have checked the id."""
     return bytes.fromhex(identifier[-64:])
 
 
 class Tools:
-    """Every call that was made, in sixty bytes each."""
+    """Every call of the trace, in sixty bytes each."""
 
     __slots__ = ("_answers", "_findings", "_lines", "_plan", "_rows", "_searches", "_states", "_steps")
 
@@ -45,7 +45,7 @@ class Tools:
         return len(self._rows)
 
     def called(self, event: dict[str, Value], step: OpenStep | None, place: Place) -> None:
-        """A call: of this step, of this content, the next that the plan asks for."""
+        """Take a call: of this step and content, the next in the plan."""
         call, at = event["call"], place.at("/call")
         if shapes.call_id(call) != call["id"]:
             self._findings.fail("id.call", at.at("/id"))
@@ -68,7 +68,7 @@ class Tools:
         step.calls += 1
 
     def returned(self, event: dict[str, Value], step: OpenStep | None, place: Place, offset: int) -> None:
-        """A result: of a call of the same step that has none yet."""
+        """Take a result of an unanswered call of the same step."""
         result, at = event["result"], place.at("/result")
         row = self._rows.find(key_of(result["call_id"]))
         if row < 0:
@@ -89,14 +89,14 @@ class Tools:
             step.due = bool(result["success"] and self._searches[row])
 
     def answer(self, call_id: str) -> tuple[bool, bool, int]:
-        """Whether a call was answered, whether with success, and where in the trace."""
+        """Return whether a call was answered, whether with success, and its place in the trace."""
         row = self._rows.find(key_of(call_id))
         if row < 0 or self._states[row] == _UNANSWERED:
             return False, False, 0
         return True, self._states[row] == _SUCCEEDED, self._answers[row]
 
     def end(self) -> None:
-        """Nothing more comes: what was not answered is said."""
+        """Take the end of the trace, and report unanswered calls."""
         told = 0
         for row, state in enumerate(self._states):
             if state == _UNANSWERED:
@@ -109,7 +109,7 @@ class Tools:
 
 
 def offered(result: Value, at: Place, findings: Findings) -> deque[Piece]:
-    """The pieces of evidence that a result holds; every hash in it is made again."""
+    """Return the pieces of evidence in a result. Every hash is recomputed."""
     pieces = result.get("evidences") if isinstance(result, dict) else None
     found: deque[Piece] = deque()
     for index, piece in enumerate(pieces if isinstance(pieces, list) else ()):
