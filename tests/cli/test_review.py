@@ -49,7 +49,7 @@ def test_one_is_shown_with_what_may_be_decided_and_the_next_command(desk: Desk, 
         "States side by side",
         "What may be decided",
         "attest_done",
-        "Not possible: A reading shows an effect of it.",
+        "Not possible: A reading shows an effect of the action.",
         "resource:charge/c-1",
         f"readback review resolve {twice['id']} --decision attest_done --expect-version",
     ):

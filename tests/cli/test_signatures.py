@@ -114,7 +114,7 @@ def test_signatures_of_decisions_are_checked_by_whom_the_settings_list(
     listed(desk, monkeypatch, other.public_key)
     told = verified(desk, 1)
     assert [fault["code"] for fault in told["faults"]] == ["signature"] * 5
-    assert "nobody of that name, with that key, is listed" in told["faults"][0]["what"]
+    assert "no listed approver has this name and key" in told["faults"][0]["what"]
 
 
 def test_a_bit_that_was_flipped_in_the_file_is_found(

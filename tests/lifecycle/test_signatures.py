@@ -295,7 +295,7 @@ def _no_word(_kept: SignedStatement) -> bytes:
 FORGED: Final[dict[Callable[[SignedStatement], bytes], tuple[str, bool]]] = {
     _other_signature: ("that does not count: it is not that key's signature.", True),
     _signed_anew_by_another: ("that does not count: it is not that key's signature.", True),
-    _another_key: ("that does not count: nobody of that name, with that key, is listed.", True),
+    _another_key: ("that does not count: no listed approver has this name and key.", True),
     _other_statement: ("over something else than it says.", False),
     _another_person: ("over something else than it says.", False),
     _something_else_that_eve_signed: ("over something else than it says.", False),

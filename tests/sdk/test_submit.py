@@ -322,7 +322,7 @@ def test_what_nobody_who_knows_its_contract_has_looked_at_is_not_reopened_but_as
     with place.caller() as rb:
         packet = rb.review(name)
         [reopen] = [one for one in packet.choices if one.decision == "reopen"]
-        assert reopen.why_not == "Nobody who knows its contract has looked at it; ask for the operation again."
+        assert reopen.why_not == "No worker with its contract has admitted the action. Request the operation again."
         with pytest.raises(ReviewError) as refused:
             rb.resolve(name, "reopen", expect_version=packet.version, who="human:eve", reason="Go on.")
         assert refused.value.code == "review.not-offered"

@@ -232,7 +232,7 @@ def test_forward_goes_only_what_is_past_its_pivot() -> None:
 
 def test_what_closing_does_is_said_as_such() -> None:
     waiting, ended = ReviewFacts(S.REVIEW_REQUIRED, "mismatch"), ReviewFacts(S.FAILED, "mismatch")
-    assert choice(D.ABANDON, waiting).will.startswith("Stops it for good")
+    assert choice(D.ABANDON, waiting).will.startswith("Stops the action for good")
     assert choice(D.ABANDON, ended).will.startswith("Closes the review")
     assert Choice(D.ABANDON, "x").as_json() == {"decision": "abandon", "open": True, "will": "x", "why_not": ""}
 

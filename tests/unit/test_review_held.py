@@ -41,7 +41,7 @@ from readback.errors import StoreCorruptError
 
 S, D = State, Decision
 WAITS = ReviewFacts(S.REVIEW_REQUIRED, "mismatch")
-SHOWN = "A reading shows an effect of it."
+SHOWN = "A reading shows an effect of the action."
 
 
 # --- the ways -------------------------------------------------------------------------------------------------
@@ -109,8 +109,8 @@ def test_what_is_stopped_or_open_is_not_in_the_queue(state: State) -> None:
 # --- why not --------------------------------------------------------------------------------------------------
 
 ATTESTED = {"resolution": Resolution.ATTESTED_NOT_DONE}
-NO_READER = "Its contract has no reader."
-MAY_BE_DONE = "It may have been executed: attest that it was not done first."
+NO_READER = "The contract has no reader."
+MAY_BE_DONE = "The action may have been executed. Attest first that it was not done."
 WHY_NOT: list[tuple[Decision, dict[str, Any], str]] = [
     (D.ABANDON, {}, ""),
     (D.ATTEST_DONE, {}, ""),
@@ -126,18 +126,18 @@ WHY_NOT: list[tuple[Decision, dict[str, Any], str]] = [
     (
         D.VERIFY_AGAIN,
         {"review": "compensation_failed"},
-        "Its compensation failed: verify that action, or reverse this one again.",
+        "The compensation failed. Verify the compensation, or reverse this action again.",
     ),
-    (D.COMPENSATE, {}, "Its contract has no compensation."),
-    (D.COMPENSATE, {"reversible": True}, "No reading shows an effect of it: there is nothing to reverse."),
+    (D.COMPENSATE, {}, "The contract has no compensation."),
+    (D.COMPENSATE, {"reversible": True}, "No reading shows an effect to reverse."),
     (D.COMPENSATE, {"reversible": True, "effect_shown": True}, ""),
     (D.COMPENSATE, {"reversible": True, "effect_shown": True, "review": "compensation_failed"}, ""),
     (
         D.COMPENSATE,
         {"reversible": True, "effect_shown": True, "blind": True},
-        "Its arguments are recorded as redacted only.",
+        "The arguments are recorded as redacted only.",
     ),
-    (D.GO_FORWARD, {}, "It is no workflow, or not past its pivot."),
+    (D.GO_FORWARD, {}, "The action is not a workflow, or not past its pivot."),
     (D.GO_FORWARD, {"forward": True}, ""),
     (D.GO_FORWARD, {"forward": True, "executed": False}, ""),
     (D.REOPEN, {}, MAY_BE_DONE),
@@ -147,11 +147,15 @@ WHY_NOT: list[tuple[Decision, dict[str, Any], str]] = [
     (D.REOPEN, {"executed": False, "effect_shown": True}, SHOWN),
     (D.REOPEN, {**ATTESTED, "admitted": False}, NOT_ADMITTED),
     (D.REOPEN, {"executed": False, "hold": "deferred"}, ""),
-    (D.REOPEN, {"executed": False, "hold": "approval"}, "It waits for an approval; that is given by approving it."),
+    (
+        D.REOPEN,
+        {"executed": False, "hold": "approval"},
+        "The action waits for an approval. Approve the action instead.",
+    ),
     (
         D.REOPEN,
         {**ATTESTED, "blind": True},
-        "Its arguments are recorded as redacted only; ask for the operation again.",
+        "The arguments are recorded as redacted only. Request the operation again.",
     ),
     (D.ABANDON, {"state": S.VALIDATED, "hold": "approval"}, ""),
     (D.ATTEST_DONE, {"state": S.VALIDATED, "hold": "approval"}, NOT_EXECUTED),
@@ -176,7 +180,7 @@ def test_each_decision_is_barred_for_its_own_reason(decision: Decision, given: d
 
 def test_a_missing_contract_bars_what_goes_on_and_never_takes_the_place_of_a_nearer_reason() -> None:
     gone = replace(WAITS, loaded=False)
-    assert choice(D.VERIFY_AGAIN, gone).why_not.startswith("Its contract is not loaded here")
+    assert choice(D.VERIFY_AGAIN, gone).why_not.startswith("The original contract is not loaded here")
     assert choice(D.VERIFY_AGAIN, replace(WAITS, loaded=True)).open
     assert choice(D.ATTEST_DONE, gone).open
     assert choice(D.VERIFY_AGAIN, replace(gone, readable=False)).why_not == NO_READER
@@ -193,17 +197,17 @@ def test_of_an_action_of_which_nothing_more_is_known_it_is_not_said_that_anythin
 @pytest.mark.parametrize(
     ("decision", "state", "begins"),
     [
-        (D.ATTEST_DONE, S.UNKNOWN, "Records your word that it was done. Its key stays taken"),
-        (D.ATTEST_DONE, S.REVIEW_REQUIRED, "Records your word that it was done. Its key stays taken"),
-        (D.ATTEST_DONE, S.PENDING, "Records your word that it was done. Its key stays taken"),
-        (D.ATTEST_DONE, S.RECONCILED_SUCCESS, "Records that somebody looked at it"),
-        (D.ATTEST_DONE, S.FAILED, "Records your word that it was done after all"),
-        (D.ATTEST_NOT_DONE, S.RECONCILED_SUCCESS, "Records your word that it was not done: the success"),
-        (D.ATTEST_NOT_DONE, S.UNKNOWN, "Records your word that nothing of it was done"),
-        (D.ABANDON, S.VALIDATED, "Stops it for good"),
+        (D.ATTEST_DONE, S.UNKNOWN, "Records your statement that the action was done. The key stays taken"),
+        (D.ATTEST_DONE, S.REVIEW_REQUIRED, "Records your statement that the action was done. The key stays taken"),
+        (D.ATTEST_DONE, S.PENDING, "Records your statement that the action was done. The key stays taken"),
+        (D.ATTEST_DONE, S.RECONCILED_SUCCESS, "Records that a person confirmed the action"),
+        (D.ATTEST_DONE, S.FAILED, "Records your statement that the action was done after all"),
+        (D.ATTEST_NOT_DONE, S.RECONCILED_SUCCESS, "Records your statement that the action was not done. The reported success"),
+        (D.ATTEST_NOT_DONE, S.UNKNOWN, "Records your statement that the action had no effect"),
+        (D.ABANDON, S.VALIDATED, "Stops the action for good"),
         (D.ABANDON, S.FAILED, "Closes the review"),
-        (D.VERIFY_AGAIN, S.FAILED, "Reads once more now"),
-        (D.REOPEN, S.FAILED, "Checks its preconditions again"),
+        (D.VERIFY_AGAIN, S.FAILED, "Reads again now"),
+        (D.REOPEN, S.FAILED, "Checks the preconditions again"),
     ],
 )
 def test_what_a_decision_will_do_is_said_for_where_the_action_stands(

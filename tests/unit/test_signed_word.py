@@ -82,7 +82,7 @@ def test_with_any_bit_flipped_it_is_no_word_of_the_same_person_about_the_same(bi
 
 def test_whose_signature_it_is() -> None:
     assert why_not_signed(WORD, POLICY, verify_memory) == ""
-    unknown, forged = "nobody of that name, with that key, is listed", "it is not that key's signature"
+    unknown, forged = "no listed approver has this name and key", "it is not that key's signature"
     assert why_not_signed(replace(WORD, signer="mallory"), POLICY, verify_memory) == unknown
     assert why_not_signed(replace(WORD, signer="bob"), POLICY, verify_memory) == unknown
     assert why_not_signed(replace(WORD, key_id="0" * 16), POLICY, verify_memory) == unknown

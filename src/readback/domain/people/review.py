@@ -180,40 +180,46 @@ class Choice:
 
 _WILL: Final = MappingProxyType(
     {
-        _D.ATTEST_DONE: "Records your word that it was done. Its key stays taken: the operation is never executed "
-        "again. It stays unverified, and is told as attested. A later reading that says otherwise contests it.",
-        _D.ATTEST_NOT_DONE: "Records your word that nothing of it was done or will be. Its key becomes free: the same "
-        "operation may be asked for again, and is then executed. A later reading that shows an effect contests it.",
-        _D.VERIFY_AGAIN: "Reads once more now, by the strongest path that its contract has, and judges anew. Nothing "
-        "is executed but what the recovery table then says.",
-        _D.COMPENSATE: "Runs its compensation, once, also where its target is frozen, and reads that back.",
-        _D.GO_FORWARD: "Completes what remains under the same keys, since what was done cannot be taken back.",
-        _D.ABANDON: "Stops it for good, with the discrepancy on record. Nothing is called, and its key stays taken.",
-        _D.REOPEN: "Checks its preconditions again and, where they hold, executes it, under the same key.",
+        _D.ATTEST_DONE: "Records your statement that the action was done. The key stays taken, so the operation "
+        "never runs again. The action stays unverified and is reported as attested. A contrary later reading contests "
+        "the statement.",
+        _D.ATTEST_NOT_DONE: "Records your statement that the action had no effect and will have none. The key is "
+        "released: the same operation may be requested again, and then runs. A later reading of an effect contests "
+        "the statement.",
+        _D.VERIFY_AGAIN: "Reads again now, by the contract's strongest path, and judges again. Afterwards only the "
+        "recovery table's action is executed.",
+        _D.COMPENSATE: "Runs the compensation once, even on a frozen target, and verifies the reversal.",
+        _D.GO_FORWARD: "Completes the remaining steps under the same keys, since the done steps are irreversible.",
+        _D.ABANDON: "Stops the action for good, with the discrepancy on record. Calls nothing. The key stays taken.",
+        _D.REOPEN: "Checks the preconditions again and, if they hold, executes the action under the same key.",
     }
 )
-_CLOSE: Final = "Closes the review. The state and the key stay as they are; nothing is called."
-_CONFIRM: Final = "Records that somebody looked at it and found it right. Nothing changes."
-_CONTEST: Final = "Records your word that it was not done: the success that was told is contested, and stands no more."
-_KNOWN: Final = (
-    "Records your word that it is right as it is now: its claim stands again by that, unverified. It is watched on."
+_CLOSE: Final = "Closes the review. The state and the key stay as they are. Calls nothing."
+_CONFIRM: Final = "Records that a person confirmed the action. Nothing changes."
+_CONTEST: Final = (
+    "Records your statement that the action was not done. The reported success is contested and no longer stands."
 )
-_CLOSE_DRIFT: Final = "Closes the review and ends the watch. The claim that it still holds stays withdrawn."
-_LOOK_AGAIN: Final = "Reads once more now, by the strongest path. Where it holds again, its claim is reinstated."
-_SUCCEEDED: Final = "It succeeded: what has changed since is put right by an action of its own."
-_KEEP: Final = "Records your word that it was done after all: the operation may not be repeated. It stays unverified."
+_KNOWN: Final = (
+    "Records your statement that the present state is right. The claim stands again, unverified. The watch continues."
+)
+_CLOSE_DRIFT: Final = "Closes the review and ends the watch. The claim HOLDS stays withdrawn."
+_LOOK_AGAIN: Final = "Reads again now, by the strongest path. If the state holds again, the claim is reinstated."
+_SUCCEEDED: Final = "The action succeeded. Correct later changes by a new action."
+_KEEP: Final = (
+    "Records your statement that the action was done after all. The operation may not be repeated. It stays unverified."
+)
 
 _WILL_DRIFT: Final = MappingProxyType({_D.ATTEST_DONE: _KNOWN, _D.VERIFY_AGAIN: _LOOK_AGAIN, _D.ABANDON: _CLOSE_DRIFT})
-WORKED_ON: Final = "It is being worked on; what comes of that has to be waited for."
-ENDED: Final = "It has ended; there is nothing left to go on with."
-NOT_WAITING: Final = "Nothing about it waits for a person (any more)."
-NOT_ADMITTED: Final = "Nobody who knows its contract has looked at it; ask for the operation again."
-NOT_EXECUTED: Final = "It was never executed."
+WORKED_ON: Final = "A process is working on the action. Wait for the result."
+ENDED: Final = "The action has ended. No work is left to resume."
+NOT_WAITING: Final = "The action does not wait for a person (any more)."
+NOT_ADMITTED: Final = "No worker with its contract has admitted the action. Request the operation again."
+NOT_EXECUTED: Final = "The action was never executed."
 MISPLACED: Final = (
-    "It acted on something else than was meant, and its compensation acts on what was meant: put it right by an action "
-    "of its own."
+    "The action changed another object than intended, and the compensation acts on the intended object. Correct the "
+    "change by a new action."
 )
-OF_STEPS: Final = "It is a workflow: decide so about the step that it waits for, and verify it again."
+OF_STEPS: Final = "The action is a workflow. Decide about the waiting step, then verify the workflow again."
 _REPEATS: Final = frozenset({State.REVIEW_REQUIRED, State.UNKNOWN})
 
 
@@ -230,7 +236,7 @@ def choice(decision: Decision, standing: ReviewFacts) -> Choice:
 def _choice(decision: Decision, standing: ReviewFacts) -> Choice:
     why_not = _barred(decision, standing)
     if not why_not and standing.loaded is False and decision in ACTS:
-        why_not = "Its contract is not loaded here, or is another one than it began with."
+        why_not = "The original contract is not loaded here."
     return Choice(decision, _will(decision, standing), why_not)
 
 
@@ -271,17 +277,17 @@ def _barred(decision: Decision, standing: ReviewFacts) -> str:
         case Decision.REOPEN:
             return _barred_reopen(standing)
         case Decision.GO_FORWARD:
-            return "" if standing.forward else "It is no workflow, or not past its pivot."
+            return "" if standing.forward else "The action is not a workflow, or not past its pivot."
         case _ if not standing.executed:
             return NOT_EXECUTED
         case Decision.ATTEST_DONE:
             return ""
         case Decision.ATTEST_NOT_DONE:
-            return "A reading shows an effect of it." if standing.effect_shown else ""
+            return "A reading shows an effect of the action." if standing.effect_shown else ""
         case Decision.VERIFY_AGAIN if standing.review == COMPENSATION_FAILED:
-            return "Its compensation failed: verify that action, or reverse this one again."
+            return "The compensation failed. Verify the compensation, or reverse this action again."
         case Decision.VERIFY_AGAIN:
-            return "" if standing.readable else "Its contract has no reader."
+            return "" if standing.readable else "The contract has no reader."
         case Decision.COMPENSATE:
             return _barred_compensation(standing)
 
@@ -290,22 +296,22 @@ def _barred_reopen(standing: ReviewFacts) -> str:
     if not standing.admitted:
         return NOT_ADMITTED
     if standing.effect_shown:
-        return "A reading shows an effect of it."
+        return "A reading shows an effect of the action."
     if standing.executed and standing.resolution is not Resolution.ATTESTED_NOT_DONE:
-        return "It may have been executed: attest that it was not done first."
+        return "The action may have been executed. Attest first that it was not done."
     if standing.hold == APPROVAL:
-        return "It waits for an approval; that is given by approving it."
-    return "Its arguments are recorded as redacted only; ask for the operation again." if standing.blind else ""
+        return "The action waits for an approval. Approve the action instead."
+    return "The arguments are recorded as redacted only. Request the operation again." if standing.blind else ""
 
 
 def _barred_compensation(standing: ReviewFacts) -> str:
     if not standing.reversible:
-        return "Its contract has no compensation."
+        return "The contract has no compensation."
     if not standing.effect_shown:
-        return "No reading shows an effect of it: there is nothing to reverse."
+        return "No reading shows an effect to reverse."
     if standing.misplaced:
         return MISPLACED
-    return "Its arguments are recorded as redacted only." if standing.blind else ""
+    return "The arguments are recorded as redacted only." if standing.blind else ""
 
 
 def _barred_at_end(decision: Decision, standing: ReviewFacts) -> str:

@@ -64,7 +64,7 @@ def why_not_signed(word: SignedStatement, policy: Policy, verify: Verify) -> str
     """Why the signature belongs to no listed approver, as the end of a sentence; "" for a valid signature."""
     approver = policy.named(word.signer)
     if approver is None or approver.key_id != word.key_id:
-        return "nobody of that name, with that key, is listed"
+        return "no listed approver has this name and key"
     if len(word.signature) != SIGNATURE_BYTES or not verify(approver.key, word.statement, word.signature):
         return "it is not that key's signature"
     return ""

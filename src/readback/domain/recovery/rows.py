@@ -41,30 +41,30 @@ PRINTED_ROWS: Final = (
         _F.AUTHORITY_MISMATCH,
         "Observation / Authority Mismatch",
         resend("mismatch"),
-        (1, _A.RETRY_VERIFICATION, "The write may still be propagating; nothing is told yet.", IN_WINDOW),
+        (1, _A.RETRY_VERIFICATION, "The write may still be propagating. No result is reported yet.", IN_WINDOW),
         (2, _A.FORCE_STRONG_READ, "A replica or cache settles nothing: ask the source of record.", STALE),
         (
             "mismatch-late",
             _A.KEEP_UNKNOWN,
-            "No effect is shown, so there is nothing to reverse; but one may still land.",
+            "No effect is shown, so there is nothing to reverse. An effect may still land.",
             *UNSHOWN_NOT_DEAD,
         ),
         (
             "mismatch-dead",
             _A.FAIL,
-            "No effect is shown, the places where it could be were searched, and none can follow.",
+            "No effect is shown, all other places were searched, and no effect can follow.",
             {**GONE, "searched": YES},
         ),
         (
             "mismatch-elsewhere",
             _A.HOLD_AND_ESCALATE,
-            "The tool claims an effect that is not here, and nobody could look elsewhere.",
+            "The tool claims an effect, the effect is not here, and other places could not be searched.",
             {**GONE, "searched": NO},
         ),
         (
             3,
             _A.COMPENSATE_OR_ROLL_BACK,
-            "The action did not produce the required state, and what it did can be taken back.",
+            "The action did not produce the required state, and its effect is reversible.",
             {**TAKE_BACK, "side_effect": (*LOW, *MEDIUM)},
         ),
         (
@@ -88,13 +88,13 @@ PRINTED_ROWS: Final = (
         (
             5,
             _A.COMPENSATE_AND_STOP,
-            "The effect that was seen is taken back, so that it does not stay pending for ever.",
+            "The visible effect is reversed, so that the action does not stay pending for ever.",
             {**TAKE_BACK, "side_effect": BELOW_CRITICAL},
         ),
         (
             "timeout-no-effect",
             _A.KEEP_UNKNOWN,
-            "Reversible, but no effect was seen: a compensation could reverse what never happened.",
+            "Reversible, but no effect was seen: a compensation could reverse an effect that never happened.",
             {**NOTHING_SHOWN, "side_effect": (*LOW, *MEDIUM)},
         ),
         (
@@ -107,7 +107,7 @@ PRINTED_ROWS: Final = (
         (
             6,
             _A.HOLD_AND_ESCALATE,
-            "The final state is unknown, and must not be tried again blindly.",
+            "The final state is unknown, and a blind retry is not permitted.",
             {"pivot_passed": YES},
             {"reversible": (Reversal.NONE,)},
         ),
@@ -136,7 +136,7 @@ PRINTED_ROWS: Final = (
         (
             "partial-no-effect",
             _A.KEEP_UNKNOWN,
-            "A part is said to be done, but no reading shows it.",
+            "The tool reports a finished part, but no reading shows the part.",
             {"effect_shown": NO, "pivot_passed": NO},
         ),
         (9, _A.BACKWARD_COMPENSATION, "Before the pivot the completed steps are reversed.", TAKE_BACK),
@@ -151,7 +151,7 @@ PRINTED_ROWS: Final = (
     *rows(
         _F.STALE_STATE,
         "Stale State Error",
-        (11, _A.REFRESH_AND_REPLAN, "Another actor changed the state: the plan must start from what is there now."),
+        (11, _A.REFRESH_AND_REPLAN, "Another actor changed the state. The plan must start from the present state."),
     ),
     *rows(
         _F.DUPLICATE_SIDE_EFFECT,
@@ -197,7 +197,7 @@ PRINTED_ROWS: Final = (
         (
             "hidden-effect",
             _A.HOLD_AND_ESCALATE,
-            "The action changed more than it may; no compensation is written for that.",
+            "The action made a change outside its frame, and no compensation covers the change.",
         ),
     ),
     *rows(
@@ -224,14 +224,19 @@ PRINTED_ROWS: Final = (
         (
             "compensation-failed-local",
             _A.HOLD_AND_ESCALATE,
-            "Nobody outside saw it, but the workspace is not as it was.",
+            "The failure stayed inside, but the workspace is not restored.",
             {"side_effect": INTERNAL},
         ),
     ),
     *rows(
         _F.PROVIDER_OUTAGE,
         "Provider Outage",
-        (18, _A.DEFER_OR_FAIL, "Nothing is executed into an outage in which it cannot be verified.", {"executed": NO}),
+        (
+            18,
+            _A.DEFER_OR_FAIL,
+            "Nothing is executed during an outage, since verification is impossible.",
+            {"executed": NO},
+        ),
         (
             19,
             _A.HOLD_PENDING,
@@ -242,11 +247,11 @@ PRINTED_ROWS: Final = (
     *rows(
         _F.POLICY_VERSION_MISMATCH,
         "Policy Version Mismatch",
-        (20, _A.REVALIDATE_APPROVAL, "What the old policy approved may not be approved any more.", {"executed": NO}),
+        (20, _A.REVALIDATE_APPROVAL, "The new policy may not approve the action any more.", {"executed": NO}),
         (
             "policy-after",
             _A.HOLD_AND_ESCALATE,
-            "It was executed under a policy that no longer holds: a person decides what that means.",
+            "The action ran under an outdated policy. A person decides.",
             {"executed": YES},
         ),
     ),
@@ -254,6 +259,6 @@ PRINTED_ROWS: Final = (
         _F.APPROVAL_MISMATCH,
         "Approval Token Mismatch",
         (21, _A.FAIL_CLOSED, "A replayed approval or a substituted payload must not get through.", {"executed": NO}),
-        ("approval-after", _A.FREEZE_AND_ALARM, "Something was executed that nobody approved.", {"executed": YES}),
+        ("approval-after", _A.FREEZE_AND_ALARM, "An action was executed without an approval.", {"executed": YES}),
     ),
 )

@@ -61,7 +61,7 @@ OWN_ROWS: Final = (
             "Nothing changed here or elsewhere, and nothing can follow.",
             {"searched": YES, "effect_shown": NO},
         ),
-        ("no-op-elsewhere", _A.HOLD_AND_ESCALATE, "Nothing changed here, and nobody could look elsewhere."),
+        ("no-op-elsewhere", _A.HOLD_AND_ESCALATE, "Nothing changed here, and other places could not be searched."),
     ),
     *own_rows(
         _F.TARGET_MISSING,
@@ -83,7 +83,7 @@ OWN_ROWS: Final = (
         (
             "missing-elsewhere",
             _A.HOLD_AND_ESCALATE,
-            "The target is missing here, and nothing shows that the effect is not somewhere else.",
+            "The target is missing here, and the effect may be elsewhere.",
         ),
     ),
     *own_rows(
@@ -93,7 +93,7 @@ OWN_ROWS: Final = (
         (
             "refuted-effect",
             _A.HOLD_AND_ESCALATE,
-            "It is said to have no effect, and a reading shows one: the evidence contradicts itself.",
+            "The action is reported without effect, and a reading shows an effect: the evidence is contradictory.",
             {"effect_shown": YES},
         ),
         (
@@ -110,7 +110,7 @@ OWN_ROWS: Final = (
         (
             "value-late",
             _A.KEEP_UNKNOWN,
-            "It is on its way and not dead yet: what is not as required may still become so.",
+            "The change is on its way and not dead yet: the state may still become as required.",
             *MIDWAY_NOT_DEAD,
         ),
         (
@@ -122,7 +122,7 @@ OWN_ROWS: Final = (
         (
             "value-hold",
             _A.HOLD_AND_ESCALATE,
-            "The values are wrong, and it is irreversible, of high impact, or not shown to be ours.",
+            "The values are wrong, and the effect is irreversible, of high impact, or not shown to be ours.",
         ),
     ),
     *own_rows(
@@ -130,7 +130,7 @@ OWN_ROWS: Final = (
         (
             "drift",
             _A.HOLD_AND_ESCALATE,
-            "It held, and holds no more: a person decides. Nothing is executed again or taken back for that.",
+            "The state held, and holds no more. A person decides. Nothing is executed or reversed.",
         ),
     ),
     *own_rows(
@@ -144,16 +144,25 @@ OWN_ROWS: Final = (
         (
             "required-late",
             _A.KEEP_UNKNOWN,
-            "No effect is shown, so there is nothing to reverse; but one may still land.",
+            "No effect is shown, so there is nothing to reverse. An effect may still land.",
             *UNSHOWN_NOT_DEAD,
         ),
         ("required-nothing", _A.FAIL, "There is nothing to reverse and nothing can follow.", GONE),
-        ("required-hold", _A.HOLD_AND_ESCALATE, "It has to be reversed and no rule may do that alone."),
+        (
+            "required-hold",
+            _A.HOLD_AND_ESCALATE,
+            "The effect must be reversed, and no rule may reverse the effect alone.",
+        ),
     ),
     *own_rows(
         _F.PROPAGATION_DELAY,
-        ("propagation-in-window", _A.RETRY_VERIFICATION, "It is committed, and what depends on it lags.", IN_WINDOW),
-        ("propagation-late", _A.HOLD_PENDING, "It is kept pending and looked at more slowly, until the deadline."),
+        (
+            "propagation-in-window",
+            _A.RETRY_VERIFICATION,
+            "The change is committed, and dependent views lag.",
+            IN_WINDOW,
+        ),
+        ("propagation-late", _A.HOLD_PENDING, "The action stays pending, with slower reads until the deadline."),
     ),
     *own_rows(
         _F.UNKNOWN,
@@ -161,25 +170,25 @@ OWN_ROWS: Final = (
         (
             "unknown-record",
             _A.POLL_IDEMPOTENCY_RECORD,
-            "The record under the key may settle it.",
+            "The record under the key may decide.",
             {"key_record": YES, "late_open": YES},
         ),
         ("unknown-high", _A.HOLD_AND_ESCALATE, "Unknown and of high impact: a person decides.", {"side_effect": HIGH}),
-        ("unknown", _A.KEEP_UNKNOWN, "It stays unknown, and blocks a second execution."),
+        ("unknown", _A.KEEP_UNKNOWN, "The state stays unknown, and blocks a second execution."),
     ),
     *own_rows(
         _F.VERIFIER_ERROR,
         (
             "verifier-before",
             _A.FAIL_CLOSED,
-            "Nothing is executed while what would verify it is at fault.",
+            "Nothing is executed while the verifier is faulty.",
             {"executed": NO},
         ),
         ("verifier-in-window", _A.RETRY_VERIFICATION, "The verifier may recover while the window is open.", IN_WINDOW),
         (
             "verifier-repeated",
             _A.REVIEW_AND_INCIDENT,
-            "A verifier that keeps failing is an incident.",
+            "A repeatedly failing verifier is an incident.",
             {"repeated": YES},
         ),
         (
