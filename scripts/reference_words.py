@@ -199,7 +199,7 @@ KEYS: Final[dict[str, Key]] = {
     "approval": Key(
         '`"required"`, or a mapping',
         "none; required for critical mutations",
-        "A person has to approve it before it is attempted; see [approvals](how-to.md#approvals):",
+        "A person has to approve it before it is attempted; see [approvals](how-to/approvals.md):",
     ),
     "approval.people": Key("1 or 2", "1", "How many people have to, by different names and keys."),
     "approval.expires": Key("duration", "24 h", "For how long it waits. Then it ends unexecuted, and may be repeated."),

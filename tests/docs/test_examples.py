@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import ROOT, text_of
+from tests.docs.pages import PAGES, ROOT, text_of
 from tests.docs.running import TIMEOUT_SECONDS, environment
 from tests.workers import forks
 
@@ -60,9 +60,7 @@ def test_an_example_that_starts_the_command_finds_it_beside_its_python_where_it_
 
 def test_there_are_examples_and_each_is_named_in_the_documents() -> None:
     assert len(EXAMPLES) >= 7
-    pages = (
-        text_of("README.md") + text_of("docs/how-to.md") + text_of("docs/quickstart.md") + text_of("docs/three-ways.md")
-    )
+    pages = "".join(text_of(page) for page in PAGES if page.startswith(("README.md", "docs/")))
     assert [path.name for path in EXAMPLES if path.name not in pages] == []
 
 
