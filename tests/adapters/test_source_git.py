@@ -316,7 +316,7 @@ def test_a_folder_with_the_name_of_a_remote_is_no_remote(repository: Repository,
     repository("init", "-q", "--bare", "origin")
     repository("push", "-q", "./origin", "main")
     shown = source.remote("origin", "main")
-    assert (shown.presence, "no address of a remote 'origin'" in shown.detail) == (Presence.UNAVAILABLE, True)
+    assert (shown.presence, "no address for the remote 'origin'" in shown.detail) == (Presence.UNAVAILABLE, True)
     repository("config", "remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*")  # without an address it is one
     assert source.remote("origin", "main").presence is Presence.UNAVAILABLE
 

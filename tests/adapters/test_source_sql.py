@@ -126,7 +126,7 @@ def test_a_scalar_is_the_single_value(path: Path, orders: SqlSource) -> None:
     _add(path, "o-1")
     assert orders.scalar("select count(*) from orders").value == 1
     assert orders.scalar("select id from orders where id = 'o-9'").presence is Presence.ABSENT
-    with pytest.raises(ReaderTypeError, match="whole row"):
+    with pytest.raises(ReaderTypeError, match="several columns for one value"):
         orders.scalar("select * from orders")
 
 
@@ -200,7 +200,7 @@ def test_a_replica_says_of_itself_what_it_is(path: Path) -> None:
     assert replica.scalar("select count(*) from orders").consistency is Consistency.REPLICA
     assert replica.one("select * from orders where id = 'o-9'").consistency is Consistency.REPLICA
     assert [each.consistency for each in replica.all("select * from orders")] == [Consistency.REPLICA]
-    with pytest.raises(ReaderFailedError, match="finds nothing says nothing"):
+    with pytest.raises(ReaderFailedError, match="empty search proves nothing"):
         replica.all("select * from orders where id = 'o-9'")
     strong = SqlSource("primary", lambda: sqlite3.connect(path), consistency="strong")
     assert strong.all("select * from orders where id = 'o-9'") == []

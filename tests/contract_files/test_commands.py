@@ -197,5 +197,5 @@ contracts:
     first, second, third = (each["said"] for each in answer.json["readers"])
     assert "endpoint" in first or "env:STORE" in first
     assert "label empty" in third
-    assert "holds a credential: give it as a header" in second
+    assert "contains a credential. Pass the credential as a header" in second
     assert "passw0rd" not in answer.out

@@ -302,7 +302,7 @@ def test_what_was_put_before_versioning_is_found_behind_what_came_after_it(
 def test_a_bucket_that_is_replicated_into_cannot_say_that_nothing_is_there(s3: S3Server, fresh: Fresh) -> None:
     with S3Source("far", BUCKET, **s3.access, consistency="replica") as far:
         assert far.head(context(), fresh("nothing")).consistency is Consistency.REPLICA
-        with pytest.raises(ReaderFailedError, match="finds nothing says nothing"):
+        with pytest.raises(ReaderFailedError, match="empty search proves nothing"):
             far.find(context(), fresh("nothing"))
 
 
@@ -476,7 +476,7 @@ def test_a_search_that_lost_a_listed_version_to_a_change_says_nothing(
             return said
 
         monkeypatch.setattr(shelf, "_asked", raced)
-        with pytest.raises(ReaderFailedError, match="was changed under 'report' while it was searched"):
+        with pytest.raises(ReaderFailedError, match="changed under 'report' during the search"):
             shelf.find(context("rb-5"), key)
         monkeypatch.setattr(shelf, "_asked", asked)
         assert len(shelf.find(context("rb-5"), key)) == 1

@@ -87,7 +87,7 @@ def verified_mail(
     one = next(iter(mailbox.values())) if isinstance(mailbox, Mapping) else mailbox
     delivered = one.proves == "delivered"
     if boxes is not None and {each.proves for each in boxes.values()} != {one.proves}:
-        raise ContractFieldError("The mailboxes of one action prove the same.")
+        raise ContractFieldError("All mailboxes of one action must have the same `proves`.")
     known = list(mailbox) if isinstance(mailbox, Mapping) else [one.user] if delivered else []
 
     def box(to: str) -> ImapSource:

@@ -91,7 +91,7 @@ class Resource:
                 remedy="Name a member that takes any text for the mark, such as mark_in='reference'.",
             )
         if "{key}" not in self.one or not self.every.startswith("/"):
-            raise ContractFieldError("A resource has a path with `{key}`, and a collection whose path begins with /.")
+            raise ContractFieldError("`one` must contain `{key}`, and `every` must begin with /.")
 
 
 def verified_create(
@@ -157,7 +157,7 @@ def verified_update(
     def update(ctx: Context, key: str, fields: dict[str, Any]) -> object:
         etag = ctx.before.get("etag") if isinstance(ctx.before, dict) else None
         if not isinstance(etag, str) or not etag:
-            raise NotDispatchedError("The resource was not shown with an ETag, so that the request has no condition.")
+            raise NotDispatchedError("The resource has no ETag, so the request cannot be conditional.")
         body = {**fields, resource.mark: ctx.stamp}
         headers = {"If-Match": f'"{etag}"'}
         return api.request(ctx, method, resource.one, params={"key": key}, json=body, headers=headers)

@@ -78,11 +78,11 @@ class Table:
         named = [self.name, self.key, self.stamp, *self.columns, *filter(None, (self.version, self.tenant))]
         odd = [name for name in named if not _IDENTIFIER.fullmatch(name)]
         if odd or not self.columns or self.placeholder not in ("%s", "?"):
-            raise ContractFieldError(f"A table is made of plain names, and these are none: {odd or self.placeholder}.")
+            raise ContractFieldError(f"A table needs plain names (got {odd or self.placeholder}).")
         if {self.key, self.stamp, self.version, self.tenant} & set(self.columns):
-            raise ContractFieldError("The columns that may be written are none of key, stamp, version and tenant.")
+            raise ContractFieldError("`columns` must not contain key, stamp, version or tenant.")
         if not set(self.booleans) <= set(self.columns):
-            raise ContractFieldError("`booleans` names columns among those that may be written.")
+            raise ContractFieldError("`booleans` must be a subset of `columns`.")
 
     def change(self, kind: str, ctx: Context, row: str, values: Mapping[str, object]) -> tuple[str, list[object]]:
         """Return the statement that writes the row, and its parameters."""

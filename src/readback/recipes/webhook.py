@@ -152,7 +152,7 @@ def verified_webhook(
         >>> deliver = verified_webhook(sender, HttpReceipts(HttpSource("partner", "https://partner.example")))
     """
     if not done:
-        raise ContractFieldError("Some status has to mean that the event was taken in.")
+        raise ContractFieldError("`done` is empty. Name at least one status for success.")
 
     def deliver(ctx: Context, event: str, payload: dict[str, Any]) -> object:
         body = delivery_body(ctx.stamp, event, payload)

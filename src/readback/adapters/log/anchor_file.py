@@ -61,7 +61,7 @@ class FileAnchor:
         try:
             with open(self._place, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
                 if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                    raise AnchorError(f"{self._place} is no plain file.")
+                    raise AnchorError(f"{self._place} is not a plain file.")
                 return file.read(NOTE_MAX_BYTES + 1)
         except FileNotFoundError:
             return None

@@ -80,7 +80,7 @@ class _Limit:
         try:
             self._watch.start()
         except RuntimeError as error:
-            raise OSError("the system gives no more threads") from error
+            raise OSError("the system starts no more threads") from error
 
     def __exit__(self, *_: object) -> None:
         self._watch.cancel()

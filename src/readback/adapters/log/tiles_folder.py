@@ -186,7 +186,7 @@ def take(place: Path, bytes_max: int) -> bytes | None:
     try:
         with open(place, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise LogFormatError(f"{place} is no plain file.")
+                raise LogFormatError(f"{place} is not a plain file.")
             data = file.read(bytes_max + 1)
     except (FileNotFoundError, NotADirectoryError):
         return None

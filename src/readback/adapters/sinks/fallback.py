@@ -55,7 +55,7 @@ def _append(place: Path, line: bytes) -> None:
         found = os.fstat(descriptor)
         owners = (os.geteuid(), place.parent.stat().st_uid)
         if not stat.S_ISREG(found.st_mode) or found.st_mode & OTHERS_MAY_WRITE or found.st_uid not in owners:
-            raise OSError("it is no plain file of ours alone")
+            raise OSError("it is not a plain file of ours alone")
         size = found.st_size
         torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
         whole = b"\n" + line if torn else line

@@ -53,7 +53,7 @@ class FileSink:
         try:
             found = os.fstat(descriptor)
             if not stat.S_ISREG(found.st_mode):
-                raise OSError("it is no plain file")
+                raise OSError("it is not a plain file")
             if found.st_mode & OTHERS_MAY_WRITE:
                 raise OSError("others may write it")
             _put(descriptor, line)

@@ -80,7 +80,7 @@ class CommandExecutor:
         apart: bool = True,
     ) -> None:
         if not codes:
-            raise UsageError("A program needs an exit code by which it claims success.")
+            raise UsageError("`codes` is empty. Name at least one exit code for success, such as codes=(0,).")
         if apart and cwd is not None:
             refuse_folder(cwd, name)
         self._apart = apart

@@ -79,7 +79,7 @@ class CommandSource:
         if not name:
             raise UsageError("A source needs a name.")
         if 0 in absent:
-            raise UsageError("Exit code 0 shows what was printed; it cannot mean absence.")
+            raise UsageError("Exit code 0 cannot mean absence. Remove 0 from `absent`.")
         self.name = name
         self._cwd = cwd
         self._env = dict(env or {})
@@ -132,10 +132,10 @@ class CommandSource:
     ) -> Lookup:
         """Ask for the state of the attempt: a word at the pointer `status`. Unlisted words mean pending."""
         if isinstance(landed, str) or isinstance(failed, str):  # every character would count as a word
-            raise UsageError(f"Source {self.name!r} takes `landed` and `failed` as lists of words.")
+            raise UsageError(f"Source {self.name!r} needs lists of words for `landed` and `failed`.")
         ended = self._run(ctx, argv)
         if ended.over:
-            raise ReaderFailedError(f"Source {self.name!r} cannot say what became of it: it {ended.over}.")
+            raise ReaderFailedError(f"Source {self.name!r} cannot look up the attempt: it {ended.over}.")
         if ended.code in self._absent:
             return Lookup.unknown_key()
         value = self._printed(ended)
@@ -148,11 +148,11 @@ class CommandSource:
         from shutil import which
 
         if self._cwd is not None and not os.path.isdir(self._cwd):
-            raise ReaderFailedError(f"The working folder of {self.name!r} is not there.")
+            raise ReaderFailedError(f"The working folder of {self.name!r} does not exist.")
         path = self._environment(None).get("PATH")
         program = os.path.join(self._cwd or ".", argv[0]) if os.sep in argv[0] else argv[0]
         if which(program, path=path) is None:
-            raise ReaderFailedError(f"The program {argv[0]!r} of {self.name!r} is not here.")
+            raise ReaderFailedError(f"The program {argv[0]!r} of {self.name!r} was not found.")
 
     # --- what it printed -------------------------------------------------------------------------------------------
 

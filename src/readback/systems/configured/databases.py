@@ -52,7 +52,7 @@ def connection(settled: Settled, *, write: bool = False, briefly: bool = False) 
     url = str(settled.get("url"))
     if not url.startswith(POSTGRES_SCHEMES):
         raise SettingsError(
-            f"The address of {settled.name!r} is none of PostgreSQL.", remedy="Write postgresql://host/db."
+            f"The address of {settled.name!r} is not a PostgreSQL address.", remedy="Write postgresql://host/db."
         )
     staged = write and bool(settled.get("stage"))  # a staged transaction may stay open for long
     return lambda: _postgres(settled, url, 0.0 if staged else settled.timeout_s + SILENCE_S)
@@ -101,7 +101,7 @@ def _ticking(seconds: float, call: Callable[[], None]) -> Any:
     try:
         over.start()
     except RuntimeError as error:
-        raise OSError("the system gives no thread that would watch over it") from error
+        raise OSError("the system starts no thread for the time limit") from error
     return over
 
 

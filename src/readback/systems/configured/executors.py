@@ -125,7 +125,7 @@ def _command(settled: Settled, ctx: Context, given: Given) -> object:
 
 
 def _agent(settled: Settled, ctx: Context, given: Given) -> object:
-    raise NotDispatchedError(f"{settled.name!r} was not called: it is a tool of a coding agent, which calls it itself.")
+    raise NotDispatchedError(f"{settled.name!r} was not called: only the coding agent calls its own tools.")
 
 
 EXECUTORS: Final[Mapping[str, Act]] = {

@@ -187,7 +187,9 @@ class Settled:
         try:
             return int(self._fixed[key])  # type: ignore[call-overload, no-any-return]
         except (TypeError, ValueError) as error:
-            raise SettingsError(f"The {key} of {self.name!r} is no number.", remedy="Correct the reference.") from error
+            raise SettingsError(
+                f"The {key} of {self.name!r} is not a number.", remedy="Correct the reference."
+            ) from error
 
     # --- what nobody may see ---
 

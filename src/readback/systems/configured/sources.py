@@ -35,7 +35,7 @@ def _no_find(settled: Settled, ctx: Context, given: Given) -> list[Reading]:
 
 
 def _no_lookup(settled: Settled, ctx: Context, given: Given) -> Lookup:
-    raise UsageError(f"The source {settled.name!r} cannot be asked for a key.")
+    raise UsageError(f"The source {settled.name!r} supports no lookup by key.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def below(root: str, path: str) -> str:
     for known in (os.path.abspath(root), os.path.realpath(root)):
         if path.startswith(known.rstrip("/") + "/"):
             return path[len(known.rstrip("/")) + 1 :]
-    raise SandboxEscapeError(f"The path {path!r:.200} leaves its folder.")
+    raise SandboxEscapeError(f"The path {path!r:.200} leads out of its folder.")
 
 
 def _file(settled: Settled) -> Any:
@@ -152,7 +152,7 @@ def _matching(given: Given) -> list[Any]:
     match = given["match"] if isinstance(given["match"], list) else [given["match"]]
     flat = [one for each in match for one in (each if isinstance(each, list) else [each])]
     if not all(isinstance(each, dict) for each in flat):
-        raise ReaderTypeError("`match` comes to no list of objects.")
+        raise ReaderTypeError("`match` must give a list of objects.")
     return [flat]
 
 
@@ -313,7 +313,7 @@ def _find_imap(settled: Settled, ctx: Context, given: Given) -> list[Reading]:
 
 def _s3(settled: Settled) -> Any:
     if find_spec("boto3") is None:
-        raise SettingsError("A store of objects needs an extra.", remedy="Run: pip install 'readback-ai[s3]'.")
+        raise SettingsError("An S3 store needs an extra.", remedy="Run: pip install 'readback-ai[s3]'.")
     access = settled.some("endpoint", "region", "access_key", "secret_key")
     return systems.S3Source(settled.name, settled.get("bucket"), timeout_s=settled.timeout_s, **access)
 
@@ -352,7 +352,7 @@ def _repository(settled: Settled, at: object) -> str:
     root = os.path.realpath(settled.path("repository"))
     found = os.path.realpath(resolved(settled.folder, str(at)))
     if found != root and not found.startswith(root.rstrip("/") + "/"):
-        raise SandboxEscapeError(f"{str(at)!r:.200} is no repository within {settled.name!r}.")
+        raise SandboxEscapeError(f"{str(at)!r:.200} is not a repository within {settled.name!r}.")
     return found
 
 
@@ -372,7 +372,7 @@ def _read_git(settled: Settled, ctx: Context, given: Given) -> Reading:
             paths, files = given.get("paths", []), given.get("files")
             for name, listed in (("paths", paths), ("files", [] if files is None else files)):
                 if not isinstance(listed, list) or not all(isinstance(each, str) and each for each in listed):
-                    raise ReaderTypeError(f"`{name}` comes to no list of texts.")
+                    raise ReaderTypeError(f"`{name}` must give a list of texts.")
             found = git.status(paths, revision=str(given.get("revision", "")), files=files)
         case "remote":
             found = git.remote(str(settled.get("remote")), branch)

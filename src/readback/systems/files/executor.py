@@ -128,7 +128,8 @@ class FileExecutor:
         """
         if self.dirty:
             raise NotDispatchedError(
-                f"{self.name!r} was marked as dirty; nothing was staged.", remedy="Look at it, then call clear_dirty."
+                f"{self.name!r} is marked dirty; nothing was staged.",
+                remedy="Inspect the folder, then call clear_dirty.",
             )
         return FileWorkspace(ctx, self._folder, self._area)
 

@@ -204,6 +204,6 @@ def _move(said: dict[str, Any]) -> Move:
     parts = tuple(said["parts"])
     ours = said["blob"] + said["back"]
     if not parts or any(part in ("", ".", "..") or "/" in part for part in parts) or ".." in ours:
-        raise ForeignError(f"A manifest names {parts!r}, which is no place in its folder.")
+        raise ForeignError(f"A manifest names {parts!r}, which is not a place in its folder.")
     marks = {each: None if said[each] is None else tuple(said[each]) for each in ("new", "was", "kept")}
     return Move(said["do"], parts, said["mode"], said["blob"], back=said["back"], **marks)

@@ -45,7 +45,7 @@ class Confined:
         except UnicodeEncodeError as error:
             raise SandboxEscapeError(f"{path!r} cannot be the name of a file.") from error
         if b"\0" in encoded or path.startswith("/") or ".." in steps or steps[-1] in ("", "."):
-            raise SandboxEscapeError(f"The path {path!r} leaves the folder of {self.name!r}, or names no file.")
+            raise SandboxEscapeError(f"The path {path!r} leads out of the folder of {self.name!r}, or names no file.")
         root = self.real
         wanted = os.path.join(root, path)
         if follow:

@@ -212,7 +212,7 @@ class FileSource:
         except _NotShownError as error:
             return error.reading
         except PermissionError as error:
-            return Reading.not_visible(f"{self.name}: a part of the folder may not be listed: {error}")
+            return Reading.not_visible(f"{self.name}: a part of the folder cannot be listed: {error}")
         except OSError as error:
             return Reading.unavailable(f"{self.name}: {error}")
         except CanonError as error:
@@ -277,7 +277,7 @@ class FileSource:
         if modes.S_ISDIR(seen.st_mode):
             return Reading.of({"path": path, **_outside(seen)}, version=_version(seen))
         if modes.S_ISLNK(seen.st_mode):
-            return Reading.unavailable(f"{path} became a link while it was read")
+            return Reading.unavailable(f"{path} became a link during the read")
         if not modes.S_ISREG(seen.st_mode):
             raise SandboxEscapeError(f"{path!r} is neither a file nor a folder.")
         try:
@@ -289,7 +289,7 @@ class FileSource:
     def _file(self, file: int, path: str, encoding: str | None) -> Reading:
         first = os.fstat(file)
         if not modes.S_ISREG(first.st_mode):
-            return Reading.unavailable(f"{path} became something else while it was read")
+            return Reading.unavailable(f"{path} was replaced during the read")
         value: dict[str, Json] = {"path": path, **_outside(first)}
         content, digest = b"", None
         if encoding is not None:
@@ -299,7 +299,7 @@ class FileSource:
             digest = _digest(file, first.st_size)
         last = os.fstat(file)
         if _version(first) != _version(last):
-            return Reading.unavailable(f"{path} was written while it was read")
+            return Reading.unavailable(f"{path} was written during the read")
         if digest is not None:
             value["sha256"] = digest
         if encoding is not None:
@@ -332,7 +332,7 @@ class FileSource:
     def _parts(self, path: str) -> list[str]:
         """Return the components of the resolved path inside the folder. Raises SandboxEscapeError."""
         if not path or "\0" in path or path.startswith("/") or ".." in path.split("/"):
-            raise SandboxEscapeError(f"The path {path!r} leaves the folder of {self.name!r}, or is none.")
+            raise SandboxEscapeError(f"The path {path!r} leads out of the folder of {self.name!r}, or is not a path.")
         root = os.path.realpath(self._root)
         try:
             real = os.path.realpath(os.path.join(root, path))
@@ -374,8 +374,8 @@ def _absence(folder: int, name: str, *, inside: bool = False) -> Reading:
             if entry is None or (inside and entry.is_file(follow_symlinks=False)):
                 return Reading.absent()
     except PermissionError:
-        return Reading.not_visible(f"{name} is not shown, and its folder may not be listed")
-    return Reading.unavailable(f"{name} changed while it was looked for")
+        return Reading.not_visible(f"{name} is not visible, and its folder cannot be listed")
+    return Reading.unavailable(f"{name} changed during the read")
 
 
 @contextmanager
@@ -456,10 +456,10 @@ def _by_lines(file: int, path: str, picked: _Picked) -> Reading:
     """Return a reading without times and version: only the content of the lines is compared."""
     first = os.fstat(file)
     if not modes.S_ISREG(first.st_mode):
-        return Reading.unavailable(f"{path} became something else while it was read")
+        return Reading.unavailable(f"{path} was replaced during the read")
     value = picked(_content(file, path, LINES_MAX_BYTES))
     if _version(first) != _version(os.fstat(file)):
-        return Reading.unavailable(f"{path} was written while it was read")
+        return Reading.unavailable(f"{path} was written during the read")
     return Reading.of({"path": path, **value})
 
 

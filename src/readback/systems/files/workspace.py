@@ -91,7 +91,7 @@ class Overlay:
             change.was = known.was
         if change.was is not None and not change.gone and (change.was[1] == modes.S_IFDIR) is not change.folder:
             raise UsageError(
-                f"{'/'.join(parts)!r} is removed and made as something else.", remedy="Use two workspaces, one by one."
+                f"{'/'.join(parts)!r} is removed and created as another kind.", remedy="Use two workspaces, one by one."
             )
         back = change.was is None if change.gone else change.folder and change.was is not None
         if back:
@@ -156,7 +156,7 @@ class Overlay:
         for each in self.below(parts):
             entries["/".join(each[len(parts) :])] = self.shown(each)
             if len(entries) > ENTRIES_MAX:
-                raise UsageError(f"The tree has over {ENTRIES_MAX} entries.", remedy="Look at a smaller folder.")
+                raise UsageError(f"The tree has over {ENTRIES_MAX} entries.", remedy="Read a smaller folder.")
         return entries
 
     def _chunks(self, parts: Parts) -> Iterator[bytes]:
@@ -290,7 +290,9 @@ class FileWorkspace:
         """Read the planned folder back from the disk."""
         self._still_open()
         if self._look is None:
-            raise UsageError("The workspace does not know what to show: call its `look` in the action.")
+            raise UsageError(
+                "The workspace has nothing to show. Call its `look`, `look_text` or `look_tree` in the action."
+            )
         how, path, encoding = self._look
         with told(self._folder.name):
             parts = () if path == "." else self._parts(path)
@@ -344,7 +346,7 @@ class FileWorkspace:
         for parts, change in self._plan.changes.items():
             path = "/".join(parts)
             if self._plan.stood(parts) != change.was:
-                self._refuse(area, f"{path!r} was changed by somebody else meanwhile")
+                self._refuse(area, f"{path!r} was changed by another process")
             if change.blob and _digest(change.blob) != change.sha256:
                 self._refuse(area, f"the staged content of {path!r} is no longer what was written")
 
@@ -360,13 +362,13 @@ class FileWorkspace:
         except (OSError, ForeignError) as error:
             self._home.close()  # Keep place and manifest. The next start tries again.
             raise ToolError(
-                f"A workspace of {self._folder.name!r} is moved in part, and neither finished nor undone: {error}",
-                remedy="Its manifest is kept; put right what stands in the way, and open the folder again.",
+                f"A workspace of {self._folder.name!r} was moved in part, neither finished nor undone: {error}",
+                remedy="The manifest is kept. Remove the obstacle, then open the folder again.",
                 code="tool.file",
             ) from error
         self._area.remember(area, state, *attempt_of(self._ctx))
         if state == "undone":
-            self._refuse(area, "a move failed, and what had been moved was taken back")
+            self._refuse(area, "a move failed, and all moves were undone")
         self._area.drop(self._home, area)
 
     def _journal(self) -> Journal:
@@ -429,7 +431,7 @@ class FileWorkspace:
     def _make(self, parts: Parts) -> None:
         kind = self._plan.kind(parts)
         if kind not in ("", "directory"):
-            raise FileExistsError(f"{'/'.join(parts)} is there, and no folder")
+            raise FileExistsError(f"{'/'.join(parts)} exists and is not a folder")
         if kind == "":
             self._plan.set(parts, Change(self._plan.stood(parts), folder=True, mode=NEW_FOLDER_MODE))
 

@@ -303,7 +303,7 @@ class GitSource:
             return Reading.absent()
         mode, kind, blob = entries[0].split(b"\t")[0].decode().split()
         if kind != "blob":
-            raise ReaderTypeError(f"{path!r} is a {kind} on {branch!r}, and no file.")
+            raise ReaderTypeError(f"{path!r} is a {kind} on {branch!r}, not a file.")
         return self._shown({"path": path, "mode": mode, "blob": blob, "commit": commit}, blob)
 
     def _index(self, path: str) -> Reading:
@@ -312,7 +312,7 @@ class GitSource:
         if not entries:
             return Reading.absent()
         if len(entries) > 1:
-            raise ReaderTypeError(f"{path!r} is no single staged file: it is a folder, or in conflict.")
+            raise ReaderTypeError(f"{path!r} is not a single staged file: it is a folder, or in conflict.")
         mode, blob, stage = entries[0].split(b"\t")[0].decode().split()
         if stage != "0":
             raise ReaderTypeError(f"{path!r} is in conflict: nothing is staged for it.")
@@ -468,12 +468,12 @@ class GitSource:
 
     def _remote(self, remote: str, branch: str) -> Reading:
         if _REMOTE.fullmatch(remote) is None:
-            raise UsageError(f"{remote!r} is no name of a remote that the repository knows.")
+            raise UsageError(f"{remote!r} is not a remote of the repository.")
         ref = f"refs/heads/{self._named(branch)}"
         try:  # git takes an unconfigured name as a folder, for example in the working tree
             self._git("config", "--get-all", f"remote.{remote}.url")
         except _RefusedError as error:
-            raise _RefusedError(f"the repository knows no address of a remote {remote!r}") from error
+            raise _RefusedError(f"the repository has no address for the remote {remote!r}") from error
         found = (
             self._git("ls-remote", "--upload-pack=git-upload-pack", "--", remote, ref)
             .decode(errors="replace")
@@ -489,7 +489,7 @@ class GitSource:
         ref = f"refs/heads/{self._named(branch)}"
         listed, said = self._answered("for-each-ref", "--format=%(refname) %(objectname)", ref)
         if f"{_PASSED_OVER} {ref}".encode() in said.split(b"\n"):
-            raise _RefusedError(f"what the repository holds of the branch {branch!r} is broken")
+            raise _RefusedError(f"the branch {branch!r} of the repository is broken")
         lines = listed.decode(errors="replace").split("\n")
         return next((line.split(" ")[1] for line in lines if line.split(" ")[0] == ref), "")
 
@@ -502,7 +502,7 @@ class GitSource:
         """Raises SandboxEscapeError for a path outside the repository, or for text that is no path."""
         steps = path.split("/")
         if not path or "\0" in path or path.startswith("/") or any(step in ("", ".", "..") for step in steps):
-            raise SandboxEscapeError(f"{path!r:.200} is no path within the repository of {self.name!r}.")
+            raise SandboxEscapeError(f"{path!r:.200} is not a path within the repository of {self.name!r}.")
         return path
 
     def _git(self, *args: str, most: int = PAYLOAD_MAX_BYTES) -> bytes:

@@ -95,7 +95,9 @@ class HttpExecutor:
         if self._base.scheme not in ("http", "https") or not self._base.host or self._base.query:
             raise UsageError(f"{name!r} needs an address that begins with http:// or https:// and has no query.")
         if self._base.userinfo:
-            raise UsageError(f"The address of {name!r} holds a credential: give it as a header, by reference.")
+            raise UsageError(
+                f"The address of {name!r} contains a credential. Pass the credential as a header, by reference."
+            )
         own = self._base.netloc.decode("ascii")
         self._hosts = frozenset(host.lower() for host in ({own} if hosts is None else hosts))
         self._headers = dict(headers or {})
@@ -149,7 +151,7 @@ class HttpExecutor:
             InputError: The request was rejected before sending.
         """
         if content is not None and json is not None:
-            raise UsageError(f"{self.name!r} sends `json` or `content`, not both.")
+            raise UsageError(f"{self.name!r} sends either `json` or `content`. Pass one of the two.")
         if json is not None:
             content = json_text(json_value(json), ensure_ascii=False, compact=True).encode()
         if content is not None and not any(name.lower() == "content-type" for name in headers or ()):
@@ -257,7 +259,7 @@ class HttpExecutor:
 
         names = set(_PLACEHOLDER.findall(path))
         if names != set(params):
-            raise UsageError(f"The path {path!r} takes {sorted(names)}, and was given {sorted(params)}.")
+            raise UsageError(f"The path {path!r} needs the parameters {sorted(names)} (got {sorted(params)}).")
         filled = _PLACEHOLDER.sub(lambda found: _segment(found[1], params[found[1]]), path)
         if filled.startswith("/") and not filled.startswith("//"):
             below = self._base.raw_path.rstrip(b"/") + quote(filled, safe=_PATH_SAFE).encode("ascii")
@@ -267,7 +269,7 @@ class HttpExecutor:
         else:
             raise UsageError(f"A path begins with one slash; {path!r} does not.")
         if self._plain and target.scheme != "http":
-            raise UsageError(f"{self.name!r} was given an address without TLS, and no other host.")
+            raise UsageError(f"{self.name!r} has an address without TLS and reaches no other host.")
         if target.userinfo or not self._hosts & {target.host, target.netloc.decode("ascii")}:
             raise UsageError(f"{self.name!r} may not send to the host {target.host!r}.")
         return target.copy_merge_params(dict(query)) if query else target
@@ -284,7 +286,7 @@ class HttpExecutor:
             if _CONTROL.search(name) or _CONTROL.search(text):
                 raise HeaderInjectionError(f"The header {name!r} holds a control character.")
             if not (name.isascii() and text.isascii()):
-                raise ArgumentError(f"The header {name!r} holds what is not ASCII, which no header can say.")
+                raise ArgumentError(f"The header {name!r} holds characters outside ASCII.")
         return sent
 
     def _unreached(self, error: Exception) -> ToolError:

@@ -132,7 +132,9 @@ class HttpSource:
         token = self._commit_token
         if commit_token is not None:
             if token is None:
-                raise UsageError(f"Source {self.name!r} was not told how it waits for a commit token.")
+                raise UsageError(
+                    f"Source {self.name!r} has no commit token. Pass commit_token=CommitToken(...) to the source."
+                )
             sent[token.header] = commit_token
         answer = self._door.ask(self._door.address(path, params, query), sent)
         found = self._meaning(answer, sent, Lift(value, version, stamp, author), params, canary)
@@ -186,7 +188,7 @@ class HttpSource:
         if not whole or answer.goes_on or has_another_page(body):
             raise ReaderFailedError(f"Source {self.name!r} showed only a part of the list.")
         if answer.was_kept:
-            raise ReaderFailedError(f"Source {self.name!r} showed a list that a cache had kept.")
+            raise ReaderFailedError(f"Source {self.name!r} showed a list from a cache.")
         if not isinstance(listed, list):
             raise ReaderTypeError(f"Source {self.name!r} has no list at {items!r}.")
         lift = Lift(value, version, stamp, author)
@@ -211,12 +213,12 @@ class HttpSource:
         an unknown key, and the request may still arrive. Raises ReaderFailedError for every other answer.
         """
         if isinstance(landed, str) or isinstance(failed, str):  # every character would count as a word
-            raise UsageError(f"Source {self.name!r} takes `landed` and `failed` as lists of words.")
+            raise UsageError(f"Source {self.name!r} needs lists of words for `landed` and `failed`.")
         answer = self._door.ask(self._door.address(path, params, query), self._request_headers(ctx, headers))
         if answer.status in _GONE:
             return Lookup.unknown_key()
         if answer.status != 200:
-            raise ReaderFailedError(f"Source {self.name!r} cannot say what became of the key: it {answer.said}.")
+            raise ReaderFailedError(f"Source {self.name!r} cannot look up the key: it {answer.said}.")
         body = answer.json(self.name)
         found = Lookup.by_word(pointed(self.name, body, status), landed, failed)
         return Lookup.landed(pointed(self.name, body, value)) if found.status == "landed" else found
@@ -252,7 +254,7 @@ class HttpSource:
         if status in _GONE:
             return self._absence(answer, sent, params, canary or self._canary)
         if status in _HIDDEN:
-            return Reading.not_visible(f"{self.name} {answer.said}: these credentials are shown nothing")
+            return Reading.not_visible(f"{self.name} {answer.said}: nothing is visible to these credentials")
         if status == 0 or status in _LATER or status >= 500:
             return Reading.unavailable(f"{self.name} {answer.said}")
         if 300 <= status < 400 and status != 304:
@@ -267,7 +269,7 @@ class HttpSource:
             return Reading.not_visible(f"{self.name} {answer.said}, and there is no canary to prove sight")
         if any(sign in str(value) for value in (params or {}).values() for sign in "/\\"):
             # Some servers answer 404 for every encoded slash, such as Apache by default.
-            return Reading.not_visible(f"{self.name} {answer.said}, which may be of the slash in its address alone")
+            return Reading.not_visible(f"{self.name} {answer.said}, maybe only because of the slash in its address")
         names = set(PLACEHOLDER.findall(canary))
         known = {name: value for name, value in (params or {}).items() if name in names}
         seen = self._door.ask(self._door.address(canary, known), sent)

@@ -50,7 +50,7 @@ class Limit:
         try:
             self._watch.start()
         except RuntimeError as error:
-            raise OSError("the system gives no more threads") from error
+            raise OSError("the system starts no more threads") from error
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -110,7 +110,9 @@ class HttpTransport:
         if self._base.scheme not in ("http", "https") or not self._base.host or self._base.query:
             raise UsageError(f"{name!r} needs an address that begins with http:// or https:// and has no query.")
         if self._base.userinfo:
-            raise UsageError(f"The address of {name!r} holds a credential: give it as a header, by reference.")
+            raise UsageError(
+                f"The address of {name!r} contains a credential. Pass the credential as a header, by reference."
+            )
         own = self._base.netloc.decode("ascii")
         self._hosts = frozenset(host.lower() for host in ({own} if hosts is None else hosts))
         # Plain addresses skip loading certificates (0.1 s). https is then refused.
@@ -134,7 +136,7 @@ class HttpTransport:
         else:
             raise UsageError(f"A path begins with one slash; {path!r} does not.")
         if self._plain and target.scheme != "http":
-            raise UsageError(f"{self._name!r} was given an address without TLS, and no other host.")
+            raise UsageError(f"{self._name!r} has an address without TLS and reaches no other host.")
         if target.userinfo or not self._hosts & {target.host, target.netloc.decode("ascii")}:
             raise UsageError(f"{self._name!r} may not ask the host {target.host!r}.")
         return target.copy_merge_params(dict(query)) if query else target
@@ -149,7 +151,7 @@ class HttpTransport:
             if _CONTROL.search(name) or _CONTROL.search(text):
                 raise HeaderInjectionError(f"The header {name!r} holds a control character.")
             if not (name.isascii() and text.isascii()):
-                raise ArgumentError(f"The header {name!r} holds what is not ASCII, which no header can say.")
+                raise ArgumentError(f"The header {name!r} holds characters outside ASCII.")
         limit = Limit(self._timeout_s)
         try:
             with limit, self._client.stream("GET", target, headers=headers, extensions={"trace": limit.heard}) as said:
@@ -166,7 +168,7 @@ class HttpTransport:
     def _body(self, response: httpx.Response) -> bytes:
         coding = response.headers.get("content-encoding", "").strip().lower() or "identity"
         if coding != "identity":  # A compressed bomb expands before the size check.
-            raise ReaderTypeError(f"{self._name!r} sent {coding!r}, which was not asked for.")
+            raise ReaderTypeError(f"{self._name!r} sent {coding!r}, which was not requested.")
         body = bytearray()
         for part in response.iter_raw():
             body += part
@@ -194,7 +196,7 @@ def _fill(path: str, params: Values) -> str:
     """Encode each value as one path segment, so that no other resource is named."""
     names = set(PLACEHOLDER.findall(path))
     if names != set(params):
-        raise UsageError(f"The path {path!r} takes {sorted(names)}, and was given {sorted(params)}.")
+        raise UsageError(f"The path {path!r} needs the parameters {sorted(names)} (got {sorted(params)}).")
     return PLACEHOLDER.sub(lambda found: _segment(found[1], params[found[1]]), path)
 
 

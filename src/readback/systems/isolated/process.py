@@ -100,7 +100,7 @@ def query(
     if ended.late:
         raise TimeoutError(f"the query took over {timeout_s:g} s")
     if ended.why or not ended.answers:
-        raise RuntimeError("the query was ended: its memory was over")
+        raise RuntimeError("the query was ended: out of memory")
     said = ended.answers[0]
     match said:
         case {"unopened": str(why)}:
@@ -132,7 +132,7 @@ def rows(
     given = [*params]
     plain: list[Json] = [each for each in given if each is None or isinstance(each, bool | int | float | str)]
     if len(plain) < len(given):
-        raise ReaderFailedError(f"Source {name!r} asks for values over 32 KiB with a parameter of bytes.")
+        raise ReaderFailedError(f"Source {name!r} cannot read values over 32 KiB with a parameter of bytes.")
     try:
         found = query(
             database,

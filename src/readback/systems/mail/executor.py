@@ -101,7 +101,7 @@ class SmtpExecutor:
         sole: bool = False,
     ) -> None:
         if security not in ("tls", "starttls", "none"):
-            raise UsageError(f"{name!r} takes the security tls, starttls or none, not {security!r}.")
+            raise UsageError(f"{name!r} needs security 'tls', 'starttls' or 'none' (got {security!r}).")
         self.name = name
         self._address = (host, port)
         self._security = security
@@ -188,9 +188,9 @@ class SmtpExecutor:
             return error.smtp_code, error.smtp_error if isinstance(error.smtp_error, bytes) else b""
         except (smtplib.SMTPException, OSError) as error:
             if watch.is_late or isinstance(error, TimeoutError) or isinstance(error.__context__, TimeoutError):
-                raise ToolTimeoutError(f"{self.name!r} took the message and did not reply in time.") from error
+                raise ToolTimeoutError(f"{self.name!r} received the message and did not reply in time.") from error
             raise ToolError(
-                f"{self.name!r} broke off after it was handed the message: {self._said(error)}",
+                f"{self.name!r} broke the connection after receiving the message: {self._said(error)}",
                 remedy="Its effect is being read back.",
                 code="tool.connection-lost",
             ) from error
@@ -256,7 +256,7 @@ class SmtpExecutor:
             raise self._not_given(f"{type(error).__name__}: {self._said(error)}") from error
 
     def _not_given(self, why: str) -> ToolError | NotDispatchedError:
-        said = f"{self.name!r} could not be given the message: {why}"
+        said = f"{self.name!r} did not receive the message: {why}"
         if self._sole:
             return NotDispatchedError(said)
         return ToolError(said, remedy="Its effect is being read back.", code="tool.unreachable")
@@ -276,7 +276,7 @@ class _Watch:
         try:
             self._timer.start()
         except RuntimeError as error:
-            raise OSError("the system gives no more threads") from error
+            raise OSError("the system starts no more threads") from error
 
     def end(self) -> None:
         """Stop the timer: no connection is closed any more."""
@@ -383,7 +383,7 @@ def _message(
     from email.utils import formatdate
 
     if not _STAMP.fullmatch(ctx.stamp):
-        raise HeaderInjectionError("The stamp holds what cannot stand in a header.")
+        raise HeaderInjectionError("The stamp holds characters not allowed in a header.")
     _one_header_line("Subject", subject)
     message = EmailMessage(policy=SMTP.clone(cte_type="7bit", max_line_length=998))
     message["From"], message["To"] = sender, ", ".join(recipients)
@@ -400,7 +400,7 @@ def _message(
         if not _TOKEN.fullmatch(name):
             raise HeaderInjectionError(f"{name!r} cannot be the name of a header.")
         if name.lower() in _OURS or name in message:
-            raise ArgumentError(f"The header {name!r} is set from the message's own parts.")
+            raise ArgumentError(f"The header {name!r} is set by the executor. Remove it from `headers`.")
         _one_header_line(name, value)
         if _ENCODED_WORD.search(value):
             raise HeaderInjectionError(f"The header {name} holds an encoded word.", remedy="Pass its plain text.")
@@ -421,7 +421,7 @@ def _checked(text: str) -> str:
 def _addresses(sender: str, to: Sequence[str]) -> list[str]:
     """Return the recipients without duplicates. Display names are rejected: a display name can smuggle an address."""
     if isinstance(to, str) or not to:
-        raise ArgumentError("`to` is a list of at least one address.")
+        raise ArgumentError("`to` must be a list of at least one address.")
     recipients = list(dict.fromkeys(to))
     if len(recipients) > RECIPIENTS_MAX:
         raise OversizeError(f"A message goes to at most {RECIPIENTS_MAX} recipients.")
@@ -429,13 +429,13 @@ def _addresses(sender: str, to: Sequence[str]) -> list[str]:
         _no_control("an address", address)
         odd = ".." in address or "=?" in address or address.endswith((".", "-"))
         if odd or not _ADDRESS.fullmatch(address):
-            raise ArgumentError(f"{address!r} is no plain mail address.")
+            raise ArgumentError(f"{address!r} is not a plain mail address. Write it without a display name.")
     return recipients
 
 
 def _no_control(where: str, value: str) -> None:
     if any(unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") for character in value):
-        raise HeaderInjectionError(f"What is meant for {where} holds a line break or another control character.")
+        raise HeaderInjectionError(f"The value for {where} holds a line break or another control character.")
 
 
 def _one_header_line(name: str, value: str) -> None:

@@ -116,18 +116,18 @@ class ImapSource:
         overlapping: bool = False,
     ) -> None:
         if not name or not folders:
-            raise UsageError("A source needs a name, and at least one folder to look into.")
+            raise UsageError("A source needs a name and at least one folder.")
         if not 0 < candidates <= CANDIDATES_MAX:
-            raise UsageError(f"{name!r} looks at 1 to {CANDIDATES_MAX} candidates in a folder, not {candidates}.")
+            raise UsageError(f"{name!r} needs candidates from 1 to {CANDIDATES_MAX} (got {candidates}).")
         if security not in ("tls", "starttls", "none"):
-            raise UsageError(f"{name!r} takes the security tls, starttls or none, not {security!r}.")
+            raise UsageError(f"{name!r} needs security 'tls', 'starttls' or 'none' (got {security!r}).")
         if proves not in ("submitted", "delivered"):
-            raise ContractFieldError(f"{name!r} proves either submitted or delivered, not {proves!r}.")
+            raise ContractFieldError(f"{name!r} needs proves 'submitted' or 'delivered' (got {proves!r}).")
         senders = [folder for folder in folders if _SENDERS_FOLDER.search(folder)]
         if proves == "delivered" and senders:
             raise ContractFieldError(
-                f"{name!r} looks into {senders}, the sender's own copies, which prove no delivery.",
-                remedy='Look into the recipient\'s folders, or say proves="submitted".',
+                f"{name!r} reads {senders}, the sender's own copies. These copies prove no delivery.",
+                remedy='Read the recipient\'s folders, or pass proves="submitted".',
             )
         self.name = name
         self._address = (host, port)
@@ -326,7 +326,7 @@ class ImapSource:
                 try:
                     password = self._password() if callable(self._password) else self._password
                     if not _QUOTABLE.fullmatch(password):
-                        raise UsageError(f"The password of {self.name!r} holds what IMAP cannot quote.")
+                        raise UsageError(f"The password of {self.name!r} holds characters that IMAP cannot quote.")
                     self._here.password = password
                     imap.login(_quoted(self._user), password)
                 except imaplib.IMAP4.abort:
@@ -377,7 +377,7 @@ class _Watch:
         try:
             self._timer.start()
         except RuntimeError as error:
-            raise OSError("the system gives no more threads") from error
+            raise OSError("the system starts no more threads") from error
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -433,7 +433,7 @@ class _LoginError(Exception):
 def _quoted(text: str) -> str:
     """Return an IMAP quoted string. The text cannot end the string early."""
     if not _QUOTABLE.fullmatch(text):
-        raise UsageError(f"{text!r} cannot be asked over IMAP; folders are named in modified UTF-7.")
+        raise UsageError(f"{text!r} cannot be sent over IMAP. Write folder names in modified UTF-7.")
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 

@@ -72,7 +72,7 @@ class S3Executor:
         sole: bool = False,
     ) -> None:
         if part_bytes < PART_MIN_BYTES:
-            raise UsageError(f"A part of {name!r} has at least {PART_MIN_BYTES} bytes.")
+            raise UsageError(f"part_bytes of {name!r} must be at least {PART_MIN_BYTES} bytes.")
         self.name = name
         self._bucket = bucket
         self._where = (endpoint, region)
@@ -136,7 +136,7 @@ class S3Executor:
         if STAMP_METADATA in {name.lower() for name in metadata or {}}:
             raise UsageError(f"{self.name!r} sets the metadata {STAMP_METADATA!r} itself.")
         if not all(text.isascii() and text.isprintable() for pair in (metadata or {}).items() for text in pair):
-            raise ArgumentError("The metadata of an object are printable ASCII.")
+            raise ArgumentError("The metadata of an object must be printable ASCII.")
         with ExitStack() as opened:
             with self._hidden():
                 client = self._client()
@@ -209,7 +209,7 @@ class S3Executor:
 
     def _as_asked(self, found: str, sha256: str) -> None:
         if found != sha256.lower():
-            said = f"The file has the SHA-256 {found}, and {sha256} was asked for."
+            said = f"The file has the SHA-256 {found}; {sha256} was requested."
             raise NotDispatchedError(said) if self._sole else ArgumentError(said)
 
     # --- what an error means -----------------------------------------------------------------------------------
@@ -242,7 +242,7 @@ class S3Executor:
                 raise NotDispatchedError(one_line(f"{self.name!r} was sent nothing: {error}")) from error
             raise self._failed(error, "tool.unreachable") from error
         except fault.ReadTimeoutError as error:
-            raise ToolTimeoutError(f"{self.name!r} took the object and did not reply in time.") from error
+            raise ToolTimeoutError(f"{self.name!r} received the object and did not reply in time.") from error
         except fault.BotoCoreError as error:
             raise self._failed(error, "tool.connection-lost") from error
 
@@ -289,7 +289,7 @@ def _plain(file: str | Path) -> Iterator[BinaryIO]:
     """
     with open(file, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as source:
         if not stat.S_ISREG(os.fstat(source.fileno()).st_mode):
-            raise OSError(f"{str(file)!r} is no plain file")
+            raise OSError(f"{str(file)!r} is not a plain file")
         yield source
 
 

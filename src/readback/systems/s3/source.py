@@ -70,7 +70,7 @@ class S3Source:
         consistency: Consistency | str | None = None,
     ) -> None:
         if not name or not bucket:
-            raise UsageError("A source needs a name, and a bucket to look into.")
+            raise UsageError("A source needs a name and a bucket.")
         self.name = name
         self._bucket = bucket
         self._where = (endpoint, region)
@@ -111,7 +111,7 @@ class S3Source:
         except _NoAnswerError as error:
             return Reading.not_visible(f"{self.name} shows no such object, and its bucket {error}")
         if _was_kept(shown):
-            return Reading.not_visible(f"{self.name} shows no such object, and its bucket was shown by a cache")
+            return Reading.not_visible(f"{self.name} shows no such object, and its bucket came from a cache")
         return found
 
     def versions(self, ctx: Context, key: str) -> Reading:
@@ -167,14 +167,14 @@ class S3Source:
             versions = own
         found = [self._seen(str(each["Key"]), _version_of(each), stamp=ctx.stamp) for each in versions]
         if not all(_is_listed(each, seen) for each, seen in zip(versions, found, strict=True)):
-            raise ReaderFailedError(f"Source {self.name!r} was changed under {prefix!r} while it was searched.")
+            raise ReaderFailedError(f"Source {self.name!r} changed under {prefix!r} during the search.")
         unseen = next((each for each in found if each.presence not in (Presence.PRESENT, Presence.ABSENT)), None)
         if unseen is not None:
             raise ReaderFailedError(f"Source {self.name!r} could not be searched: {unseen.detail}")
         self._answered_itself(any(each.consistency is Consistency.CACHED for each in found))
         ours = [each for each in found if each.stamp == ctx.stamp]
         if not ours and self._consistency not in (None, Consistency.STRONG):
-            raise ReaderFailedError(f"Source {self.name!r} is replicated into: that it finds nothing says nothing.")
+            raise ReaderFailedError(f"Source {self.name!r} is a replica, so an empty search proves nothing.")
         return ours
 
     def ping(self) -> None:
@@ -186,7 +186,7 @@ class S3Source:
 
     def _answered_itself(self, kept: bool) -> None:
         if kept:
-            raise ReaderFailedError(f"Source {self.name!r} showed what a cache had kept.")
+            raise ReaderFailedError(f"Source {self.name!r} showed an answer from a cache.")
 
     # --- looking -----------------------------------------------------------------------------------------------
 
@@ -231,7 +231,7 @@ class S3Source:
         body = sent["Body"]
         if _was_kept(sent) or (sent.get("ETag"), sent.get("VersionId")) != (said.get("ETag"), version):
             body.close()
-            raise _NoAnswerError(0, "sent what a cache had kept, or another object than its head is of")
+            raise _NoAnswerError(0, "sent an answer from a cache, or another object than in the head")
         try:
             with _answering(self._faults()):
                 while chunk := body.read(CHUNK_BYTES):
@@ -248,7 +248,7 @@ class S3Source:
         if status == 404:
             return Reading.absent(consistency=Consistency.CACHED if error.kept else self._consistency)
         if status in _HIDDEN:
-            return Reading.not_visible(f"{said}: these credentials are shown nothing")
+            return Reading.not_visible(f"{said}: nothing is visible to these credentials")
         if status in _LATER or status == 412 or status >= 500:
             return Reading.unavailable(said)  # 412: the object was replaced during the read
         raise ReaderFailedError(f"Source {said}.")
@@ -353,9 +353,7 @@ def _client(
     from botocore.config import Config
 
     if endpoint is not None and re.match(r"https?://[^/?#\s]", endpoint) is None:
-        raise UsageError(
-            f"A store's endpoint is an address that begins with http:// or https://, not {endpoint!r:.80}."
-        )
+        raise UsageError(f"endpoint must begin with http:// or https:// (got {endpoint!r:.80}).")
     config = Config(
         retries={"total_max_attempts": 1},
         connect_timeout=timeout_s,

@@ -220,7 +220,7 @@ class SqlStaged:
             # Earlier statements are committed by now and cannot be undone here. The engine reads them back.
             raise ToolError(
                 f"A statement ended the transaction of {self._name!r} before it was verified.",
-                remedy="Leave commit, rollback and what implies them out of the action.",
+                remedy="Remove commit, rollback and statements that imply them from the action.",
                 details={"action": self._ctx.action_id},
                 code="tool.commit-open",
             )
@@ -235,13 +235,13 @@ class SqlStaged:
         """Read the row of `look` from inside the transaction."""
         self._still_open()
         if self._look is None:
-            raise UsageError("The staged transaction does not know what to show: call its `look` in the action.")
+            raise UsageError("The staged transaction has nothing to show. Call its `look` in the action.")
         sql, params, version, stamp = self._look
         row = self._there(lambda: _only(self._connection, self._name, sql, params))
         if row is None:
             return Reading.absent()
         if not {version, stamp} - {None} <= set(row):
-            raise ReaderTypeError(f"The look into {self._name!r} does not show the columns that were named.")
+            raise ReaderTypeError(f"The look into {self._name!r} does not show the named columns.")
         number = row[version] if version else None
         mark = row[stamp] if stamp else None
         try:
@@ -365,10 +365,10 @@ def _only(connection: Connection, name: str, sql: str, params: Parameters) -> di
             cursor.execute(sql, params)
         columns = [str(column[0]) for column in cursor.description or ()]
         if not columns or len(set(columns)) != len(columns):
-            raise ReaderTypeError(f"The look into {name!r} names no columns, or one of them twice: {columns}.")
+            raise ReaderTypeError(f"The look into {name!r} names no columns, or a column twice: {columns}.")
         rows = cursor.fetchmany(2)
         if len(rows) > 1:
-            raise ReaderTypeError(f"The look into {name!r} has to show at most one row.")
+            raise ReaderTypeError(f"The look into {name!r} must show at most one row.")
         return _row(columns, rows[0]) if rows else None
 
 
@@ -399,7 +399,7 @@ def _of_days(text: str | None) -> str | None:
     """Return the text of an interval. Raises ReaderTypeError for months or years, which have no fixed length."""
     if text is not None and _CALENDAR.search(text):
         raise ReaderTypeError(
-            f"An interval with months or years ({text!r:.80}) is no number of seconds.",
+            f"An interval with months or years ({text!r:.80}) is not a number of seconds.",
             remedy="Let the look cast that column, as to text.",
         )
     return text

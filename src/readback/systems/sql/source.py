@@ -81,7 +81,7 @@ def _whole_spans() -> Any:
 def _of_days(text: str | None) -> str | None:
     """Return the text of an interval. Raises ReaderTypeError for months or years, which have no fixed length."""
     if text is not None and _CALENDAR.search(text):
-        said = f"An interval with months or years ({text!r:.80}) is no number of seconds."
+        said = f"An interval with months or years ({text!r:.80}) is not a number of seconds."
         raise ReaderTypeError(said, remedy=CAST)
     return text
 
@@ -236,12 +236,14 @@ class SqlSource:
         if looked.instead is not None:
             return looked.instead
         if len(looked.rows) > 1:
-            raise ReaderTypeError(f"Source {self.name!r} was asked for at most one row and found several.")
+            raise ReaderTypeError(
+                f"Source {self.name!r} found several rows for one. Select by the identity of the request."
+            )
         consistency = self._lowered(looked)
         if looked.rows:
             found = self._reading(self._with_booleans(looked.rows[0], booleans), version, stamp, author, consistency)
         elif looked.hidden:
-            return Reading.not_visible(f"{self.name} shows this role no such row, and {_NOT_ALL}")
+            return Reading.not_visible(f"{self.name} shows no such row to this role, and {_NOT_ALL}")
         else:
             found = Reading.absent(consistency=consistency)
         if not looked.honoured:
@@ -276,7 +278,7 @@ class SqlSource:
         consistency = self._lowered(looked)
         if not looked.rows and consistency not in (None, Consistency.STRONG):
             what = "a standby" if looked.standby else f"of {consistency} consistency"
-            raise ReaderFailedError(f"Source {self.name!r} is {what}: that it finds nothing says nothing.")
+            raise ReaderFailedError(f"Source {self.name!r} is {what}: an empty search proves nothing.")
         rows = [self._with_booleans(row, booleans) for row in looked.rows]
         return [self._reading(row, version, stamp, author, consistency) for row in rows]
 
@@ -286,7 +288,7 @@ class SqlSource:
         if not isinstance(found.value, dict):
             return found
         if len(found.value) != 1:
-            raise ReaderTypeError(f"Source {self.name!r} was asked for one value and found a whole row.")
+            raise ReaderTypeError(f"Source {self.name!r} found several columns for one value. Select one column.")
         (value,) = found.value.values()
         return Reading.of(value, consistency=found.consistency)
 
@@ -301,14 +303,16 @@ class SqlSource:
         number, _, since = rest.partition(":")
         looked = self._rows(_SETTLED, (timeline, number), 1)
         if looked.instead is not None:
-            raise ReaderFailedError(f"Source {self.name!r} cannot say what became of it: {looked.instead.detail}")
+            raise ReaderFailedError(f"Source {self.name!r} cannot settle the transaction: {looked.instead.detail}")
         said, runs_since = looked.rows[0].values()
         if said == "committed":
             return Lookup.landed({"xid": xid}) if since == runs_since else Lookup.unknown_key()
         if said == "aborted":
             return Lookup.failed(f"transaction {number} was aborted")
         if said == "standby":
-            raise ReaderFailedError(f"Source {self.name!r} is a standby, which cannot say what became of it.")
+            raise ReaderFailedError(
+                f"Source {self.name!r} is a standby and cannot settle a transaction. Ask the primary."
+            )
         return Lookup.pending() if said == "in progress" else Lookup.unknown_key()
 
     def ping(self) -> None:
@@ -332,7 +336,7 @@ class SqlSource:
                 raise ReaderTypeError(f"Source {self.name!r} found no column {column!r} in the row.")
             value = row[column]
             if value is not None and (not isinstance(value, bool | int) or value not in (0, 1)):
-                raise ReaderTypeError(f"Column {column!r} of {self.name!r} holds no truth value.")
+                raise ReaderTypeError(f"Column {column!r} of {self.name!r} does not hold a truth value.")
             shown[column] = None if value is None else bool(value)
         return shown
 
@@ -368,7 +372,7 @@ class SqlSource:
     def _rows(self, sql: str, params: Parameters, limit: int, token: str | None = None) -> _Looked:
         """Return at most `limit` rows, or the reading with the reason for missing rows."""
         if _READS.match(sql) is None or _FURTHER.search(_QUOTED.sub(" ", sql)):
-            raise ReaderFailedError(f"Source {self.name!r} reads only: one select, with or values.")
+            raise ReaderFailedError(f"Source {self.name!r} reads only: pass one select, with or values statement.")
         try:
             with closing(self._connect()) as connection, _interrupted(connection, self._timeout_s):
                 apart = self._database and _GIVES_NULL.search(sql) is None
@@ -413,7 +417,7 @@ class SqlSource:
     def _honours(self, connection: Connection, token: str) -> bool:
         """Return whether this server has replayed the write, or wrote it on the same timeline."""
         if not _is_postgres(connection):
-            raise UsageError(f"Source {self.name!r} is not connected to PostgreSQL, and knows no commit tokens.")
+            raise UsageError(f"Source {self.name!r} is not connected to PostgreSQL and has no commit tokens.")
         timeline, _, place = token.partition(":")
         (row,) = self._fetch(connection, _HONOURED, (place, place, timeline), 1)
         return next(iter(row.values())) is True
@@ -457,7 +461,7 @@ class SqlSource:
             shown = cursor.description or ()
             columns = [str(column[0]) for column in shown]
             if not columns or len(set(columns)) != len(columns):
-                raise ReaderTypeError(f"A query of {self.name!r} names no columns, or one of them twice: {columns}.")
+                raise ReaderTypeError(f"A query of {self.name!r} names no columns, or a column twice: {columns}.")
             if _is_sqlite(connection):
                 return self._bounded(columns, cursor, limit)
             rows = [_row(columns, row) for row in cursor.fetchmany(limit)]
@@ -537,7 +541,7 @@ def _interrupted(connection: Any, seconds: float) -> Iterator[None]:
     try:
         over.start()
     except RuntimeError as error:
-        raise OSError("the system gives no thread that would watch over it") from error
+        raise OSError("the system starts no thread for the time limit") from error
     try:
         yield
     finally:
