@@ -225,7 +225,7 @@ def test_a_schema_that_this_release_does_not_know_is_told_as_not_compared(desk: 
     connection.execute("drop trigger event_is_never_changed")
     connection.close()
     (said,) = desk("ledger", "verify", "--json", code=0).json["unchecked"]
-    assert f"schema not compared: step {known + 1} of it is on record, and this release knows {known}" in said
+    assert f"schema not compared: step {known + 1} is recorded, and this release knows {known}" in said
     assert said in desk("ledger", "verify", code=0).out
     assert said in desk("ledger", "backup", "--out", "backup.db", code=0).err
     put = ("--to", "sqlite:///again.db", "--accept-loss", "--who", "human:eve")

@@ -478,7 +478,7 @@ def test_a_working_folder_that_was_deleted_is_said_to_be(desk: Desk, monkeypatch
     gone.mkdir()
     monkeypatch.chdir(gone)
     gone.rmdir()
-    assert "that folder was deleted" in desk("list", "--url", "sqlite:///readback.db", code=6).err
+    assert "the working folder was deleted" in desk("list", "--url", "sqlite:///readback.db", code=6).err
     checked = desk("contracts", "check", "contracts.yaml", "--json", code=2)
     assert checked.json["error"]["message"] == "The working folder was deleted."
     desk("list", "--url", f"sqlite:///{desk.ledger}", code=0)

@@ -80,10 +80,10 @@ def evidence(path: Path, old: str, body: bytes) -> str:
     ("field", "value", "said"),
     [
         ("stamp", "rb-another", "bears the stamp"),
-        ("contract_hash", "0" * 64, "keeps another contract"),
-        ("request_hash", "0" * 64, "another request than its request hash says"),
-        ("key_hash", "0" * 64, "another key than its tenant, contract and operation make"),
-        ("operation", "another", "another key than its tenant, contract and operation make"),
+        ("contract_hash", "0" * 64, "stores another contract"),
+        ("request_hash", "0" * 64, "a request that does not match its request hash"),
+        ("key_hash", "0" * 64, "a key that does not match its tenant, contract and operation"),
+        ("operation", "another", "a key that does not match its tenant, contract and operation"),
     ],
 )
 def test_l22_ids_that_follow_from_others_are_made_again(desk: Desk, field: str, value: str, said: str) -> None:

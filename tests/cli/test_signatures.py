@@ -106,7 +106,7 @@ def test_signatures_of_decisions_are_checked_by_whom_the_settings_list(
 ) -> None:
     told = verified(desk, 0)
     assert told["signatures"] == {"kept": 5, "not_kept": 0}
-    assert "signatures of decisions not checked: nobody said who may approve" in told["unchecked"]
+    assert "signatures of decisions not checked: no list of approvers was given" in told["unchecked"]
     listed(desk, monkeypatch, key.public_key)
     told = verified(desk, 0)
     assert (told["faults"], told["unchecked"]) == ([], [])

@@ -136,7 +136,7 @@ def test_nothing_is_signed_proved_or_exported_of_a_log_with_a_damaged_entry(
     )
     for command in (("checkpoint",), ("prove", at_hand.ids[0]), ("export", "--tiles", "new")):
         refused = desk("ledger", *command, code=6)
-        assert ("Entry 77 has other bytes" in refused.err, refused.out) == (True, "")
+        assert ("Entry 77 does not match its leaf hash" in refused.err, refused.out) == (True, "")
     assert not (desk.folder / "new" / "checkpoint").exists()
 
 

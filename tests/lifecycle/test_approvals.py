@@ -51,7 +51,7 @@ def sound(house: House) -> None:
     """The ledger agrees with itself, and every attempt stands on approvals that count."""
     report = audit(house.store, approvals=house.engine.approvals)
     assert report.unchecked == ()
-    nobody_named = "signatures of approvals not checked: nobody said who may approve"
+    nobody_named = "signatures of approvals not checked: no list of approvers was given"
     assert set(audit(house.store).unchecked) <= {nobody_named}
     assert bool(audit(house.store).unchecked) is (report.approved > 0)
     assert not report.faults, report.faults

@@ -77,13 +77,13 @@ def test_an_attempt_on_an_approval_that_had_expired_is_found(late_us: int, house
 
     altered(house.store, held.id, late)
     found = [fault.what for fault in audit(house.store, approvals=house.engine.approvals).faults]
-    assert any("had expired" in what for what in found), found
+    assert any("incomplete or expired approval" in what for what in found), found
 
 
 FORGED: dict[str, Any] = {
-    "was not complete": (EventKind.APPROVAL_REQUESTED, {"people": 2}),
-    "was not asked for": (EventKind.ATTEMPTED, {"approval": ["another"]}),
-    "without the approval": (EventKind.ATTEMPTED, {"approval": []}),
+    "on an incomplete or expired approval": (EventKind.APPROVAL_REQUESTED, {"people": 2}),
+    "on an approval that was never requested": (EventKind.ATTEMPTED, {"approval": ["another"]}),
+    "without the required approval": (EventKind.ATTEMPTED, {"approval": []}),
 }
 
 
@@ -170,11 +170,11 @@ def test_entries_that_stand_in_the_log_in_another_order_than_they_follow_each_ot
 
 
 PROPOSED: dict[str, Any] = {
-    "has another request than its request hash says": {"request_hash": "00" * 32},
-    "has another key than its tenant, contract and operation make": {"operation": "another"},
-    "of the kind 'made-up', which there is not": {"operation_kind": "made-up"},
+    "has a request that does not match its request hash": {"request_hash": "00" * 32},
+    "has a key that does not match its tenant, contract and operation": {"operation": "another"},
+    "of the kind 'made-up', which does not exist": {"operation_kind": "made-up"},
     "bears the stamp": {"stamp": "rb-another"},
-    "keeps another contract than the one that it names": {"contract_hash": "00" * 32},
+    "stores another contract than the named one": {"contract_hash": "00" * 32},
 }
 
 

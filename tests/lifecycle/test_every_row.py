@@ -91,7 +91,7 @@ def test_a_second_effect_is_no_replay_unless_each_is_as_required_and_one_alone_w
 
 
 @pytest.mark.requirement("REC-13")
-@pytest.mark.parametrize("down_s", [0, 2], ids=["from the first look", "after it"])
+@pytest.mark.parametrize("down_s", [0, 2], ids=["from the first reading", "after it"])
 def test_a_second_effect_is_a_replay_also_where_what_it_leaves_has_to_stay_so(down_s: int) -> None:
     stage = Stage()
     house, shop = stage.house, stage.shop

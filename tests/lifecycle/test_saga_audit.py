@@ -139,7 +139,7 @@ def test_an_action_that_names_a_saga_which_never_announced_it_is_found(trip: Tri
         return data(event, context={**context, "saga": other.id}) if isinstance(context, dict) else event
 
     forge(trip, outcome.id, change)
-    assert f"Action {outcome.id} names saga {other.id}, which never announced it." in said(trip)
+    assert f"Action {outcome.id} names saga {other.id}, and the saga never announced the action." in said(trip)
 
 
 def test_an_action_that_is_gone_is_missed(trip: Trip) -> None:

@@ -37,7 +37,7 @@ K, C = ClaimKind, ClaimStatus
 SUBJECT: Final = "resource:item/o-1"
 PEOPLE: Final = Approvals(Policy.of([Approver(EVE, MemorySigner(EVE).public_key, ())]), verify_memory)
 """Eve approves nothing any more; she is listed, so that what she signed can be checked."""
-NOT_CHECKED: Final = "signatures of decisions not checked: nobody said who may approve"
+NOT_CHECKED: Final = "signatures of decisions not checked: no list of approvers was given"
 
 
 def looked(store: MemoryStore, approvals: Approvals | None = PEOPLE) -> AuditReport:
@@ -296,10 +296,10 @@ FORGED: Final[dict[Callable[[SignedStatement], bytes], tuple[str, bool]]] = {
     _other_signature: ("that does not count: it is not that key's signature.", True),
     _signed_anew_by_another: ("that does not count: it is not that key's signature.", True),
     _another_key: ("that does not count: no listed approver has this name and key.", True),
-    _other_statement: ("over something else than it says.", False),
-    _another_person: ("over something else than it says.", False),
-    _something_else_that_eve_signed: ("over something else than it says.", False),
-    _no_word: ("keeps what is no signature of 'human:eve'.", False),
+    _other_statement: ("stores a signature over other content.", False),
+    _another_person: ("stores a signature over other content.", False),
+    _something_else_that_eve_signed: ("stores a signature over other content.", False),
+    _no_word: ("stores a malformed signature of 'human:eve'.", False),
 }
 """What a forger keeps in its place, with all hashes made anew: what is said of it, and whether it takes keys to see."""
 
@@ -450,7 +450,7 @@ def test_a_decision_about_a_critical_mutation_that_names_no_signer_is_found(hous
     altered(made.store, made.action_id, change)
     faults = [fault for fault in looked(made.store, None).faults if fault.code == "signature"]
     assert len(faults) == made.entries
-    assert all("nobody signed it" in fault.what for fault in faults)
+    assert all("without a signature" in fault.what for fault in faults)
 
 
 # --- a freeze that was made again while its lift was signed -----------------------------------------------------

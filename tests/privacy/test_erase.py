@@ -152,7 +152,7 @@ def test_what_is_at_work_is_not_erased_and_nothing_that_was_named_beside_it(shel
         settled = rb.run(shelf.write(page="p", text="settled"), operation="settled")
         waits = rb.run(write_of(Book(), Book())(page="q", text="lost"), operation="waits", wait=0)
         assert not waits.settled
-        with pytest.raises(ErasureError, match="gone on with") as refused:
+        with pytest.raises(ErasureError, match="will be resumed") as refused:
             rb.erase(waits.id, **WHY)
         assert (refused.value.code, refused.value.exit_code) == ("erasure.at-work", 2)
         shelf.runtime.advance(1)
@@ -245,7 +245,7 @@ def test_an_action_that_is_moved_on_while_it_is_erased_keeps_everything(
         moment = _moment(shelf) + timedelta(seconds=1)
         result = rb.erase(before=moment, **WHY)
         assert (result.actions, result.at_work_total) == (1, 1)
-        assert result.at_work[0].why == "it was moved on just now"
+        assert result.at_work[0].why == "it changed just now"
         assert not rb.get(made["p"].id).erased
     assert b"one of two" in shelf.files()
     assert b"two of two" not in shelf.files()

@@ -173,7 +173,7 @@ def test_a_saga_and_its_steps_are_erased_once_all_of_it_has_settled(tmp_path: Pa
     every = [each.projection for each in store.projections()]
     waits = next(each.action_id for each in every if each.kind == "saga" and each.operation == "waits")
     step = next(each for each in every if each.saga == waits and each.state == "reconciled_success")
-    with pytest.raises(ErasureError, match=r"its saga .* is still at work"):
+    with pytest.raises(ErasureError, match=r"its saga .* is still in progress"):
         erase(store, ErasureOrder(TRIPS, "human:dpo", "x", (step.action_id,)), runtime.now_us())
     result = erase(store, ErasureOrder(TRIPS, "human:dpo", "x"), runtime.now_us())
     assert result.actions == 6

@@ -64,7 +64,7 @@ CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
     "another entry": lambda w: w["entries"][0].update(envelope=w["entries"][0]["envelope"].replace('"at":', '"at":1')),
     "another leaf": lambda w: w["entries"][0].update(leaf="0" * 64),
     "an entry with more": lambda w: w["entries"][0].update(more=1),
-    "other evidence": lambda w: w["evidence"].update({_first(w): "{}"}),
+    "evidence does not match": lambda w: w["evidence"].update({_first(w): "{}"}),
     "less evidence": lambda w: w["evidence"].pop(_first(w)),
     "more evidence": lambda w: w["evidence"].update({sha256_hex(b"1"): "1"}),
     "erased, by nobody": lambda w: (w["erased"].append(_first(w)), w["evidence"].pop(_first(w))),
@@ -100,7 +100,7 @@ def test_a_bundle_is_the_same_whenever_it_is_made(rich: LedgerStore) -> None:
 
 
 def test_without_the_table_by_which_was_decided_there_is_no_bundle(rich: LedgerStore) -> None:
-    with pytest.raises(TableMissingError, match="not at hand"):
+    with pytest.raises(TableMissingError, match="is not available"):
         make_bundle(longest(rich), lambda digest: b"{}", [RecoveryTable(DEFAULT_TABLE.rows[:3])])
 
 

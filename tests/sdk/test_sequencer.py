@@ -331,7 +331,7 @@ def test_what_has_no_place_is_neither_sealed_nor_confirmed_nor_proved(unplaced: 
         lambda: prove_now(store, last, by, signer),
     ]
     for prove in proofs:
-        with pytest.raises(LogUnplacedError, match="has no place in the log yet") as refused:
+        with pytest.raises(LogUnplacedError, match="has no sequence number in the log yet") as refused:
             prove()
         assert refused.value.code == "log.unplaced"
         assert refused.value.exit_code == 3

@@ -235,6 +235,6 @@ def test_a_ledger_with_a_whole_address_is_opened_where_the_working_folder_is_gon
     monkeypatch.chdir(gone)
     gone.rmdir()
     Readback.open(f"sqlite:///{tmp_path / 'ledger.db'}", tenant="acme", principal="agent:ops").close()
-    with pytest.raises(StoreError, match="that folder was deleted") as refused:
+    with pytest.raises(StoreError, match="the working folder was deleted") as refused:
         Readback.open("sqlite:///ledger.db", tenant="acme", principal="agent:ops")
     assert refused.value.code == "store.no-folder"

@@ -109,7 +109,7 @@ def test_a_log_that_cannot_be_seen_is_never_left_out(
     else:
         Path(f"{left}{hidden}").chmod(0o600)
     before = sorted(each.name for each in left.parent.iterdir())
-    with pytest.raises(StoreError, match="and this user cannot look at them") as caught:
+    with pytest.raises(StoreError, match="and this user cannot read them") as caught:
         looked(left)
     assert caught.value.code == "store.cannot-open"
     assert "readback resume" in caught.value.remedy
@@ -164,7 +164,7 @@ def test_what_is_written_in_the_moment_of_a_look_is_never_read_by_halves(
             assert store.last_seq() == 2
             assert [each.projection.action_id for each in store.projections()] == ["a0", "b0"]
         else:
-            with pytest.raises(StoreError, match="written each time while it was looked at"):
+            with pytest.raises(StoreError, match="was written during each attempt to read"):
                 store.last_seq()
 
 

@@ -155,7 +155,7 @@ def test_a_ledger_that_was_put_back_behind_the_process_is_not_written(
     with newer:
         newer.execute("DELETE FROM migration WHERE number = ?", (KNOWN,))
         newer.pragma("user_version", KNOWN - 1)
-    with pytest.raises(StoreVersionError, match="was put back while this process ran"):
+    with pytest.raises(StoreVersionError, match="a backup was restored while this process ran"):
         store.append([sample_creation("a2")])
     assert store.projection("a2") is None
 

@@ -84,7 +84,7 @@ def test_a_commit_of_which_nobody_can_tell_says_so(
     monkeypatch.setattr(opening, "RECONNECT_PAUSE_MS", 1)
     proxy.cut_after = COMMIT
     proxy.meanwhile = lambda: (proxy.home / ".s.PGSQL.5432").rename(proxy.home / "away")
-    with pytest.raises(StoreError, match="whether it was kept cannot be told") as caught:
+    with pytest.raises(StoreError, match="the result is unknown") as caught:
         store.append([sample_creation("a1")])
     assert caught.value.code == "store.undetermined"
     with pytest.raises(StoreError) as caught:
@@ -107,7 +107,7 @@ def test_a_commit_of_which_only_a_standby_could_tell_is_told_as_undetermined(
     monkeypatch.setattr(opening, "RECONNECT_TRIES_MAX", 2)
     monkeypatch.setattr(opening, "RECONNECT_PAUSE_MS", 1)
     monkeypatch.setattr(opening.Opening, "again", standby)
-    with pytest.raises(StoreError, match=r"whether it was kept cannot be told .*standby") as caught:
+    with pytest.raises(StoreError, match=r"the result is unknown .*standby") as caught:
         store.append([sample_creation("a1")])
     assert caught.value.code == "store.undetermined"
 

@@ -160,7 +160,7 @@ def test_an_address_says_where_and_from_what_size_on() -> None:
     assert (found.objects, found.objects_over, found.schema) == ("s3://bucket/prefix", 5, "x")
     assert "objects" not in found.url
     assert "connect_timeout=3" in found.url
-    with pytest.raises(UsageError, match="no number of bytes"):
+    with pytest.raises(UsageError, match="not a number of bytes"):
         address_of("postgresql:///db?objects_over=many")
 
 

@@ -68,4 +68,4 @@ def _is_refused(change: Callable[[], object], why: str) -> None:
     with pytest.raises(StoreError, match=why) as caught:
         change()
     assert caught.value.code == "store.session"
-    assert "pool sessions and not transactions" in caught.value.remedy
+    assert "session pooling" in caught.value.remedy

@@ -105,7 +105,7 @@ def test_it_goes_on_under_one_that_serves_it_until_another_ends_that(
     ledger_server.run(step(name, SERVES))
     assert refused(store) == set()
     (said,) = store.not_compared()
-    assert f"step {KNOWN + 1} of it is on record, and this release knows {KNOWN}" in said
+    assert f"step {KNOWN + 1} is recorded, and this release knows {KNOWN}" in said
     open_postgres_store(ledger_url).close()
     ledger_server.run(step(name, f"{KNOWN + 2:04d}_next.serves_{KNOWN + 1}.sql", KNOWN + 2))
     with pytest.raises(StoreVersionError, match=f"has schema {KNOWN + 2}; this release knows {KNOWN}"):
@@ -165,6 +165,6 @@ def test_a_ledger_that_was_put_back_behind_the_process_is_not_written(
     store: PostgresStore, ledger_server: PostgresPair, name: str
 ) -> None:
     ledger_server.run(f"DELETE FROM {name}.migration WHERE number = {KNOWN}")
-    with pytest.raises(StoreVersionError, match="was put back while this process ran"):
+    with pytest.raises(StoreVersionError, match="a backup was restored while this process ran"):
         store.append([sample_creation("a2")])
     assert store.projection("a2") is None

@@ -216,7 +216,7 @@ def test_one_that_is_derived_has_both_ones_fields_and_methods() -> None:
     assert [f.name for f in fields(one)] == ["name", "number", "many", "more", "lists"]
     assert replace(one, number=7) == Extended("a", 7, more=2)
     assert one != plain("a")
-    with pytest.raises(TypeError, match="has to be frozen, or not, as what it is derived from"):
+    with pytest.raises(TypeError, match="must be frozen exactly if its base class is"):
         frozen.dataclass(slots=True)(type(plain)("Loosened", (plain,), {"__annotations__": {"x": "int"}, "x": 1}))
 
 

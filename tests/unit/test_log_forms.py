@@ -167,7 +167,7 @@ def test_no_byte_of_a_checkpoint_can_be_changed(at: int) -> None:
 
 
 def test_another_logs_key_may_not_sign_for_this_one() -> None:
-    with pytest.raises(LogFormatError, match="origin as its name"):
+    with pytest.raises(LogFormatError, match="must equal the log's origin"):
         sign_checkpoint(Checkpoint(KEY.name, 1, EMPTY_ROOT), OTHER, OTHER_PRIVATE.sign)
     foreign = sign_note(Checkpoint(KEY.name, 1, EMPTY_ROOT).text(), OTHER, OTHER_PRIVATE.sign)
     with pytest.raises(LogSignatureError, match="another log's key"):

@@ -50,7 +50,7 @@ class EnvelopeProfileError(CanonError):
 
     code = "value.envelope-profile"
     exit_code = 6
-    remedy_default = "Report this; what a caller may fill in freely belongs into the payload."
+    remedy_default = "Report this error: caller-supplied values belong in the payload."
 
 
 class UnsupportedValueError(CanonError):
@@ -78,7 +78,7 @@ class MalformedJsonError(CanonError):
     """Bytes that are not valid JSON."""
 
     code = "value.malformed-json"
-    remedy_default = "Look at the source of these bytes; nothing of them was used."
+    remedy_default = "Check the source of these bytes. Nothing of them was used."
 
 
 def why_not_json(error: ReadbackError) -> str:

@@ -83,7 +83,7 @@ def _native(cls: type[Any], *, frozen: bool) -> Any:
     derived = isinstance(cls, StructMeta)
     # Frozen and mutable classes cannot inherit from each other, as with the standard decorator.
     if derived and cls.__struct_config__.frozen is not frozen:
-        raise TypeError(f"{cls.__name__} has to be frozen, or not, as what it is derived from is.")
+        raise TypeError(f"{cls.__name__} must be frozen exactly if its base class is.")
     given = _given(cls) if derived else cls
     if given.__doc__ is None:
         given.__doc__ = cls.__name__  # else the standard decorator computes a signature for the text

@@ -154,7 +154,7 @@ class _Snapshot:
             if not key.isascii() or len(key) > KEY_MAX_BYTES:
                 _check_text(key, path, KEY_MAX_BYTES)
             if key in plain:
-                raise _unsupported(path, f"two keys that are both written {key!r}")
+                raise _unsupported(path, f"two keys with the written form {key!r}")
             if value is None or value is True or value is False:
                 plain[key] = value
             elif type(value) is str and len(value) <= STRING_MAX_BYTES and value.isascii():

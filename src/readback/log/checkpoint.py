@@ -27,9 +27,9 @@ class Checkpoint:
         """Return the note's text. Raises LogFormatError for an origin or size outside the format."""
         lines = (self.origin, str(self.size), base64_text(self.root), *self.extensions)
         if any(not line or "\n" in line for line in lines):
-            raise LogFormatError("A line of a checkpoint is empty, or is more than one.")
+            raise LogFormatError("A line of a checkpoint is empty, or contains a line break.")
         if not 0 <= self.size <= SIZE_MAX or len(self.root) != HASH_BYTES:
-            raise LogFormatError("A checkpoint has a size and a hash as its root.")
+            raise LogFormatError("A checkpoint must have a valid size, and a hash as its root.")
         return "".join(f"{line}\n" for line in lines)
 
 
@@ -48,14 +48,14 @@ def parse_checkpoint(text: str) -> Checkpoint:
     """Parse a note's text. Raises LogFormatError."""
     lines = text.split("\n")
     if len(lines) < 4 or lines.pop() or not all(lines):
-        raise LogFormatError("A checkpoint has at least three lines, and none that is empty.")
+        raise LogFormatError("A checkpoint must have at least three lines, all of them not empty.")
     return Checkpoint(lines[0], number(lines[1], "size"), hash_bytes(lines[2], "root"), tuple(lines[3:]))
 
 
 def sign_checkpoint(checkpoint: Checkpoint, key: VerifierKey, sign: Sign) -> SignedCheckpoint:
     """Sign a checkpoint. Raises LogFormatError unless the key's name equals the origin."""
     if key.name != checkpoint.origin:
-        raise LogFormatError("A log's key has the log's origin as its name.")
+        raise LogFormatError("The name of a log's key must equal the log's origin.")
     return SignedCheckpoint(checkpoint, sign_note(checkpoint.text(), key, sign))
 
 

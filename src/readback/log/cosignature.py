@@ -51,10 +51,10 @@ def parse_witness_key(text: str) -> WitnessKey:
     parts = text.split("+", 2)  # base64 may hold a plus; a name may not
     raw = base64_bytes(parts[2], "witness's key") if len(parts) == 3 else b""
     if raw[:1] != COSIGNATURE or len(raw) != 1 + KEY_BYTES:
-        raise LogFormatError("This is no key of a witness: name+id+key, for timestamped Ed25519.")
+        raise LogFormatError("The key is not a witness's key. Expected: name+id+key, for timestamped Ed25519.")
     found = WitnessKey(parts[0], raw[1:])
     if found.key_id.hex() != parts[1]:
-        raise LogFormatError("The witness's key has another id than its name and its key make.")
+        raise LogFormatError("The id of the witness's key does not match its name and key.")
     return found
 
 

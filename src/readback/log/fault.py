@@ -21,14 +21,14 @@ class LogFormatError(LogError):
 
     code = "log.format"
     exit_code = 2
-    remedy_default = "Compare it with the place where it came from; it was cut, changed, or is something else."
+    remedy_default = "Compare the file with its origin: the content was cut or changed, or has another type."
 
 
 class LogProofError(LogError):
     """The hashes do not lead from the claimed leaf or tree to the root."""
 
     code = "log.proof"
-    remedy_default = "Do not rely on what it was to prove; keep both as they are, and compare with another copy."
+    remedy_default = "Do not rely on the claim. Keep proof and log unchanged, and compare with another copy."
 
 
 class LogUnplacedError(LogError):
@@ -37,7 +37,7 @@ class LogUnplacedError(LogError):
     code = "log.unplaced"
     exit_code = 3
     remedy_default = (
-        "Ask again in a moment: whoever appends gives places, and so do a worker and `readback ledger checkpoint`."
+        "Try again in a moment. Appending processes, workers and `readback ledger checkpoint` assign sequence numbers."
     )
 
 
@@ -71,4 +71,4 @@ class LogSignatureError(LogError):
     """No valid signature by the requested key, or an invalid signature in its name."""
 
     code = "log.signature"
-    remedy_default = "Look whether this is the log's verifier key; if it is, do not rely on what was signed."
+    remedy_default = "Check the log's verifier key. If the key is right, do not rely on the signed content."

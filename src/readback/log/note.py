@@ -33,7 +33,7 @@ def base64_bytes(text: str, what: str) -> bytes:
     except ValueError as error:
         raise LogFormatError(f"The {what} is not base64.") from error
     if base64_text(found) != text:
-        raise LogFormatError(f"The {what} is not base64 as it has to be written.")
+        raise LogFormatError(f"The {what} is not canonical base64.")
     return found
 
 
@@ -49,7 +49,7 @@ def number(text: str, what: str) -> int:
     """Parse a decimal number without leading zeros, up to the maximum size of a log. Raises LogFormatError."""
     plain = text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX and (text == "0" or text[0] != "0")
     if not plain or int(text) > SIZE_MAX:
-        raise LogFormatError(f"The {what} is no number as it has to be written.")
+        raise LogFormatError(f"The {what} is not a canonical decimal number.")
     return int(text)
 
 
@@ -145,7 +145,7 @@ def sign_note(text: str, key: VerifierKey, sign: Sign, before: Sequence[Signatur
     """Add one signature to a text. Raises LogFormatError if the format forbids the text."""
     _check_text(text.encode())
     if not text.endswith("\n"):
-        raise LogFormatError("The text of a note ends with a line's end.")
+        raise LogFormatError("The text of a note must end with a line break.")
     signed = Signature(key.name, key.key_id, sign(text.encode()))
     return Note(text, (*before, signed))
 
@@ -157,7 +157,7 @@ def parse_note(data: bytes) -> Note:
     whole = _check_text(data)
     head, blank, below = whole.rpartition("\n\n")
     if not blank or not below.endswith("\n"):
-        raise LogFormatError("The note has no blank line, or no line's end after its signatures.")
+        raise LogFormatError("The note has no blank line, or no line break after its signatures.")
     lines = below[:-1].split("\n")
     if len(lines) > SIGNATURES_MAX:
         raise LogFormatError(f"The note has more than {SIGNATURES_MAX} signatures.")
@@ -169,7 +169,7 @@ def parse_key(text: str) -> VerifierKey:
     name, key_id, encoded = _three(text, "verifier key")
     found = VerifierKey(name, _key(encoded, "verifier key"))
     if found.key_id.hex() != key_id:
-        raise LogFormatError("The verifier key has another id than its name and its key make.")
+        raise LogFormatError("The id of the verifier key does not match its name and key.")
     return found
 
 
@@ -204,7 +204,7 @@ def _key(encoded: str, what: str) -> bytes:
 def _signature(line: str) -> Signature:
     name, space, encoded = line.removeprefix(SIGNED).partition(" ")
     if not line.startswith(SIGNED) or not space:
-        raise LogFormatError("A signature's line has not the form of one.")
+        raise LogFormatError("A signature line is malformed.")
     _check_name(name)
     raw = base64_bytes(encoded, "signature")
     if len(raw) <= KEY_ID_BYTES:

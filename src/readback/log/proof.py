@@ -131,7 +131,7 @@ def _check_sizes(first: int, second: int) -> None:
 
 def _check_hashes(hashes: Sequence[bytes]) -> None:
     if any(len(each) != HASH_BYTES for each in hashes):
-        raise LogProofError(f"A hash of a proof has not {HASH_BYTES} bytes.")
+        raise LogProofError(f"A hash of a proof does not have {HASH_BYTES} bytes.")
 
 
 # The proof of one entry in one file (C2SP tlog-proof): index, path to the root, and signed checkpoint.
@@ -185,9 +185,9 @@ def parse_proof(data: bytes) -> EntryProof:
     if lines and lines[0].startswith(EXTRA):
         entry = base64_bytes(lines.pop(0).removeprefix(EXTRA), "extra data")
         if not entry:
-            raise LogFormatError("The proof has a line of extra data without any.")
+            raise LogFormatError("The proof has an extra line without data.")
     if not lines or not lines[0].startswith(INDEX):
-        raise LogFormatError("The proof does not say which entry it proves.")
+        raise LogFormatError("The proof does not name its entry.")
     index = number(lines.pop(0).removeprefix(INDEX), "index")
     if len(lines) > PATH_MAX:
         raise LogFormatError(f"The proof has more than {PATH_MAX} hashes.")

@@ -48,7 +48,7 @@ class Rotation:
     def text(self) -> str:
         """Return the note's text. Raises LogFormatError if the keys are equal or belong to another log."""
         if {self.old.name, self.new.name} != {self.head.origin} or self.old == self.new:
-            raise LogFormatError("A log's key is followed by another one of the same name.")
+            raise LogFormatError("A rotation needs two different keys with the log's name.")
         lines = (FORM, self.head.origin, self.head.size, base64_text(self.head.root), self.old, self.new, self.at_us)
         return "".join(f"{line}\n" for line in lines)
 
@@ -79,13 +79,13 @@ def parse_rotations(data: bytes, check: Check) -> tuple[Rotation, ...]:
         raise LogFormatError(f"The rotations have over {ROTATIONS_MAX_BYTES} bytes.")
     start = f"{FORM}\n".encode()
     if data and not data.startswith(start):
-        raise LogFormatError("These are no rotations of a log's key.")
+        raise LogFormatError("The file contains no rotations of a log's key.")
     found = [_open(start + piece, check) for piece in data.split(start)[1:]]
     if len(found) > ROTATIONS_MAX:
         raise LogFormatError(f"There are more than {ROTATIONS_MAX} rotations.")
     for one, other in pairwise(found):
         if one.new != other.old or one.head.size > other.head.size:
-            raise LogFormatError("A rotation does not go on from the one before it.")
+            raise LogFormatError("A rotation does not continue its predecessor.")
     return tuple(found)
 
 
@@ -93,11 +93,11 @@ def _open(data: bytes, check: Check) -> Rotation:
     note = parse_note(data)
     lines = note.text.split("\n")
     if len(lines) != 8:
-        raise LogFormatError("A rotation has seven lines.")
+        raise LogFormatError("A rotation must have seven lines.")
     head = Checkpoint(lines[1], number(lines[2], "size"), hash_bytes(lines[3], "root"))
     found = Rotation(head, parse_key(lines[4]), parse_key(lines[5]), number(lines[6], "time"))
     if found.text() != note.text:
-        raise LogFormatError("A rotation is not in its one form.")
+        raise LogFormatError("A rotation is not in canonical form.")
     if len(note.signed_by([found.old, found.new], check)) != 2:
         raise LogSignatureError("A rotation is not signed by both of its keys.")
     return found
@@ -115,7 +115,7 @@ def spans(key: VerifierKey, rotations: Sequence[Rotation]) -> tuple[Span, ...]:
         found[-1] = replace(found[-1], until=each.head.size)
         found.append(Span(each.new, each.head.size, None, each.at_us))
     if key not in [each.key for each in found]:
-        raise LogSignatureError(f"The rotations are of other keys than {key.name}+{key.key_id.hex()}.")
+        raise LogSignatureError(f"The rotations do not include the key {key.name}+{key.key_id.hex()}.")
     return tuple(reversed(found))
 
 

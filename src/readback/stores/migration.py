@@ -69,8 +69,8 @@ def left_of(known: Sequence[Migration], done: Mapping[int, Applied], ledger: str
     for step in known:
         if step.number in done and done[step.number].checksum != step.checksum:
             raise StoreVersionError(
-                f"{ledger} was made with another text of migration {step.name}.",
-                remedy="Use the release that made it; do not change migrations that were applied.",
+                f"{ledger} was created with another text of migration {step.name}.",
+                remedy="Use the release that created the ledger. Applied migrations must not change.",
                 details={"migration": step.name},
             )
     return [step for step in known if step.number not in done]
@@ -81,7 +81,7 @@ def not_compared(number: int, known: Sequence[Migration]) -> list[str]:
     if number <= len(known):
         return []
     return [
-        f"the schema not compared: step {number} of it is on record, and this release knows {len(known)};"
+        f"the schema not compared: step {number} is recorded, and this release knows {len(known)};"
         " verify with the release that made it"
     ]
 
@@ -90,8 +90,8 @@ def refuse_older(left: Sequence[Migration], ledger: str) -> None:
     """Raise StoreVersionError for missing steps that existed when this process opened the ledger."""
     if left:
         raise StoreVersionError(
-            f"{ledger} has an older schema than when it was opened: it was put back while this process ran.",
-            remedy="Start this process again: it brings the schema up as it opens the ledger.",
+            f"{ledger} has an older schema than at opening: a backup was restored while this process ran.",
+            remedy="Restart this process: opening the ledger migrates the schema.",
             details={"missing": [step.name for step in left]},
         )
 

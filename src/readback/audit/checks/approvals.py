@@ -62,9 +62,9 @@ def _request_faults(
     action: Action, asking: RequestedApproval, event: Event, request: Mapping[str, Json]
 ) -> Iterator[str]:
     if event.refs.get("approval") != asking.payload:
-        yield f"Action {action.id} asks for an approval of other bytes than those that it keeps."
+        yield f"Action {action.id} requests an approval for other bytes than the stored ones."
     if request and bound_of(action, asking, request).payload() != asking.payload:
-        yield f"Action {action.id} asks for an approval of something else than its request."
+        yield f"Action {action.id} requests an approval for something other than its request."
 
 
 def _token(store: LedgerStore, action: Action, digest: str) -> ApprovalToken | None:
@@ -78,11 +78,11 @@ def _token(store: LedgerStore, action: Action, digest: str) -> ApprovalToken | N
 def _token_faults(store: LedgerStore, action: Action, asking: RequestedApproval, event: Event) -> Iterator[str]:
     data, token = event.data, _token(store, action, event.refs.get("token", ""))
     if token is None:
-        yield f"Action {action.id} keeps what is no token of {data.get('approver')!r}."
+        yield f"Action {action.id} stores a malformed token of {data.get('approver')!r}."
         return
     told = (data.get("approval"), data.get("approver"), data.get("key"), data.get("payload"))
     if told != (token.approval, token.approver, token.key_id, token.payload):
-        yield f"Action {action.id} keeps a token that says something else than its entry."
+        yield f"Action {action.id} stores a token in contradiction to its entry."
 
 
 def _always(action: Action, contract: Mapping[str, Json]) -> bool:
@@ -101,13 +101,13 @@ def _attempt_faults(
     stands_on = event.data.get("approval")
     if not stands_on:
         if (asking is not None or _always(action, contract)) and not glass and not action.context.get("reverses"):
-            yield f"Action {action.id} was attempted without the approval that it needs."
+            yield f"Action {action.id} was attempted without the required approval."
         return
     if asking is None or stands_on != [asking.id]:
-        yield f"Action {action.id} was attempted on an approval that was not asked for."
+        yield f"Action {action.id} was attempted on an approval that was never requested."
         return
     if not asking.complete or event.at_us >= asking.expires_us:
-        yield f"Action {action.id} was attempted on an approval that was not complete, or had expired."
+        yield f"Action {action.id} was attempted on an incomplete or expired approval."
     elif approvals is not None and request:
         yield from _signature_faults(store, action, asking, event, (request, approvals))
 
@@ -125,4 +125,4 @@ def _signature_faults(
     listed = approvals.policy.past(asking.policy)
     said = check_approvals(bound_of(action, asking, request), listed, tokens, event.at_us, approvals.verify)
     if not isinstance(said, Approved):
-        yield f"Action {action.id} was attempted on an approval that does not count ({said.code.value})."
+        yield f"Action {action.id} was attempted on an invalid approval ({said.code.value})."

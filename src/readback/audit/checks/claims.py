@@ -18,14 +18,17 @@ def not_kept(store: LedgerStore, action: Action) -> Iterator[str]:
     """Return the dependencies in the action's entries without a row. A retraction would not name the action."""
     for claim in claims_relied_on(action):
         if not store.relies(action.tenant, claim, action.id):
-            yield f"Action {action.id} was planned upon {claim}, and that is not kept."
+            yield f"Action {action.id} was planned upon {claim}, and the store has no row for this."
 
 
 def made_up(store: LedgerStore) -> Iterator[tuple[str, str]]:
     """Yield (action id, fault) for each row without an entry."""
     for tenant, claim, action_id in store.reliances():
         if not _says(store, tenant, claim, action_id):
-            yield action_id, f"Action {action_id} is kept as planned upon {claim}, and its entries do not say so."
+            yield (
+                action_id,
+                f"Action {action_id} has a row as planned upon {claim}, and no entry of the action says so.",
+            )
 
 
 def _says(store: LedgerStore, tenant: str, claim: str, action_id: str) -> bool:

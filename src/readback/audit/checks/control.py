@@ -120,7 +120,7 @@ class Controls:
             if wanted == found:
                 continue
             if found is None:
-                yield at[2], f"{at[1]!r} was frozen by action {at[2]}, and its freeze is not there."
+                yield at[2], f"{at[1]!r} was frozen by action {at[2]}, and the freeze is missing."
             elif wanted is None:
                 yield at[2], f"{at[1]!r} is frozen in the name of action {at[2]}, and no entry says so."
             else:
@@ -132,9 +132,9 @@ class Controls:
             wanted, found = self.incidents.get(at), held.get(at)
             if found is None:
                 assert wanted is not None
-                yield wanted.action_id, f"Incident {at[1]} was opened, and is not there."
+                yield wanted.action_id, f"Incident {at[1]} was opened, and is missing."
             elif wanted is None:
-                yield found.action_id, f"Incident {at[1]} is there, and no entry opened it."
+                yield found.action_id, f"Incident {at[1]} exists, and no entry opened it."
             elif found != wanted:
                 yield found.action_id, f"Incident {at[1]} is {_differences(found, wanted)}."
 

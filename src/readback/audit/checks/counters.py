@@ -79,7 +79,7 @@ class Counters:
             most = self._most(tenant, subject, name)
             if subject != PACE and most is not None and value > most:
                 told = f"Tenant {tenant} counts {value} of {name!r} for {subject!r}"
-                yield f"{told}, and its entries can have counted {most}."
+                yield f"{told}, and its entries allow at most {most}."
 
     def _most(self, tenant: str, subject: str, name: str) -> int | None:
         """Return the highest value the entries allow for a counter. None: no limit."""

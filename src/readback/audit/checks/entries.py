@@ -58,7 +58,9 @@ class Heads:
                 said = f"The log has {self._tree.size} entries, and a checkpoint covers {each.size}"
                 yield "log.cut", f"{said}: its end was cut off."
             elif root != each.root:
-                said = f"The first {each.size} entries are not those that the checkpoint covers: they were rewritten."
+                said = (
+                    f"The first {each.size} entries differ from the entries under the checkpoint: they were rewritten."
+                )
                 yield "log.rewritten", said
 
     def said(self) -> str:
@@ -86,18 +88,18 @@ def request_faults(action: Action, contract: Mapping[str, Json], request: Mappin
         normal = in_normal_form(str(contract.get("target", "")), _form(contract), fields)
         keys.add(action.key_hash if unknown else key_hash(action.tenant, action.contract, normal))
     if contract and action.key_hash not in keys:
-        yield f"Action {action.id} has another key than its tenant, contract and operation make."
+        yield f"Action {action.id} has a key that does not match its tenant, contract and operation."
     if not isinstance(requested, dict) or _redacted(requested):
         return
     if not action.contract_ref:  # submitted by name, and not yet processed by a worker with the contract
         if asked_hash(action.contract, given) != action.request_hash:
-            yield f"Action {action.id} has another request than it was asked for by."
+            yield f"Action {action.id} has a request that does not match its submission."
         return
     if action.kind not in _KINDS:
-        yield f"Action {action.id} is of the kind {action.kind!r}, which there is not."
+        yield f"Action {action.id} is of the kind {action.kind!r}, which does not exist."
         return
     if request_hash(_KINDS[action.kind], action.target, given) != action.request_hash:
-        yield f"Action {action.id} has another request than its request hash says."
+        yield f"Action {action.id} has a request that does not match its request hash."
 
 
 def _form(contract: Mapping[str, Json]) -> NormalForm:
@@ -155,9 +157,11 @@ def order_faults(events: list[StoredEvent], head_seq: int) -> Iterator[Fault]:
         if not each.seq:
             before = SIZE_MAX  # entries after an unsequenced entry are unsequenced too
             if leaf_hash(each.envelope) != each.leaf:
-                yield fault_at(each, "entry.leaf", f"{named(each)} has other bytes than its leaf hash says.")
+                yield fault_at(each, "entry.leaf", f"{named(each)} does not match its leaf hash.")
         elif each.seq <= before and each.seq <= head_seq:
-            yield fault_at(each, "entry.order", f"{named(each)} of action {each.action_id} stands before an older one.")
+            yield fault_at(
+                each, "entry.order", f"{named(each)} of action {each.action_id} comes before an older entry."
+            )
         else:
             before = each.seq
 
@@ -187,7 +191,7 @@ def _place_faults(store: LedgerStore, seq: int, previous_seq: int) -> Iterator[F
     if stored.seq != previous_seq + 1:
         yield fault_at(stored, "log.gap", f"Entry {stored.seq} follows entry {previous_seq}.")
     if leaf_hash(stored.envelope) != stored.leaf:
-        yield fault_at(stored, "entry.leaf", f"Entry {stored.seq} has other bytes than its leaf hash says.")
+        yield fault_at(stored, "entry.leaf", f"Entry {stored.seq} does not match its leaf hash.")
 
 
 def opened_entries(events: Sequence[StoredEvent]) -> list[ParsedEnvelope] | None:

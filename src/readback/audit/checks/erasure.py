@@ -23,12 +23,15 @@ def erasure_faults(store: LedgerStore, tenant: str, opened: list[ParsedEnvelope]
         if one.event.kind is EventKind.ERASED:
             named = one.event.data.get("digests")
             if not isinstance(named, list) or not named or not own.issuperset(str(each) for each in named):
-                yield "erasure", f"Version {one.version} of action {one.action_id} erases what it does not have."
+                yield (
+                    "erasure",
+                    f"Version {one.version} of action {one.action_id} erases evidence the action does not have.",
+                )
         own.update(payloads(one.event))
     action_id = opened[0].action_id
     for digest in erased_digests(opened):
         if not store.erased(tenant, action_id, digest) and _is_there(store, tenant, action_id, digest):
-            what = f"Evidence {digest} of action {action_id} was erased, and its bytes are there."
+            what = f"Evidence {digest} of action {action_id} was erased, and its bytes still exist."
             yield "evidence.not-erased", what
 
 

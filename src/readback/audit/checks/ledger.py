@@ -128,9 +128,9 @@ class AuditReport:
         if self.checkpoints and not self.log_key:
             said.append("signatures of checkpoints not checked: no key of the log was given")
         if self.approved and self.approvals is None:
-            said.append("signatures of approvals not checked: nobody said who may approve")
+            said.append("signatures of approvals not checked: no list of approvers was given")
         if self.signatures.kept and self.approvals is None:
-            said.append("signatures of decisions not checked: nobody said who may approve")
+            said.append("signatures of decisions not checked: no list of approvers was given")
         if self.signatures.not_kept:
             entries = f"{self.signatures.not_kept} entries"
             said.append(f"signatures of decisions not kept when {entries} were recorded: neither valid nor invalid")
@@ -193,7 +193,7 @@ def audit(
         progress(report.events)
     report.head_leaf = head.hex()
     if kept is not None:
-        report.truncation = f"checked against the head that was kept at entry {kept[0]}; not beyond it"
+        report.truncation = f"checked against the head stored elsewhere at entry {kept[0]}; not beyond it"
         if not met:
             report.add([Fault("log.head", f"Entry {kept[0]} with the leaf hash that was kept is not in the log.")])
     if heads is not None:
@@ -205,7 +205,9 @@ def audit(
     if folded != report.events:
         report.add(_orphans(store))
     if folded != report.events and report.ok:
-        what = f"The log has {report.events} entries and the actions {folded}: some belong to none."
+        what = (
+            f"The log has {report.events} entries and the actions {folded} in total: some entries belong to no action."
+        )
         report.add([Fault("log.orphan", what)])
     wrong = controls.compare(store, report.head_seq)  # 5
     report.add(Fault("control", what, action_id=action_id) for action_id, what in wrong)
@@ -437,7 +439,7 @@ def _recomputed(action: Action, first: ParsedEnvelope) -> Iterator[str]:
     if action.stamp != STAMP_PREFIX + action.id:
         yield f"Action {action.id} bears the stamp {action.stamp!r}."
     if action.contract_ref != action.contract_hash:
-        yield f"Action {action.id} keeps another contract than the one that it names."
+        yield f"Action {action.id} stores another contract than the named one."
 
 
 # --- 3. evidence ---
@@ -478,7 +480,7 @@ def _key(store: LedgerStore, shelf: EvidenceCache, action: Action, report: Audit
         return
     record = shelf.key(action.tenant, action.key_hash)
     if record is None:
-        yield f"Action {action.id} was attempted, and its idempotency record is not there."
+        yield f"Action {action.id} was attempted, and its idempotency record is missing."
         return
     report.keys += 1
     if record.action_id != action.id:

@@ -40,16 +40,16 @@ class Positions:
     def _cursor(self, cursor: Cursor) -> Iterator[tuple[int, str]]:
         named = f"Subscriber {cursor.name!r}"
         if not 0 <= cursor.after_seq <= max(self.last_seq, self.store.last_seq()):
-            yield 0, f"{named} was told up to entry {cursor.after_seq}, and there is no such entry."
+            yield 0, f"{named} has a position after entry {cursor.after_seq}, and there is no such entry."
         elif not 0 <= cursor.done <= self._count(cursor.after_seq + 1):
-            yield cursor.after_seq + 1, f"{named} took {cursor.done} messages of an entry that has fewer."
+            yield cursor.after_seq + 1, f"{named} took {cursor.done} messages of an entry with fewer messages."
 
     def _letter(self, letter: DeadLetter, cursor: Cursor | None) -> Iterator[tuple[int, str]]:
         named = f"A dead letter of subscriber {letter.subscriber!r}"
         if cursor is None:
-            yield letter.seq, f"{named} is there, and no such subscriber."
+            yield letter.seq, f"{named} exists, but the subscriber does not."
         elif not 0 <= letter.number < self._count(letter.seq):
-            yield letter.seq, f"{named} is message {letter.number} of entry {letter.seq}, which there is not."
+            yield letter.seq, f"{named} is message {letter.number} of entry {letter.seq}, which does not exist."
 
     def _count(self, seq: int) -> int:
         if seq not in self._counts:

@@ -53,14 +53,14 @@ def check_member(store: LedgerStore, action: Action) -> Said:
     if saga is None or saga.tenant != action.tenant:
         yield "saga.member", f"Action {action.id} names saga {named}, which is not there."
     elif action.id not in saga.action_ids():
-        yield "saga.member", f"Action {action.id} names saga {named}, which never announced it."
+        yield "saga.member", f"Action {action.id} names saga {named}, and the saga never announced the action."
 
 
 def _recomputed(saga: Saga, load: Load) -> Iterator[str]:
     if saga.stamp != STAMP_PREFIX + saga.id:
         yield f"Saga {saga.id} bears the stamp {saga.stamp!r}."
     if saga.key_hash != key_hash(saga.tenant, f"{KIND}:{saga.name}", saga.operation):
-        yield f"Saga {saga.id} has another key than its tenant, name and operation make."
+        yield f"Saga {saga.id} has a key that does not match its tenant, name and operation."
     body = load(saga.definition_ref)
     steps = body.get("steps")
     if not isinstance(steps, list):
@@ -68,7 +68,7 @@ def _recomputed(saga: Saga, load: Load) -> Iterator[str]:
     given = [step for step in steps if isinstance(step, dict)]
     asked = request_hash(saga.name, [asked_of(step) for step in given])
     if body.get("name") != saga.name or asked != saga.request_hash:
-        yield f"Saga {saga.id} has another definition than its request hash says."
+        yield f"Saga {saga.id} has a definition that does not match its request hash."
     for step, terms in zip(given, saga.terms, strict=False):
         if {key: step.get(key) for key in terms.as_json()} != terms.as_json():
             yield f"Saga {saga.id} has other terms of step {terms.name!r} than its definition."
@@ -87,7 +87,7 @@ def _steps(store: LedgerStore, saga: Saga, opened: list[ParsedEnvelope]) -> Iter
         what = str(event.data["what"])
         announced = _ANNOUNCED_BY.get(what, what)
         if latest.setdefault((step, announced), action_id) != action_id and announced != what:
-            yield f"Saga {saga.id} names action {action_id} for step {step!r}, and announced another one."
+            yield f"Saga {saga.id} names action {action_id} for step {step!r}, but announced another action."
         latest[step, announced] = action_id
         try:
             events = store.events(action_id)
@@ -102,7 +102,7 @@ def _steps(store: LedgerStore, saga: Saga, opened: list[ParsedEnvelope]) -> Iter
         yield from _link(saga, step, what, action, effect)
         head = event.data.get("head")
         if head and head not in [each.leaf.hex() for each in events]:
-            yield f"Saga {saga.id} saw action {action_id} end in an entry that it does not have."
+            yield f"Saga {saga.id} saw action {action_id} end in an entry the action does not have."
 
 
 _ANNOUNCED_BY = {"ended": "begins", "reversed": "reverses"}

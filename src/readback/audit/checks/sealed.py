@@ -43,7 +43,7 @@ class SealedAudit:
         self._origin = ""
         self._found: list[Found] = []
         while self._next is not None and self._next.size <= 0:
-            self._bad("log.checkpoint", f"A checkpoint of {self._next.size} entries is kept, which nothing signs.")
+            self._bad("log.checkpoint", f"A checkpoint of {self._next.size} entries is stored, and nothing signs it.")
             self._advance()
 
     def read(self, leaves: Sequence[bytes]) -> None:
@@ -98,7 +98,7 @@ class SealedAudit:
             kept = self._log.tile(tile.level, tile.place)
             if kept is None or (kept[: len(tile.hashes)] if last else kept) != tile.hashes:
                 first = (tile.place << (HEIGHT * (tile.level + 1))) + 1
-                there = "is not there" if kept is None else "holds other hashes than the entries make"
+                there = "is not there" if kept is None else "does not match the entries"
                 self._bad("log.tile", f"Tile {tile.place} of level {tile.level}, from entry {first} on, {there}.")
 
     def _checkpoint(self, head: SealedHead) -> None:
@@ -112,9 +112,9 @@ class SealedAudit:
         if found.origin != self._origin:
             self._bad("log.origin", f"The checkpoint of {head.size} entries is of the log {found.origin!r}.")
         elif found.size != head.size:
-            self._bad("log.checkpoint", f"The checkpoint that is kept for {head.size} entries is of {found.size}.")
+            self._bad("log.checkpoint", f"The checkpoint stored for {head.size} entries is of {found.size}.")
         elif found.root != self._edge.root():
-            said = f"The first {head.size} entries are not those that their checkpoint covers: they were rewritten."
+            said = f"The first {head.size} entries differ from the entries under their checkpoint: they were rewritten."
             self._bad("log.rewritten", said)
 
     def _opened(self, head: SealedHead) -> Checkpoint:
@@ -154,7 +154,7 @@ class SealedAudit:
         for mark in self._log.anchors():
             if mark.size and self._log.checkpoint(mark.size) is None:
                 said = (
-                    f"The anchor {mark.name} is said to have a checkpoint of {mark.size} entries, which there is not."
+                    f"The anchor {mark.name} is said to have a checkpoint of {mark.size} entries, which does not exist."
                 )
                 yield "log.anchor", said
 

@@ -56,7 +56,7 @@ class Signatures:
         """Check one action or saga. `critical`: a decision counts only with a signature."""
         for one in opened:
             if "lift" in one.event.data and one.event.kind is not EventKind.LIFTED:
-                yield f"Version {one.version} of action {one.action_id} lifts a freeze, and is no lift."
+                yield f"Version {one.version} of action {one.action_id} lifts a freeze, but is no lift entry."
         told = [one for one in opened if _is_signed(one.event) or _is_a_persons(one.event)]
         if not told:
             return  # the usual case
@@ -73,17 +73,17 @@ class Signatures:
             elif event.data.get(_SIGNED_BY):
                 self.not_kept += 1
             elif critical and _is_a_persons(event):
-                yield f"{what} decides about a critical mutation, and nobody signed it."
+                yield f"{what} decides about a critical mutation without a signature."
             elif _SIGNED_BY not in event.data:
-                yield f"{what} is a person's decision, and the field that says who signed it is gone."
+                yield f"{what} is a person's decision, and the field with its signer is missing."
 
     def _why_not(self, one: ParsedEnvelope, word: SignedStatement | None, said: _Said) -> str:
         """Return why the signature of an entry does not count, to follow the entry's name. "" for a valid signature."""
         data = one.event.data
         if word is None:
-            return f"keeps what is no signature of {data.get(_SIGNED_BY)!r}."
+            return f"stores a malformed signature of {data.get(_SIGNED_BY)!r}."
         if not data.get(_SIGNED_BY) == data.get("who") == word.signer or not said.by(one, word.statement):
-            return "keeps a signature over something else than it says."
+            return "stores a signature over other content."
         if self.approvals is None:
             return ""
         why = why_not_signed(word, self.approvals.policy, self.approvals.verify)

@@ -43,7 +43,7 @@ def entries(store: LedgerStore, size: int | None = None, after: int = 0) -> Iter
         if stored.seq != expected:
             raise StoreCorruptError(f"Entry {expected} of the ledger is missing; entry {stored.seq} stands there.")
         if leaf_hash(stored.envelope) != stored.leaf:
-            raise StoreCorruptError(f"Entry {stored.seq} has other bytes than its leaf hash says.")
+            raise StoreCorruptError(f"Entry {stored.seq} does not match its leaf hash.")
         yield stored.envelope
         if expected == size:
             return
@@ -99,7 +99,9 @@ def _goes_on(earlier: Checkpoint, tree: GrowingTree, origin: str) -> None:
 def index_of(entry: StoredEvent) -> int:
     """Return the leaf index of an entry. Raises LogUnplacedError for an entry without a sequence number."""
     if not entry.seq:
-        raise LogUnplacedError(f"Entry {entry.version} of action {entry.action_id} has no place in the log yet.")
+        raise LogUnplacedError(
+            f"Entry {entry.version} of action {entry.action_id} has no sequence number in the log yet."
+        )
     return entry.seq - 1
 
 

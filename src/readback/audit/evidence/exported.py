@@ -93,7 +93,7 @@ def audit_export(
         progress(report.entries)
     report.add(_above(tiles, list(writer.finish())))
     if writer.tree.root() != checkpoint.root:  # 5
-        said = f"The {checkpoint.size} entries have another root than the one that {checkpoint.origin} signed."
+        said = f"The {checkpoint.size} entries do not lead to the root {checkpoint.origin} signed."
         report.add([Fault("export.root", said)])
     return report
 
@@ -135,11 +135,11 @@ def _entries(tiles: Tiles, place: int, bundle: list[bytes], made: Made, links: L
     for seq, (entry, hashed) in enumerate(zip(bundle, hashes, strict=True), first):
         leaf = leaf_hash(entry)
         if leaf != hashed:
-            report.add([Fault("entry.leaf", f"Entry {seq} has other bytes than its tile of hashes says.", seq)])
+            report.add([Fault("entry.leaf", f"Entry {seq} does not match its tile of hashes.", seq)])
         report.add(_entry(entry, leaf, seq, links))  # 3
         report.add(_above(tiles, list(writer.add(entry))))  # 4
         if seq in roots and writer.tree.root() != roots[seq]:
-            said = f"The first {seq} entries are not those of which the log's key was rotated: they were rewritten."
+            said = f"The first {seq} entries differ from those at the rotation of the log's key: they were rewritten."
             report.add([Fault("log.rewritten", said)])
 
 
@@ -165,7 +165,7 @@ def _link(opened: ParsedEnvelope, before: tuple[int, bytes] | None) -> str:
     if opened.version != number + 1:
         return f"is number {opened.version} of action {opened.action_id}, and follows its number {number}."
     if opened.previous != leaf.hex():
-        return f"names another entry before it than action {opened.action_id} has."
+        return f"names another previous entry than action {opened.action_id} has."
     return ""
 
 
@@ -180,4 +180,4 @@ def _above(tiles: Tiles, made: list[tuple[str, bytes]]) -> Iterator[Fault]:
             yield Fault("export.tile", error.message)
             continue
         if found != data:
-            yield Fault("export.tile", f"The file {path} holds other hashes than the entries below it make.")
+            yield Fault("export.tile", f"The file {path} does not match the entries below.")

@@ -86,7 +86,7 @@ def _bundle(store: LedgerStore, place: int, width: int) -> list[bytes]:
         if seq != expected:
             raise StoreCorruptError(f"Entry {expected} of the ledger is missing; entry {seq} stands there.")
         if leaf_hash(envelope) != hashes[number * HASH_BYTES : (number + 1) * HASH_BYTES]:
-            raise StoreCorruptError(f"Entry {seq} has other bytes than its leaf hash says.")
+            raise StoreCorruptError(f"Entry {seq} does not match its leaf hash.")
     if len(found) < width:
         raise StoreCorruptError(f"Entry {place * WIDTH + len(found) + 1} of the ledger is missing.")
     return [envelope for _, envelope, _ in found]

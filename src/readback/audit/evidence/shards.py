@@ -69,7 +69,7 @@ def read(tiles: Tiles, authority: Authority) -> CheckpointLog:
     for note in notes:
         tree.append(leaf_hash(note))
     if tree.root() != found.root:
-        said = f"The {found.size} checkpoints have another root than the one that {found.origin} signed."
+        said = f"The {found.size} checkpoints do not lead to the root {found.origin} signed."
         raise LogRewrittenError(said)
     return CheckpointLog(signed, tuple(notes))
 
@@ -136,7 +136,7 @@ class ShardProof:
         """Return the shard's checkpoint and the head above. Raises LogError if either proof fails."""
         found = covering(self.entry, shard)
         if self.checkpoint.entry != self.entry.checkpoint:
-            raise LogProofError("What stands in the log of checkpoints is another checkpoint than the entry's.")
+            raise LogProofError("The log of checkpoints holds another checkpoint than the entry's proof.")
         return found, self.checkpoint.check(log.keys, log.check)
 
 
@@ -172,7 +172,7 @@ def parse_shard_proof(data: bytes) -> ShardProof:
         )
     length, line, rest = data.removeprefix(SHARD_PROOF).partition(b"\n")
     if not line or not length.isdigit() or len(length) > _DIGITS_MAX or length != b"%d" % int(length):
-        raise LogFormatError("The proof does not say how long its first part is.")
+        raise LogFormatError("The proof lacks the length of its first part.")
     return ShardProof(parse_proof(rest[: int(length)]), parse_proof(rest[int(length) :]))
 
 

@@ -87,13 +87,13 @@ def _contract(name: str, one: ContractFeedback) -> Iterator[Poor]:
     differing = Counter({name: count for name, count in one.discrepancies.items() if name not in HARMLESS})
     count = differing.total()
     if _over(count, one.executed, DISCREPANCY_PERMILLE_MAX):
-        said = f"{_share(count, one.executed)} of its actions differ from what was intended ({_most(differing)})"
+        said = f"{_share(count, one.executed)} of its actions differ from the intent ({_most(differing)})"
         yield poor("discrepancies", said, "Look at these actions: `readback list --contract`.", count, one.executed)
     if _over(one.drifted, one.verified, DRIFTED_PERMILLE_MAX):
-        said = f"{_share(one.drifted, one.verified)} of its successes no longer held when they were looked at again"
+        said = f"{_share(one.drifted, one.verified)} of its successes no longer held at a later reading"
         yield poor("drift", said, "Look at who else writes there: `readback review list`.", one.drifted, one.verified)
     if _over(one.outages, one.actions, OUTAGE_PERMILLE_MAX):
-        said = f"{_share(one.outages, one.actions)} of its actions were refused, since its source could not be read"
+        said = f"{_share(one.outages, one.actions)} of its actions were refused, because its source was unreadable"
         yield poor("outages", said, "Look at its system of record.", one.outages, one.actions)
     if one.compensations_failed > COMPENSATION_FAILED_MAX:
         said = f"{one.compensations_failed} of {one.compensations} compensations failed"
@@ -101,7 +101,7 @@ def _contract(name: str, one: ContractFeedback) -> Iterator[Poor]:
         yield poor("compensations", said, remedy, one.compensations_failed, one.compensations)
     slow = one.settled_after.percentile_us(95)
     if one.settled_after.count >= SEEN_MIN and slow > VERDICT_MAX_US:
-        said = f"one verdict in twenty takes more than {slow // 1_000_000} s from the first look"
+        said = f"one verdict in twenty takes more than {slow // 1_000_000} s from the first reading"
         remedy = "Read from a path that lags less, or honour the write's commit token."
         yield poor("slow", said, remedy, slow, VERDICT_MAX_US)
 
@@ -112,9 +112,9 @@ def _tool(name: str, one: ToolFeedback) -> Iterator[Poor]:
 
     if _over(one.claimed_refuted, one.claimed, CLAIMED_REFUTED_PERMILLE_MAX):
         said = f"it claimed success and was refuted in {_share(one.claimed_refuted, one.claimed)} of its claims"
-        yield poor("claims", said, "Mend the tool: its answers are worth nothing.", one.claimed_refuted, one.claimed)
+        yield poor("claims", said, "Repair the tool: its answers are unreliable.", one.claimed_refuted, one.claimed)
     if _over(one.acknowledged_refuted, one.acknowledged, ACKNOWLEDGED_REFUTED_PERMILLE_MAX):
-        said = f"{_share(one.acknowledged_refuted, one.acknowledged)} of what it accepted was refuted"
+        said = f"{_share(one.acknowledged_refuted, one.acknowledged)} of its accepted requests were refuted"
         remedy = "Look at the queue behind the tool."
         yield poor("acknowledged", said, remedy, one.acknowledged_refuted, one.acknowledged)
     lost = sum(one.answers[status.value] for status in LOST)

@@ -109,16 +109,16 @@ def why_not(store: LedgerStore, p: Projection, now_us: int) -> str:
         return why
     saga = store.projection(p.saga)
     if saga is not None and _at_work(saga.projection, now_us):
-        return f"its saga {p.saga} is still at work, and may have to reverse it"
+        return f"its saga {p.saga} is still in progress, and may have to reverse it"
     return ""
 
 
 def _at_work(p: Projection, now_us: int) -> str:
     if lease_is_live(p.lease_owner, p.lease_until_us, now_us):
-        return "it is being worked on"
+        return "it is in progress"
     if p.review or p.hold:
-        return f"a person has to look at it first ({p.review or p.hold})"
-    return "it will be gone on with, or looked at again" if p.due_us is not None else ""
+        return f"a person must review it first ({p.review or p.hold})"
+    return "it will be resumed, or read again" if p.due_us is not None else ""
 
 
 # --- 2. and 3. each ---
@@ -150,7 +150,7 @@ def _candidate(
         result.left(action_id, f"its entries cannot be read: {error.message}")
         return None
     if record is None or record.version != held.version:
-        result.left(action_id, "it was moved on just now")
+        result.left(action_id, "it changed just now")
         return None
     gone = frozenset(record.erased)
     every = dict.fromkeys(digest for one in opened for digest in payloads(one.event))
@@ -173,7 +173,7 @@ def _erase(
             result.actions += 1
             result.pieces += len(each.digests)
         else:
-            result.left(each.record.id, "it was moved on just now")
+            result.left(each.record.id, "it changed just now")
 
 
 def _append(order: ErasureOrder, now_us: int, each: _Candidate) -> Append:

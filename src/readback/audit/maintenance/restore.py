@@ -56,14 +56,14 @@ def judge(report: AuditReport, *, accept_loss: bool) -> list[str]:
         first = (wrong or report.faults)[0]
         raise RestoreError(
             f"The backup is damaged ({report.faults_total} faults): {first.code}: {first.what}",
-            remedy="Take another backup. Nothing was put in place.",
+            remedy="Take another backup. Nothing was restored.",
             code="restore.damaged",
             details={"faults": [fault.what for fault in report.faults[:20]]},
         )
     if lost and not accept_loss:
         raise RestoreError(
-            f"The backup does not reach the last head that was kept: {lost[-1]}",
-            remedy="Take a later backup; or pass --accept-loss, and look at the systems of record yourself.",
+            f"The backup ends before the last stored head: {lost[-1]}",
+            remedy="Take a later backup; or pass --accept-loss, and check the systems of record yourself.",
             code="restore.cut",
         )
     return lost
@@ -81,7 +81,7 @@ def hold_in_flight(
             (answer,) = store.append([append])
             if not isinstance(answer, Appended):
                 raise RestoreError(
-                    f"{append.action_id} was moved on while the copy was made ready: somebody else has it open.",
+                    f"{append.action_id} changed while the copy was prepared: another process has the copy open.",
                     code="restore.in-use",
                 )
             held.sagas, held.actions = held.sagas + saga, held.actions + (not saga)

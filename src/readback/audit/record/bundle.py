@@ -66,7 +66,9 @@ def make_bundle(
     known = {table.version: table.content for table in tables}
     missing = sorted(table_versions(opened) - known.keys())
     if missing:
-        raise TableMissingError(f"Action {first.action_id} was decided by table {missing[0]}, which is not at hand.")
+        raise TableMissingError(
+            f"Action {first.action_id} was decided by table {missing[0]}, and the table is not available."
+        )
     bodies = {digest: load(digest) for digest in _digests(content)}
     whole: dict[str, Json] = {
         "format": FORMAT,
@@ -99,14 +101,14 @@ def open_bundle(data: bytes) -> Bundle:
     _linked(action_id, tenant, entries, leaves)
     content = manifest(action_id, tenant, leaves, entries)
     if id_of(content) != whole["id"]:
-        raise BundleError("The bundle has another id than its entries make.")
+        raise BundleError("The bundle's id does not match its entries.")
     if frozenset(_digests(content)) != evidence.keys() | erased or evidence.keys() & erased:
-        raise BundleError("The bundle holds other evidence than its entries name.")
+        raise BundleError("The bundle's evidence does not match its entries.")
     if table_versions(entries) != tables.keys():
-        raise BundleError("The bundle holds other tables than its entries name.")
+        raise BundleError("The bundle's tables do not match its entries.")
     gone = {digest for one in entries if one.event.kind is EventKind.ERASED for digest in _erased_by(one)}
     if not erased <= gone:
-        raise BundleError("The bundle lacks evidence that no entry says was erased.")
+        raise BundleError("The bundle lacks evidence without a recorded erasure.")
     proof = whole["proof"]
     return Bundle(
         str(whole["id"]),
@@ -133,7 +135,7 @@ def _parsed(data: bytes) -> dict[str, Json]:
             raise BundleError("The bundle is not in canonical form.")
         rest = {name: value for name, value in whole.items() if name != "sha256"}
         if sha256_hex(stored_bytes(rest, bytes_max=BUNDLE_MAX_BYTES)) != whole["sha256"]:
-            raise BundleError("The bundle has other content than its hash says.")
+            raise BundleError("The bundle does not match its hash.")
     except BundleError:
         raise
     except ReadbackError as error:
@@ -151,7 +153,7 @@ def _entries(raw: Json) -> tuple[list[ParsedEnvelope], list[str]]:
         envelope = _text(said["envelope"]).encode()
         leaf = leaf_hash(envelope).hex()
         if leaf != said["leaf"]:
-            raise BundleError(f"Entry {number} has other bytes than its leaf hash says.")
+            raise BundleError(f"Entry {number} does not match its leaf hash.")
         try:
             opened.append(open_envelope(envelope))
         except ReadbackError as error:
@@ -184,7 +186,7 @@ def _hashed(digest: str, body: Json) -> bytes:
 def _table(version: str, rows: Json) -> list[Json]:
     content = _list(rows, "a table")
     if version_of(content) != version:
-        raise BundleError(f"The recovery table {version} has other rows than its version says.")
+        raise BundleError(f"The recovery table {version} does not match its version.")
     return content
 
 
@@ -194,17 +196,17 @@ def _erased_by(one: ParsedEnvelope) -> list[str]:
 
 def _object(raw: Json, what: str) -> dict[str, Json]:
     if not isinstance(raw, dict):
-        raise BundleError(f"In the bundle {what} has another form than it is written in.")
+        raise BundleError(f"In the bundle {what} is not in canonical form.")
     return raw
 
 
 def _list(raw: Json, what: str) -> list[Json]:
     if not isinstance(raw, list):
-        raise BundleError(f"In the bundle {what} has another form than it is written in.")
+        raise BundleError(f"In the bundle {what} is not in canonical form.")
     return raw
 
 
 def _text(raw: Json) -> str:
     if not isinstance(raw, str):
-        raise BundleError("In the bundle something else stands where a text belongs.")
+        raise BundleError("The bundle has another value in place of a text.")
     return raw

@@ -80,8 +80,8 @@ def compare(log: SealedLog, anchor: Anchor, authority: Authority) -> Compared:
     head = log.checkpoint()
     if head is None:
         raise AnchorRefusedError(
-            f"The anchor {anchor.name} cannot be asked about a log of which nothing is sealed.",
-            remedy="If it was sealed before, its checkpoints were taken away: compare the file with a backup.",
+            f"The anchor {anchor.name} cannot be compared with an unsealed log.",
+            remedy="If the log was sealed before, its checkpoints were removed: compare the file with a backup.",
         )
     anchor.take(head.note, head.size, _proof(log, head.size))
     return Compared(anchor.name, head.size, opened(head, authority).checkpoint)

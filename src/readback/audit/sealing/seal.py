@@ -84,8 +84,8 @@ class Authority:
         if not sizes or found.size in sizes or found.size > max(sizes):
             return ""
         return (
-            f"The log's key was followed by another one at {max(sizes)} entries, and this head covers {found.size}:"
-            " whoever has the old key could have signed another history of so many"
+            f"The log's key was rotated at {max(sizes)} entries, and this head covers {found.size}:"
+            " a holder of the old key could have signed another history of this size"
         )
 
     @property
@@ -117,7 +117,7 @@ def opened(head: SealedHead, authority: Authority) -> SignedCheckpoint:
     """Return a stored checkpoint with verified signature. Raises LogFormatError, LogSignatureError."""
     found = open_checkpoint(head.note, authority.keys, authority.check)  # 1
     if found.checkpoint.size != head.size:
-        said = f"The checkpoint that is kept for {head.size} entries is of {found.checkpoint.size}."
+        said = f"The checkpoint stored for {head.size} entries is of {found.checkpoint.size}."
         raise LogFormatError(said)
     return found
 
@@ -134,7 +134,7 @@ def sealed(log: SealedLog, authority: Authority) -> Sealed:
     signed = opened(head, authority)
     edge = Frontier.at(head.size, log.tile)  # 2
     if edge.root() != signed.checkpoint.root:
-        said = f"The tiles of {head.size} entries have another root than the checkpoint that was signed over them."
+        said = f"The tiles of {head.size} entries do not lead to the root of their signed checkpoint."
         raise LogRewrittenError(said)
     _is_there(log, head.size)  # 3
     return Sealed(signed, edge)
@@ -145,12 +145,12 @@ def _is_there(log: SealedLog, size: int) -> None:
     found = log.entries(size - 1, 1)
     if not found or found[0][0] != size:
         raise LogCutError(
-            f"A checkpoint covers {size} entries, and the last of them is not there: its end was cut off."
+            f"A checkpoint covers {size} entries, and the last entry is missing: the end of the log was cut off."
         )
     tile = log.tile(0, (size - 1) // WIDTH) or b""
     at = (size - 1) % WIDTH * HASH_BYTES
     if leaf_hash(found[0][1]) != tile[at : at + HASH_BYTES]:
-        raise LogRewrittenError(f"Entry {size} is not the one that was sealed: the log was written anew.")
+        raise LogRewrittenError(f"Entry {size} differs from the sealed entry: the log was rewritten.")
 
 
 def seal(
@@ -208,7 +208,7 @@ def new_leaves(log: SealedLog, after: int, most: int) -> list[bytes]:
             if seq != expected:
                 raise StoreCorruptError(f"Entry {expected} of the ledger is missing; entry {seq} stands there.")
             if leaf_hash(envelope) != leaf:
-                raise StoreCorruptError(f"Entry {seq} has other bytes than its leaf hash says.")
+                raise StoreCorruptError(f"Entry {seq} does not match its leaf hash.")
             leaves.append(leaf)
     return leaves
 
@@ -234,7 +234,7 @@ def _begins_with(each: Checkpoint, now: Checkpoint, read: Read) -> None:
     try:
         check_consistency(each.size, now.size, each.root, now.root, proof)
     except LogProofError as error:
-        said = f"The log is not shown to begin with the {each.size} entries of the earlier checkpoint: it has forked."
+        said = f"The log does not begin with the {each.size} entries of the earlier checkpoint: it has forked."
         raise LogRewrittenError(said) from error
 
 

@@ -283,13 +283,11 @@ class Queries:
 
     def damage(self) -> list[str]:
         """Return the faults of the rows and of their guards. Empty if sound. Reads everything."""
-        late = [
-            f"Action {row[0]!s} is not taken up when it is due." for row in self._many_rows(rows.NOT_READY_WHEN_DUE)
-        ]
+        late = [f"Action {row[0]!s} would not be resumed when due." for row in self._many_rows(rows.NOT_READY_WHEN_DUE)]
         kept = self._many_rows(rows.KEY_OF_NOBODY)
-        held = [f"The key {row[0]!s} is held by no action that has it." for row in kept]
+        held = [f"The key {row[0]!s} belongs to no action with this key." for row in kept]
         frozen = self._many_rows(rows.FREEZE_OF_NOBODY)
-        held += [f"In tenant {row[0]!s} {row[1]!s} is frozen by no action that is there." for row in frozen]
+        held += [f"In tenant {row[0]!s} {row[1]!s} is frozen by a missing action." for row in frozen]
         held += [
             f"The evidence of tenant {row[0]!s} has {row[1]!s} bytes, and {row[2]!s} are counted."
             for row in map(rows.plain, self._many_rows(rows.MISWEIGHED))
@@ -414,7 +412,7 @@ def trusted(objects: Objects, digest: str, media: str, body: bytes, place: str) 
     if place:
         outside = objects.read(place)
         if outside is None:
-            raise StoreCorruptError(f"Evidence {digest} is not at {place}, where it was kept.")
+            raise StoreCorruptError(f"Evidence {digest} is not at {place}, its recorded location.")
         body = outside
     if sha256_hex(body) != digest:
         raise StoreCorruptError(f"Evidence {digest} has other bytes than its digest says.")

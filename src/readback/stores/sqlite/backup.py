@@ -33,7 +33,7 @@ def copy_ledger(source: Path, out: Path, busy_timeout_ms: int, progress: Progres
 
     Raises BackupError if `out` exists or cannot be written, StoreError if the ledger cannot be read.
     """
-    _refuse_taken(out, BackupError, "backup.exists", "Name another file; a backup takes no other one's place.")
+    _refuse_taken(out, BackupError, "backup.exists", "Name another file: a backup never replaces a file.")
     reader = Opening(source, read_only=True, busy_timeout_ms=busy_timeout_ms, pages_max=0).first_reader()
     try:
         with _unfinished(out, BackupError) as part:
@@ -76,7 +76,7 @@ def standing_by(backup: Path, target: Path, progress: Progress) -> Iterator[tupl
     """
     for suffix in ("", *BESIDE):
         taken = Path(f"{target}{suffix}")
-        said = "Move what is there away, all of its files, when nobody uses it any more; nothing is overwritten."
+        said = "Move the existing ledger with all its files once no process uses it. Nothing is overwritten."
         _refuse_taken(taken, RestoreError, "restore.exists", said)
     with_log = Path(f"{os.path.realpath(backup)}-wal")  # beside the target of a link
     if with_log.exists() and with_log.stat().st_size:
@@ -184,4 +184,4 @@ def _sync(path: Path, flags: int) -> None:
 
 
 def _failed(kind: Kind, code: str, message: str) -> StoreError:
-    return kind(message, remedy="Look at the folder, its rights and its space.", code=code)
+    return kind(message, remedy="Check the folder, its permissions and its space.", code=code)

@@ -89,7 +89,7 @@ def unseen_error(path: Path, said: str) -> StoreError:
     """Return the error for a log this user cannot read, or not without writing. Its content would be missing."""
     log = f"{os.path.realpath(path)}-wal"
     return StoreError(
-        f"The newest entries of the ledger {path} are in {log} alone, and this user cannot look at them ({said}).",
+        f"The newest entries of the ledger {path} are in {log} alone, and this user cannot read them ({said}).",
         remedy=(
             "Have a user who may write it open it once (`readback resume`), which puts all of it into the file; or,"
             " while nobody uses it, copy both files into a folder of your own and look at the copy. Where it is in use,"
@@ -102,8 +102,8 @@ def unseen_error(path: Path, said: str) -> StoreError:
 def overtaken_error(path: Path) -> StoreError:
     """Return the error for a ledger written at every attempt to read."""
     return StoreError(
-        f"The ledger {path} was written each time while it was looked at; nothing of what was read counts.",
-        remedy="Look again, or ask for the right to write the ledger's folder: then looking takes a snapshot.",
+        f"The ledger {path} was written during each attempt to read. No result is valid.",
+        remedy="Try again, or request write permission for the ledger's folder: then reading uses a snapshot.",
         code="store.locked",
     )
 
@@ -184,7 +184,7 @@ class Opening:
         if not self.path.exists():
             raise StoreError(
                 f"There is no database at {self.path}.",
-                remedy="Check the path (--url, READBACK_URL); looking makes no ledger, the first action does.",
+                remedy="Check the path (--url, READBACK_URL). Reading creates no ledger, the first action does.",
                 code="store.cannot-open",
             )
         for _ in range(LOOKS_MAX):
@@ -208,13 +208,13 @@ class Opening:
         if not connection.execute("SELECT count(*) FROM sqlite_schema").get:
             raise StoreError(
                 f"The file {self.path} is empty: there is no ledger in it yet.",
-                remedy="Check the path (--url, READBACK_URL); the first action makes the ledger (`readback run`).",
+                remedy="Check the path (--url, READBACK_URL). The first action creates the ledger (`readback run`).",
                 code="store.cannot-open",
             )
         if pending(connection, self.path):
             raise StoreVersionError(
-                f"The database {self.path} has an older schema, and read-only it cannot be brought up.",
-                remedy="Have a user who may write it open it once, as `readback resume` does.",
+                f"The database {self.path} has an older schema, and a read-only store cannot migrate.",
+                remedy="Open the ledger once with write permission, for example by `readback resume`.",
             )
 
     def _said(self, error: Exception) -> StoreError:

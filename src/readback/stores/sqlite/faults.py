@@ -63,7 +63,7 @@ def unstorable(said: str) -> StoreError:
     """Return the error for a value the database refuses: the fault of this append, not of the store."""
     return StoreError(
         f"A value of this append cannot be stored ({said}); nothing of it was kept.",
-        remedy="Report this: values are to be bounded before they reach the store.",
+        remedy="Report this error: values must be bounded before they reach the store.",
         code="store.value",
     )
 
@@ -82,7 +82,7 @@ def moved_error(path: Path, place: str) -> StoreError:
         )
     return StoreError(
         f"The database {path} was moved, replaced or deleted while it was open.",
-        remedy="Put the file back with its -wal file, and start this process again.",
+        remedy="Restore the file with its -wal file, and restart this process.",
         code="store.moved",
     )
 

@@ -95,8 +95,8 @@ def unlike(found: Iterable[Object], number: int) -> list[str]:
     there = {(kind, name): (of, sql) for kind, name, of, sql in found}
     changed = [at for at in wanted if wanted[at] != there.get(at)]
     strange = sorted((kind, name) for kind, name in there.keys() - wanted if _counts(kind, name, there[kind, name][1]))
-    other = [f"The {kind} {name} is missing, or is another one than its schema makes." for kind, name in changed]
-    return other + [f"There is a {kind} that its schema does not make: {name!r}." for kind, name in strange]
+    other = [f"The {kind} {name} is missing, or differs from its schema." for kind, name in changed]
+    return other + [f"There is a {kind} outside its schema: {name!r}." for kind, name in strange]
 
 
 def _counts(kind: str, name: str, text: str | None) -> bool:

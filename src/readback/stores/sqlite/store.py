@@ -177,8 +177,8 @@ def _absolute(path: Path) -> Path:
         return path.absolute()
     except FileNotFoundError as error:
         raise StoreError(
-            f"The ledger {path} is named from the working folder, and that folder was deleted.",
-            remedy="Change to a folder that is there, or write sqlite:////absolute/path.db.",
+            f"The ledger {path} has a relative path, and the working folder was deleted.",
+            remedy="Change to an existing folder, or write sqlite:////absolute/path.db.",
             code="store.no-folder",
         ) from error
 
@@ -260,13 +260,11 @@ class SqliteStore(SealedQueries, Outgoing, Queries):
         found = [str(row[0]) for row in self._many_rows("PRAGMA integrity_check(20)") if row[0] != "ok"]
         if found:
             return found
-        late = [
-            f"Action {row[0]!s} is not taken up when it is due." for row in self._many_rows(rows.NOT_READY_WHEN_DUE)
-        ]
+        late = [f"Action {row[0]!s} would not be resumed when due." for row in self._many_rows(rows.NOT_READY_WHEN_DUE)]
         kept = self._many_rows(rows.KEY_OF_NOBODY)
-        held = [f"The key {row[0]!s} is held by no action that has it." for row in kept]
+        held = [f"The key {row[0]!s} belongs to no action with this key." for row in kept]
         frozen = self._many_rows(rows.FREEZE_OF_NOBODY)
-        held += [f"In tenant {row[0]!s} {row[1]!s} is frozen by no action that is there." for row in frozen]
+        held += [f"In tenant {row[0]!s} {row[1]!s} is frozen by a missing action." for row in frozen]
         held += [
             f"The evidence of tenant {row[0]!s} has {row[1] or 0!s} bytes, and {row[2]!s} are counted."
             for row in self._many_rows(rows.MISWEIGHED)

@@ -361,9 +361,9 @@ class ProcrastinateWakeups:
                     await self._open()
             yield
         except (ConnectorException, psycopg.Error, psycopg_pool.PoolTimeout, psycopg_pool.PoolClosed) as error:
-            said = f"The wake-ups of the ledger cannot be asked for: {error.__cause__ or error}"
+            said = f"The wake-up queue of the ledger is unavailable: {error.__cause__ or error}"
             raise StoreError(
-                said, remedy="Is the server up? The ledger itself is not concerned.", code=UNREACHABLE
+                said, remedy="Check the server of the queue. The ledger itself is not affected.", code=UNREACHABLE
             ) from error
 
     async def _configure(self, connection: psycopg.AsyncConnection[Any]) -> None:

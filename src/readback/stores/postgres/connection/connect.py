@@ -74,7 +74,7 @@ def address_of(url: str, *, primary: bool = False) -> Address:
     schema = options.get("schema", SCHEMA_DEFAULT)
     if not _NAME.fullmatch(schema):
         raise UsageError(
-            f"The schema {schema!r} is no name for one.",
+            f"The schema {schema!r} is not a valid schema name.",
             remedy="Use small letters, digits and underscores, 48 at most, and begin with a letter.",
         )
     host = options.get("host", "")
@@ -97,7 +97,7 @@ def _named(option: str) -> str:
 
 def _bytes_of(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= OVER_DIGITS_MAX):
-        raise UsageError(f"objects_over={text!r} is no number of bytes.", remedy="Write it in digits.")
+        raise UsageError(f"objects_over={text!r} is not a number of bytes.", remedy="Write it in digits.")
     return int(text)
 
 
@@ -242,12 +242,12 @@ class Opening:
             if len(missing) and missing[0].number == 1:
                 raise StoreError(
                     f"There is no ledger at {self.shown}.",
-                    remedy="Check the address; a store that is opened read-only is not created.",
+                    remedy="Check the address. A read-only store is never created.",
                     code="store.absent",
                 )
             if missing:
                 raise StoreVersionError(
-                    f"The ledger at {self.shown} has an older schema, and read-only it cannot be brought up.",
+                    f"The ledger at {self.shown} has an older schema, and a read-only store cannot migrate.",
                     remedy="Open it once for writing.",
                 )
         except psycopg.Error as error:
@@ -263,8 +263,8 @@ class Opening:
             connection = self._connected()
         except psycopg.ProgrammingError:
             raise UsageError(
-                f"The address {self.shown} is none that libpq understands.",
-                remedy="Check the names of its options, and write what is no letter or digit encoded: %20.",
+                f"The address {self.shown} is invalid for libpq.",
+                remedy="Check the option names, and percent-encode special characters: %20.",
             ) from None  # its text may quote the password
         except psycopg.Error as error:
             raise as_store_error(error, self.shown) from error
@@ -330,7 +330,7 @@ class Opening:
         if writes and synchronous not in DURABLE:
             raise StoreError(
                 f"The session at {self.shown} commits with synchronous_commit = {synchronous}.",
-                remedy="Let the role set synchronous_commit to on: what is acknowledged has to be on the disk.",
+                remedy="Set synchronous_commit to on for the role: acknowledged entries must be on disk.",
                 code="store.not-durable",
             )
 

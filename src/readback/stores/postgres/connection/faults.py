@@ -71,7 +71,7 @@ def as_store_error(error: BaseException, shown: str) -> StoreError:
         case errors.LockNotAvailable() | errors.QueryCanceled() | errors.DeadlockDetected():
             return StoreLockedError(
                 f"The ledger at {shown} is locked by another session ({said}).",
-                remedy="Find it in pg_stat_activity and let it end; then run `readback resume`. Nothing was changed.",
+                remedy="Find the session in pg_stat_activity and end it; then run `readback resume`. Nothing changed.",
                 details={"path": shown, "holders": ()},
             )
         case errors.ReadOnlySqlTransaction() | errors.InsufficientPrivilege():
@@ -115,7 +115,7 @@ def not_the_primary(shown: str) -> StoreError:
     """Return the error for a standby: writes are refused, and reads may lack acknowledged entries."""
     return StoreError(
         f"The server of {shown} is a standby; a ledger is written on the primary.",
-        remedy="Give the primary's address, or those of all its servers: the primary among them is taken.",
+        remedy="Give the primary's address, or the addresses of all servers: Readback connects to the primary.",
         code=STANDBY,
     )
 
@@ -133,7 +133,7 @@ def unstorable(said: str) -> StoreError:
     """Return the error for a value the database refuses: the fault of this append, not of the store."""
     return StoreError(
         f"A value of this append cannot be stored ({said}); nothing of it was kept.",
-        remedy="Report this: values are to be bounded before they reach the store.",
+        remedy="Report this error: values must be bounded before they reach the store.",
         code="store.value",
     )
 
@@ -141,8 +141,8 @@ def unstorable(said: str) -> StoreError:
 def undetermined(shown: str, said: str) -> StoreError:
     """Return the error for a lost reply to a COMMIT, with an unknown result."""
     return StoreError(
-        f"The connection to {shown} broke during a commit, and whether it was kept cannot be told ({said}).",
-        remedy="Run `readback resume`: a change that was kept is found by its version, and not made twice.",
+        f"The connection to {shown} broke during a commit, and the result is unknown ({said}).",
+        remedy="Run `readback resume`: a stored change is found by its version, and never repeated.",
         code=UNDETERMINED,
     )
 
@@ -152,7 +152,7 @@ def not_own_session(shown: str, schema: str, synchronous: str) -> StoreError:
     return StoreError(
         f"The session at {shown} is shared with others: it works in schema {schema}, with synchronous_commit ="
         f" {synchronous}. Nothing was kept.",
-        remedy="Let the pooler between pool sessions and not transactions, or connect to the server itself.",
+        remedy="Set the pooler to session pooling, or connect directly to the server.",
         code="store.session",
     )
 

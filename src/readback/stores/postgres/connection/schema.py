@@ -141,11 +141,8 @@ def unlike(found: Sequence[Guard], number: int) -> list[str]:
     off = [(kind, name, table) for kind, name, table, of, acts in found if not acts and (kind, name, of) in wanted]
     strange = [(kind, name, table) for kind, name, table, of, acts in found if acts and (kind, name, of) not in wanted]
     return [
-        *(f"The {kind} {name} on {table} is missing, or turned off." for kind, name, table in sorted(missing + off)),
-        *(
-            f"There is a {kind} on {table} that its schema does not make: {name!r}."
-            for kind, name, table in sorted(strange)
-        ),
+        *(f"The {kind} {name} on {table} is missing or disabled." for kind, name, table in sorted(missing + off)),
+        *(f"There is a {kind} on {table} outside its schema: {name!r}." for kind, name, table in sorted(strange)),
     ]
 
 
@@ -196,11 +193,8 @@ def strange(found: Sequence[Relation], number: int) -> list[str]:
     missing = sorted(name for _, name, _ in tables - {*found})
     other = sorted(each for each in found if each not in wanted and not _grows(*each))
     return [
-        *(f"The table {name} is missing, or is none any more." for name in missing),
-        *(
-            f"There is a {kind}{f' on {of}' if of else ''} that its schema does not make: {name!r}."
-            for kind, name, of in other
-        ),
+        *(f"The table {name} is missing, or is no longer a table." for name in missing),
+        *(f"There is a {kind}{f' on {of}' if of else ''} outside its schema: {name!r}." for kind, name, of in other),
     ]
 
 

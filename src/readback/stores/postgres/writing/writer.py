@@ -105,8 +105,8 @@ class Writer:
         if missed is not None and was_cut(missed):
             raise unreachable(self._shown, str(missed)) from missed
         raise StoreLockedError(
-            f"The ledger at {self._shown} was changed by others {TRIES_MAX} times while this was written ({missed}).",
-            remedy="Nothing was kept: try again.",
+            f"The ledger at {self._shown} was changed by others {TRIES_MAX} times during this write ({missed}).",
+            remedy="Nothing was stored: try again.",
         ) from missed
 
     def _try(self, group: Sequence[Job[Work]], *, trusting: bool) -> list[object]:
@@ -182,7 +182,7 @@ class Writer:
             self._connection.execute(_BEHIND_IT)
             if self._warned == warned:
                 return
-        raise undetermined(self._shown, "somebody cancelled the wait for a standby")
+        raise undetermined(self._shown, "another session cancelled the wait for a standby")
 
     def _status(self, xid: str) -> str:
         """Return the result of `pg_xact_status`. A running transaction is terminated: its session can receive nothing
