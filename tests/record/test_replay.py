@@ -261,7 +261,7 @@ def test_of_several_bundles_the_worst_counts(desk: Desk) -> None:
         "not_evaluated",
     ]
     Path("two").write_bytes(Path("two").read_bytes().replace(b"o-17", b"o-18"))
-    assert "other content" in desk("replay", "one", "two", code=2).err
+    assert "does not match its hash" in desk("replay", "one", "two", code=2).err
 
 
 # --- no bundle, and its proof --------------------------------------------------------------------------------------
