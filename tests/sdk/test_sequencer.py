@@ -370,7 +370,7 @@ def test_audit_names_what_is_wrong_with_an_entry_that_has_no_place(unplaced: Unp
     changed(unplaced.store, unplaced.outcome.id, spoil)
     report = audit(unplaced.store)
     assert "entry.leaf" in [fault.code for fault in report.faults]
-    assert f"of action {unplaced.outcome.id} has other bytes" in report.faults[-1].what
+    assert f"of action {unplaced.outcome.id} does not match its leaf hash" in report.faults[-1].what
 
 
 @pytest.mark.requirement("PLACE-later", "LEDGER-leaf-hash")

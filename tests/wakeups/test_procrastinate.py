@@ -226,7 +226,7 @@ def test_what_was_fetched_and_not_heard_of_is_brought_again_while_its_worker_liv
             proxy.cut_after = b"UPDATE procrastinate_jobs"
         else:
             _cut_the_second(worker, proxy)
-        with pytest.raises(StoreError, match="cannot be asked for"):
+        with pytest.raises(StoreError, match="is unavailable"):
             await worker.take((), 2 if where == "first" else 9)
         assert {status for _, _, status in jobs(place)} >= {"doing"}
         assert sorted(each.action_id for each in await taken(worker, 9, until=3)) == ["a0", "a1", "a2"]
@@ -279,7 +279,7 @@ def test_a_worker_whose_registration_broke_off_is_registered_with_the_next_look(
         await installed_by.beat()
         worker = behind(place, proxy, ledger_server)
         proxy.cut_before = b"INSERT INTO wakeup_worker"
-        with pytest.raises(StoreError, match="cannot be asked for"):
+        with pytest.raises(StoreError, match="is unavailable"):
             await worker.take((), 1)
         assert await worker.take((), 1) == []
         assert proxy.cuts == 1
