@@ -42,7 +42,7 @@ def test_where_nothing_is_claimed_so_far_the_answer_is_undetermined(desk: Desk) 
     told = desk.ship("waiting", "--wait", "0", how="lie", carrier="ups", code=3)
     assert desk("claims", "check", told["id"], "--json", code=3).json["status"] == "none"
     assert "Nothing is claimed" in desk("claims", "check", told["id"], code=3).out
-    assert "Nothing is claimed of it." in desk("claims", "list", told["id"], code=0).err
+    assert "The action has no claim." in desk("claims", "list", told["id"], code=0).err
 
 
 def test_a_ledger_of_which_every_claim_stands_says_so(desk: Desk) -> None:
@@ -119,4 +119,4 @@ def test_a_claim_that_stands_upon_one_that_fell_is_told_to_be_no_ground_for_a_pl
     desk("claims", "retract", flight.id, "--tenant", "acme", *WHO, code=0)
     told = desk("claims", "check", car.id, "--tenant", "acme", code=0)
     assert "It stands." in told.out
-    assert f"What it was planned upon stands no more ({flight.id}:holds)" in told.err
+    assert f"Claims behind the plan no longer stand ({flight.id}:holds)" in told.err

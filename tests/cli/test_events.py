@@ -68,7 +68,7 @@ def test_a_webhook_is_named_by_its_host_and_a_command_by_its_program(
 def test_where_nobody_is_told_the_list_says_so(desk: Desk) -> None:
     desk.ship("one", code=0)
     assert desk("events", "list", "--json", code=0).json == []
-    assert "Nobody is told anything" in desk("events", "list", code=0).err
+    assert "There is no subscriber" in desk("events", "list", code=0).err
     assert desk("events", "dead", "--json", code=0).json == []
     assert "no dead letter" in desk("events", "dead", code=0).err
 
@@ -93,7 +93,7 @@ def test_what_died_is_listed_and_sent_again(desk: Desk, bus: Path) -> None:
     assert refused == {"taken": [], "left": [dead[0]["id"]]}
     assert desk("events", "dead", "--json", code=0).json[0]["tried"] == 2
     bus.parent.with_name("away").rename(bus.parent)
-    assert desk("events", "resend", dead[0]["id"], code=0).out == "Taken: 1. Not taken: 0.\n"
+    assert desk("events", "resend", dead[0]["id"], code=0).out == "Delivered: 1. Refused: 0.\n"
     answer = desk("events", "resend", "--all", "--subscriber", "bus", "--json", code=0).json
     assert answer == {"taken": [row["id"] for row in dead[1:]], "left": []}
     assert [event["id"] for event in lines(bus)][1:] == [row["id"] for row in dead]
@@ -152,7 +152,7 @@ def test_a_subscriber_can_be_told_everything_again(desk: Desk, bus: Path) -> Non
     assert desk("events", "begin", "bus", "--from-start", "--json", code=0).json == {"name": "bus", "after_seq": 0}
     desk("resume", "--contracts", CONTRACTS, "--json")
     assert lines(bus) == first + first, "with the ids that it had"
-    assert "behind entry" in desk("events", "begin", "bus", "--now", code=0).out
+    assert "after entry" in desk("events", "begin", "bus", "--now", code=0).out
     desk("resume", "--contracts", CONTRACTS, "--json")
     assert len(lines(bus)) == 4
 

@@ -61,7 +61,7 @@ def test_a_subscriber_is_told_what_comes_after_an_entry_that_cannot_be_read(desk
     for command in (("list",), ("tail", "--from-start"), ("tail", "--json")):
         said = desk("events", *command, code=0)
         assert said.out
-        assert f"cannot be read, of which nobody is told anything: {seq}." in said.err
+        assert f"Unreadable entries send no messages: {seq}." in said.err
         assert "Next: readback ledger verify" in said.err
     assert two in desk("events", "tail", code=0).out
 
@@ -72,6 +72,6 @@ def test_a_dead_letter_of_an_entry_that_cannot_be_read_is_named(desk: Desk, bus:
     desk.ship("one", code=0)
     seq = forged(FORGED["no-json"])
     said = desk("events", "dead", code=0)
-    assert f"nobody is told anything: {seq}." in said.err
+    assert f"Unreadable entries send no messages: {seq}." in said.err
     assert desk("events", "dead", "--json", code=0).json == []
     assert f": {seq}." in desk("events", "resend", "--all", code=0).err

@@ -27,7 +27,7 @@ def test_ctrl_c_while_it_waits_answers_pending_with_the_id(desk: Desk, monkeypat
     answer = desk("run", "ship", *HERE, *given, code=3)
     listed = desk("list", "--json").json[0]
     assert listed["state"] == "pending"
-    assert f"The action {listed['id']} is in the ledger as pending" in answer.err
+    assert f"The ledger keeps the action {listed['id']} as pending" in answer.err
     assert f"readback resume --contracts {CONTRACTS}" in answer.err
     assert listed["id"] in answer.out
 

@@ -255,7 +255,7 @@ def test_the_whole_path_from_the_shell(real: Desk) -> None:
     assert "order/o-17" in listed
     found = real.spawn("list", "--json", code=0).json[0]["id"]
     assert "States side by side" in real.spawn("show", found, "-v", code=0).out
-    assert "It is done" in real.spawn("explain", found, code=0).out
+    assert "The action is done" in real.spawn("explain", found, code=0).out
     assert "sound" in real.spawn("ledger", "verify", code=0).out
     again = real.spawn(*ship(""), "--json", code=0)
     assert again.json["replayed"]

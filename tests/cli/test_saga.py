@@ -62,10 +62,10 @@ def test_explain_says_which_way_it_went_and_why(desk: Desk, trip: Trip) -> None:
     told = trip.run()
     trip.work(200_000)
     said = desk("explain", told.id, "--tenant", TENANT, code=0).out
-    assert "It is past its pivot" in said
-    assert "was tried as often as it may be. The step is ticket." in said
+    assert "The saga is past its pivot" in said
+    assert "has used all its attempts. The step is ticket." in said
     assert "begun 5 times under one key" in said
-    assert "A user may be told only: The action partially completed" in said
+    assert "Tell a user only: The action partially completed" in said
     data = desk("explain", told.id, "--tenant", TENANT, "--json", code=0).json
     assert data["state"] == "review_required"
     assert any(told.id in line for line in data["commands"])

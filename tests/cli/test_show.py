@@ -140,7 +140,7 @@ def test_explain_says_why_and_what_may_be_done_now(desk: Desk) -> None:
     assert "That is evidence, not truth." in told
     assert "Postcondition 'shipped' is violated" in told
     assert "Row REC-01 of the specification decided: retry verification." in told
-    assert "Repeating it is not allowed" in told
+    assert "Do not repeat the operation" in told
     assert "readback resume --contracts MODULE" in told
     as_data = desk("explain", outcome["id"], "--json", code=0).json
     assert as_data["exit_code"] == 3

@@ -150,6 +150,6 @@ def test_who_is_interrupted_while_he_waits_leaves_it_to_the_workers(real: Desk) 
     started.send_signal(signal.SIGINT)
     code, out, err = ends(started)
     assert code == 3, err
-    assert "is in the ledger as proposed" in err
+    assert " as proposed:" in err
     assert '"proposed"' in out
     assert real.spawn("worker", *HERE, "--until-idle", "--json", code=0).json["advanced"] == 1

@@ -37,7 +37,7 @@ def test_a_watched_success_is_settled_and_says_when_it_is_looked_at_next(desk: D
     shown = desk("show", action_id, "--json", code=0).json
     assert (shown["watch"]["looks"], shown["watch"]["next_us"]) == (0, listed["due_us"])
     assert "last seen to hold" in desk("show", action_id).out
-    assert any("It is watched until" in said for said in desk("explain", action_id, "--json").json["now"])
+    assert any("The state is watched until" in said for said in desk("explain", action_id, "--json").json["now"])
     assert desk("resume", *HERE, code=0).out.startswith("Nothing is due")
     assert desk("worker", *HERE, "--until-idle", "--json", code=0).json["advanced"] == 0
 
@@ -63,7 +63,7 @@ def test_a_drift_is_in_the_queue_with_what_changed_and_ends_as_what_it_is(desk: 
     assert packet["drift"]["changed"] == ["status"]
     assert "since then changed: status" in " ".join(desk("review", "show", action_id).out.split())
     explained = desk("explain", action_id, "--json").json
-    assert "It was verified, and a later reading shows that it no longer holds." in " ".join(explained["why"])
+    assert "The action was verified, and a later reading shows another state." in " ".join(explained["why"])
     assert any("review show" in line for line in explained["commands"])
     write(status="shipped")
     desk.runtime.advance(2 * DAY)

@@ -1,4 +1,4 @@
-"""Measure evidence: a proof for one of a million entries, and the speed of reading, signing and checking a whole log."""
+"""Measure evidence: a proof for one of a million entries, and the speed of reading, signing and checking a log."""
 
 from __future__ import annotations
 

@@ -169,7 +169,7 @@ def _unheard(error: OSError) -> int:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the interpreter writes what is left at its end
     if not isinstance(error, BrokenPipeError):
         note(f"Error: The answer could not be written: {safe(error.strerror or error)}.")
-        note("Next: What was done is in the ledger: `readback list`, `readback show ID`.")
+        note("Next: read the result in the ledger: `readback list`, `readback show ID`.")
     return UNHEARD
 
 
@@ -187,9 +187,9 @@ def _failed(error: Exception, arguments: list[str], *, as_json: bool) -> int:
     from readback.errors import UsageError
 
     if isinstance(error, FileNotFoundError) and _is_nowhere():
-        error = UsageError("The working folder was deleted.", remedy="Change to a folder that is there.")
+        error = UsageError("The working folder was deleted.", remedy="Change to an existing folder.")
     if isinstance(error, UnicodeEncodeError) and any("\udc80" <= each <= "\udcff" for each in "".join(arguments)):
-        error = click.UsageError("What was given holds bytes that are no text in UTF-8.")
+        error = click.UsageError("An argument is not valid UTF-8 text.")
     if isinstance(error, click.ClickException):
         return failures.misused(error, as_json=as_json)
     if isinstance(error, ReadbackError):
@@ -200,7 +200,7 @@ def _failed(error: Exception, arguments: list[str], *, as_json: bool) -> int:
 def _interrupted() -> int:
     from readback.cli.terminal import note
 
-    note("Interrupted. What was recorded stays; `readback resume` goes on with it.")
+    note("Interrupted. Recorded work stays; `readback resume` continues.")
     return 3
 
 

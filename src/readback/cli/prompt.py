@@ -81,7 +81,7 @@ def terminal() -> Iterator[Terminal]:
         descriptor = os.open(TERMINAL, os.O_RDWR | os.O_NOCTTY)
     except OSError as error:
         raise ApprovalError(
-            "Nobody can be asked: this process has no terminal.",
+            "This process has no terminal for questions.",
             code="approval.no-terminal",
             remedy="An approver runs this at a terminal; a program records a signed token by `rb.approve(id, token)`.",
         ) from error
@@ -157,5 +157,5 @@ def signed(message: bytes, key: str | None) -> bytes | None:
         person.say("You sign exactly these bytes:")
         person.say(message.decode(errors="backslashreplace"))
         if person.ask(f"Type {YES} to sign them, anything else to leave it:") != YES:
-            raise UsageError("It was not signed; nothing was recorded.", remedy=f"Run it again, and type {YES}.")
+            raise UsageError("Not signed; nothing was recorded.", remedy=f"Run it again, and type {YES}.")
         return ApproverKey.open(Path(key), person.secret(f"Passphrase of {key}:")).sign(message)

@@ -22,7 +22,7 @@ NOT_ON_RECORD = "No such action is on record; nothing may be told of it."
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The result of a step. `first`: the reportable text at the agent's first report, before the outcome was settled."""
+    """The result of a step. `first`: the text of the agent's first report, before the outcome was settled."""
 
     step: Step
     outcome: Outcome | None
@@ -70,7 +70,7 @@ class Agent:
             first = ""
             if not outcome.settled:
                 first = outcome.message
-                self.progress.note(f"{step.name}: asked too early, and told: {first}")
+                self.progress.note(f"{step.name}: an early report receives: {first}")
                 outcome = await self.rb.wait(outcome.id)
         self.progress.ended(step, outcome)
         return Done(step, outcome, first)
@@ -86,7 +86,7 @@ class Agent:
 
     async def lose_a_worker(self, step: Step) -> None:
         """Kill a worker before the tool's answer arrives, and let another worker resume."""
-        self.progress.chapter("A worker is killed, and another goes on")
+        self.progress.chapter("A worker is killed, and another resumes")
         self._spoil(step)
         charge = {"order_id": "o-23", "amount_cents": 3875}
         with self.progress.doing(step.name):
@@ -95,7 +95,7 @@ class Agent:
             left = await self._of_operation("charge_card", step.name)
             self.progress.note(f"worker {worker.pid} killed (SIGKILL); the ledger says: {left.message}")
             second = await crash.start(self.ledger, self.addresses)
-            self.progress.note(f"worker {second.pid} goes on with what is due")
+            self.progress.note(f"worker {second.pid} processes due actions")
             await crash.finish(second)
             outcome = await self._of_operation("charge_card", step.name)
         self.progress.ended(step, outcome)
@@ -115,7 +115,7 @@ class Agent:
         before = done.outcome
         self.systems.clear_faults()
         if before.state is State.UNKNOWN:
-            self.progress.note("the shop is back; its webhook wakes the action, and it is read again")
+            self.progress.note("the shop is back; its webhook makes the action due, and Readback reads again")
             self.rb.signal(before.id)  # a signal decides nothing: it only brings the next reading forward
             await self.rb.resume()
         outcome = await self.rb.get(before.id)

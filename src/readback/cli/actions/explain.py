@@ -31,7 +31,7 @@ from readback.domain.verification.observation import ObservationStatus
 
 Picture = dict[str, Any]
 VALUES_SHOWN_MAX = 8
-ERASED = "what was asked for, answered and read is gone; what it came to stands in the entries."
+ERASED = "request, answer and readings are gone; the entries keep the result."
 APPROVE = ("readback approve {id}{where}", "readback deny {id}{where}")
 """The next step of an approver."""
 
@@ -95,13 +95,15 @@ def explained(outcome: Outcome, picture: Picture, settings: Settings) -> dict[st
 def _what_happened(outcome: Outcome, picture: Picture) -> list[str]:
     """The tool's answer, as evidence."""
     at = moment(picture["times"]["proposed_us"])
-    said = [f"{safe(outcome.contract)} was asked for on {quoted_name(outcome.target)} at {at}."]
+    said = [f"{safe(outcome.contract)} was requested on {quoted_name(outcome.target)} at {at}."]
     if outcome.attempts == 0:
         said.append("Nothing was called.")
         return said
     seen = outcome.observation
     if seen is None or seen.status is ObservationStatus.NONE:
-        said.append("It was attempted, and no answer of the tool is on record: the process may have died in the call.")
+        said.append(
+            "The call was attempted, and no answer of the tool is recorded: the process may have died during the call."
+        )
     else:
         detail = f": {safe(seen.detail).rstrip('.')}" if seen.detail else ""
         said.append(
@@ -110,7 +112,7 @@ def _what_happened(outcome: Outcome, picture: Picture) -> list[str]:
         if outcome.tool_words:
             said.append(quoted_line(outcome.tool_words))
     if outcome.attempts > 1:
-        said.append(f"It was attempted {outcome.attempts} times under one key.")
+        said.append(f"The call was attempted {outcome.attempts} times under one key.")
     return said
 
 
@@ -118,32 +120,30 @@ def _judgement(outcome: Outcome, picture: Picture) -> list[str]:
     """The verdict, the evidence, and the row of the recovery table."""
     said: list[str] = []
     if outcome.code:
-        said.append(CODES.get(outcome.code, f"Its code is {safe(outcome.code)}."))
+        said.append(CODES.get(outcome.code, f"The code is {safe(outcome.code)}."))
     if outcome.verdict is not Verdict.NOT_CHECKED or outcome.attempts:
         said.append(f"The verdict is {verdict_text(outcome.verdict, outcome.why)}. {WHY_OPEN[outcome.why]}".rstrip())
     said += [_sentence(each) for each in picture["postconditions"] if each["truth"] != Truth.HOLDS.value]
     for each in picture["identity"]:
         if each["truth"] == Truth.VIOLATED.value:
             expected, actual = value(each["expected"]), value(each["actual"])
-            said.append(
-                f"What was read is of another {safe(each['key'])}: {expected} was expected, {actual} was found."
-            )
+            said.append(f"The reading shows another {safe(each['key'])}: {expected} was expected, {actual} was found.")
     found = picture["discrepancy"]
     if found:
         said.append(f"The discrepancy is {plain(found['class'])}: {found['definition']}")
     if outcome.told and not outcome.verified:
         said.append(f"Read before the call: {quoted_value(outcome.told)}")
     if outcome.attribution is not Attribution.UNKNOWN:
-        said.append(f"Whose doing the state is: {ATTRIBUTION[outcome.attribution]}.")
+        said.append(f"Cause of the state: {ATTRIBUTION[outcome.attribution]}.")
     if outcome.parts_open:
         said.append(f"Open parts: {safe(', '.join(outcome.parts_open))}.")
     if outcome.contested:
-        said.append("What was found before is contradicted: it no longer stands.")
+        said.append("The earlier finding is contradicted and no longer stands.")
     said += [f"Claim {plain(each.kind)}: {describe_claim(each)}" for each in outcome.claims if each.said is not None]
     if outcome.fallen:
-        said.append(f"What it was planned upon stands no more: {safe(', '.join(outcome.fallen))}.")
+        said.append(f"Claims behind the plan no longer stand: {safe(', '.join(outcome.fallen))}.")
     if outcome.erased:
-        said.append(f"Its payloads were erased at {moment(outcome.erased_us)}: {ERASED}")
+        said.append(f"The payloads were erased at {moment(outcome.erased_us)}: {ERASED}")
     if outcome.detail:
         said.append(f"Detail: {safe(outcome.detail)}")
     assumed = picture["contract"].get("assumed")
@@ -173,29 +173,31 @@ def _now(outcome: Outcome, picture: Picture, advice: str) -> list[str]:
     if outcome.hold == HOLD:
         people = "an approver" if asked["people"] == 1 else f"{asked['people']} approvers"
         signed = f" Signed so far by {safe(', '.join(asked['signed_by']))}." if asked["signed_by"] else ""
-        said = [f"Wait until {people} decided, or cancel it; it ends by itself at {asked['expires_at']}.{signed}"]
+        said = [f"Wait until {people} decided, or cancel; the action ends by itself at {asked['expires_at']}.{signed}"]
     if outcome.code == FROZEN:
-        said.append("`readback freezes list` shows what is frozen and by which action; a person lifts it.")
+        said.append("`readback freezes list` shows the freezes and their actions; a person lifts a freeze.")
     if outcome.may_repeat:
-        said.append("The operation may be asked for again under its id: nothing of this attempt exists or can appear.")
+        said.append(
+            "The operation may be requested again under its id: no effect of this attempt exists or can appear."
+        )
     elif not outcome.verified:
         said.append(
-            "Repeating it is not allowed; the same operation id answers with this outcome and executes nothing."
+            "Do not repeat the operation: the same operation id answers with this outcome and executes nothing."
         )
     if outcome.due_us is not None and picture["watch"]:
         said.append(
-            f"It is watched until {picture['watch']['until']}: {picture['watch']['looks']} looks so far, the next at "
-            f"{picture['watch']['next']}. It was last seen to hold at {picture['watch']['held_at']}."
+            f"The state is watched until {picture['watch']['until']}: {picture['watch']['looks']} readings so far, "
+            f"next at {picture['watch']['next']}. The state last held at {picture['watch']['held_at']}."
         )
     elif outcome.due_us is not None:
-        said.append(f"It is looked at again at {moment(outcome.due_us)}, by whoever runs then.")
+        said.append(f"The next reading is due at {moment(outcome.due_us)}, by any running worker.")
     lease = picture["lease"]
     if lease:
-        gone = "is gone; the next process takes it over" if lease["owner_is_gone"] else "works on it now"
+        gone = "is gone; the next process resumes the action" if lease["owner_is_gone"] else "processes the action now"
         said.append(f"Process {safe(lease['owner'])} {gone}.")
     if outcome.incident:
         said.append(f"An incident was opened: {safe(outcome.incident)}.")
     if outcome.compensation:
-        said.append(f"Its reversal is action {safe(outcome.compensation)}.")
-    said.append(f"A user may be told only: {outcome.message}")
+        said.append(f"The reversal is action {safe(outcome.compensation)}.")
+    said.append(f"Tell a user only: {outcome.message}")
     return said

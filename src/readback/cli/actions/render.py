@@ -85,7 +85,7 @@ def _approval(found: Picture) -> list[tuple[str, str]]:
     return [
         ("approval", safe(found["approval_id"])),
         ("needs", people),
-        ("signed by", safe(", ".join(found["signed_by"]) or "nobody yet")),
+        ("signed by", safe(", ".join(found["signed_by"]) or "no approver yet")),
         ("denied by", safe(found["denied_by"])),
         ("bytes, SHA-256", safe(found["payload_hash"])),
         ("until", safe(found["expires_at"])),
@@ -105,7 +105,7 @@ def _summary(outcome: Outcome, picture: Picture) -> list[tuple[str, str]]:
         ("trust level", f"{level['number']} ({level['means']})"),
         ("record", ", ".join(f"{name} {said}" for name, said in status.items())),
         ("repetition", repeat),
-        ("contested", "what was found before is contradicted" if outcome.contested else ""),
+        ("contested", "the earlier finding is contradicted" if outcome.contested else ""),
         ("claims", "; ".join(f"{plain(each.kind)}: {plain(each.status)}" for each in outcome.claims)),
         ("fallen", safe(", ".join(outcome.fallen))),
         ("parts", _parts(outcome)),

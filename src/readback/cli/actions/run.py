@@ -142,7 +142,7 @@ def interrupted(
             said = {"code": "interrupted", "message": "Interrupted before anything was executed.", "remedy": ""}
             print_json({"error": {**said, "details": {}, "exit_code": EXIT_NOTHING_DONE}})
         return EXIT_NOTHING_DONE
-    note(f"Interrupted. The action {outcome.id} is in the ledger as {outcome.state.value}, and is not forgotten:")
+    note(f"Interrupted. The ledger keeps the action {outcome.id} as {outcome.state.value}:")
     note(f"Next: readback resume{again_with(settings, contracts=True)}")
     code = tell(outcome, settings, as_json=as_json)
     return code if outcome.settled else EXIT_OPEN

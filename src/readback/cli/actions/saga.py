@@ -32,21 +32,21 @@ MARKS: Final = {
     StepWord.NOT_BEGUN: NONE,
 }
 HEADINGS: Final = {
-    Direction.ONWARD: "Its steps are begun as soon as what they wait for is verified.",
-    Direction.BACKWARD: "It turned back: nothing more is begun, and what has an effect is reversed, the last first.",
-    Direction.FORWARD: "It is past its pivot: what is missing is completed, under the same keys.",
+    Direction.ONWARD: "A step starts after the verification of its prerequisites.",
+    Direction.BACKWARD: "The saga turned back: no new step starts, and steps with an effect are reversed, last first.",
+    Direction.FORWARD: "The saga is past its pivot: the missing steps are completed, under the same keys.",
 }
 REASONS: Final = {
     "step_failed": "A step failed for good.",
-    "cancelled": "It was cancelled.",
-    "step_stuck": "Only a person can say what became of a step; nothing is guessed.",
-    "forward_exhausted": "A step after the pivot was tried as often as it may be.",
+    "cancelled": "The saga was cancelled.",
+    "step_stuck": "Only a person can determine the result of a step; nothing is guessed.",
+    "forward_exhausted": "A step after the pivot has used all its attempts.",
     "compensation_failed": "The reversal of a step failed, or was refuted.",
-    "reversal_held": "The recovery table does not let it be reversed without a person.",
-    "forward_held": "The recovery table does not let it go forward without a person.",
-    "pivot_passed": "Its pivot proved to be done after all.",
-    "restored": "The ledger was restored from a backup: steps that were begun after it are not known here.",
-    "contract.changed": "A contract of it is another one than it began with.",
+    "reversal_held": "The recovery table permits no reversal without a person.",
+    "forward_held": "The recovery table permits no forward recovery without a person.",
+    "pivot_passed": "The pivot proved to be done after all.",
+    "restored": "The ledger was restored from a backup: later steps are unknown here.",
+    "contract.changed": "A contract has changed since the saga began.",
 }
 
 
@@ -184,7 +184,7 @@ def explained(outcome: SagaOutcome, shown: Picture, settings: Settings) -> dict[
         "may_repeat": outcome.may_repeat,
         "message": outcome.message,
         "why": [*_why(outcome, shown)],
-        "now": [meaning.now, *_now(outcome), f"A user may be told only: {outcome.message}"],
+        "now": [meaning.now, *_now(outcome), f"Tell a user only: {outcome.message}"],
         "commands": commands,
         "exit_code": outcome.exit_code,
     }
@@ -196,14 +196,14 @@ def _open(outcome: SagaOutcome) -> list[StepOutcome]:
 
 def _why(outcome: SagaOutcome, shown: Picture) -> list[str]:
     began = moment(shown["times"]["begun_us"])
-    said = [f"Saga {safe(outcome.name)} of {len(outcome.steps)} steps was begun at {began}."]
+    said = [f"Saga {safe(outcome.name)} of {len(outcome.steps)} steps began at {began}."]
     said.append(HEADINGS[Direction(outcome.heading)])
     if outcome.code in REASONS:
         at = f" The step is {safe(outcome.because)}." if outcome.because else ""
         said.append(REASONS[outcome.code] + at)
     said += [f"Step {_step_line(step)}." for step in outcome.steps.values()]
     if outcome.erased:
-        said.append(f"Its payloads were erased at {moment(outcome.erased_us)}.")
+        said.append(f"The payloads were erased at {moment(outcome.erased_us)}.")
     decision = shown["decision"]
     if decision and "rationale" in decision:
         whose = "of ours" if decision["ours"] else "of the specification"
@@ -215,14 +215,14 @@ def _now(outcome: SagaOutcome) -> list[str]:
     said = []
     if not outcome.verified:
         said.append(
-            "The operation may be asked for again under its id: nothing of it exists or can appear."
+            "The operation may be requested again under its id: no effect exists or can appear."
             if outcome.may_repeat
-            else "Repeating it is not allowed; the same operation answers with this outcome and executes nothing."
+            else "Do not repeat the operation: the same operation answers with this outcome and executes nothing."
         )
     if outcome.due_us is not None:
-        said.append(f"It is looked at again at {moment(outcome.due_us)}, by whoever runs then.")
+        said.append(f"The next reading is due at {moment(outcome.due_us)}, by any running worker.")
     if outcome.hold:
-        said.append(f"It is held: {safe(outcome.hold)}.")
+        said.append(f"The saga is held: {safe(outcome.hold)}.")
     if outcome.incident:
         said.append(f"An incident was opened: {safe(outcome.incident)}.")
     return said

@@ -28,109 +28,109 @@ _WORKER: Final = "readback worker{work}"
 _SHOW: Final = "readback show {id}{where}"
 _DECIDE: Final = "readback review show {id}{where}"
 DRIFTED: Final = Meaning(
-    "It was verified, and a later reading shows that it no longer holds. That it was done stands.",
-    "Read the present state and plan anew from it; a person decides what is made of the drift.",
+    "The action was verified, and a later reading shows another state. The fact that it happened stands.",
+    "Read the present state and plan from it. A person decides about the drift.",
     (_DECIDE, _SHOW),
 )
 OVER: Final = {
     "": "the watch is over",
     "time": "the watch is over",
-    "unread": "the watch is over, and its last look could not tell",
-    "changes": "the watch ended: it fell and came back too often",
-    "reversed": "the watch ended: it was taken back",
-    "withdrawn": "the watch ended: what was claimed of it was withdrawn",
+    "unread": "the watch is over, and the last reading was undetermined",
+    "changes": "the watch ended: the state changed too often",
+    "reversed": "the watch ended: the action was reversed",
+    "withdrawn": "the watch ended: the claim was withdrawn",
 }
 """The end of a watch, by the word of the last entry."""
 _S = State
 
 MEANINGS: Final = MappingProxyType(
     {
-        _S.PROPOSED: Meaning("It is proposed and nothing has been called.", "Nothing happened yet.", (_SHOW,)),
+        _S.PROPOSED: Meaning("The action is proposed and nothing has been called.", "Nothing happened yet.", (_SHOW,)),
         _S.VALIDATED: Meaning(
-            "It passed its checks and nothing has been called, or another attempt under the same key is due.",
-            "Let it go on; do not propose it again.",
+            "The checks passed. Either nothing has been called yet, or another attempt under the same key is due.",
+            "Resume the action; do not propose it again.",
             (_RESUME,),
         ),
         _S.EXECUTING: Meaning(
-            "An attempt is durable and its call may be in flight; or the process that made it died in it.",
-            "Do not repeat it. Whoever goes on with it reads what became of it, and never calls blindly again.",
+            "An attempt is recorded. The call may be in flight, or the process died during the call.",
+            "Do not repeat the action. The next process reads the result back, and never repeats the call blindly.",
             (_RESUME, _WORKER),
         ),
         _S.ACCEPTED: Meaning(
-            "The target took the request in and has not finished it. That is no completion.",
-            "Wait; verification goes on as long as a process stays with it.",
+            "The target accepted the request and has not finished. The action is not complete.",
+            "Wait; verification continues while a worker runs.",
             (_RESUME, _WORKER),
         ),
         _S.PENDING: Meaning(
-            "The tool has answered, or gone silent, and no reading has settled it yet.",
-            "Wait; do not repeat it. Verification goes on as long as a process stays with it.",
+            "The tool answered or timed out, and no reading has settled the outcome yet.",
+            "Wait; do not repeat the action. Verification continues while a worker runs.",
             (_RESUME, _WORKER),
         ),
         _S.COMMITTED: Meaning(
-            "A reading shows an effect that is not judged yet.", "Let verification go on.", (_RESUME, _WORKER)
+            "A reading shows an effect. The verdict is pending.", "Let verification continue.", (_RESUME, _WORKER)
         ),
         _S.PARTIALLY_COMMITTED: Meaning(
-            "Some of the required effects are there and others are not. That is no success.",
-            "Leave recovery to the table, or settle the open parts by hand; do not repeat the whole action.",
+            "Some of the required effects exist and others do not. The action did not succeed.",
+            "Leave recovery to the table, or settle the open parts by hand. Do not repeat the whole action.",
             (_RESUME, _SHOW),
         ),
         _S.RECONCILED_SUCCESS: Meaning(
-            "Every postcondition held over what the system of record said, read by another path than the call.",
-            "It is done; go on with what depends on it.",
+            "Every postcondition holds in the system of record, read through a path separate from the call.",
+            "The action is done; continue with dependent steps.",
         ),
         _S.RECONCILIATION_FAILED: Meaning(
-            "The system of record contradicts a postcondition, finally. Recovery is under way.",
-            "Let recovery go on.",
+            "The system of record finally contradicts a postcondition. Recovery is in progress.",
+            "Let recovery continue.",
             (_RESUME, _SHOW),
         ),
         _S.FAILED: Meaning(
-            "There is no verified change as intended, and no recovery is left to do.",
-            "Correct the cause that is named above.",
+            "No intended change is verified, and no recovery step is left.",
+            "Correct the cause named above.",
             (_SHOW,),
         ),
         _S.VERIFICATION_TIMEOUT: Meaning(
-            "The deadline passed before any reading settled it. That is neither success nor failure.",
-            "Let recovery go on; do not repeat it.",
+            "The deadline passed before any reading settled the outcome. The result is neither success nor failure.",
+            "Let recovery continue; do not repeat the action.",
             (_RESUME, _WORKER),
         ),
         _S.UNKNOWN: Meaning(
-            "Nobody can say whether it took effect. It is kept so, and its key blocks a second execution.",
-            "Do not repeat it. Readings go on slowly while a process stays with it; a signal wakes the next one.",
+            "The effect is unknown. The state stays unknown, and the key blocks a second execution.",
+            "Do not repeat the action. A worker continues to read, slowly; a signal makes the next reading due.",
             (_RESUME, _WORKER, _SHOW),
         ),
         _S.COMPENSATING: Meaning(
-            "Its effect is being reversed by an action of its own.",
-            "Let the reversal be verified.",
+            "A separate action is reversing the effect.",
+            "Wait for the verification of the reversal.",
             (_RESUME, _WORKER),
         ),
         _S.COMPENSATED: Meaning(
-            "Its effect was reversed by another action, and that reversal was read back.",
-            "The world is as before in what the reversal's postconditions say. A new intention needs a new operation.",
+            "Another action reversed the effect, and the reversal was read back.",
+            "The reversal's postconditions hold. A new intent needs a new operation.",
             (_SHOW,),
         ),
         _S.COMPENSATION_FAILED: Meaning(
             "The reversal failed or left the state inconsistent.",
-            "A person has to recover the state by hand; do not repeat it.",
+            "A person must recover the state by hand; do not repeat the action.",
             (_SHOW,),
         ),
         _S.FORWARD_RECOVERY: Meaning(
-            "What remains is being completed, since what was done cannot be taken back.",
-            "Let it go on.",
+            "The remaining steps are being completed, because the finished steps cannot be reversed.",
+            "Let the action continue.",
             (_RESUME, _WORKER),
         ),
         _S.ROLLED_BACK: Meaning(
-            "The local boundary was dropped or put back before anyone saw it; the target was read as unchanged.",
+            "The local change was rolled back before any other process saw it. A reading shows the target unchanged.",
             "Correct the cause; no durable change was made.",
             (_SHOW,),
         ),
         _S.REVIEW_REQUIRED: Meaning(
-            "No automatic path is safe: a person has to decide. Its key blocks a second execution.",
-            "Compare the readings with the system of record, and decide; do not repeat the action.",
+            "No automatic path is safe: a person must decide. The key blocks a second execution.",
+            "Compare the readings with the system of record, and decide. Do not repeat the action.",
             ("readback review show {id}{where}", "readback review list{where}"),
         ),
         _S.ABANDONED: Meaning(
-            "It was stopped by a person, with its discrepancy on record.",
-            "Nothing more happens. A new intention needs a new operation.",
+            "A person stopped the action, with the discrepancy on record.",
+            "Nothing more happens. A new intent needs a new operation.",
             (_SHOW,),
         ),
     }
@@ -141,46 +141,46 @@ WHY_OPEN: Final = MappingProxyType(
     {
         Why.NONE: "",
         Why.PROPAGATING: "The readings do not agree with the postconditions yet, and the change may still arrive.",
-        Why.TIMEOUT: "A reader did not answer in its time.",
+        Why.TIMEOUT: "A reader did not answer within its time limit.",
         Why.UNREACHABLE: "The system of record could not be reached.",
-        Why.STALE: "The reading may be older than the action, so it settles nothing.",
-        Why.INCOMPLETE: "The reading lacks what a postcondition needs, or does not prove that it saw everything.",
-        Why.VERIFIER_ERROR: "Verification itself broke: look at the reader or the expression that is named.",
-        Why.UNVERIFIABLE: "The contract says that no system of record can confirm it.",
-        Why.OUT_OF_SCOPE: "The reading was of another tenant or target: the reader is at fault, and it was not kept.",
-        Why.CONFLICTING: "Several sources were asked, and they disagree.",
-        Why.UNATTRIBUTED: "The state is there, and nothing shows that it is this action's doing.",
-        Why.SETTLING: "Everything holds, and it has to hold for some time, or a duplicate may still appear.",
+        Why.STALE: "The reading may be older than the action and settles nothing.",
+        Why.INCOMPLETE: "The reading lacks a value needed by a postcondition, or does not prove completeness.",
+        Why.VERIFIER_ERROR: "Verification itself failed: check the named reader or expression.",
+        Why.UNVERIFIABLE: "The contract states that no system of record can confirm the effect.",
+        Why.OUT_OF_SCOPE: "The reading shows another tenant or target. The reader is at fault; nothing of it was kept.",
+        Why.CONFLICTING: "Several sources disagree.",
+        Why.UNATTRIBUTED: "The state is as intended, and nothing shows that this action caused it.",
+        Why.SETTLING: "Everything holds. The state must hold for some time, or a duplicate may still appear.",
     }
 )
 """Reasons for an open verdict. A test checks that none is missing."""
 
 CODES: Final = MappingProxyType(
     {
-        "approval.required": "It waits for an approval; nothing was called.",
-        "approval.denied": "An approver denied it, so nothing was called.",
-        "approval.expired": "Nobody had approved it when its time had passed, so it was not called.",
-        "approval.forged": "A recorded approval does not bear its approver's signature, so it was not called.",
-        "approval.mismatch": "What would have been called is not what was approved, so it was not called.",
-        "approval.policy-changed": "The list of approvers had changed, so it was not called.",
-        "approval.replayed": "A recorded approval was made for another request, so it was not called.",
-        "approval.self": "Whoever asked for it had approved it, so it was not called.",
-        "approval.unknown-approver": "Somebody had approved it who may not, by the operator's list; it was not called.",
-        "source.unavailable": "The system of record could not be read beforehand, so nothing was called.",
-        "source.unreadable": "What it asked for lies outside of what the reader may see, so nothing was called.",
-        "reader.out-of-scope": "The reader brought another target's record beforehand, so nothing was called.",
-        "version.unknown": "The target's version could not be told, so nothing was called.",
-        "version.stale": "The target has moved on since it was planned, so nothing was called.",
+        "approval.required": "The action awaits an approval; nothing was called.",
+        "approval.denied": "An approver denied the action, so nothing was called.",
+        "approval.expired": "The approval period ended without an approval, so nothing was called.",
+        "approval.forged": "A recorded approval lacks its approver's signature, so nothing was called.",
+        "approval.mismatch": "The request differs from the approved request, so nothing was called.",
+        "approval.policy-changed": "The list of approvers had changed, so nothing was called.",
+        "approval.replayed": "A recorded approval belongs to another request, so nothing was called.",
+        "approval.self": "The requester was also the approver, so nothing was called.",
+        "approval.unknown-approver": "The approver is not on the operator's list, so nothing was called.",
+        "source.unavailable": "The system of record could not be read before the call, so nothing was called.",
+        "source.unreadable": "The request lies outside the reader's permitted scope, so nothing was called.",
+        "reader.out-of-scope": "The reader returned another target's record before the call, so nothing was called.",
+        "version.unknown": "The target's version could not be read, so nothing was called.",
+        "version.stale": "The target has changed since planning, so nothing was called.",
         "precondition": "A precondition of the contract did not hold, so nothing was called.",
-        "cancelled": "It was cancelled before it was executed.",
-        "claim.not-standing": "Something that it was planned upon does not stand (any more), so nothing was called.",
-        "frozen": "What it would act on is frozen since something severe happened there, so nothing was called.",
+        "cancelled": "The action was cancelled before execution.",
+        "claim.not-standing": "A claim behind the plan does not stand (any more), so nothing was called.",
+        "frozen": "The target is frozen after a severe fault, so nothing was called.",
         "restored": (
-            "The ledger was restored from a backup when it was in flight, or had failed: what was done after that is "
-            "not known, and it counts as executed. Verify it again, or decide by what the systems of record show."
+            "The ledger was restored from a backup while the action was in flight or had failed. Later work is "
+            "unknown, so the action counts as executed. Verify again, or decide by the systems of record."
         ),
         "contract.changed": (
-            "Its contract has changed since it began, so nobody could go on with it by the terms that it began with."
+            "The contract has changed since the action began, so no process could resume under the original terms."
         ),
     }
 )

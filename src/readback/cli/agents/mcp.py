@@ -65,7 +65,7 @@ def _parted(given: str, keys: Sequence[str]) -> tuple[str, str, str]:
     if colon and server not in keys:
         raise UsageError(f"--header names the server {safe(server)}, and no --url has this name.", remedy=REMEDY)
     if not colon and len(keys) > 1:
-        raise UsageError(f"The header {safe(name)} does not say for which server it is.", remedy=REMEDY)
+        raise UsageError(f"The header {safe(name)} names no server.", remedy=REMEDY)
     return server if colon else keys[0], name, reference
 
 
@@ -228,7 +228,7 @@ def mcp(
         servers_max=servers_max,
     )
     if serve == "http" and host not in LOOPBACK:
-        note(f"Warning: whoever reaches {safe(host)} may call these tools; there is no login.")
+        note(f"Warning: every client that reaches {safe(host)} may call these tools; there is no login.")
     limits = {"sessions_max": sessions_max, "session_idle": session_idle, "allow_hosts": allow_hosts}
     with undisturbed(SERVING), asyncio.Runner(loop_factory=_event_loop()) as runner:
         runner.run(_until_stopped(gateway, _serving(gateway, serve, host, port, limits, as_json=as_json)))

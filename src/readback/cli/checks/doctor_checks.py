@@ -250,7 +250,7 @@ def _waiting(store: LedgerStore, settings: Settings) -> Iterator[Finding]:
     next_us = store.next_due_us()
     details: dict[str, Json] = {"due": len(due), "overdue": len(overdue), "next_due_us": next_us}
     if overdue:
-        said = f"{len(overdue)} actions have been due for more than {span(OVERDUE_US)}, and nobody goes on with them."
+        said = f"{len(overdue)} actions have been due for more than {span(OVERDUE_US)}, and no worker processes them."
         yield Finding("work", "warning", said, "Run `readback resume` or a `readback worker`.", 0, details)
     else:
         coming = f", the next at {moment(next_us)}" if next_us is not None else ""

@@ -159,7 +159,7 @@ def _made_safe(url: str, who: str, reason: str, *, as_json: bool) -> Held:
         with counted("holding what was in flight", enabled=not as_json) as step:
             held = hold_in_flight(store, who, reason, bootstrap.runtime().now_us(), step)
         if not store.purge():
-            raise RestoreError("Somebody else has the copy open.", code="restore.in-use")
+            raise RestoreError("Another process has the copy open.", code="restore.in-use")
     finally:
         store.close()
     return held
@@ -175,11 +175,11 @@ def _tell(to: str, report: AuditReport, lost: list[str], held: Held, *, known: b
     for each in lost:
         note(f"Lost: {safe(each)}")
     if not known:
-        note("No head was given: nobody can say whether anything is missing.")
+        note("No head was given, so missing entries cannot be detected.")
     what = f"{held.actions} actions and {held.sagas} sagas were in flight, or may have been run again"
     note(f"{what}; they wait for a person: readback review list")
     note("What was first asked for after the backup is not known here, and its operations would be executed again:")
     note("look at the systems of record before any of them is run. What was erased since is back: erase it again.")
     if lost:
         note("Its next checkpoint would contradict those that were kept: give it a key with a name of its own")
-        note("(`readback ledger keys create --name NAME`), and tell whoever checks that this is another log.")
+        note("(`readback ledger keys create --name NAME`), and tell verifiers that this is another log.")

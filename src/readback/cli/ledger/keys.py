@@ -86,7 +86,7 @@ def trusted(given: str | None) -> Authority:
     own = settings.signing_key_file
     if given is None and not own:
         raise UsageError(
-            "Nothing says by which key the checkpoint has to be signed.",
+            "No key is known for checking the checkpoint.",
             remedy=f"Pass --key with what `readback ledger keys show` printed, or set {VARIABLE}.",
         )
     key = parse_key(given) if given is not None else key_of(signer(None))
@@ -182,7 +182,7 @@ def rotate(key_file: str | None, url: str | None, as_json: bool) -> int:
     told = _tell(path, key_of(new), as_json=as_json, fresh=False)
     if not as_json:
         note(f"It follows {safe(old.name)}+{key_of(old).key_id.hex()}, as {safe(place)} says: hand that on, too.")
-        note("Next: restart whoever signs with the old key.")
+        note("Next: restart the processes that sign with the old key.")
     return told
 
 
@@ -214,5 +214,5 @@ def _tell(path: Path, key: VerifierKey, *, as_json: bool, fresh: bool) -> int:
     print(str(key))
     note(f"The key of the log {safe(key.name)} in {safe(path)}.")
     if fresh:
-        note(f"Next: set {VARIABLE}={safe(path)}, and give the line above to whoever is to check.")
+        note(f"Next: set {VARIABLE}={safe(path)}, and give the line above to the verifiers.")
     return 0

@@ -103,7 +103,7 @@ def checkpoint(url: str | None, key_file: str | None, out: str | None, witness: 
     print(data.decode(), end="")
     if seen is not None:
         note(f"The log goes on from the {seen.checkpoint.size} entries of the witness's checkpoint.")
-    note(f"Signed: {found.size} entries of {safe(found.origin)}. Keep it where nobody who writes the ledger can write.")
+    note(f"Signed: {found.size} entries of {safe(found.origin)}. Keep it out of reach of the ledger's writers.")
     return 0
 
 
@@ -229,7 +229,7 @@ def verify_proof(place: str, key: str | None, as_json: bool) -> int:
     print(f"Entry {proof.index + 1} of {covering.size} that {safe(covering.origin)} signed:")
     for line in _said(opened):
         print(f"  {line}")
-    note("It is in the log as it was signed. Whether it was true when it was written, no proof can show.")
+    note("The entry is in the log as signed. No proof can show whether the entry was true when written.")
     if doubt:
         note(f"{doubt}.")
     return 0
@@ -279,9 +279,7 @@ def hold(reason: str, who: str | None, url: str | None, as_json: bool) -> int:
         print_json({"held": {"actions": held.actions, "sagas": held.sagas}})
         return 0
     print(f"{held.actions} actions and {held.sagas} sagas were in flight, or may have been run again.")
-    note("They wait for a person: readback review list")
-    note(
-        "What was first asked for after the ledger's end is not known here, and its operations would be executed again:"
-    )
-    note("look at the systems of record before any of them is run.")
+    note("They await review: readback review list")
+    note("Operations first requested after the ledger's end are unknown here and would be executed again:")
+    note("check the systems of record before running any of them.")
     return 0

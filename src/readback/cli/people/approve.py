@@ -230,5 +230,5 @@ def _tell(session: Session, settings: Settings, outcome: Outcome, decision: Deci
         note(f"Recorded. {more} more has to approve it." if more == 1 else f"Recorded. {more} more have to approve it.")
     else:
         work = again_with(settings, contracts=True)
-        note(f"Approved. A worker goes on with it, or: readback resume{work}")
+        note(f"Approved. A worker resumes the action, or: readback resume{work}")
     return 0

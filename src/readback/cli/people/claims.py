@@ -60,7 +60,7 @@ def list_claims(
     if as_json:
         print_json([one.as_json() for one in found])
     elif not found:
-        note("Nothing is claimed of it." if action else f"Every claim of tenant {safe(settings.tenant)} stands.")
+        note("The action has no claim." if action else f"Every claim of tenant {safe(settings.tenant)} stands.")
     else:
         _draw(found)
         note(f"Next: readback claims check CLAIM{again_with(settings)}")
@@ -85,7 +85,7 @@ def check(claim: str, url: str | None, tenant: str | None, principal: str | None
         _tell(found)
     if fallen:
         named = ", ".join(safe(each) for each in fallen[:FALLEN_SHOWN])
-        note(f"What it was planned upon stands no more ({named}); nothing is executed that is planned upon it now.")
+        note(f"Claims behind the plan no longer stand ({named}); no plan on this claim is executed now.")
     return EXIT_OF[found.status]
 
 

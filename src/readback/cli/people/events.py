@@ -45,7 +45,7 @@ def list_subscribers(url: str | None, tenant: str | None, principal: str | None,
     if as_json:
         print_json([_position(one) for one in found])
     elif not found:
-        note("Nobody is told anything. Subscribers stand in the settings, under [subscribers.NAME].")
+        note("There is no subscriber. Declare subscribers in the settings, under [subscribers.NAME].")
     else:
         _draw_positions(found)
         if any(one.letters for one in found):
@@ -94,7 +94,7 @@ def resend(
     A program delivers to its own subscribers, with its next delivery. Exit code 3: a message was refused.
     """
     if bool(ids) == everything:
-        raise UsageError("Which dead letters is not said.", remedy="Name the ids of their messages, or pass --all.")
+        raise UsageError("No dead letters are named.", remedy="Name their message ids, or pass --all.")
     settings, unread = settings_of(url, tenant, principal), set[int]()
     with working(settings, None, new=False) as session:
         found = delivery_admin.dead_letters(session, unread, subscriber)
@@ -105,7 +105,7 @@ def resend(
     if as_json:
         print_json({"taken": [one.message.id for one in taken], "left": [one.message.id for one in left]})
     else:
-        print(f"Taken: {len(taken)}. Not taken: {len(left)}.")
+        print(f"Delivered: {len(taken)}. Refused: {len(left)}.")
         if left:
             note(f"Next: readback events dead{again_with(settings)}")
     _tell_unread(unread, settings)
@@ -131,7 +131,7 @@ def begin(
 ) -> int:
     """Set the position of a subscriber. Repeated messages keep their ids."""
     if [from_start, from_now, after is not None].count(True) != 1:
-        raise UsageError("From where is not said.", remedy="Pass one of --from-start, --now and --after SEQ.")
+        raise UsageError("No position is given.", remedy="Pass one of --from-start, --now and --after SEQ.")
     settings = settings_of(url, tenant, principal)
     with working(settings, None, new=False) as session:
         place = 0 if from_start else session.store.last_seq() if from_now else after
@@ -139,7 +139,7 @@ def begin(
     if as_json:
         print_json({"name": moved.name, "after_seq": moved.after_seq})
     else:
-        print(f"{safe(name)} goes on behind entry {moved.after_seq}.")
+        print(f"{safe(name)} continues after entry {moved.after_seq}.")
     return 0
 
 
@@ -201,7 +201,7 @@ def _tell_unread(unread: set[int], settings: Settings) -> None:
     if unread:
         first = ", ".join(str(seq) for seq in sorted(unread)[:UNREAD_NAMED_MAX])
         more = f" and {len(unread) - UNREAD_NAMED_MAX} more" if len(unread) > UNREAD_NAMED_MAX else ""
-        note(f"Entries that cannot be read, of which nobody is told anything: {first}{more}.")
+        note(f"Unreadable entries send no messages: {first}{more}.")
         note(f"Next: readback ledger verify{again_with(replace(settings, tenant=Settings().tenant))}")
 
 

@@ -80,7 +80,7 @@ def list_keys(as_json: bool) -> int:
     for one in policy.approvers:
         print(f"{safe(one.name)}  key {one.key_id}  tenants {safe(one.tenants)}  contracts {safe(one.contracts)}")
     if not policy.approvers:
-        note(f"Nobody may approve here. The operator lists approvers in {safe(user_folder() / USER_FILE)}.")
+        note(f"There is no approver here. The operator lists approvers in {safe(user_folder() / USER_FILE)}.")
     note(f"Policy {policy.version}")
     return 0
 

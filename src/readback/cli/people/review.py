@@ -51,7 +51,7 @@ def list_reviews(limit: int, url: str | None, tenant: str | None, principal: str
     if as_json:
         print_json([_row(stored) for stored in page])
     elif not page:
-        note(f"Nothing waits for a person in tenant {safe(settings.tenant)}.")
+        note(f"No action awaits review in tenant {safe(settings.tenant)}.")
     else:
         _draw(page)
         note(f"Next: readback review show ID{again_with(settings)}")

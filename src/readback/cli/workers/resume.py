@@ -27,7 +27,7 @@ from readback.domain.state import EXIT_VERIFIER, worst_exit
 from readback.drivers.driver_sync import SyncDriver
 from readback.errors import InputError, StoreError, UnknownOutcomeError
 
-# The options by which `readback worker` and `readback resume` are told whose actions they go on with.
+# Tenant options of `readback worker` and `readback resume`.
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -68,7 +68,7 @@ class Resumed:
         if len(self.errors) <= ERRORS_TOLD_MAX:
             name_error(action_id, error)
         elif len(self.errors) == ERRORS_TOLD_MAX + 1:
-            note("Error: there are more; --json names all of them.")
+            note("Error: more errors follow; --json names all.")
 
     @property
     def exit_code(self) -> int:
@@ -127,7 +127,7 @@ def go_on_with_all(session: Session, served: Served, *, quiet: bool) -> Resumed:
                 _go_on(session, driver, action_id, resumed, served.one, quiet=quiet)
     except KeyboardInterrupt:
         resumed.interrupted = True
-        note("Interrupted. What was recorded stays; the rest is still due.")
+        note("Interrupted. Recorded work stays; the rest is still due.")
     finally:
         driver.close()
     return resumed

@@ -1,4 +1,4 @@
-"""The table of the delegation: answers, truth at that time, and the reports of both agents. Draws, and judges nothing."""
+"""The table of the delegation: answers, truth at that time, and both agents' reports. Draws, and judges nothing."""
 
 from __future__ import annotations
 

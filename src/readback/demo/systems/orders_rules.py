@@ -32,7 +32,7 @@ class Refusal(Exception):
 class Call:
     """One mutating request: `body` is the request, `write` the write to the database.
 
-    `keep` selects parts of a request: None all, empty the first, else the named parts. `ends_as`: final state of a charge
+    `keep` selects parts of a request: None all, empty the first, else the named parts. `ends_as`: state of a charge
     after capture; another word for a later refusal, None for never.
     """
 
