@@ -13,7 +13,7 @@ import pytest
 
 import readback
 from readback.cli import COMMANDS, group
-from scripts import coverage_table, reference
+from scripts import coverage_table, pictures, reference
 from tests.docs.pages import PAGES, ROOT, anchors, blocks, links, prose, text_of
 
 CONTRIBUTING_LINES_MAX = 60
@@ -23,6 +23,12 @@ _PLACEHOLDER = re.compile(r"[<\[{]|\b[A-Z]{2,}\b|\.\.\.")
 
 def test_the_reference_is_the_one_that_the_tables_give() -> None:
     assert reference.run(["--check"]) == 0, "run: python scripts/reference.py --write"
+
+
+@pytest.mark.parametrize("name", pictures.PICTURES)
+def test_each_picture_is_the_present_one(name: str) -> None:
+    kept = (pictures.FOLDER / f"{name}.svg").read_text(encoding="utf-8")
+    assert kept == pictures.PICTURES[name].svg(), "run: python scripts/pictures.py"
 
 
 @pytest.mark.last
