@@ -15,7 +15,7 @@ from readback.client.files import contract_files
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import State
 from readback.ports.system_factory import Reference
-from readback.systems.configured.places import place_of
+from readback.systems.configured.factory import place_of
 from readback.systems.configured.settings import Settled
 from readback.testing.runtime_virtual import VirtualRuntime
 from tests.contract_files.writing import contract, written

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from hashlib import sha256
 from typing import Final, TypeVar
+from urllib.parse import urlsplit
 
-from readback.canon import ReadbackError
+from readback.canon import ReadbackError, payload_bytes
 from readback.contracts.documents.own_files import refuse_folder
 from readback.domain.context import Context
 from readback.domain.verification.reading import Lookup, Presence, Reading
@@ -26,13 +28,17 @@ from readback.ports.system_factory import (
     ToolAdapter,
 )
 from readback.systems.configured.executors import EXECUTORS
-from readback.systems.configured.places import place_of
 from readback.systems.configured.settings import Settled, located
 from readback.systems.configured.sources import SOURCES, in_folder
 from readback.systems.files.local_disk import LocalDiskCheck
 
 T = TypeVar("T")
 _SEEN: Final = frozenset({Presence.PRESENT, Presence.ABSENT})
+_WHERE: Final = (
+    "url", "host", "port", "endpoint", "bucket", "region", "database", "repository", "remote", "root", "user",
+    "access_key",
+)  # fmt: skip
+_UNRESOLVED: Final = "unresolved"
 
 
 class ConfiguredSource:
@@ -186,3 +192,34 @@ def _cleared(settled: Settled, work: Callable[[], T]) -> T:
         if clear == said:
             raise
         raise OSError(clear) if isinstance(error, OSError) else ToolError(clear) from None
+
+
+def place_of(kind: str, fixed: Fixed, settle: Callable[[], Settled]) -> Callable[[], str] | None:
+    """Return a function for the identity of the system, or None where the contract itself names the system.
+
+    The identity matters for repeated sends. It is a digest without credentials: a service knows an idempotency key by
+    address and account, and a changed password leaves both unchanged.
+    """
+    if not any(isinstance(fixed.get(key), Reference) for key in _WHERE):
+        return None
+
+    def place() -> str:
+        try:
+            settled = settle()
+        except (ReadbackError, OSError):
+            return _UNRESOLVED
+        found = {key: _bare(str(settled.get(key))) for key in _WHERE if settled.get(key) is not None}
+        return sha256(payload_bytes([kind, found])).hexdigest()
+
+    return place
+
+
+def _bare(value: str) -> str:
+    """Return an address without login and query. Other text is unchanged."""
+    if "://" not in value:
+        return value
+    try:
+        parts = urlsplit(value)
+        return f"{parts.scheme}://{parts.hostname}:{parts.port}{parts.path.rstrip('/')}"
+    except ValueError:
+        return value.partition("://")[0]
