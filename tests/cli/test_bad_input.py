@@ -50,14 +50,14 @@ WRONG = {
         2,
         "input.usage",
         "There is no module 'no.such'",
-        "as Python imports it",
+        "as in a Python import",
     ),
     "file of a module": Wrong(
         ("run", "ship", "--contracts", "json.py"),
         2,
         "input.usage",
         "no module 'json.py'",
-        "without its ending: json.",
+        "Omit the ending: json.",
     ),
     "no such pack": Wrong(
         ("run", "ship", "--contracts", "pack:x"), 5, "settings", "There is no pack 'x'", "readback contracts list"
@@ -66,20 +66,20 @@ WRONG = {
         ("run", "ship", "--contracts", "faulty.yaml"),
         5,
         "contract.file",
-        "faulty.yaml:1:4: Anchors and aliases have no place here",
-        "Correct all that is named",
+        "faulty.yaml:1:4: Anchors and aliases are not allowed",
+        "Correct every listed fault",
     ),
     "step that is no text": Wrong(
         (*RUN, *GOOD, "--step", "\udcff"), 2, "input.proposal", "The step holds half a character", "UTF-8"
     ),
     "step that no entry holds": Wrong(
-        (*RUN, *GOOD, "--step", "x" * 70_000), 2, "input.proposal", "The step has over 16384 bytes", "Say it shorter"
+        (*RUN, *GOOD, "--step", "x" * 70_000), 2, "input.proposal", "The step exceeds 16384 bytes", "Say it shorter"
     ),
     "step that no entry holds, of what is left to workers": Wrong(
         ("submit", "later", "--operation", "a", "--step", "x" * 70_000),
         2,
         "input.proposal",
-        "The step has over",
+        "The step exceeds",
         "shorter",
     ),
     "operation that is empty": Wrong(
@@ -89,8 +89,8 @@ WRONG = {
         "The operation is missing",
         "(--operation in a shell).",
     ),
-    "no name of a module": Wrong(
-        ("run", "ship", "--contracts", "./x.py"), 2, "input.usage", "is no name of a module", "package.module"
+    "not a module name": Wrong(
+        ("run", "ship", "--contracts", "./x.py"), 2, "input.usage", "is not a module name", "package.module"
     ),
     "module without actions": Wrong(
         ("run", "ship", "--contracts", "json"), 2, "input.usage", "There is no action in json", "@action"
@@ -106,8 +106,8 @@ WRONG = {
         ("run", "ship", "--contracts", "unsound"),
         5,
         "contract",
-        "ensure: There is no postcondition",
-        "Correct all that is named",
+        "ensure: The contract has no postcondition",
+        "Correct every listed fault",
     ),
     "unknown action": Wrong(
         ("run", "shp", "--contracts", CONTRACTS),
@@ -170,13 +170,17 @@ WRONG = {
         (*RUN, *GOOD, "--principal", ""), 2, "input.unknown-principal", "The principal is missing", "principal="
     ),
     "operation with control characters": Wrong(
-        (*RUN, *GOOD, "--operation", "a\nb"), 2, "input.proposal", "holds control or direction characters", "operation"
+        (*RUN, *GOOD, "--operation", "a\nb"),
+        2,
+        "input.proposal",
+        "contains control or direction characters",
+        "operation",
     ),
     "run with control characters": Wrong(
         (*RUN, *GOOD, "--run", "a\nb"),
         2,
         "input",
-        "The run is over",
+        "The run exceeds",
         "Next: Pass one line of text of at most 256 bytes",
     ),
     "no database by that name": Wrong(
@@ -200,7 +204,7 @@ WRONG = {
         "operation",
     ),
     "unknown scheme": Wrong(
-        ("list", "--url", "mysql://x"), 5, "settings", "No ledger store serves 'mysql'", "sqlite:///"
+        ("list", "--url", "mysql://x"), 5, "settings", "No ledger store supports 'mysql'", "sqlite:///"
     ),
     "restored to what is no URL": Wrong(
         ("ledger", "restore", "x", "--to", "new.db", "--accept-loss", "--reason", "x", "--who", "y"),
@@ -354,7 +358,7 @@ def test_a_read_only_ledger_is_refused_before_anything_is_called(desk: Desk, mon
         Path(name).chmod(0o700)
         monkeypatch.chdir(desk.folder)
     assert answer.json["error"]["code"] == "store.read-only"
-    assert "the right to write" in answer.err
+    assert "write access" in answer.err
     assert shop.load()["o-17"]["carrier"] == "dhl"
 
 

@@ -108,7 +108,7 @@ def test_doctor_warns_of_a_ledger_that_others_may_read(desk: Desk) -> None:
     [
         (("--contracts", "no.such"), 2, "There is no module 'no.such'"),
         (("--url", "sqlite:////no/such/folder/x.db"), 6, "does not exist"),
-        (("--url", "mysql://x"), 5, "No ledger store serves"),
+        (("--url", "mysql://x"), 5, "No ledger store supports"),
     ],
 )
 def test_doctor_goes_on_after_a_fault_and_ends_with_its_code(

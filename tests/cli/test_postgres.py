@@ -118,6 +118,6 @@ def test_a_ledgers_address_is_shown_without_its_password(url: str, said: str) ->
 def test_an_address_in_the_words_of_libpq_is_refused_without_its_password(desk: Desk, given: str) -> None:
     for words in (("list",), ("ledger", "verify")):
         said = desk(*words, "--url", given, code=5)
-        assert "No ledger store serves" in said.err
+        assert "No ledger store supports" in said.err
         assert "cret" not in said.err + said.out
     assert "cret" not in desk("doctor", "--url", given, code=None).out

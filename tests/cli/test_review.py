@@ -103,7 +103,7 @@ def test_a_decision_that_acts_is_done_at_once(desk: Desk, twice: Any) -> None:
         (("--expect-version", "8", "--decision", "shrug"), "shrug"),
         (("--expect-version", "0", "--decision", "abandon"), "0"),
         (("--decision", "abandon"), "--expect-version"),
-        (("--expect-version", "8", "--decision", "abandon", "--who", "agent:local"), "somebody else"),
+        (("--expect-version", "8", "--decision", "abandon", "--who", "agent:local"), "another person"),
         (("--expect-version", "8", "--decision", "abandon", "--reason", " "), "reason"),
         (("--expect-version", "8", "--decision", "abandon", "--reason", "x" * 5000), "reason"),
         (("--expect-version", "8", "--decision", "abandon", "--who", "eve\x1b[31m"), "who"),

@@ -79,7 +79,7 @@ def test_a_checked_table_is_told_as_sound_or_with_every_fault_and_its_place(
     fault = desk("table", "check", "below.yaml", "--json", code=5).json["faults"][0]
     assert (fault["line"], fault["column"]) == (line, 13)
     below.write_text("rows: [\n", encoding="utf-8")
-    assert desk("table", "check", "below.yaml", code=5).out.startswith("below.yaml:2:1: It is no YAML")
+    assert desk("table", "check", "below.yaml", code=5).out.startswith("below.yaml:2:1: The file is not valid YAML")
     assert desk("table", "check", "none.yaml", "--json", code=5).json["error"]["code"] == "settings"
 
 
@@ -170,7 +170,7 @@ def test_a_table_that_the_working_folder_names_counts_only_where_its_own_hash_is
     own.write_text(f'{pins}"{mine}" = "{sha256_hex(mine.read_bytes())}"\n', encoding="utf-8")
     assert table_in_force(None, settings()).version == MINE.version
     mine.write_text(table_yaml(DEFAULT_TABLE), encoding="utf-8")
-    with pytest.raises(SettingsError, match="SHA-256 the settings pin"):
+    with pytest.raises(SettingsError, match="SHA-256 pinned in the settings"):
         table_in_force(None, settings())
     assert desk("list", "--json", code=5).json["error"]["code"] == "settings"
 

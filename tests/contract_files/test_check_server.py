@@ -82,7 +82,7 @@ def test_every_mismatch_is_told_with_its_line_and_column(office: Office, mark: s
 def test_fields_of_answers_are_looked_for_in_the_output_schemas(office: Office, mark: str) -> None:
     write(office, WRONG.replace("get_stocks", "get_stock").replace("skew", "sku"))
     out = office("contracts", "check", "c.yaml", "--", *forks.launched(STOCK), code=5).out
-    assert "c.yaml:12:23: contracts.set_stock.ensure.counted: 'observed.structuredContent.cuont' is not in the server's schema" in out
+    assert "c.yaml:12:23: contracts.set_stock.ensure.counted: 'observed.structuredContent.cuont' is not in" in out
     write(office, FILE.replace("requested.count}", "requested.sku}"))
     out = office("contracts", "check", "c.yaml", "--", *forks.launched(STOCK), code=5).out
     assert "a number is compared with a text" in out

@@ -136,7 +136,7 @@ def test_an_operation_is_found_again_by_its_name() -> None:
             with pytest.raises(UsageError):
                 rb.find_operation(bad)
         worse: Any = 7
-        with pytest.raises(UsageError, match="action is no int"):
+        with pytest.raises(UsageError, match="action must be an action or a name"):
             rb.find_operation("ship it", worse)
     asyncio.run(under_async())
 

@@ -203,8 +203,8 @@ def test_arguments_of_which_the_contract_makes_no_operation_are_refused_and_name
             told = await desk.enter(name=name)
             gc.collect()
         assert told.outcome["code"] == "input.proposal"
-        assert "The contract makes no operation of these arguments" in told.text
-        assert "Give arguments" in told.text
+        assert "The contract's operation cannot be rendered with these arguments" in told.text
+        assert "Pass arguments" in told.text
         assert desk.book.calls == 0
         assert warned == [], "nobody could run what was refused"
 

@@ -20,11 +20,11 @@ SERVER = Upstream.command([sys.executable, "-c", "pass"])
 @pytest.mark.parametrize(
     ("upstreams", "contracts", "said"),
     [
-        ([SERVER], "book.yaml", "contracts is a list, and not str"),
-        ([SERVER], Path("book.yaml"), "contracts is a list, and not"),
-        ([SERVER], [7], "contracts holds what does not belong there: int"),
-        (SERVER, ["book.yaml"], "upstreams is a list, and not Upstream"),
-        (["python server.py"], ["book.yaml"], "upstreams holds what does not belong there: str"),
+        ([SERVER], "book.yaml", "contracts must be a list"),
+        ([SERVER], Path("book.yaml"), "contracts must be a list"),
+        ([SERVER], [7], "contracts contains a wrong item: int"),
+        (SERVER, ["book.yaml"], "upstreams must be a list"),
+        (["python server.py"], ["book.yaml"], "upstreams contains a wrong item: str"),
     ],
 )
 def test_a_gateway_takes_lists_of_servers_and_of_contract_files(upstreams: Any, contracts: Any, said: str) -> None:
@@ -43,7 +43,7 @@ def test_a_command_is_a_list_of_words_and_no_line_for_a_shell(argv: Any) -> None
 @pytest.mark.requirement("GATEWAY-own-server")
 @pytest.mark.parametrize(
     ("server", "contracts", "said"),
-    [(object(), ["book.yaml"], "object is no server"), (MCPServer("book"), "book.yaml", "contracts is a list")],
+    [(object(), ["book.yaml"], "object is no server"), (MCPServer("book"), "book.yaml", "contracts must be a list")],
 )
 def test_a_server_of_ones_own_is_one_of_the_sdk(server: Any, contracts: Any, said: str) -> None:
     async def governed() -> None:

@@ -226,7 +226,7 @@ def test_an_old_worker_whose_ledger_a_newer_release_takes_over_writes_nothing_mo
     (desk / "desk" / "go").touch()  # and now they end, in a release that may not write it down
     out, err = worker.communicate(timeout=PATIENCE_S)
     assert (worker.returncode, json.loads(out)["error"]["code"]) == (6, "store.version"), err
-    assert "goes on with what this one had in hand" in json.loads(out)["error"]["remedy"]
+    assert "continues the actions in progress" in json.loads(out)["error"]["remedy"]
     assert "Traceback" not in err
     assert len(entries(url)) == before, "it knew that schema before it wrote again"
     left = {each[0] for each in calls(desk)}

@@ -181,7 +181,7 @@ def test_an_action_is_made_of_a_function(wrong: Any) -> None:
 
 @pytest.mark.parametrize(
     ("function", "said"),
-    [(yielding, "A generator does nothing when it is called"), (Shop.ship, "A method has its object as its first")],
+    [(yielding, "A generator does nothing when called"), (Shop.ship, "A method has its object as its first")],
     ids=["generator", "method"],
 )
 def test_a_function_that_could_never_act_is_refused_when_it_is_loaded(function: Any, said: str) -> None:
@@ -221,7 +221,7 @@ def test_a_hand_that_yields_is_refused_when_it_is_loaded(hand: str) -> None:
         getattr(made, hand)(yielding)
     with pytest.raises(ContractFieldError) as refused:
         made(order_id="o-1", carrier="dhl")
-    assert "A generator does nothing when it is called" in str(refused.value)
+    assert "A generator does nothing when called" in str(refused.value)
 
 
 # --- a working folder that is gone ---

@@ -294,7 +294,7 @@ def test_without_a_key_or_where_it_is_off_nothing_is_sealed(key: Path, monkeypat
 
 
 def test_what_cannot_be_is_refused_before_anything_is_opened(key: Path) -> None:
-    with pytest.raises(SettingsError, match="needs a key"):
+    with pytest.raises(SettingsError, match="needs a log key"):
         Readback.open("sqlite:///no.db", seal=True)
     with pytest.raises(SettingsError, match="cannot be read"):
         Readback.open("sqlite:///no.db", seal={"key_file": "nowhere"})
@@ -306,7 +306,7 @@ def test_what_cannot_be_is_refused_before_anything_is_opened(key: Path) -> None:
         ({"anchors": "file:///x"}, "list of URLs"),
         ({"anchors": ["file:///x", "file:///x"]}, "each named once"),
         ({"secret": 1}, "secret must be a text"),
-        ({"anchors": ["ftp://x"]}, "No anchor serves 'ftp'"),
+        ({"anchors": ["ftp://x"]}, "No anchor supports 'ftp'"),
     ):
         with pytest.raises(SettingsError, match=said):
             Readback.open("sqlite:///no.db", seal={"key_file": "log.key", **wrong})

@@ -279,8 +279,8 @@ class _Callable:
     [
         (_no_root, ExpressionError, "Did you mean 'authoritative'"),
         (_nothing, ContractFieldError, "none of the roots"),
-        (_anything, ContractFieldError, "no name to be given by"),
-        (_reads, ContractFieldError, "not async"),
+        (_anything, ContractFieldError, "cannot be passed by name"),
+        (_reads, ContractFieldError, "cannot be async"),
         (lambda authoritative: True, ContractFieldError, "lambda"),
         (postcondition(version="2")(lambda authoritative: True), ContractFieldError, "needs a name"),
         (_Callable(), ContractFieldError, "version"),

@@ -97,7 +97,7 @@ def test_all_faults_are_named_at_once_each_where_it_stands() -> None:
         (8, 18, "'maybe' is no value of dead"),
         (8, 25, "A condition has no key 'mood'"),
         (10, 5, "id stands there twice"),
-        (16, 11, "`when` is empty, so the row could never apply; leave it out where it always does"),
+        (16, 11, "`when` is empty, so the row could never apply. Omit `when` for a row that always applies"),
         (17, 5, "A row is a mapping of id, finding, when, action, label, rationale"),
     ]
 
@@ -146,27 +146,27 @@ def test_a_doubled_row_says_where_the_first_one_stands() -> None:
     [
         (b"", (1, 1), "is a mapping of"),
         (b"[]", (1, 1), "is a mapping of"),
-        (b"rows: 7", (1, 7), "The rows are a list"),
+        (b"rows: 7", (1, 7), "The rows must be a list"),
         (b"\xff\xfe", (1, 1), "not UTF-8"),
         (b"rows:\n  - \xe4", (2, 5), "not UTF-8"),
-        (b"kind: \x07", (1, 7), "character that YAML does not allow"),
+        (b"kind: \x07", (1, 7), "character forbidden in YAML"),
         (b"a: &x 1\nb: *x", (1, 4), "Anchors and aliases"),
         (b"rows: *x", (1, 7), "Anchors and aliases"),
-        (b"rows: !!python/object/apply:os.system [ls]", (1, 7), "Tags have no place here"),
-        (b"rows: !own x", (1, 7), "Tags have no place here"),
+        (b"rows: !!python/object/apply:os.system [ls]", (1, 7), "Tags are not allowed"),
+        (b"rows: !own x", (1, 7), "Tags are not allowed"),
         (b"[" * 1000, (1, 17), "nested over 16 deep"),
-        (b"rows: [", (1, 8), "It is no YAML"),
-        (b'kind: "\\U00110000"', (1, 10), "It is no YAML"),
-        (b'kind: "\\udfff"', (1, 7), "It holds half a character"),
-        (b"\tkind: x", (1, 1), "It is no YAML"),
+        (b"rows: [", (1, 8), "is not valid YAML"),
+        (b'kind: "\\U00110000"', (1, 10), "is not valid YAML"),
+        (b'kind: "\\udfff"', (1, 7), "The text has half a character"),
+        (b"\tkind: x", (1, 1), "is not valid YAML"),
         (b"kind: x\n---\nkind: y", (2, 1), "another document"),
         (b"kind: 7", (1, 7), "kind is a text"),
         (b"metadata: {name: [1]}", (1, 18), "name is a text"),
-        (b"rows: [{id: '7 x', finding: unknown, action: fail}]", (1, 13), "is no id"),
+        (b"rows: [{id: '7 x', finding: unknown, action: fail}]", (1, 13), "is not an id"),
         (b"rows: [{id: A, finding: unknown, action: fail, label: ''}]", (1, 55), "label is a text"),
         (b'rows: [{id: A, finding: unknown, action: fail, label: "a\\nb"}]', (1, 55), "label is one line"),
         (b"rows: [{id: A, finding: unknown, action: fail, when: 7}]", (1, 54), "`when` is a condition"),
-        (b"rows: [{id: A, finding: unknown, action: fail, when: {dead: []}}]", (1, 61), "is given no value"),
+        (b"rows: [{id: A, finding: unknown, action: fail, when: {dead: []}}]", (1, 61), "has no value"),
         (b"rows: [{id: A, finding: unknown, action: fail, when: {dead: [true, true]}}]", (1, 61), "one value twice"),
         (b"rows: [{id: A, finding: unknown, action: fail, when: {dead: 'true'}}]", (1, 61), "no value of dead"),
         (b"rows: [{id: A, finding: unknown, action: fail, when: {dead: yes}}]", (1, 61), "no value of dead"),
@@ -183,7 +183,7 @@ def test_what_is_no_table_is_refused_where_it_goes_wrong(text: bytes, place: tup
 
 def test_more_rows_than_a_table_has_are_not_read() -> None:
     rows = "".join(f"  - {{id: A{n}, finding: unknown, action: keep_unknown}}\n" for n in range(ROWS_MAX + 1))
-    assert faults(HEAD + rows) == [(4, 3, f"There are over {ROWS_MAX} rows.")]
+    assert faults(HEAD + rows) == [(4, 3, f"There are more than {ROWS_MAX} rows.")]
 
 
 def test_a_file_is_loaded_or_refused_as_a_whole(tmp_path: Path) -> None:

@@ -555,7 +555,7 @@ def _of_contract(operation: str) -> str:
     except ProposalError as error:
         said = f"The contract's operation cannot be rendered with these arguments: {error.message}"
         raise ProposalError(
-            said, remedy=f"Give arguments of which it makes one line of at most {ID_MAX_BYTES} bytes."
+            said, remedy=f"Pass arguments that render to one line of at most {ID_MAX_BYTES} bytes."
         ) from error
     return operation
 
