@@ -192,7 +192,7 @@ def test_a_saga_and_its_steps_are_erased_once_all_of_it_has_settled(tmp_path: Pa
 KILLED = """
 import os, signal, sys
 from readback import bootstrap
-from readback.domain.action.erasure import Erasing
+from readback.domain.action.erasure import ErasureOrder
 from readback.audit.maintenance import erase as eraser
 
 store = bootstrap.store(sys.argv[1])
@@ -210,7 +210,7 @@ def counted(batch):
     return found
 
 store.append, eraser.APPENDS_AT_ONCE_MAX = counted, 1
-eraser.erase(store, Erasing("acme", "human:dpo", "x"), 2_000_000_000_000_000)
+eraser.erase(store, ErasureOrder("acme", "human:dpo", "x"), 2_000_000_000_000_000)
 """
 
 

@@ -151,7 +151,7 @@ POINTERS = ("query_pointer", "verified_state_pointer")
 @pytest.mark.requirement("LEDGER-evidence-pointers")
 def test_a_pointer_that_is_none_or_leads_nowhere_is_said_to_be_so(desk: Desk) -> None:
     told = desk.ship("op", code=0)
-    assert "no pointer" in desk("ledger", "evidence", "sha256:00", code=2).err
+    assert "is not a pointer" in desk("ledger", "evidence", "sha256:00", code=2).err
     assert "no evidence" in desk("ledger", "evidence", f"evidence:sha256:{'0' * 64}", code=2).err
     assert "no entry" in desk("ledger", "evidence", f"entry:{told['id']}:99:sha256:{'0' * 64}", code=2).err
     assert "another hash" in desk("ledger", "evidence", f"entry:{told['id']}:1:sha256:{'0' * 64}", code=2).err
