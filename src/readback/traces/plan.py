@@ -1,6 +1,6 @@
-"""The plan of a run, checked, and in a small form that the fold can ask: what waits for what, which calls are due.
+"""The checked plan of a run in a small form for the fold: dependencies and due calls.
 
-`verify` builds it before the first event. It must not keep the plan's own objects.
+`verify` builds the plan before the first event. The plan's own objects are not kept.
 """
 
 from __future__ import annotations
@@ -24,48 +24,48 @@ FILE: Final = "plan.json"
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One step that is to be made."""
+    """One planned step."""
 
     id: str
     kind: str
     before: tuple[int, ...]
-    """The nodes that it waits for."""
+    """The nodes before this node."""
     requests: bytes
-    """A digest for each call that it asks for, in order."""
+    """A digest for each planned call, in order."""
 
     @property
     def calls(self) -> int:
         return len(self.requests) // DIGEST_BYTES
 
     def asks(self, index: int, digest: bytes) -> bool:
-        """Whether its call of this number is of this content."""
+        """Whether the planned call of this number has this content."""
         return self.requests[index * DIGEST_BYTES : (index + 1) * DIGEST_BYTES] == digest
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A plan of the closed form. What is wrong in it has been said."""
+    """A plan of the closed form. The report names its faults."""
 
     id: str
     spec_id: str
     problem: str
     written: bytes
-    """Its canonical bytes, id included."""
+    """The plan's canonical bytes, id included."""
     nodes: tuple[Node, ...]
     places: dict[str, int] = field(repr=False)
 
     def place(self, node_id: str) -> int:
-        """The number of a node, or -1."""
+        """Return the number of a node, or -1."""
         return self.places.get(node_id, -1)
 
 
 def request_digest(tool_name: str, arguments: Value) -> bytes:
-    """What names a call by its content, in a plan and in a trace alike."""
+    """Return the digest of a call's content, the same in plan and trace."""
     return sha256_bytes(canonical({"tool_name": tool_name, "arguments": arguments}))
 
 
 def read_plan(value: Value, findings: Findings) -> Plan | None:
-    """The plan, or None where it is not of the closed form. Ids, nodes and cycles are checked on the way."""
+    """Return the plan, or None without the closed form. Check ids, nodes and cycles."""
     file = Place(FILE)
     faults = faults_of(value, PLAN)
     for fault in faults:
@@ -100,7 +100,7 @@ def _places(nodes: list[Value], findings: Findings) -> dict[str, int]:
 
 
 def _order(plan: dict[str, Value], places: dict[str, int], findings: Findings) -> list[set[int]]:
-    """What each node waits for, by its dependencies and by the plan's edges."""
+    """Return the predecessors of each node, by dependencies and by the plan's edges."""
     before = [
         set(_known(node["dependencies"], f"/nodes/{index}/dependencies", places, findings))
         for index, node in enumerate(plan["nodes"])
@@ -126,7 +126,7 @@ def _requests(node: dict[str, Value]) -> bytes:
 
 
 def _has_cycle(before: list[set[int]]) -> bool:
-    """Takes away what waits for nothing, until nothing is left or nothing moves."""
+    """Remove nodes without open predecessors until none is left or none is removable."""
     waiting = [len(each) for each in before]
     after: list[list[int]] = [[] for _ in before]
     for index, each in enumerate(before):

@@ -1,6 +1,6 @@
-"""Where evidence was cut from: documents, chunks, the index, and the settings of the search; every hash made again.
+"""The origin of evidence: documents, chunks, the index and the search settings. Every hash is recomputed.
 
-Read before the first event, since evidence is checked against it as it comes.
+The checker reads the origin before the first event, to check evidence as it arrives.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from readback.traces.format.strict_json import Value, canonical, strict_json
 SETTINGS_FILE: Final = "provenance/retrieval_provenance.json"
 _INDEX_KEYS: Final = ("corpus_sha256", "chunk_chars", "overlap_chars", "max_chunks", "max_docs", "schema_version")
 _Chunk = tuple[str, str, int, int]
-"""Its id, its document, and its span there."""
+"""The id of a chunk, its document, and its span there."""
 
 
 class Provenance:
-    """The documents and chunks of a run, where it declares that it searched any."""
+    """The documents and chunks of a run with declared searches."""
 
     __slots__ = ("_chunks", "_documents", "_sums", "declared")
 
@@ -35,15 +35,15 @@ class Provenance:
         self._chunks: set[_Chunk] = set()
 
     def document(self, doc_id: str) -> bytes | None:
-        """The text of a document, as bytes."""
+        """Return the text of a document as bytes."""
         return self._documents.get(doc_id)
 
     def has_chunk(self, chunk_id: str, doc_id: str, start: int, end: int) -> bool:
-        """Whether a document was cut so."""
+        """Whether a document was cut into this chunk."""
         return (chunk_id, doc_id, start, end) in self._chunks
 
     def check_piece(self, piece: Value, at: Place, findings: Findings) -> None:
-        """What a search offered: of a document that there is, with that document's hash."""
+        """Check an offered piece: a known document with the right hash."""
         if not self.declared or not isinstance(piece, dict):
             return
         named = piece.get("doc_id")
@@ -55,7 +55,7 @@ class Provenance:
             findings.fail("provenance.differs", at.at("/doc_id"), "The uri names another document.")
 
     def add_document(self, value: Value, at: Place, findings: Findings) -> None:
-        """A line of the documents."""
+        """Take a line of the documents."""
         if value["doc_id"] in self._documents:
             findings.fail("provenance.malformed", at.at("/doc_id"), f"{shown(value['doc_id'])} stands there twice.")
         data = value["text"].encode()
@@ -63,7 +63,7 @@ class Provenance:
         self._sums[value["doc_id"]] = sha256_hex(data)
 
     def add_chunk(self, value: Value, at: Place, findings: Findings) -> None:
-        """A line of the chunks: cut from its document where it says, with the hash that it says."""
+        """Take a line of the chunks. Check its span and its hash against the document."""
         start, end = value["start_byte"], value["end_byte"]
         whole = self._documents.get(value["doc_id"])
         if whole is None:
@@ -80,7 +80,7 @@ class Provenance:
         self._chunks.add((value["chunk_id"], value["doc_id"], start, end))
 
     def check_index(self, value: Value, declared: dict[str, Value], findings: Findings) -> None:
-        """The index is of these documents, cut so."""
+        """Check the index against these documents and chunks."""
         at = Place(declared["index_path"])
         if not isinstance(value, dict) or not isinstance(value.get("chunks"), list):
             findings.fail("provenance.malformed", at.at("/chunks"))
@@ -94,7 +94,7 @@ class Provenance:
 
 
 def read_provenance(metadata: dict[str, Value], artifacts: Artifacts | None, findings: Findings) -> Provenance:
-    """All that the header's metadata declares of the search. What cannot be read is said."""
+    """Read every search file named in the header's metadata. Report unreadable files."""
     declared = metadata.get("retrieval_provenance")
     made = Provenance(declared=declared is not None)
     if artifacts is None:
@@ -134,7 +134,7 @@ def _file(path: str, digest: str | None, artifacts: Artifacts, findings: Finding
 
 
 def _parsed(data: bytes | None, place: Place, findings: Findings) -> list[Value]:
-    """The one value of the bytes, or none; null is a value."""
+    """Return the single value of the bytes, or nothing; null is a value."""
     if data is None:
         return []
     try:
@@ -165,7 +165,7 @@ def _lines(
 
 
 def split_lines(data: bytes) -> Iterator[bytes]:
-    """Lines without their ends, one at a time; a last line may lack its end."""
+    """Yield lines without their ends. The last line may lack an end."""
     start, size = 0, len(data)
     while start < size:
         end = data.find(b"\n", start)

@@ -1,7 +1,7 @@
 """The files beside plan and trace: specification, run description, recorded report, manifest, fingerprint.
 
-Each is read once and compared with the others; none is believed. The producer's own report is bound and recounted, and
-its verdict plays no part in ours.
+Each file is read once and compared with the others. No file is believed. The producer's own report is bound and
+recounted, and its verdict has no influence on ours.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ MANIFEST_FILE: Final = "manifest.json"
 FINGERPRINT_FILE: Final = "fingerprint.txt"
 GIVEN: Final = ("trace.jsonl", "plan.json")
 BOUND: Final = (*GIVEN, SPEC_FILE, REPORT_FILE)
-"""What every manifest has to bind; beside these all that lies in the folder."""
+"""The required entries of every manifest, beside all files of the folder."""
 WRITTEN_LATER: Final = (MANIFEST_FILE, META_FILE, FINGERPRINT_FILE, "verify.verify.json", "replay/trace.jsonl")
-"""What may lie in the folder and not be bound: the format writes it after the manifest."""
+"""Files without a binding in the manifest: the format writes them after the manifest."""
 _FILE_MAX_BYTES: Final = max(PROVENANCE_MAX_BYTES, TRACE_MAX_BYTES)
 
 
 def check_files(
     artifacts: Artifacts, header: dict[str, Value], plan: Plan, checksum_of: Value, findings: Findings
 ) -> None:
-    """Ids of the files' contents, and that they are of one run. `checksum_of` makes the checksum from a runtime."""
+    """Check the ids of the files' contents and their common run. `checksum_of` computes the checksum from a runtime."""
     spec = _read(SPEC_FILE, SPEC, "schema.spec", artifacts, findings)
     meta = _read(META_FILE, RUN_META, "schema.run-meta", artifacts, findings)
     recorded = _read(REPORT_FILE, RECORDED_REPORT, "schema.verify", artifacts, findings)
@@ -56,7 +56,7 @@ def check_files(
 
 
 def check_fingerprint(trace_sha256: str, artifacts: Artifacts, findings: Findings) -> None:
-    """`fingerprint.txt` is the hash of the trace's bytes and a line's end, and nothing else."""
+    """Check `fingerprint.txt`: the hash of the trace's bytes and a line end, nothing else."""
     place = Place(FINGERPRINT_FILE)
     try:
         told = artifacts.read(FINGERPRINT_FILE, RUN_FILE_MAX_BYTES)
@@ -69,7 +69,7 @@ def check_fingerprint(trace_sha256: str, artifacts: Artifacts, findings: Finding
 
 
 def check_manifest(given: dict[str, str], artifacts: Artifacts, findings: Findings) -> None:
-    """The manifest binds every file there is, each by its hash; and plan and trace are those that were given."""
+    """Check the manifest: every file bound by its hash, with the given plan and trace."""
     place = Place(MANIFEST_FILE)
     try:
         data = artifacts.read(MANIFEST_FILE, RUN_FILE_MAX_BYTES)
@@ -146,7 +146,7 @@ def _spec(spec: dict[str, Value], header: dict[str, Value], plan: Plan, findings
 
 
 def _least(asked: Value) -> int | None:
-    """What a specification asks for, as the format reads it: a number, or a text of one."""
+    """Return the specification's minimum as the format reads it: a number, or the text of a number."""
     if type(asked) not in (int, float, str):
         return None
     try:

@@ -1,6 +1,6 @@
-"""The whole verification, in its order: plan, header, provenance, events, then the files beside them.
+"""The whole verification in order: plan, header, provenance, events, then the other files.
 
-The one entrance of this room. It raises for bytes that are no plan and no trace; everything else is in the report.
+The single entry point. It raises for bytes without a plan or a trace. The report holds everything else.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from readback.traces.run_files import check_files, check_fingerprint, check_mani
 def verify_trace(
     trace: bytes, plan: bytes, artifacts: Artifacts | None = None, policy: Policy = DEFAULT_POLICY
 ) -> Report:
-    """Judges a reasoning trace. Without `artifacts` what needs them is not run, and the report fails.
+    """Judge a reasoning trace. Without `artifacts` the checks of files do not run, and the report fails.
 
-    Raises TraceInputError: what was given is no plan or no trace at all.
+    Raises TraceInputError if the input is no plan or no trace.
     """
     if len(trace) > TRACE_MAX_BYTES:
         raise refused("too-large", "trace.jsonl", f"{len(trace)} bytes, over {TRACE_MAX_BYTES}")

@@ -98,7 +98,7 @@ def over_time(envelope: Envelope, elapsed_us: int, fallback: DegradeStep | None 
 
 
 def over_budgets(envelope: Envelope, stages_us: Mapping[Stage, int]) -> Iterator[Violation]:
-    """Stages that took more than their budget: soft, told and not stopped."""
+    """Return stages over their budget. The violations are soft: reported, without a stop."""
     for stage, took_us in stages_us.items():
         budget = envelope.stage_budgets_ms[stage]
         if took_us > budget * MS_US:
@@ -108,8 +108,10 @@ def over_budgets(envelope: Envelope, stages_us: Mapping[Stage, int]) -> Iterator
 
 
 def stale(envelope: Envelope, ages_us: Mapping[str, int], tier: BlastRadius) -> Iterator[Violation]:
-    """Features over their time to live. Stale is let pass only where the envelope says so and the tier is at or below
-    both of its thresholds; an age below zero is no age, and counts as stale.
+    """Return features beyond their time to live.
+
+    A stale feature passes only by the envelope's permission, at or below both thresholds of the tier. A negative age is
+    no age and counts as stale.
     """
     safe = not envelope.requires_verification(tier) and not envelope.requires_rollback(tier)
     hard = not (envelope.freshness.allow_stale_if_safe and safe)
@@ -122,7 +124,7 @@ def stale(envelope: Envelope, ages_us: Mapping[str, int], tier: BlastRadius) -> 
 
 
 def over_limits(envelope: Envelope, counts: Counts) -> Iterator[Violation]:
-    """What the decision used up: hard."""
+    """Return exceeded resource limits. All are hard."""
     limits = envelope.limits
     for name, most, used in (
         ("maxHops", limits.hops, counts.hops),

@@ -1,6 +1,6 @@
-"""The degrade ladder: which of its steps is taken, and why. No step executes anything, and none skips verification.
+"""The degrade ladder: the chosen step and the reason. No step executes anything, and none skips verification.
 
-Called before an action by what is broken, and after it by what was found.
+Called before an action with broken rules, and after an action with findings.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from readback.domain.verdict import Verdict, Why
 # What an outcome comes to in the words of decision types: pass, fail, inconclusive or na, for each method too.
 
 LATE = frozenset({Why.TIMEOUT, Why.PROPAGATING, Why.SETTLING})
-"""What another moment might have told: by the end of the time for verification it is a timeout."""
+"""Undetermined reasons another reading might settle. At the end of the verification time they are a timeout."""
 BUILT_IN = ("read_after_write", "invariant_check")
 VERIFIER = "verifier."
-"""What the postcondition of a custom verifier is named by."""
+"""The name prefix of a custom verifier's postcondition."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The verification of one action. `timed_out`: it is inconclusive because the time was over."""
+    """The verification of one action. `timed_out`: inconclusive at the end of the time."""
 
     said: VerificationResultWord
     timed_out: bool
@@ -47,8 +47,10 @@ class Judged:
 
 
 def judged(envelope: Envelope, contract: Contract, outcome: Outcome, verify_us: int) -> Judged:
-    """`contract`: the one under the envelope; `verify_us`: how long after the tool's answer the verdict came, or how
-    long was waited for it.
+    """Judge an outcome.
+
+    `contract` is the contract under the envelope. `verify_us` is the time from the tool's answer to the verdict, or the
+    waited time.
     """
     if not outcome.attempted:
         return Judged(
@@ -80,13 +82,13 @@ def judged(envelope: Envelope, contract: Contract, outcome: Outcome, verify_us: 
 
 
 def _unasked(contract: Contract, outcome: Outcome) -> list[str]:
-    """The postconditions by which it was not judged, though it would be now."""
+    """Return postconditions of the present contract without a verdict in the record."""
     asked = {(each.name, each.source) for each in outcome.postconditions}
     return [each.name for each in contract.ensure if (each.name, each.source) not in asked]
 
 
 def ended(said: VerificationResultWord, outcome: Outcome | None) -> DecisionEnd:
-    """The episode's code. What is not known is `partial`, which is the nearest word there is; the reason says so."""
+    """Return the episode's code. An unknown end is `partial`, the nearest word, with a reason."""
     if outcome is None or said is VerificationResultWord.NA:
         return DecisionEnd.ABSTAIN
     if said is VerificationResultWord.PASS:
@@ -96,7 +98,7 @@ def ended(said: VerificationResultWord, outcome: Outcome | None) -> DecisionEnd:
 
 
 def _own(name: str, outcome: Outcome) -> list[JudgedPostcondition]:
-    """The postconditions by which a method judges; none of a custom one that was never asked."""
+    """Return the postconditions of a method, without custom verifiers that did not run."""
     if name in BUILT_IN:
         return [each for each in outcome.postconditions if not each.name.startswith(VERIFIER)]
     return [each for each in outcome.postconditions if each.name == f"{VERIFIER}{name}"]
@@ -136,7 +138,7 @@ def _found(outcome: Outcome) -> str:
 
 
 class Reason(StrEnum):
-    """Why a step was taken."""
+    """The reason of a step."""
 
     WITHIN = "within_envelope"
     TIME = "time_pressure"
@@ -149,7 +151,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Degraded:
-    """The step, with its reason. `rung` None: none was needed."""
+    """The step with its reason. `rung` is None without a step."""
 
     rung: DegradeStep | None
     reason: Reason
@@ -158,11 +160,11 @@ class Degraded:
 
     @property
     def word(self) -> str:
-        """As episodes write it."""
+        """The step in the words of episodes."""
         return self.rung.value if self.rung is not None else "none"
 
     def as_json(self, envelope: Envelope) -> dict[str, Json]:
-        """The episode's part."""
+        """Return the episode's part."""
         rationale: dict[str, Json] = {"reason": self.reason.value, "remaining_ms": max(self.remaining_us, 0) // MS_US}
         if self.said:
             rationale["said"] = self.said
@@ -173,10 +175,10 @@ class Degraded:
 def before(
     envelope: Envelope, broken: Iterable[Violation], remaining_us: int, fallback: DegradeStep | None
 ) -> Degraded:
-    """What is to be done before the action. `fallback`: the step by which it was planned already.
+    """Choose the step before the action. `fallback` is the step of the present plan.
 
-    Too little time for the budgets of act and verify asks for a faster plan; one that was made by a step of the ladder
-    goes on as long as there is any time. Whatever else is broken abstains.
+    Too little time for the budgets of act and verify requires a faster plan. A plan of the ladder continues with any
+    time left. Every other broken rule abstains.
     """
     gates = [each.gate for each in broken if each.hard]
     if any(gate is not Gate.FEATURE_TTL for gate in gates):
@@ -194,7 +196,7 @@ def before(
 
 
 def after(envelope: Envelope, said: VerificationResultWord, degraded: Degraded, *, held: bool) -> Degraded:
-    """What is to be done after the action: a verification that did not pass goes to a person, if the ladder has one."""
+    """Choose the step after the action: a verification without a pass goes to a person, if the ladder has the step."""
     if held:
         return Degraded(DegradeStep.HITL, Reason.APPROVAL, degraded.remaining_us)
     if said in (VerificationResultWord.FAIL, VerificationResultWord.INCONCLUSIVE):
@@ -204,9 +206,9 @@ def after(envelope: Envelope, said: VerificationResultWord, degraded: Degraded, 
 
 
 def _without_acting(envelope: Envelope, first: DegradeStep) -> DegradeStep:
-    """A step that does not act: the wished one where the ladder has it, else its other one, else to abstain.
+    """Choose a step without an action: the wished step, else the ladder's other such step, else to abstain.
 
-    `bypass` is never taken by itself: nothing broken is a reason to go round a rule.
+    `bypass` is never automatic: a broken rule is no reason to go around a rule.
     """
     other = DegradeStep.HITL if first is DegradeStep.ABSTAIN else DegradeStep.ABSTAIN
     return next((rung for rung in (first, other) if envelope.step(rung) is not None), DegradeStep.ABSTAIN)

@@ -1,6 +1,6 @@
-"""The episode of a decision: what its format asks for, filled with what was observed and with nothing else.
+"""The episode of a decision, in its format, with observed facts only.
 
-Called when a decision is concluded; the seal is `domain.decision.seals`'s.
+Built at the conclusion of a decision. `decisions.model.seals` seals the episode.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from readback.domain.outcome.outcome import Outcome
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who decides: an agent, a human or a system."""
+    """The deciding actor: an agent, a human or a system."""
 
     type: str
     id: str
@@ -28,7 +28,7 @@ class Actor:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """How it was planned: by whom (llm, rules, hybrid), what, and where the plan is."""
+    """The plan: its author (llm, rules, hybrid), its content and its place."""
 
     planner: str
     summary: str
@@ -37,7 +37,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Everything that is known of a decision when it is concluded. `ended`: its code, with the reason."""
+    """The known facts at the conclusion. `ended` is the code with the reason."""
 
     episode_id: str
     envelope: Envelope
@@ -59,7 +59,7 @@ class Facts:
     judged: Judged | None = None
     outcome: Outcome | None = None
     samples_ms: Sequence[int] = ()
-    """What earlier decisions of this type took, in this process, this one among them."""
+    """Durations of decisions of this type in this process, this decision included."""
 
 
 def episode_of(facts: Facts) -> dict[str, Json]:
@@ -95,7 +95,7 @@ def episode_of(facts: Facts) -> dict[str, Json]:
 
 
 def action_of(outcome: Outcome, contract: Contract, target: tuple[str, str]) -> dict[str, Json]:
-    """The action that was attempted, in its format."""
+    """Return the attempted action in its format."""
     kinds = (("compensate", contract.has_compensation), ("restore", contract.has_rollback), ("none", True))
     return {
         "actionId": outcome.id,
@@ -110,7 +110,7 @@ def action_of(outcome: Outcome, contract: Contract, target: tuple[str, str]) -> 
 
 
 def _effects(facts: Facts) -> dict[str, Json]:
-    """Where the effect is on record; nothing where there was none."""
+    """Return the record of the effect, or nothing without an effect."""
     found = facts.outcome
     return {"actionId": found.id, "ledgerEntry": found.ledger_entry} if found is not None and found.attempted else {}
 

@@ -1,1 +1,1 @@
-"""Readers of other systems' files. What they read is evidence, never a verdict; they refuse rather than guess."""
+"""Readers of other systems' files. The content is evidence, never a verdict. Readers refuse in doubt."""

@@ -1,6 +1,6 @@
-"""Episodes, envelopes and drift events of systems that work with decision types, read as what they are: evidence.
+"""Episodes, envelopes and drift events of other decision systems, read as evidence.
 
-Used by `readback import`. A file that breaks its own format is refused with every reason; nothing is guessed.
+Used by `readback import`. A file against its own format is refused with every reason. Nothing is guessed.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from readback.decisions.model.seals import BINDING, RULE, matching_rule
 from readback.decisions.model.words import DecisionEnd, VerificationResultWord
 
 ENTRIES_MAX: Final = 100
-"""Of a list where an object belongs: whose faults are told too."""
+"""The number of entries with named faults in a list at the place of an object."""
 
 
 def import_episode(content: bytes, name: str) -> Imported:
-    """A sealed episode: its seal made again by every rule that is known, and what it says of its verification.
+    """Read a sealed episode: check its seal by every known rule, and return its statements on verification.
 
     Raises ForeignFileError.
     """
@@ -61,7 +61,7 @@ def import_episode(content: bytes, name: str) -> Imported:
 
 
 def import_envelope(content: bytes, name: str) -> Imported:
-    """An envelope as a file: what it asks for. Enforcing it is another thing, and needs its methods.
+    """Read the requirements of an envelope file. Enforcement is separate and needs the envelope's methods.
 
     Raises ForeignFileError.
     """
@@ -80,7 +80,7 @@ def import_envelope(content: bytes, name: str) -> Imported:
 
 
 def import_drift(content: bytes, name: str) -> Imported:
-    """A drift event. Raises ForeignFileError."""
+    """Read a drift event. Raises ForeignFileError."""
     value = _shaped(content, name, DRIFT, "drift event")  # a list of them is none: each has a file of its own
     said = f"{value['driftType']} {value['severity']}"
     evidence: dict[str, Json] = {"evidenceRefs": value["evidenceRefs"]}
@@ -92,7 +92,7 @@ def import_drift(content: bytes, name: str) -> Imported:
 
 
 def shaped(content: bytes, name: str, shape: Shape, what: str) -> dict[str, Any]:
-    """The value of a file of one of these formats, for commands that work on it. Raises ForeignFileError."""
+    """Return the value of a file of these formats, for commands. Raises ForeignFileError."""
     return _shaped(content, name, shape, what)
 
 
@@ -115,7 +115,7 @@ def _effects(value: Mapping[str, Any]) -> Json:
 
 
 def _doubts(value: Mapping[str, Any], rule: str | None) -> tuple[str, ...]:
-    """What is well formed and does not fit together."""
+    """Return well-formed but inconsistent parts."""
     said: list[str] = []
     if rule is None:
         said.append("No known rule gives the stated seal: the episode is not the one that was sealed.")

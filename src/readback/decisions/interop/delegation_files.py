@@ -1,6 +1,6 @@
-"""Tool and hook files of delegating agents: Markdown with YAML at its head. Read and described; no script is run.
+"""Tool and hook files of delegating agents: Markdown with YAML at its head. Read and described; no script runs.
 
-Used by `readback import`. Unknown keys and events are refused: a hook with a misspelt word would never be asked.
+Used by `readback import`. Unknown keys and events are refused, because a misspelt hook would never run.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _PRIORITY_MAX: Final = 1_000_000
 
 
 def import_tool(content: bytes, name: str) -> Imported:
-    """A tool with its script and, where it has one, the script that verifies it. Raises ForeignFileError."""
+    """Read a tool with its script and its optional verifying script. Raises ForeignFileError."""
     value = _head(content, name, "tool file")
     parameters: dict[str, Any] = value.get("parameters", {})
     facts: dict[str, Json] = {
@@ -70,7 +70,7 @@ def import_tool(content: bytes, name: str) -> Imported:
 
 
 def import_hook(content: bytes, name: str) -> Imported:
-    """A hook: at which event, in which order, under which condition. Raises ForeignFileError."""
+    """Read a hook: event, order and condition. Raises ForeignFileError."""
     value = _head(content, name, "hook file")
     event = str(value["event"])
     facts: dict[str, Json] = {
@@ -119,7 +119,7 @@ def _is_open(event: str) -> bool:
 
 
 class _Any:
-    """Looked at elsewhere."""
+    """A shape without a check here. Another check follows."""
 
     def faults(self, value: Json, path: str) -> Iterator[Fault]:
         yield from ()

@@ -1,7 +1,7 @@
-"""What an importer found in another system's file: statements with their evidence, and never a verdict of ours.
+"""Statements of another system's file with their evidence, and never a verdict of ours.
 
-Used by every importer and by `readback import`. The verdict beside a statement is `not_checked`, for nothing was read
-back here; a pass that comes without evidence is `undetermined`, and its reason is `unverifiable`.
+Used by every importer and by `readback import`. The verdict of a statement is `not_checked`, since nothing was read
+back. A pass without evidence is `undetermined` with the reason `unverifiable`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FINDINGS_MAX: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One thing that the file says. `said`: its own word; `evidence`: what it gives for that, by its own word too."""
+    """One statement of the file. `said` is the file's word, and `evidence` its stated evidence."""
 
     subject: str
     said: str
@@ -35,11 +35,11 @@ class Statement:
 
     @property
     def verdict(self) -> Verdict:
-        """Never verified and never refuted."""
+        """The verdict: never verified and never refuted."""
         return Verdict.NOT_CHECKED if self.why is Why.NONE else Verdict.UNDETERMINED
 
     def as_json(self) -> dict[str, Json]:
-        """As plain data, for `--json` and for programs."""
+        """Return plain data for `--json` and for programs."""
         return {
             "subject": self.subject,
             "said": self.said,
@@ -52,9 +52,9 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """One file. `seal`: the rule by which it is sealed, "" where none matches, None where its format has no seal.
+    """One file. `seal` is the matching rule, "" without a match, None for a format without seals.
 
-    `sound` is about the file's own integrity alone: its seal, or its trace's checks, hold.
+    `sound` covers the file's own integrity alone: its seal, or its trace's checks.
     """
 
     kind: str
@@ -66,7 +66,7 @@ class Imported:
     notes: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Json]:
-        """As plain data, for `--json` and for programs."""
+        """Return plain data for `--json` and for programs."""
         return {
             "format": FORMAT,
             "kind": self.kind,
@@ -80,7 +80,7 @@ class Imported:
 
 
 def refuse_any(findings: Sequence[Finding], what: str, name: str) -> None:
-    """Raises ForeignFileError with every reason, if there is one."""
+    """Raise ForeignFileError with every reason, if any."""
     if not findings:
         return
     shown = findings[:FINDINGS_MAX]
@@ -93,12 +93,12 @@ def refuse_any(findings: Sequence[Finding], what: str, name: str) -> None:
 
 
 def backed(evidence: Mapping[str, Json], *, passing: bool) -> Why:
-    """Why a statement cannot even be checked: a pass that names nothing it stands on."""
+    """Return the reason against a check of a statement: a pass without any named evidence."""
     return Why.UNVERIFIABLE if passing and not any(_holds_something(each) for each in evidence.values()) else Why.NONE
 
 
 def _holds_something(value: Json) -> bool:
-    """Some leaf of it is neither empty nor false: a form that was left blank is no evidence."""
+    """Whether some leaf is neither empty nor false. A blank form is no evidence."""
     if isinstance(value, dict | list):
         return any(_holds_something(each) for each in (value.values() if isinstance(value, dict) else value))
     return value not in (None, "", False)
@@ -149,7 +149,7 @@ _STANDS_ON: Final = ("envelopeId", "verificationMethod", "verificationFolder")
 
 
 def import_claims(content: bytes, name: str) -> Imported:
-    """Every line of a ledger. Raises ForeignFileError with every reason of every line."""
+    """Read every line of a ledger. Raises ForeignFileError with every reason of every line."""
     findings: list[Finding] = []
     statements: list[Statement] = []
     if len(content) > LEDGER_MAX_BYTES:

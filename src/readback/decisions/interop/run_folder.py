@@ -1,6 +1,6 @@
-"""A run folder on disk, read without ever leaving it: no link is followed, nothing but a regular file is opened.
+"""A run folder on disk. Reading never leaves the folder, follows no link, and opens regular files only.
 
-`readback trace verify` hands it to `citations` as the files beside a trace. It must not read more than it is asked for.
+`readback trace verify` passes the folder to `traces` as the files beside a trace.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _CODES: Final = {
 
 
 class RunFolder:
-    """The files of one run. Held by a descriptor, so that the folder cannot be exchanged while it is read."""
+    """The files of one run. A descriptor holds the folder, so nobody can exchange it during a reading."""
 
     def __init__(self, root: Path) -> None:
         try:
@@ -51,11 +51,11 @@ class RunFolder:
         self.close()
 
     def close(self) -> None:
-        """Lets go of the folder."""
+        """Close the folder."""
         os.close(self._root)
 
     def read(self, path: str, bytes_max: int) -> bytes:
-        """The whole file. Raises ArtifactError."""
+        """Return the whole file. Raises ArtifactError."""
         descriptor = self._open(path)
         try:
             return _whole(descriptor, path, bytes_max)
@@ -63,7 +63,7 @@ class RunFolder:
             os.close(descriptor)
 
     def digest(self, path: str, bytes_max: int) -> str:
-        """The SHA-256 of a file, in hexadecimal. Raises ArtifactError."""
+        """Return the SHA-256 of a file in hexadecimal. Raises ArtifactError."""
         made = sha256()
         descriptor = self._open(path)
         try:
@@ -74,7 +74,7 @@ class RunFolder:
         return made.hexdigest()
 
     def names(self) -> Iterator[str]:
-        """The relative path of whatever is no folder. Raises ArtifactError."""
+        """Return the relative path of every entry except folders. Raises ArtifactError."""
         pending, found = [""], 0
         while pending:
             folder = pending.pop()
@@ -111,7 +111,7 @@ class RunFolder:
             os.close(folder)
 
     def _descend(self, folders: list[str], path: str) -> int:
-        """Opens folder by folder, so that none of them can be a link. The caller closes the last."""
+        """Open folder by folder, so no part of the path can be a link. The caller closes the last folder."""
         at = os.dup(self._root)
         for name in folders:
             try:
@@ -125,7 +125,7 @@ class RunFolder:
 
 
 def read_given(path: Path, bytes_max: int, what: str) -> bytes:
-    """A file that the caller named: regular, and no link itself. Raises TraceInputError."""
+    """Read a file named by the caller: regular, and no link itself. Raises TraceInputError."""
     try:
         descriptor = os.open(path, _FILE_FLAGS)
     except (OSError, ValueError) as error:
@@ -148,7 +148,7 @@ def _size(descriptor: int, path: str, bytes_max: int) -> int:
 
 
 def _whole(descriptor: int, path: str, bytes_max: int) -> bytes:
-    """The file in one piece of memory; one that grows meanwhile is no file to rely on."""
+    """Return the file in one piece of memory. A growing file is refused."""
     try:
         size = _size(descriptor, path, bytes_max)
         data = os.read(descriptor, size + 1)
@@ -162,7 +162,7 @@ def _whole(descriptor: int, path: str, bytes_max: int) -> bytes:
 
 
 def _contents(descriptor: int, path: str, bytes_max: int) -> Iterator[bytes]:
-    """The file's bytes in pieces; never more than its limit, even where it grows meanwhile."""
+    """Yield the file's bytes in pieces, never beyond the limit."""
     try:
         _size(descriptor, path, bytes_max)
         left = bytes_max
@@ -176,7 +176,7 @@ def _contents(descriptor: int, path: str, bytes_max: int) -> Iterator[bytes]:
 
 
 def _trouble(error: Exception, folder: int | None, name: str) -> ArtifactTrouble:
-    """Why it cannot be opened. A link in place of a folder is told apart from a file there."""
+    """Return the reason of a failed opening. A link at the place of a folder differs from a file there."""
     if not isinstance(error, OSError):
         return ArtifactTrouble.ESCAPES
     if error.errno in (errno.ENOTDIR, errno.ELOOP):

@@ -1,6 +1,6 @@
-"""A run folder of a reasoning agent, imported: what its own report says, beside what our checks of it come to.
+"""Imports a run folder of a reasoning agent: the run's own report beside the results of our checks.
 
-Used by `readback import trace`. The run's own report is evidence; the checks are those of `readback trace verify`.
+Used by `readback import trace`. The run's own report is evidence. The checks are those of `readback trace verify`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _KEYS: Final = ("checks", "failures")
 
 
 def import_trace(folder: Path) -> Imported:
-    """Raises ForeignFileError where the folder holds no trace and no plan, or a report that is none."""
+    """Import a run folder. Raises ForeignFileError without a trace or a plan, or for a malformed report."""
     try:
         with RunFolder(folder) as run:
             trace, plan = run.read(TRACE, TRACE_MAX_BYTES), run.read(PLAN, PLAN_MAX_BYTES)

@@ -1,7 +1,7 @@
-"""Decision types: what an envelope bounds, what it says when a bound is passed, and the record that is sealed.
+"""Decision types: the bounds of an envelope, its reports of passed bounds, and the sealed record.
 
-Nouns and tables, pure; `lifecycle.deciding` enforces them. They are not a second engine: the action of a decision runs
-as any other does, and its outcome is what is judged here.
+Nouns and tables, pure; `decisions.flow` enforces them. There is no second engine: the action of a decision runs like
+any other, and its outcome is judged here.
 
 Source: the decision-type specification.
 """

@@ -1,7 +1,7 @@
-"""Drift events: what an envelope's owner is told when a decision did not go as the envelope means it to.
+"""Drift events: reports to an envelope's owner about a decision outside the envelope.
 
-Made by `lifecycle.deciding.conclude`; `as_json` is valid against the format's schema. An id follows from the episode
-and the fingerprint, so that the same drift of the same episode is one event however often it is told.
+`as_json` is valid against the format's schema. An id follows from the episode and the fingerprint, so a repeated report
+of the same drift has the same id.
 
 Source: the decision-type specification, "Relationship to Other Contracts".
 """
@@ -26,13 +26,13 @@ _FORM: Final = re.compile(
 
 
 def written_moment(at_us: int) -> str:
-    """`2026-02-11T06:34:13.250000Z`."""
+    """Return a time as `2026-02-11T06:34:13.250000Z`."""
     at = _EPOCH + timedelta(microseconds=at_us)
     return at.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at.microsecond:06d}Z"
 
 
 def read_moment(text: str) -> int | None:
-    """Microseconds since the epoch; None where the text is no moment of RFC 3339."""
+    """Return microseconds since the epoch, or None for a text outside RFC 3339."""
     found = _FORM.fullmatch(text)
     if found is None:
         return None
@@ -60,7 +60,7 @@ _WORST: Final = (Severity.RED, Severity.YELLOW, Severity.GREEN)
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """One drift. `cause` says which rule, in a word; together with the decision type it is the fingerprint."""
+    """One drift. `cause` names the rule in a word. With the decision type the cause is the fingerprint."""
 
     kind: DriftType
     severity: Severity
@@ -73,7 +73,7 @@ class Drift:
     evidence: tuple[str, ...] = ()
 
     def of(self, *, decision_type: str, version: str, episode_id: str, at_us: int, evidence: tuple[str, ...]) -> Drift:
-        """The same, of this episode."""
+        """Return the drift for this episode."""
         return replace(
             self,
             decision_type=decision_type,
@@ -85,16 +85,16 @@ class Drift:
 
     @property
     def fingerprint(self) -> str:
-        """What recurring drifts have in common."""
+        """The common part of recurring drifts."""
         return f"{self.decision_type}::{self.kind.value}.{self.cause}"
 
     @property
     def id(self) -> str:
-        """Follows from the episode and the fingerprint."""
+        """The id from the episode and the fingerprint."""
         return "dr_" + sha256_hex(f"{self.episode_id}\n{self.fingerprint}".encode())[:24]
 
     def as_json(self) -> dict[str, Json]:
-        """The event, in its format."""
+        """Return the event in its format."""
         return {
             "driftId": self.id,
             "episodeId": self.episode_id,
@@ -109,7 +109,7 @@ class Drift:
 
 
 def told_once(drifts: list[Drift]) -> tuple[Drift, ...]:
-    """Of those with one kind and cause the worst, in the order of the first."""
+    """Return the worst drift of each kind and cause, in order of first appearance."""
     kept: dict[tuple[DriftType, str], Drift] = {}
     for each in drifts:
         known = kept.get((each.kind, each.cause))

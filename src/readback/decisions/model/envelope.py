@@ -1,7 +1,6 @@
-"""The envelope of a decision type: within which time, on how fresh a context, and under which rules it may act.
+"""The envelope of a decision type: permitted time, freshness of the context, and rules for actions.
 
-Made by `contracts.decisions`, which refuses what it does not know; read by `lifecycle.deciding`. Times in milliseconds,
-as the format has them.
+`decisions.contracts` creates envelopes and refuses unknown parts. Times are milliseconds, as in the format.
 
 Source: the decision-type specification, "Relationship to Other Contracts".
 """
@@ -19,7 +18,7 @@ from readback.decisions.model.words import BlastRadius, DegradeStep, Gate, Stage
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """`hard`: nothing is executed because of it (or the decision does not proceed). A limit itself is within."""
+    """A broken rule. `hard` blocks the execution, or the decision. A value at a limit is within the limit."""
 
     gate: Gate
     field: str
@@ -29,7 +28,7 @@ class Violation:
     message: str
 
     def as_json(self) -> dict[str, Json]:
-        """The form for episodes and `--json`."""
+        """Return plain data for episodes and `--json`."""
         return {
             "gate": self.gate.value,
             "field": self.field,
@@ -42,20 +41,20 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """How old a feature may be. `allow_stale_if_safe` counts only for tiers at which nothing else is demanded."""
+    """The permitted age of features. `allow_stale_if_safe` counts only for tiers without other requirements."""
 
     default_ttl_ms: int
     feature_ttls_ms: Mapping[str, int]
     allow_stale_if_safe: bool = False
 
     def ttl_ms(self, feature: str) -> int:
-        """The feature's own, or the default."""
+        """Return the feature's own limit, or the default."""
         return self.feature_ttls_ms.get(feature, self.default_ttl_ms)
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What a decision used up, by the word of whoever planned it: there is no default, nothing is invented."""
+    """The resources of a decision, as stated by the planner. No value has a default."""
 
     hops: int
     fanout: int
@@ -65,7 +64,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class VerificationTerms:
-    """`timeout_ms` 0: the contract's own window stands."""
+    """The terms of verification. `timeout_ms` 0 keeps the contract's own window."""
 
     required_above: BlastRadius
     methods: tuple[str, ...]
@@ -74,7 +73,7 @@ class VerificationTerms:
 
 @dataclass(frozen=True, slots=True)
 class SafeAction:
-    """`allowed_types` None: every type; an empty list allows none."""
+    """The safe-action rules. `allowed_types` None permits every type; an empty list permits none."""
 
     require_idempotency: bool
     require_rollback_above: BlastRadius
@@ -84,7 +83,7 @@ class SafeAction:
 
 @dataclass(frozen=True, slots=True)
 class LadderStep:
-    """One step of the degrade ladder, and how much longer than the deadline it may take."""
+    """One step of the degrade ladder, with its allowance beyond the deadline."""
 
     rung: DegradeStep
     max_extra_ms: int = 0
@@ -92,7 +91,7 @@ class LadderStep:
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """One version of one decision type. `sha256` is that of the file it was read from."""
+    """One version of one decision type. `sha256` is the hash of its file."""
 
     decision_type: str
     version: str
@@ -109,7 +108,7 @@ class Envelope:
     sha256: str = ""
 
     def step(self, rung: DegradeStep) -> LadderStep | None:
-        """The ladder's step of this name, if it has one."""
+        """Return the ladder's step of this name, or None."""
         return next((each for each in self.ladder if each.rung is rung), None)
 
     def requires_verification(self, tier: BlastRadius) -> bool:
@@ -123,9 +122,9 @@ class Envelope:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The context that a decision was made on: how old each feature was when it was taken, in milliseconds.
+    """The context of a decision: the age of each feature at its reading, in milliseconds.
 
-    Ages are durations, measured where the features are; they grow by our own clock from then on.
+    Ages are durations, measured at the features' source. Our own clock adds to them from then on.
     """
 
     id: str

@@ -1,10 +1,10 @@
-"""How an episode is sealed, and by which of the known rules one was.
+"""Sealing an episode, and recognising the rule of a seal.
 
-Ours is one rule, `sorted-ascii`: SHA-256, in hex, of the episode without its `seal`, as JSON with sorted keys, no
-spaces and everything outside ASCII escaped. It is the rule by which the public episodes of this format verify. Other
-rules are recognised on import, so that it can be said which one matched; we never seal by them.
+Our rule is `sorted-ascii`: SHA-256, in hexadecimal, of the episode without its `seal`, as JSON with sorted keys,
+without spaces and with escapes beyond ASCII. The public episodes of this format verify by this rule. Imports recognise
+other rules and name the match. Readback never seals by other rules.
 
-A seal says that the bytes are those that were sealed, not who sealed them: for that there is the ledger's own proof.
+A seal shows unchanged bytes, not the sealing person. The ledger's own proof shows more.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ RULE: Final = "sorted-ascii"
 
 
 def sealed(episode: Mapping[str, Json], at: str) -> dict[str, Json]:
-    """The episode with its seal; one that it had is replaced. Raises UnsupportedValueError."""
+    """Return the episode with its seal, replacing any earlier seal. Raises UnsupportedValueError."""
     return {**_without(episode, "seal"), "seal": {"sealedAt": at, "sealHash": seal_hash(episode)}}
 
 
 def seal_hash(episode: Mapping[str, Json]) -> str:
-    """The hash by our rule. Raises UnsupportedValueError for what has no one written form."""
+    """Return the hash by our rule. Raises UnsupportedValueError for a value without a unique written form."""
     return _digest(_without(episode, "seal"))
 
 
 def matching_rule(episode: Mapping[str, Json]) -> str | None:
-    """The name of the first rule by which the stated hash is right; None where none does."""
+    """Return the name of the first matching rule, or None."""
     seal = episode.get("seal")
     stated = seal.get("sealHash", seal.get("hash")) if isinstance(seal, Mapping) else None
     if not isinstance(stated, str):
@@ -80,10 +80,10 @@ RULES: Final[Mapping[str, Callable[[Mapping[str, Json]], tuple[str, ...]]]] = Ma
         "literal-scaffold": _scaffold,
     }
 )
-"""The rules by name. The last two bind next to nothing, and are recognised so that it can be said."""
+"""The rules by name. The last two bind almost nothing, and are recognised for the report only."""
 
 BINDING: Final = frozenset({RULE, "sorted-utf8", "nfc-without-nulls", "sha256-prefixed"})
-"""The rules under which a seal says anything of the episode as a whole."""
+"""The rules with a statement about the whole episode."""
 
 
 def _without(episode: Mapping[str, Json], key: str) -> dict[str, Json]:
@@ -99,7 +99,7 @@ def _digest(value: Json, *, ascii_only: bool = True) -> str:
 
 
 def _composed(value: Json) -> Json:
-    """NFC, and without what is null."""
+    """Return a value in NFC without nulls."""
     if isinstance(value, str):
         return unicodedata.normalize("NFC", value)
     if isinstance(value, dict):

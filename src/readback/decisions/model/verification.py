@@ -1,6 +1,6 @@
-"""What a custom verifier answers. Public: authors of verifiers import `VerificationResult` from `readback`.
+"""The answer of a custom verifier. Public: authors import `VerificationResult` from `readback`.
 
-Read by `contracts.decisions.binding`, which believes nothing but this type, checked again when it is received.
+`decisions.contracts.binding` accepts no other type and checks each answer again.
 
 Source: the decision-type specification, "Implementing a Custom Verifier".
 """
@@ -20,9 +20,9 @@ DETAIL_MAX_CHARS: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class VerificationResult:
-    """What a verifier found: `outcome` is "pass", "fail" or "inconclusive", and `detail` says why in one line.
+    """A verifier's result: `outcome` is "pass", "fail" or "inconclusive", and `detail` gives the reason in one line.
 
-    Anything else that a verifier returns or raises is an error of the verifier: inconclusive, and told as that.
+    Any other value and any exception is an error of the verifier, reported as inconclusive.
     """
 
     outcome: str
@@ -35,7 +35,7 @@ class VerificationResult:
 
 
 def fault_of(answer: object) -> str:
-    """Why this is no answer of a verifier; "" where it is one. By exact types: a truth value or a word is none."""
+    """Return the fault of an answer, or "". Types are exact: a truth value or a word is no answer."""
     if type(answer) is not VerificationResult:
         return f"It answered {type(answer).__name__}, and no VerificationResult."
     if type(answer.outcome) is not str or answer.outcome not in ANSWERS:

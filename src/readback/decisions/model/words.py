@@ -1,6 +1,6 @@
-"""The vocabularies of decision types, and the table from a blast radius to a side-effect class.
+"""The vocabularies of decision types, and the table from blast radius to side-effect class.
 
-Used by every part of a decision. The words are those of the envelope's, the episode's and the drift event's formats.
+The words are those of the envelope's, the episode's and the drift event's formats.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ MS_US: Final = 1_000
 
 
 class BlastRadius(StrEnum):
-    """Blast radius, from nothing to everything. `none` is a threshold only: no action has it."""
+    """Blast radius, from nothing to everything. `none` is a threshold only; no action has this tier."""
 
     NONE = "none"
     TINY = "tiny"
@@ -29,7 +29,7 @@ class BlastRadius(StrEnum):
         return _RANK[self]
 
     def above(self, threshold: BlastRadius) -> bool:
-        """Strictly above, as the envelope's thresholds mean it."""
+        """Whether a tier is strictly above a threshold."""
         return self.rank > threshold.rank
 
 
@@ -43,7 +43,7 @@ CLASS_OF: Final = MappingProxyType(
         BlastRadius.LARGE: SideEffect.CRITICAL_MUTATION,
     }
 )
-"""The class that the contract of an action of this tier has to have at least; reads and drafts count as tiny too."""
+"""The minimum class of a contract for an action of this tier. Reads and drafts count as tiny too."""
 
 TIER_OF: Final = MappingProxyType(
     {
@@ -55,14 +55,14 @@ TIER_OF: Final = MappingProxyType(
         SideEffect.CRITICAL_MUTATION: BlastRadius.LARGE,
     }
 )
-"""The tier that an action has by its contract's class; what anybody declares can be refused, and lowers nothing."""
+"""The tier of an action by its contract's class. A declaration can be refused, and lowers nothing."""
 
 ALIASES: Final = MappingProxyType({"low": BlastRadius.SMALL, "high": BlastRadius.LARGE})
-"""Two older words for tiers, read upwards: they are accepted of an action, and never in an envelope."""
+"""Two older words for tiers, read upwards. Actions may use them, and envelopes never."""
 
 
 class Stage(StrEnum):
-    """The four stages whose time is budgeted."""
+    """The four stages with a time budget."""
 
     CONTEXT = "context"
     PLAN = "plan"
@@ -82,32 +82,32 @@ class DegradeStep(StrEnum):
 
 
 FALLBACKS: Final = frozenset({DegradeStep.CACHE_BUNDLE, DegradeStep.SMALL_MODEL, DegradeStep.RULES_ONLY})
-"""Steps by which it is planned again, faster; the rest do not act."""
+"""Steps with a new, faster plan. The other steps do not act."""
 
 
 class VerificationResultWord(StrEnum):
-    """What a verification came to, in the format's words. INCONCLUSIVE counts as FAIL for safety and stays itself."""
+    """The result of a verification in the format's words. INCONCLUSIVE counts as FAIL for safety."""
 
     PASS = "pass"
     FAIL = "fail"
     INCONCLUSIVE = "inconclusive"
     NA = "na"
-    """Nothing was executed, so there was nothing to verify."""
+    """Nothing was executed, so nothing needs verification."""
 
 
 class DecisionEnd(StrEnum):
-    """What became of the decision, in the episode's words."""
+    """The end of the decision, in the episode's words."""
 
     SUCCESS = "success"
     PARTIAL = "partial"
-    """Also where it is not known: the episode's format has no word for that, and its reason says so."""
+    """Also an unknown end: the episode's format has no other word, and the reason explains it."""
     FAIL = "fail"
     ABSTAIN = "abstain"
     BYPASSED = "bypassed"
 
 
 class Gate(StrEnum):
-    """Which rule of an envelope was broken."""
+    """The broken rule of an envelope."""
 
     DEADLINE = "deadline"
     STAGE_BUDGET = "stage_budget"
@@ -130,7 +130,7 @@ class DriftType(StrEnum):
 
 
 class Severity(StrEnum):
-    """How bad a drift is."""
+    """The severity of a drift."""
 
     GREEN = "green"
     YELLOW = "yellow"
@@ -138,7 +138,7 @@ class Severity(StrEnum):
 
 
 class Patch(StrEnum):
-    """What a drift event recommends to change."""
+    """The change recommended by a drift event."""
 
     DTE_CHANGE = "dte_change"
     TTL_CHANGE = "ttl_change"

@@ -1,7 +1,7 @@
-"""The checks in their order, and every code a failure may have: which checks it fails, and which invariant it breaks.
+"""The checks in order, and every failure code with its failed checks and its broken invariant.
 
-The first ten checks are the format's own, under its names; the others are ours. A code never changes its meaning. A
-plea is the output `insufficient_evidence`: a step says that there was too little evidence.
+The first ten checks are the format's own, under its names. The others are ours. A code never changes its meaning. A
+plea is the output `insufficient_evidence`: a step reports too little evidence.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ CHECKS: Final = FORMAT_CHECKS + STRICTER_CHECKS
 
 
 class Code(NamedTuple):
-    """What a code stands for."""
+    """The meaning of a code."""
 
     checks: tuple[str, ...]
     invariant: str | None

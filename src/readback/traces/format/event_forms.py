@@ -1,6 +1,6 @@
-"""What each event of a trace looks like. Closed, as the files are.
+"""The closed form of each event of a trace.
 
-Both spellings of a key that the format reads are known; they are turned into the one that it writes.
+The format reads two spellings of some keys. Both become the written spelling.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ _INNER_ALIASES: Final = {
 
 
 def event_of(line: Value) -> tuple[Value, list[Fault]]:
-    """The event of a trace's line, its keys as the format writes them, and all that is wrong with it."""
+    """Return the event of a line, with keys as the format writes them, and all its faults."""
     faults = faults_of(line, _LINE)
     if faults:
         return None, faults
@@ -158,7 +158,7 @@ def _renamed(event: dict[str, Value], kind: str) -> dict[str, Value]:
 
 
 def _with_names(value: dict[str, Value], names: dict[str, str]) -> dict[str, Value]:
-    """Where both spellings stand, both are left: then one of them is an unknown key."""
+    """Unify the spellings of keys. If both spellings are present, both stay, and one is an unknown key."""
     if not any(old in value and new not in value for old, new in names.items()):
         return value
     return {(names[key] if key in names and names[key] not in value else key): part for key, part in value.items()}

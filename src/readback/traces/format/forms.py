@@ -1,7 +1,4 @@
-"""What each file of a run looks like. Closed: a key that is not here is a fault.
-
-`event_forms` says the same of the events.
-"""
+"""The closed form of each file of a run. An unknown key is a fault. `event_forms` has the forms of events."""
 
 from __future__ import annotations
 
@@ -147,7 +144,7 @@ RECORDED_REPORT: Final = record(
 
 
 def document(value: Value, at: str, faults: list[Fault]) -> None:
-    """A line of the documents: the user's own, so only what is relied upon is of a fixed form."""
+    """A line of the documents. The user owns this file, so only the used keys have a fixed form."""
     mapping(value, at, faults)
     if type(value) is dict:
         text(value.get("doc_id"), f"{at}/doc_id", faults)

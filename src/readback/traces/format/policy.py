@@ -1,7 +1,6 @@
-"""What the caller asks of a trace. It comes from him alone: what a run declares of itself can only ask for more.
+"""The caller's requirements on a trace. A run's own declarations can only raise the requirements.
 
-The command reads it from a file outside the run; the default stands where none is given. It must not be looked for in
-the run.
+The command reads the policy from a file outside the run, or uses the default. A policy inside the run is ignored.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A field of a claim's `structured` part, and the value by which it says: there is too little evidence for this."""
+    """A field of a claim's `structured` part, with the value for too little evidence."""
 
     key: str
     equals: Json
@@ -28,16 +27,16 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How much evidence a derived claim needs, and how one is marked as having too little."""
+    """The required evidence of a derived claim, and the mark for too little evidence."""
 
     min_supports_per_claim: int = 1
     insufficient_statuses: frozenset[str] = frozenset()
     insufficient_marks: tuple[Mark, ...] = ()
     given: bool = False
-    """Whether the caller gave one."""
+    """Whether the caller gave a policy."""
 
     def marks(self, claim: dict[str, Value]) -> bool:
-        """Whether this claim is marked insufficient. Equal is equal as JSON: 1 is not true."""
+        """Whether a claim bears the mark. Equality is JSON's: 1 differs from true."""
         if claim["status"] in self.insufficient_statuses:
             return True
         structured = claim["structured"]
@@ -53,7 +52,7 @@ DEFAULT_POLICY: Final = Policy()
 
 
 def read_policy(data: bytes, name: str) -> Policy:
-    """A policy from a caller's file. Raises TracePolicyError, which names everything that is wrong."""
+    """Read a policy from a caller's file. Raises TracePolicyError with every fault."""
     try:
         value = strict_json(data, name, bytes_max=RUN_FILE_MAX_BYTES)
     except TraceInputError as error:

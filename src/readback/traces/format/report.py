@@ -1,7 +1,7 @@
-"""What a verification found: checks, failures with code and place, figures. And the collector that fails closed.
+"""The result of a verification: checks, failures with code and place, figures, and a collector with a closed default.
 
-A check passes only if it was run to its end and nothing failed in it; `Findings.done` says that it was. The report's id
-is the hash of its checks and failures, so that two reports can be compared.
+A check passes only after a complete run without failures. `Findings.done` records the complete run. The report's id is
+the hash of its checks and failures, so two reports can be compared.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ from readback.traces.format.strict_json import canonical
 PASS: Final = "pass"
 FAIL: Final = "fail"
 SEVERITY: Final = "error"
-"""The only one: there is no soft failure."""
+"""The only severity: no failure is soft."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where in which file; lines count from one, `pointer` is a JSON pointer into that line or file."""
+    """A place in a file. Lines count from 1. `pointer` is a JSON pointer within the line or file."""
 
     file: str
     line: int = 0
     pointer: str = ""
 
     def at(self, pointer: str) -> Place:
-        """Deeper in."""
+        """Return a deeper place."""
         return Place(self.file, self.line, self.pointer + pointer)
 
     @property
     def path(self) -> str:
-        """One text: FILE, FILE:LINE, FILE#POINTER or FILE:LINE#POINTER."""
+        """The place as one text: FILE, FILE:LINE, FILE#POINTER or FILE:LINE#POINTER."""
         line = f":{self.line}" if self.line else ""
         return f"{self.file}{line}{'#' if self.pointer else ''}{self.pointer}"
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One thing that is wrong. `code` is stable between releases."""
+    """One failure. `code` is stable between releases."""
 
     code: str
     checks: tuple[str, ...]
@@ -65,7 +65,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """One check: whether it was run to its end, and how often something failed in it."""
+    """One check: whether its run was complete, and the number of failures."""
 
     name: str
     run: bool
@@ -74,7 +74,7 @@ class CheckResult:
 
     @property
     def passed(self) -> bool:
-        """Skipped is not passed."""
+        """Whether the check passed. A skipped check did not pass."""
         return self.run and not self.failures
 
     def as_json(self) -> dict[str, Json]:
@@ -89,7 +89,7 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The whole answer. `failures` lists the first of them; `failures_total` counts all."""
+    """The whole result. `failures` lists the first failures, and `failures_total` counts all."""
 
     trace_id: str | None
     checks: tuple[CheckResult, ...]
@@ -104,11 +104,11 @@ class Report:
 
     @property
     def codes(self) -> frozenset[str]:
-        """Of the failures that are listed."""
+        """The codes of the listed failures."""
         return frozenset(failure.code for failure in self.failures)
 
     def as_json(self) -> dict[str, Json]:
-        """The form for machines; of the format's own report, with code, path and verdict added."""
+        """Return plain data in the form of the format's own report, plus code, path and verdict."""
         judged: dict[str, Json] = {
             "checks": [check.as_json() for check in self.checks],
             "failures": [failure.as_json() for failure in self.failures],
@@ -132,7 +132,7 @@ class Report:
 
 @dataclass(slots=True)
 class Findings:
-    """Collects while a trace is read. Bounded: what is over the limit is counted."""
+    """Collects failures during the reading of a trace. Failures above the limit are counted."""
 
     _failures: list[Failure] = field(default_factory=list)
     _failed: Counter[str] = field(default_factory=Counter)
@@ -143,21 +143,21 @@ class Findings:
     notes: list[str] = field(default_factory=list)
 
     def fail(self, code: str, place: Place, said: str = "") -> None:
-        """Records one failure under its code."""
+        """Record one failure under its code."""
         known = CODES[code]
         message = f"{known.meaning} {said}".strip() if said else known.meaning
         self._record(code, known.checks, known.invariant, message, place)
 
     def done(self, *checks: str) -> None:
-        """These checks were run to their end."""
+        """Record complete runs of these checks."""
         self._done.update(checks)
 
     def detail(self, check: str, said: str) -> None:
-        """A word about how a check was made."""
+        """Record a remark about a check."""
         self._details[check] = said
 
     def report(self, trace_id: str | None) -> Report:
-        """Every check that was not run fails, whatever the reason."""
+        """Return the report. Every check without a complete run fails."""
         for check in CHECKS:
             if check not in self._done:
                 self._record("check.not-run", (check,), None, f"{check} could not be run.", Place("artifacts"))
@@ -174,7 +174,7 @@ class Findings:
 
 
 def shown(value: object) -> str:
-    """A value from outside as it may stand in a message."""
+    """Return an outside value in a form fit for a message."""
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else "a list"
     said = repr(value[: TEXT_SHOWN_MAX_CHARACTERS + 1] if isinstance(value, str) else value)

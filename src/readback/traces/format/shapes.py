@@ -1,6 +1,6 @@
-"""Closed forms: a value is exactly of its form, or every fault is named with its place.
+"""Closed forms: a value matches its form exactly, or every fault is named with its place.
 
-`forms` says with these what each file and event looks like. Nothing is converted, and nothing unknown is let pass.
+`forms` and `event_forms` describe files and events with these forms. Nothing is converted, and nothing unknown passes.
 """
 
 from __future__ import annotations
@@ -20,53 +20,53 @@ CONFIG_KEYS: Final = (
     "b", "chunk_chars", "corpus_max_bytes", "k1", "lazy_index", "max_chunks", "max_docs", "overlap_chars",
     "parallel_scoring", "tokenizer",
 )  # fmt: skip
-"""What of a retrieval's provenance `config_sha256` covers."""
+"""The keys of a retrieval's provenance under `config_sha256`."""
 _HEX: Final = re.compile(r"[0-9a-f]{64}")
 
 
 def is_hash(text: object) -> bool:
-    """Sixty-four lower-case hexadecimal digits."""
+    """Whether a text is sixty-four lower-case hexadecimal digits."""
     return isinstance(text, str) and _HEX.fullmatch(text) is not None
 
 
 def stable_id(kind: str, value: Value) -> str:
-    """The id of a thing by its content."""
+    """Return an id by content."""
     return f"{kind}_v1_{sha256_hex(canonical(value))}"
 
 
 def spec_id(spec: dict[str, Value]) -> str:
-    """Of everything in it but the id."""
+    """Return the id of a specification: a hash of all keys but the id."""
     return stable_id("spec", _but(spec, "id"))
 
 
 def plan_id(plan: dict[str, Value]) -> str:
-    """Of everything in it but the id."""
+    """Return the id of a plan: a hash of all keys but the id."""
     return stable_id("plan", _but(plan, "id"))
 
 
 def node_id(node: dict[str, Value]) -> str:
-    """Of kind, dependencies and parameters; its step is covered by the plan's id."""
+    """Return the id of a node: a hash of kind, dependencies and parameters. The plan's id covers its step."""
     return stable_id("node", {"kind": node["kind"], "deps": node["dependencies"], "params": node["parameters"]})
 
 
 def call_id(call: dict[str, Value]) -> str:
-    """Of the step, the place within it, the tool and its arguments."""
+    """Return the id of a call: a hash of the step, the place within the step, the tool and the arguments."""
     made = {"step_id": call["step_id"], "i": call["call_idx"], "tool": call["tool_name"], "args": call["arguments"]}
     return stable_id("call", made)
 
 
 def evidence_id(evidence: dict[str, Value]) -> str:
-    """Of where it is from and what it holds, not of where it is kept."""
+    """Return the id of evidence: a hash of origin and content, without the storage place."""
     return stable_id("ev", {key: evidence[key] for key in ("uri", "sha256", "span", "chunk_id")})
 
 
 def claim_id(claim: dict[str, Value]) -> str:
-    """Of everything in it but the id."""
+    """Return the id of a claim: a hash of all keys but the id."""
     return stable_id("claim", _but(claim, "id"))
 
 
 def result_hash(claim: dict[str, Value]) -> str:
-    """Of the statement and its supports in order."""
+    """Return the hash of the statement and its supports in order."""
     cited = ";".join(
         f"{each['ref_id']}:{each['span'][0]}-{each['span'][1]}:{each['snippet_sha256']}" for each in claim["supports"]
     )
@@ -74,13 +74,13 @@ def result_hash(claim: dict[str, Value]) -> str:
 
 
 def run_id(spec: str, meta: dict[str, Value]) -> str:
-    """Of the specification, the preset, the seed and the runtime."""
+    """Return the id of a run: a hash of specification, preset, seed and runtime."""
     made = {"spec_id": spec, **{key: meta[key] for key in ("preset", "seed", "runtime_fingerprint")}}
     return stable_id("run", made)
 
 
 def config_hash(provenance: dict[str, Value]) -> str:
-    """Of how documents were cut and searched."""
+    """Return the hash of the settings for cutting and searching documents."""
     return sha256_hex(canonical({key: provenance[key] for key in CONFIG_KEYS}))
 
 
@@ -89,12 +89,12 @@ def _but(value: dict[str, Value], left_out: str) -> dict[str, Value]:
 
 
 FAULTS_MAX: Final = 10
-"""Faults that are named of one value."""
+"""The number of named faults of one value."""
 INTEGER_MAX: Final = 2**53 - 1
 
 
 class Fault(NamedTuple):
-    """What is wrong with a value, and where in it."""
+    """A fault of a value and its place."""
 
     pointer: str
     said: str
@@ -104,7 +104,7 @@ Shape: TypeAlias = Callable[[Value, str, list[Fault]], None]
 
 
 def faults_of(value: Value, shape: Shape) -> list[Fault]:
-    """All that is wrong, or nothing; bounded."""
+    """Return all faults of a value, up to the limit."""
     faults: list[Fault] = []
     shape(value, "", faults)
     return faults[:FAULTS_MAX]
@@ -130,7 +130,7 @@ def record(fields: Mapping[str, Shape]) -> Shape:
 
 
 def listed(shape: Shape, *, length: int | None = None) -> Shape:
-    """A list whose parts all have one form."""
+    """A list with parts of one form."""
 
     def check(value: Value, at: str, faults: list[Fault]) -> None:
         if type(value) is not list or (length is not None and len(value) != length):
@@ -155,7 +155,7 @@ def nullable(shape: Shape) -> Shape:
 
 
 def one_of(*allowed: str | int) -> Shape:
-    """One of these, of the same type."""
+    """One value of a set, of the same type."""
 
     def check(value: Value, at: str, faults: list[Fault]) -> None:
         if not any(type(value) is type(each) and value == each for each in allowed):
@@ -194,7 +194,7 @@ def truth(value: Value, at: str, faults: list[Fault]) -> None:
 
 
 def count(value: Value, at: str, faults: list[Fault]) -> None:
-    """A whole number from zero, and no 0.0."""
+    """A whole number of at least zero, and no 0.0."""
     if type(value) is not int or not 0 <= value <= INTEGER_MAX:
         faults.append(Fault(at, f"a whole number from 0 is expected, not {shown(value)}"))
 
@@ -206,7 +206,7 @@ def whole(value: Value, at: str, faults: list[Fault]) -> None:
 
 
 def number(value: Value, at: str, faults: list[Fault]) -> None:
-    """A number; true is none."""
+    """A number; true is no number."""
     if type(value) is not int and type(value) is not float:
         faults.append(Fault(at, f"a number is expected, not {shown(value)}"))
 
@@ -218,7 +218,7 @@ def share(value: Value, at: str, faults: list[Fault]) -> None:
 
 
 def span(value: Value, at: str, faults: list[Fault]) -> None:
-    """Two places in something, the second behind the first."""
+    """Two offsets, the second behind the first."""
     if (
         type(value) is not list
         or len(value) != 2
@@ -230,7 +230,7 @@ def span(value: Value, at: str, faults: list[Fault]) -> None:
 
 
 def free(value: Value, at: str, faults: list[Fault]) -> None:
-    """Anything."""
+    """Any value."""
 
 
 def mapping(value: Value, at: str, faults: list[Fault]) -> None:
@@ -240,5 +240,5 @@ def mapping(value: Value, at: str, faults: list[Fault]) -> None:
 
 
 def step(at: str, key: str) -> str:
-    """One key deeper, as a JSON pointer."""
+    """Return a JSON pointer with one further key."""
     return f"{at}/{key[:80].replace('~', '~0').replace('/', '~1')}"

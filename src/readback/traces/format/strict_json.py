@@ -1,8 +1,7 @@
-"""JSON from outside, without the leniency that hides a second meaning: no repeated key, no NaN, no bottomless nesting.
+"""Strict JSON from outside: no repeated key, no NaN, no deep nesting.
 
-The format's own canonical form is here too; it is not RFC 8785, but what Python's encoder writes with sorted keys. So
-its numbers with a point are doubles: one that a double does not keep would be compared, and hashed, as another one, and
-is refused. Used for every file of a run. It must not repair anything.
+The module also holds the format's canonical form. The form is not RFC 8785, but the output of Python's encoder with
+sorted keys. Its numbers with a point are doubles, so a number beyond a double is refused. Nothing is repaired.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ from readback.canon.numbers import is_kept
 from readback.traces.format.fault import DEPTH_MAX_LEVELS, INTEGER_MAX_DIGITS, TraceInputError
 
 REAL_MAX_CHARACTERS: Final = 800
-"""A double has at most so many digits, written out."""
+"""The longest written form of a double, in digits."""
 
 Value = Any
 """A parsed JSON value."""
 
 
 class _RefusedError(ValueError):
-    """Inside the parser only: what is refused, and its code."""
+    """A refusal with its code, inside the parser only."""
 
     def __init__(self, code: str, said: str) -> None:
         super().__init__(said)
@@ -64,7 +63,7 @@ _ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure
 
 
 def strict_json(data: bytes, what: str, *, bytes_max: int) -> Value:
-    """The one value that the bytes hold. Raises TraceInputError, which names `what` (a file, or a line of it)."""
+    """Return the single value of the bytes. Raises TraceInputError with `what` (a file, or a line of a file)."""
     if len(data) > bytes_max:
         raise refused("too-large", what, f"{len(data)} bytes, over {bytes_max}")
     try:
@@ -85,12 +84,12 @@ def strict_json(data: bytes, what: str, *, bytes_max: int) -> Value:
 
 
 def refused(code: str, what: str, said: str) -> TraceInputError:
-    """An error of this room's one form."""
+    """Return an error in the common form."""
     return TraceInputError(f"{what}: {said}.", code=f"trace.input.{code}", details={"where": what})
 
 
 def canonical(value: Value) -> bytes:
-    """The format's canonical bytes of a value that `strict_json` gave."""
+    """Return the format's canonical bytes of a value from `strict_json`."""
     written = _ENCODER.encode(value)
     if "-0.0" in written:
         written = _ENCODER.encode(_positive_zero(value))
