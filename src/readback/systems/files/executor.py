@@ -24,7 +24,7 @@ from readback.systems.files.sandboxed_paths import (
     Confined,
     only_files,
     put_stamp,
-    told,
+    typed_errors,
     write_all,
 )
 from readback.systems.files.staging_area import INSIDE, Area, Home, attempt_of
@@ -106,7 +106,7 @@ class FileExecutor:
             data: The new content.
             parents: Create missing parent folders.
         """
-        with told(self.name), self._folder.place(path, parents=parents) as (folder, name):
+        with typed_errors(self.name), self._folder.place(path, parents=parents) as (folder, name):
             write_whole(ctx, self._area, folder, name, data)
         return {"path": path, "size": len(data)}
 
@@ -136,7 +136,7 @@ class FileExecutor:
     def append(self, ctx: Context, path: str, data: bytes | str) -> dict[str, Json]:
         """Append to the file, or create it. A part may land if the system fails."""
         content = data.encode() if isinstance(data, str) else data
-        with told(self.name), self._folder.place(path) as (folder, name):
+        with typed_errors(self.name), self._folder.place(path) as (folder, name):
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
             only_files(folder, name)
             file = os.open(name, flags, NEW_FILE_MODE, dir_fd=folder)
@@ -152,7 +152,7 @@ class FileExecutor:
 
     def delete(self, ctx: Context, path: str) -> dict[str, Json]:
         """Remove a file, or a link without its target."""
-        with told(self.name), self._folder.place(path, follow=False) as (folder, name):
+        with typed_errors(self.name), self._folder.place(path, follow=False) as (folder, name):
             os.unlink(name, dir_fd=folder)
             os.fsync(folder)
         return {"path": path, "deleted": True}
@@ -160,7 +160,7 @@ class FileExecutor:
     def move(self, ctx: Context, path: str, to: str, *, overwrite: bool = False) -> dict[str, Json]:
         """Rename a file. Raises ToolError where the new name exists, unless `overwrite` is set."""
         with (
-            told(self.name),
+            typed_errors(self.name),
             self._folder.place(path, follow=False) as (folder, name),
             self._folder.place(to, follow=False) as (other, new),
         ):
@@ -181,7 +181,7 @@ class FileExecutor:
         If nothing was moved, that state is recorded first. A live workspace of this attempt can then no longer move
         anything into place. Raises ToolError.
         """
-        with told(self.name), self._area.locked() as area:
+        with typed_errors(self.name), self._area.locked() as area:
             self._clear(area)
             known = self._area.record(area, *attempt_of(ctx))
             state = "dropped" if known is None else str(known.get("state"))
@@ -198,7 +198,7 @@ class FileExecutor:
         A leftover that can be neither finished nor undone, because of foreign changes, stays, and the folder is marked
         dirty. Called at each opening of the folder. Raises ToolError.
         """
-        with told(self.name), self._area.locked() as area:
+        with typed_errors(self.name), self._area.locked() as area:
             return self._clear(area)
 
     def _clear(self, area: str) -> list[dict[str, str]]:
@@ -243,7 +243,7 @@ class FileExecutor:
 
     def _mark(self, action: str, reason: str, target: str = "") -> None:
         note = json.dumps({"action": action, "target": target, "reason": reason}) + "\n"
-        with told(self.name), self._marked.place(DIRTY_MARKER, follow=False) as (folder, name):
+        with typed_errors(self.name), self._marked.place(DIRTY_MARKER, follow=False) as (folder, name):
             flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
             file = os.open(name, flags, NEW_FILE_MODE, dir_fd=folder)
             try:
@@ -262,7 +262,7 @@ class FileExecutor:
     def clear_dirty(self, ctx: Context) -> dict[str, Json]:
         """Remove the dirty mark, after an inspection."""
         if self.dirty:
-            with told(self.name), self._marked.place(DIRTY_MARKER, follow=False) as (folder, name):
+            with typed_errors(self.name), self._marked.place(DIRTY_MARKER, follow=False) as (folder, name):
                 os.unlink(name, dir_fd=folder)
                 os.fsync(folder)
         return {"dirty": False}

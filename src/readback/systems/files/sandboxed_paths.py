@@ -86,7 +86,7 @@ class Confined:
 
 
 @contextmanager
-def told(name: str) -> Iterator[None]:
+def typed_errors(name: str) -> Iterator[None]:
     """Convert refusals of the system to typed errors. The engine reads back the effect."""
     try:
         yield

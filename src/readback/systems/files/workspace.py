@@ -29,7 +29,7 @@ from readback.systems.files.sandboxed_paths import (
     STAMP_ATTRIBUTE,
     Confined,
     put_stamp,
-    told,
+    typed_errors,
     write_all,
 )
 from readback.systems.files.staging_area import Area, Home, attempt_of, sync
@@ -199,7 +199,7 @@ class FileWorkspace:
         self._look: tuple[str, str, str] | None = None
         self._settled = ""
         self._blobs = 0
-        with told(folder.name):
+        with typed_errors(folder.name):
             self._home: Home = area.begin()
 
     def __enter__(self) -> Self:
@@ -294,7 +294,7 @@ class FileWorkspace:
                 "The workspace has nothing to show. Call its `look`, `look_text` or `look_tree` in the action."
             )
         how, path, encoding = self._look
-        with told(self._folder.name):
+        with typed_errors(self._folder.name):
             parts = () if path == "." else self._parts(path)
             shown = self._plan.shown(parts) if parts else {"kind": "directory"}
             if shown is None:
@@ -318,7 +318,7 @@ class FileWorkspace:
             ToolError: The state is open.
         """
         self._still_open()
-        with told(self._folder.name), self._area.locked() as area:
+        with typed_errors(self._folder.name), self._area.locked() as area:
             self._check(area)
             try:
                 journal = self._journal()
@@ -334,7 +334,7 @@ class FileWorkspace:
         """Drop everything. Raises ToolError where a leftover is possible."""
         self._still_open()
         self._settled = "abandoned"
-        with told(self._folder.name), self._area.locked() as area:
+        with typed_errors(self._folder.name), self._area.locked() as area:
             self._area.drop(self._home, area)
         return {"transaction": "abandoned"}
 
@@ -405,7 +405,7 @@ class FileWorkspace:
         self._still_open()
         if len(self._plan.changes) > CHANGES_MAX:
             raise UsageError(f"A workspace has at most {CHANGES_MAX} changes.")
-        with told(self._folder.name):
+        with typed_errors(self._folder.name):
             yield
         named: list[Json] = ["/".join(parts) for parts in list(self._plan.changes)[:NAMED_MAX]]
         self.answer = {"changes": len(self._plan.changes), "paths": named}

@@ -52,7 +52,7 @@ class CommitToken:
 
 
 @dataclass(frozen=True, slots=True)
-class Lift:
+class ReadingPointers:
     """JSON pointers to the parts of a reading. An empty pointer means the whole answer."""
 
     value: str
@@ -71,7 +71,7 @@ class Answer:
     detail: str = ""
 
     @property
-    def said(self) -> str:
+    def summary(self) -> str:
         """The answer as the end of a sentence."""
         return self.detail or f"answered {self.status}"
 
@@ -94,14 +94,14 @@ class Answer:
         return None if moment.tzinfo is None else (moment - _EPOCH) // _SECOND * 1_000_000
 
     @property
-    def was_kept(self) -> bool:
+    def is_cached(self) -> bool:
         """Whether a cache answered, by the reported age or by a cache header."""
         if self.headers.get("age", "0").strip() != "0" or _HIT.search(self.headers.get("cache-status", "")):
             return True
         return any(_HIT_WORD.match(self.headers.get(name, "")) for name in _CACHES)
 
     @property
-    def goes_on(self) -> bool:
+    def has_next_page(self) -> bool:
         """Whether a link points to a next page, or a reported range ends before the whole."""
         part = _PART.fullmatch(self.headers.get("content-range", ""))
         if part is not None:
@@ -112,19 +112,19 @@ class Answer:
         return "next" in relations.split()
 
 
-def lifted(name: str, body: Json, lift: Lift, etag: str | None = None) -> Reading:
+def reading_of(name: str, body: Json, pointers: ReadingPointers, etag: str | None = None) -> Reading:
     """Return the reading of a present object. ETags are opaque: their order means nothing."""
     version: Json = None
-    if lift.version is not None:
-        version = pointed(name, body, lift.version)
+    if pointers.version is not None:
+        version = pointed(name, body, pointers.version)
     elif etag:
         version = etag.removeprefix("W/").strip('"')
     if version is not None and type(version) not in (int, str):
         raise ReaderTypeError(f"Source {name!r} has a version that is neither a number nor a text.")
-    marks = [None if at is None else pointed(name, body, at) for at in (lift.stamp, lift.author)]
+    marks = [None if at is None else pointed(name, body, at) for at in (pointers.stamp, pointers.author)]
     stamp, author = (None if mark is None else str(mark) for mark in marks)
     try:
-        value = pointed(name, body, lift.value)
+        value = pointed(name, body, pointers.value)
         return Reading.of(value, version=version, stamp=stamp, author=author)  # type: ignore[arg-type]
     except CanonError as error:
         raise ReaderTypeError(f"Source {name!r} sent a value without a JSON form: {error.message}") from error

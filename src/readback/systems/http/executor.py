@@ -163,7 +163,7 @@ class HttpExecutor:
             headers=self._marks(ctx, headers),
         )
         limit = _Limit(self._timeout_s)
-        request.extensions["trace"] = limit.heard
+        request.extensions["trace"] = limit.on_trace_event
         try:
             limit.begin()
         except RuntimeError as error:
@@ -179,7 +179,7 @@ class HttpExecutor:
         try:
             response = self._client.send(request, stream=True)
             try:
-                limit.over(response.extensions["network_stream"])
+                limit.attach(response.extensions["network_stream"])
                 body = _bounded(response)
             finally:
                 response.close()
@@ -320,12 +320,12 @@ class _Limit:
         self._watch.cancel()
         self._watch.join()
 
-    def heard(self, event: str, info: Mapping[str, Any]) -> None:
+    def on_trace_event(self, event: str, info: Mapping[str, Any]) -> None:
         """Receive httpx's trace events of the connection."""
         if event in _CONNECTED:
-            self.over(info["return_value"])
+            self.attach(info["return_value"])
 
-    def over(self, stream: Any) -> None:
+    def attach(self, stream: Any) -> None:
         """Set the connection of the answer."""
         with self._lock:
             self._socket = stream.get_extra_info("socket")

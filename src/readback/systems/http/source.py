@@ -16,7 +16,7 @@ from readback.domain.paging import has_another_page
 from readback.domain.side_effect import Consistency
 from readback.domain.verification.reading import Lookup, Presence, Reading
 from readback.errors import ReaderFailedError, ReaderTypeError, UsageError
-from readback.systems.http.answer import Answer, CommitToken, Lift, lifted, pointed
+from readback.systems.http.answer import Answer, CommitToken, ReadingPointers, pointed, reading_of
 from readback.systems.http.transport import PLACEHOLDER, HttpTransport, Values
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class HttpSource:
         if not name:
             raise UsageError("A source needs a name.")
         self.name = name
-        self._door = HttpTransport(name, base_url, hosts, timeout_s, tls)
+        self._transport = HttpTransport(name, base_url, hosts, timeout_s, tls)
         self._headers = headers
         self._canary = canary
         self._strong_headers = dict(strong_headers)
@@ -89,7 +89,7 @@ class HttpSource:
 
     def close(self) -> None:
         """Close the connections. A second call does nothing."""
-        self._door.close()
+        self._transport.close()
 
     def get(
         self,
@@ -136,8 +136,8 @@ class HttpSource:
                     f"Source {self.name!r} has no commit token. Pass commit_token=CommitToken(...) to the source."
                 )
             sent[token.header] = commit_token
-        answer = self._door.ask(self._door.address(path, params, query), sent)
-        found = self._meaning(answer, sent, Lift(value, version, stamp, author), params, canary)
+        answer = self._transport.ask(self._transport.address(path, params, query), sent)
+        found = self._meaning(answer, sent, ReadingPointers(value, version, stamp, author), params, canary)
         if found.presence not in (Presence.PRESENT, Presence.ABSENT):
             return found
         waited = token is not None and token.honoured(commit_token, answer.headers.get(token.confirmed_by))
@@ -178,21 +178,21 @@ class HttpSource:
                 A cached list may miss recent objects.
             ReaderTypeError: There is no list at `items`.
         """
-        target = self._door.address(path, params, query)
-        answer = self._door.ask(target, self._request_headers(ctx, headers))
+        target = self._transport.address(path, params, query)
+        answer = self._transport.ask(target, self._request_headers(ctx, headers))
         if answer.status != 200:
-            raise ReaderFailedError(f"Source {self.name!r} could not be searched: it {answer.said}.")
+            raise ReaderFailedError(f"Source {self.name!r} could not be searched: it {answer.summary}.")
         body = answer.json(self.name)
         listed = pointed(self.name, body, items)
         whole = complete is None or pointed(self.name, body, complete) is True
-        if not whole or answer.goes_on or has_another_page(body):
+        if not whole or answer.has_next_page or has_another_page(body):
             raise ReaderFailedError(f"Source {self.name!r} showed only a part of the list.")
-        if answer.was_kept:
+        if answer.is_cached:
             raise ReaderFailedError(f"Source {self.name!r} showed a list from a cache.")
         if not isinstance(listed, list):
             raise ReaderTypeError(f"Source {self.name!r} has no list at {items!r}.")
-        lift = Lift(value, version, stamp, author)
-        return [self._dated(lifted(self.name, item, lift), answer) for item in listed]
+        pointers = ReadingPointers(value, version, stamp, author)
+        return [self._dated(reading_of(self.name, item, pointers), answer) for item in listed]
 
     def lookup(
         self,
@@ -214,11 +214,11 @@ class HttpSource:
         """
         if isinstance(landed, str) or isinstance(failed, str):  # every character would count as a word
             raise UsageError(f"Source {self.name!r} needs lists of words for `landed` and `failed`.")
-        answer = self._door.ask(self._door.address(path, params, query), self._request_headers(ctx, headers))
+        answer = self._transport.ask(self._transport.address(path, params, query), self._request_headers(ctx, headers))
         if answer.status in _GONE:
             return Lookup.unknown_key()
         if answer.status != 200:
-            raise ReaderFailedError(f"Source {self.name!r} cannot look up the key: it {answer.said}.")
+            raise ReaderFailedError(f"Source {self.name!r} cannot look up the key: it {answer.summary}.")
         body = answer.json(self.name)
         found = Lookup.by_word(pointed(self.name, body, status), landed, failed)
         return Lookup.landed(pointed(self.name, body, value)) if found.status == "landed" else found
@@ -228,35 +228,40 @@ class HttpSource:
         known = not callable(self._headers)  # Outside an action there is no context for the headers.
         canary = self._canary if known and not PLACEHOLDER.search(self._canary or "") else None
         sent = {} if callable(self._headers) else dict(self._headers or {})
-        answer = self._door.ask(self._door.address(canary or "/"), sent)
+        answer = self._transport.ask(self._transport.address(canary or "/"), sent)
         if answer.status == 0 or answer.status >= 500 or (canary is not None and answer.status != 200):
-            raise ReaderFailedError(f"Source {self.name!r} {answer.said}.")
+            raise ReaderFailedError(f"Source {self.name!r} {answer.summary}.")
 
     def _request_headers(self, ctx: Context, more: Mapping[str, str] | None) -> dict[str, str]:
         own = self._headers(ctx) if callable(self._headers) else self._headers
         return {**(own or {}), **(more or {}), **(self._strong_headers if ctx.strong else {})}
 
     def _dated(self, found: Reading, answer: Answer) -> Reading:
-        level = Consistency.CACHED if answer.was_kept else self._consistency
+        level = Consistency.CACHED if answer.is_cached else self._consistency
         return replace(found, as_of_us=answer.as_of_us(self._as_of_header), consistency=level)
 
     def _meaning(
-        self, answer: Answer, sent: Mapping[str, str], lift: Lift, params: Values | None, canary: str | None
+        self,
+        answer: Answer,
+        sent: Mapping[str, str],
+        pointers: ReadingPointers,
+        params: Values | None,
+        canary: str | None,
     ) -> Reading:
         status = answer.status
         if status == 200:
-            found = lifted(self.name, answer.json(self.name), lift, answer.headers.get("etag"))
+            found = reading_of(self.name, answer.json(self.name), pointers, answer.headers.get("etag"))
             if found.value is not None:
                 return found
-            if lift.value:  # another member may hold the reason
-                return Reading.not_visible(f"{self.name} shows nothing at {lift.value!r}, which is no absence")
+            if pointers.value:  # another member may hold the reason
+                return Reading.not_visible(f"{self.name} shows nothing at {pointers.value!r}, which is no absence")
             return self._absence(replace(answer, detail="answered null"), sent, params, canary or self._canary)
         if status in _GONE:
             return self._absence(answer, sent, params, canary or self._canary)
         if status in _HIDDEN:
-            return Reading.not_visible(f"{self.name} {answer.said}: nothing is visible to these credentials")
+            return Reading.not_visible(f"{self.name} {answer.summary}: nothing is visible to these credentials")
         if status == 0 or status in _LATER or status >= 500:
-            return Reading.unavailable(f"{self.name} {answer.said}")
+            return Reading.unavailable(f"{self.name} {answer.summary}")
         if 300 <= status < 400 and status != 304:
             raise ReaderFailedError(f"Source {self.name!r} answered {status}; redirects are not followed.")
         if status < 400:
@@ -266,15 +271,15 @@ class HttpSource:
     def _absence(self, answer: Answer, sent: Mapping[str, str], params: Values | None, canary: str | None) -> Reading:
         """Absence (a 404, or only nulls) is believed where the same credentials see a canary immediately afterwards."""
         if canary is None:
-            return Reading.not_visible(f"{self.name} {answer.said}, and there is no canary to prove sight")
+            return Reading.not_visible(f"{self.name} {answer.summary}, and there is no canary to prove sight")
         if any(sign in str(value) for value in (params or {}).values() for sign in "/\\"):
             # Some servers answer 404 for every encoded slash, such as Apache by default.
-            return Reading.not_visible(f"{self.name} {answer.said}, maybe only because of the slash in its address")
+            return Reading.not_visible(f"{self.name} {answer.summary}, maybe only because of the slash in its address")
         names = set(PLACEHOLDER.findall(canary))
         known = {name: value for name, value in (params or {}).items() if name in names}
-        seen = self._door.ask(self._door.address(canary, known), sent)
+        seen = self._transport.ask(self._transport.address(canary, known), sent)
         if seen.status != 200:
-            return Reading.not_visible(f"{self.name} {answer.said}, and its canary {seen.said}")
-        if seen.was_kept:
-            return Reading.not_visible(f"{self.name} {answer.said}, and its canary was shown by a cache")
+            return Reading.not_visible(f"{self.name} {answer.summary}, and its canary {seen.summary}")
+        if seen.is_cached:
+            return Reading.not_visible(f"{self.name} {answer.summary}, and its canary was shown by a cache")
         return Reading.absent()

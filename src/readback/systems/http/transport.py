@@ -57,12 +57,12 @@ class Limit:
         self._watch.cancel()
         self._watch.join()
 
-    def heard(self, event: str, info: Mapping[str, Any]) -> None:
+    def on_trace_event(self, event: str, info: Mapping[str, Any]) -> None:
         """Receive httpx's trace events of the connection."""
         if event in _CONNECTED:
-            self.over(info["return_value"])
+            self.attach(info["return_value"])
 
-    def over(self, stream: Any) -> None:
+    def attach(self, stream: Any) -> None:
         """Set the connection of the answer. For a reused connection, httpx reports it with the head of the answer."""
         with self._lock:
             self._socket = stream.get_extra_info("socket")
@@ -154,9 +154,10 @@ class HttpTransport:
                 raise ArgumentError(f"The header {name!r} holds characters outside ASCII.")
         limit = Limit(self._timeout_s)
         try:
-            with limit, self._client.stream("GET", target, headers=headers, extensions={"trace": limit.heard}) as said:
-                limit.over(said.extensions["network_stream"])
-                answer = Answer(said.status_code, said.headers, self._body(said))
+            traced = {"trace": limit.on_trace_event}
+            with limit, self._client.stream("GET", target, headers=headers, extensions=traced) as response:
+                limit.attach(response.extensions["network_stream"])
+                answer = Answer(response.status_code, response.headers, self._body(response))
         except (httpx.LocalProtocolError, httpx.UnsupportedProtocol) as error:
             raise ReaderFailedError(f"{self._name!r} cannot be asked this: {error}") from error
         except (httpx.TransportError, OSError, UnicodeError) as error:  # UnicodeError: an invalid host name

@@ -55,7 +55,7 @@ class TablesSource:
         A trial over a bound, or with a failure by chance, gives only `bounded` with the reason: the result elsewhere is
         unknown.
         """
-        ended = self._asked(statement)
+        ended = self._run_trial(statement)
         if isinstance(ended, Reading):
             return ended
         facts = ended.answers[0]
@@ -68,13 +68,13 @@ class TablesSource:
 
     def ping(self) -> None:
         """Check the database. Raises ReaderFailedError where it cannot be read."""
-        found = self._asked("")
+        found = self._run_trial("")
         if isinstance(found, Reading):
             raise ReaderFailedError(
                 f"The database of {self.name!r} cannot be read: {found.detail or 'it is not there'}"
             )
 
-    def _asked(self, statement: str) -> Ended | Reading:
+    def _run_trial(self, statement: str) -> Ended | Reading:
         """Return the answers of the trial, facts first, or the reading with the reason for missing facts."""
         request: dict[str, Json] = {"database": self._database, "statement": statement}
         try:

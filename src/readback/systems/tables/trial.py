@@ -59,7 +59,7 @@ def _state(database: str, statement: str, seconds: float) -> Iterator[dict[str, 
     try:
         with closing(_copy(database, seconds)) as copy:
             facts = _facts(copy)
-            told = _told(facts)
+            told = _lines(facts)
             yield {"facts": told, "version": sha256("\n".join(map(str, told)).encode()).hexdigest()}
             if statement:
                 yield _foreseen(copy, facts, statement)
@@ -97,7 +97,7 @@ def _foreseen(copy: sqlite3.Connection, facts: _Facts, statement: str) -> dict[s
         with closing(_in_memory()) as clock, closing(_in_memory()) as tried:
             copy.backup(tried)
             try:
-                errors.append(_tried(tried, statement, (clock, moment) if later else None, otherwise, written))
+                errors.append(_run_on_copy(tried, statement, (clock, moment) if later else None, otherwise, written))
             except _OverBoundError as over:
                 # Only the trial has this bound. The real statement may succeed, so nothing is foreseen.
                 return {"bounded": str(over)}
@@ -115,17 +115,17 @@ def _foreseen(copy: sqlite3.Connection, facts: _Facts, statement: str) -> dict[s
     # between the runs. A fact counts as foreseen only if both runs agree and SQLite does not own the table.
     anew = {key[0] for key in one.keys() | facts.keys() if one.get(key) != facts.get(key)} | written
     anew |= {key[0] for key in one.keys() | two.keys() if one.get(key) != two.get(key)}
-    insides = _insides(copy)
-    certain = {key: one[key] for key in one if two.get(key) == one[key] and key[0] in anew - insides}
-    return {"foreseen": _told(certain), "left_open": _told(_left_open(facts, made, insides)), "error": ""}
+    internal = _internal_tables(copy)
+    certain = {key: one[key] for key in one if two.get(key) == one[key] and key[0] in anew - internal}
+    return {"foreseen": _lines(certain), "left_open": _lines(_left_open(facts, made, internal)), "error": ""}
 
 
-def _left_open(facts: _Facts, made: list[_Facts], insides: set[str]) -> _Facts:
+def _left_open(facts: _Facts, made: list[_Facts], internal: set[str]) -> _Facts:
     """Return the present facts that the statement may change, where no certain fact tells done from not done."""
     one, two = made[:2]
     # A certain fact differs from the present: reading it distinguishes done from not done.
     if any(
-        one.get(key) == two.get(key) != facts.get(key) for key in facts.keys() | one.keys() if key[0] not in insides
+        one.get(key) == two.get(key) != facts.get(key) for key in facts.keys() | one.keys() if key[0] not in internal
     ):
         return {}
     # Run now, the statement changes nothing with either random values: there is nothing to distinguish.
@@ -135,7 +135,7 @@ def _left_open(facts: _Facts, made: list[_Facts], insides: set[str]) -> _Facts:
     return {key: fact for key, fact in facts.items() if not fact == one.get(key) == two.get(key)}
 
 
-def _insides(database: sqlite3.Connection) -> set[str]:
+def _internal_tables(database: sqlite3.Connection) -> set[str]:
     """Return the internal tables of virtual tables, such as a full-text index.
 
     Another SQLite version may write these tables differently, so their content is never certain.
@@ -156,20 +156,20 @@ def _in_memory() -> sqlite3.Connection:
 # --- trying --------------------------------------------------------------------------------------------------------
 
 
-def _tried(tried: sqlite3.Connection, statement: str, now: _Now | None, otherwise: bool, written: set[str]) -> str:
+def _run_on_copy(copy: sqlite3.Connection, statement: str, now: _Now | None, otherwise: bool, written: set[str]) -> str:
     """Run the statement on a copy and return the error text of SQLite, or "". Adds the tables named for writing to
     `written`.
 
     Raises _OverBoundError where a bound of the trial stopped the statement. Without the bound, the statement may
     succeed.
     """
-    with _bounded(tried, now, otherwise, written):
+    with _bounded(copy, now, otherwise, written):
         # The real connection has another last row id and other counts: both runs use different values.
         told = _HIGH if otherwise else 0
         for name in {found[1].lower() for found in _OF_CONNECTION.finditer(statement)}:
-            tried.create_function(name, 0, lambda: told)
+            copy.create_function(name, 0, lambda: told)
         try:
-            for _ in tried.execute(statement):
+            for _ in copy.execute(statement):
                 pass
         except (sqlite3.Error, sqlite3.Warning, ValueError, MemoryError) as error:
             said = str(error) or type(error).__name__
@@ -234,7 +234,7 @@ def _blob(value: int, size: int) -> bytes:
 def _in_time(plain: sqlite3.Connection, name: str, other: str) -> Callable[..., Any]:
     """Return SQLite's own function with another time in place of now."""
 
-    def told(*given: object) -> Any:
+    def with_other_time(*given: object) -> Any:
         at = 1 if name == "strftime" else 0
         values = [other if isinstance(each, str) and each.lower() == "now" else each for each in given]
         if len(values) <= at:
@@ -242,7 +242,7 @@ def _in_time(plain: sqlite3.Connection, name: str, other: str) -> Callable[..., 
         marks = ", ".join("?" * len(values))
         return plain.execute(f"select {name}({marks})", values).fetchone()[0]
 
-    return told
+    return with_other_time
 
 
 # --- facts ---------------------------------------------------------------------------------------------------------
@@ -267,7 +267,7 @@ def _facts(database: sqlite3.Connection) -> _Facts:
     return facts
 
 
-def _told(facts: _Facts) -> list[str]:
+def _lines(facts: _Facts) -> list[str]:
     return [f"{table}: {what}: {fact}" for (table, what), fact in sorted(facts.items())]
 
 
