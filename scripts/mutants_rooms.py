@@ -44,14 +44,7 @@ class Room:
 DOMAIN = Room(
     "domain",
     ("domain",),
-    (
-        "tests/unit",
-        "tests/decisions/test_envelopes.py",
-        "tests/decisions/test_episodes.py",
-        "tests/decisions/test_gates.py",
-        "tests/delegations/test_loop.py",
-        "tests/delegations/test_verdicts.py",
-    ),
+    ("tests/unit",),
     sample=100,
     floor=0.90,
     whole=True,
