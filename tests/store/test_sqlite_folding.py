@@ -53,16 +53,16 @@ def longest(path: Path) -> int:
 def folds_held_up(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Event, threading.Event]:
     """A thread is at work that has begun and waits: (that it has begun, what lets it go on)."""
     begun, go_on = threading.Event(), threading.Event()
-    connect = store._folding._connect
+    connect = store._checkpoints._connect
 
     def waiting() -> apsw.Connection:
         begun.set()
         assert go_on.wait(30)
         return connect()
 
-    monkeypatch.setattr(store._folding, "_connect", waiting)
+    monkeypatch.setattr(store._checkpoints, "_connect", waiting)
     number = 0
-    while store._folding._thread is None:
+    while store._checkpoints._thread is None:
         store.append([large(number)])
         number += 1
     assert begun.wait(30)
@@ -70,20 +70,20 @@ def folds_held_up(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> tuple[
 
 
 def let_go_when_held(store: SqliteStore, go_on: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
-    hold = store._folding.hold
+    hold = store._checkpoints.hold
 
     def held() -> None:
         go_on.set()
         hold()
 
-    monkeypatch.setattr(store._folding, "hold", held)
+    monkeypatch.setattr(store._checkpoints, "hold", held)
 
 
 def test_the_log_is_folded_back_beside_the_writer_and_begins_anew(store: SqliteStore, path: Path) -> None:
     for number in range(60):
         store.append([large(number)])
-        store._folding.hold()  # until what began has ended
-        store._folding.release()
+        store._checkpoints.hold()  # until what began has ended
+        store._checkpoints.release()
     assert LONG <= longest(path) < TOO_LONG, "never as long as what the writer would fold"
     assert len(list(store.scan())) == 60
     assert store.damage() == []
@@ -104,7 +104,7 @@ def folded_within_commits(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -
     """Each thread folds while a commit is under way, as beside commits that go on it nearly always does: how long the
     log was then.
     """
-    connect, flush = store._folding._connect, Transaction.flush
+    connect, flush = store._checkpoints._connect, Transaction.flush
     go_on, lengths = threading.Event(), []
 
     def waiting() -> apsw.Connection:
@@ -112,7 +112,7 @@ def folded_within_commits(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -
         return connect()
 
     def flushed(transaction: Transaction) -> None:
-        thread = store._folding._thread
+        thread = store._checkpoints._thread
         if thread is not None and thread.is_alive():
             lengths.append(longest(store.path))
             go_on.set()
@@ -120,7 +120,7 @@ def folded_within_commits(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -
             go_on.clear()
         flush(transaction)
 
-    monkeypatch.setattr(store._folding, "_connect", waiting)
+    monkeypatch.setattr(store._checkpoints, "_connect", waiting)
     monkeypatch.setattr(Transaction, "flush", flushed)
     yield lengths
     go_on.set()
@@ -166,22 +166,22 @@ def test_whoever_reads_for_long_keeps_it_long_and_no_thread_begins_at_each_commi
     store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun = []
-    connect = store._folding._connect
+    connect = store._checkpoints._connect
 
     def counted() -> apsw.Connection:
         begun.append(longest(path))
         return connect()
 
-    monkeypatch.setattr(store._folding, "_connect", counted)
-    store._folding.hold()  # the schema may be long enough alone: no thread may measure the log beside a later commit
+    monkeypatch.setattr(store._checkpoints, "_connect", counted)
+    store._checkpoints.hold()  # the schema may suffice alone: no thread may measure the log during a later commit
     store.append([large(0)])
     reader = apsw.Connection(str(path))
     reader.execute("BEGIN").execute("SELECT count(*) FROM event").fetchall()
-    store._folding.release()
+    store._checkpoints.release()
     for number in range(1, 9):
         store.append([large(number)])
-        store._folding.hold()
-        store._folding.release()
+        store._checkpoints.hold()
+        store._checkpoints.release()
     assert longest(path) < TOO_LONG
     assert len(begun) > 1
     assert all(later - earlier >= LONG // 2 for earlier, later in pairwise(begun))
@@ -220,7 +220,7 @@ folding.LONG_PAGES = 60
 path = sys.argv[1]
 store = open_sqlite_store(path)
 begun, go_on = threading.Event(), threading.Event()
-connect, hold = store._folding._connect, store._folding.hold
+connect, hold = store._checkpoints._connect, store._checkpoints.hold
 def waiting():
     begun.set()
     go_on.wait(30)
@@ -228,23 +228,23 @@ def waiting():
 def held():
     go_on.set()
     hold()
-store._folding._connect, store._folding.hold = waiting, held
+store._checkpoints._connect, store._checkpoints.hold = waiting, held
 number = 0
-while store._folding._thread is None:
+while store._checkpoints._thread is None:
     name = f"a{number:04}"
     store.append([replace(sample_creation(name), evidence=(sample_evidence(name.encode() * 1_200),))])
     number += 1
 begun.wait(30)
 child = os.fork()
 if child == 0:
-    print(threading.active_count(), store._folding._thread.is_alive(), flush=True)
+    print(threading.active_count(), store._checkpoints._thread.is_alive(), flush=True)
     with open_sqlite_store(path) as own:
         own.append([sample_creation("z")])
     os._exit(0)
-print(store._folding._thread.is_alive(), os.waitpid(child, 0)[1])
+print(store._checkpoints._thread.is_alive(), os.waitpid(child, 0)[1])
 go_on.set()
 store.append([sample_creation("y")])
-print(store._folding._held, store.damage())
+print(store._checkpoints._held, store.damage())
 store.close()
 """
 
@@ -260,11 +260,11 @@ def test_a_process_forks_only_when_it_is_done(path: Path) -> None:
 
 def test_what_was_folded_of_an_earlier_log_makes_no_commit_fold_the_present_one(store: SqliteStore, path: Path) -> None:
     """The log may have begun anew before the thread says what it had found, or have been folded by another process."""
-    store._folding.hold()  # no thread: what is folded below, a commit folds
+    store._checkpoints.hold()  # no thread: what is folded below, a commit folds
     for number in range(5):
         store.append([large(number)])
-    store._folding._folded = TOO_LONG - 1
+    store._checkpoints._folded = TOO_LONG - 1
     for number in range(5, 10):
         store.append([large(number)])
-    store._folding.release()
+    store._checkpoints.release()
     assert TOO_LONG - 2 * REST < longest(path) < TOO_LONG, "and it has not begun anew"

@@ -202,7 +202,11 @@ def test_of_an_action_of_which_nothing_more_is_known_it_is_not_said_that_anythin
         (D.ATTEST_DONE, S.PENDING, "Records your statement that the action was done. The key stays taken"),
         (D.ATTEST_DONE, S.RECONCILED_SUCCESS, "Records that a person confirmed the action"),
         (D.ATTEST_DONE, S.FAILED, "Records your statement that the action was done after all"),
-        (D.ATTEST_NOT_DONE, S.RECONCILED_SUCCESS, "Records your statement that the action was not done. The reported success"),
+        (
+            D.ATTEST_NOT_DONE,
+            S.RECONCILED_SUCCESS,
+            "Records your statement that the action was not done. The reported success",
+        ),
         (D.ATTEST_NOT_DONE, S.UNKNOWN, "Records your statement that the action had no effect"),
         (D.ABANDON, S.VALIDATED, "Stops the action for good"),
         (D.ABANDON, S.FAILED, "Closes the review"),

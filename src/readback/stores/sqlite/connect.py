@@ -160,7 +160,7 @@ class Opening:
             raise
         return connection
 
-    def for_folding(self) -> apsw.Connection:
+    def for_checkpoints(self) -> apsw.Connection:
         """Return a connection besides the writer's, never in a transaction, for checkpointing the write-ahead log."""
         connection = self._connect()
         connection.pragma("synchronous", "FULL")

@@ -55,7 +55,7 @@ _PASSIVE: Final = apsw.SQLITE_CHECKPOINT_PASSIVE
 _OK: Final = apsw.SQLITE_OK
 
 
-class Folding:
+class WalCheckpoints:
     """Checkpoints of one store's write-ahead log. `connect` opens a connection besides the writer's, never in a
     transaction.
     """
@@ -195,8 +195,8 @@ class SqliteStore(SealedQueries, Outgoing, Queries):
         self._writer: apsw.Connection | None = None
         self._known: WriteCache | None = None
         self._group: GroupCommit[Work] = GroupCommit(self._run)
-        self._for_folding = opening.for_folding
-        self._folding = Folding(opening.for_folding)
+        self._for_checkpoints = opening.for_checkpoints
+        self._checkpoints = WalCheckpoints(opening.for_checkpoints)
         self._forked = False
         readers = Readers(self._path, opening.reader)
         if self._read_only:
@@ -205,7 +205,7 @@ class SqliteStore(SealedQueries, Outgoing, Queries):
             self._writer = opening.writer()
             self._known = WriteCache(self._writer, Watched(self._writer, self._path))
             self._places = _places_of(self._path_text)
-            self._folding.watch(self._writer)
+            self._checkpoints.watch(self._writer)
         super().__init__(readers, None if self._read_only else self._rows_at_hand)
         _opened.add(self)
 
@@ -237,14 +237,14 @@ class SqliteStore(SealedQueries, Outgoing, Queries):
         """Checkpoint and empty the write-ahead log, which held pages from before an erasure."""
         if self._read_only:
             raise StoreReadOnlyError(f"The database {self._path} was opened read-only.")
-        self._folding.hold()  # two checkpoints cannot run at once, and neither waits
+        self._checkpoints.hold()  # two checkpoints cannot run at once, and neither waits
         try:
             return self._emptied()
         finally:
-            self._folding.release()
+            self._checkpoints.release()
 
     def _emptied(self) -> bool:
-        connection = self._for_folding()
+        connection = self._for_checkpoints()
         try:
             connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         except apsw.BusyError:
@@ -313,26 +313,26 @@ class SqliteStore(SealedQueries, Outgoing, Queries):
             raise StoreReadOnlyError(f"The database {self._path} was opened read-only.")
         return self._group.submit(Job(work, weight))
 
-    def _run(self, group: Sequence[Job[Work]], *, trusting: bool = True) -> None:
+    def _run(self, group: Sequence[Job[Work]], *, optimistic: bool = True) -> None:
         """Run one transaction for the group. If one job's values break the transaction, each job gets its own.
 
         New actions are first trusted to be new, to save look-ups of action and key. In the rare opposite case a
         constraint fails.
         """
         try:
-            self._run_together(group, trusting)
+            self._run_together(group, optimistic)
         except _BAD_VALUES as error:
-            if trusting:
-                self._run(group, trusting=False)
+            if optimistic:
+                self._run(group, optimistic=False)
             elif len(group) > 1:
                 for job in group:
-                    self._run([job], trusting=False)
+                    self._run([job], optimistic=False)
             else:
                 group[0].error = unstorable(f"{type(error).__name__}: {error}")
         except apsw.SQLError as error:  # an invalid statement under the present schema affects only its own job
             if len(group) > 1:
                 for job in group:
-                    self._run([job], trusting=trusting)
+                    self._run([job], optimistic=optimistic)
             else:
                 group[0].error = as_store_error(error, self._path)
                 group[0].error.__cause__ = error
@@ -344,7 +344,7 @@ class SqliteStore(SealedQueries, Outgoing, Queries):
             for job in group:
                 job.error = error
 
-    def _run_together(self, group: Sequence[Job[Work]], trusting: bool) -> None:
+    def _run_together(self, group: Sequence[Job[Work]], optimistic: bool) -> None:
         writer, known = self._writer, self._known
         if writer is None or known is None:
             raise closed_error()
@@ -353,7 +353,7 @@ class SqliteStore(SealedQueries, Outgoing, Queries):
                 raise moved_error(self._path, place)
         try:
             writer.execute("BEGIN IMMEDIATE")
-            transaction = Transaction(writer, known, trusting=trusting)
+            transaction = Transaction(writer, known, optimistic=optimistic)
             if len(group) > 1 or group[0].weight >= LOOK_UP_TOGETHER_MIN:
                 items = [item for job in group if isinstance(job.work, AppendWork) for item in job.work.batch]
                 if len(items) >= LOOK_UP_TOGETHER_MIN:
@@ -362,7 +362,7 @@ class SqliteStore(SealedQueries, Outgoing, Queries):
             transaction.flush()
             # A crash before this line stores nothing of the group, a crash after this line everything.
             writer.execute("COMMIT")
-            known.believe()
+            known.mark_current()
         except BaseException:
             known.forget()
             if writer.in_transaction:
@@ -374,7 +374,7 @@ class SqliteStore(SealedQueries, Outgoing, Queries):
     # --- the end -------------------------------------------------------------------------------------
 
     def _close_connections(self) -> None:
-        self._folding.hold()  # permanently
+        self._checkpoints.hold()  # permanently
         self._readers.close(closed_error)
         if self._writer is not None:
             self._writer.close()
@@ -426,7 +426,7 @@ def _stand_still() -> None:
     """Wait for the running thread. A child of fork() would inherit SQLite's locks in their present state, with no
     thread to release them.
     """
-    _still.found = [store._folding for store in list(_opened)]  # noqa: SLF001 - of this module
+    _still.found = [store._checkpoints for store in list(_opened)]  # noqa: SLF001 - of this module
     for folding in _still.found:
         folding.hold()
 

@@ -62,13 +62,13 @@ class WriteCache:
         self.contracts: set[tuple[str, str]] = set()
         """Stored contract texts, by tenant and digest. Each action brings its contract's text."""
 
-    def doubt(self) -> None:
+    def invalidate_if_changed(self) -> None:
         """At the start of a transaction: drop the cache if the database has changed."""
         if self._connection.data_version() != self._count or len(self.heads) > KNOWN_HEADS_MAX:
             self._watched.look()  # the writer may have been a newer release with a migration
             self.forget()
 
-    def believe(self) -> None:
+    def mark_current(self) -> None:
         """After a commit: mark the cache as equal to the database."""
         self._count = self._connection.data_version()
 
@@ -84,13 +84,13 @@ class WriteCache:
 class Transaction:
     """The changes of one group. `flush` writes the collected changes. The caller begins and commits."""
 
-    def __init__(self, connection: apsw.Connection, known: WriteCache, *, trusting: bool = False) -> None:
-        """`trusting`: an action declared new is written as new, including its key, without a look-up.
+    def __init__(self, connection: apsw.Connection, known: WriteCache, *, optimistic: bool = False) -> None:
+        """`optimistic`: an action declared new is written as new, including its key, without a look-up.
 
         If the declaration is wrong, a constraint fails and the caller begins again without trust.
         """
-        known.doubt()
-        self._trusting = trusting
+        known.invalidate_if_changed()
+        self._optimistic = optimistic
         self._new_keys: set[tuple[str, str]] = set()
         self._connection = connection
         self._known = known
@@ -223,7 +223,7 @@ class Transaction:
     def _is_new(self, item: Append) -> bool:
         """Return whether the append may be trusted as new. Not if another look-up for the append is required."""
         return (
-            self._trusting
+            self._optimistic
             and item.expected_version == item.fence == 0
             and item.action_id not in self._heads
             and not (item.replaces or item.in_flight_max)

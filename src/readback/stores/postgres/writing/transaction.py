@@ -37,22 +37,22 @@ _NEW: Final = Head(0, 0, None, waiting=False)
 _AS_IT_IS: Final = rows.statement("SELECT", AS_IT_IS)
 
 
-class DoubtError(Exception):
+class CacheMissError(Exception):
     """The cache indicates a conflict. The database must confirm the conflict before a caller sees it."""
 
 
 class Transaction:
     """The changes of one group, on a connection without other use meanwhile."""
 
-    def __init__(self, connection: Connection, known: WriteCache, locks: Locks, *, trusting: bool) -> None:
-        """`trusting`: an action declared new is written as new, and an action last written here is assumed unchanged.
+    def __init__(self, connection: Connection, known: WriteCache, locks: Locks, *, optimistic: bool) -> None:
+        """`optimistic`: an action declared new is written as new, and an action last written here is assumed unchanged.
 
         If the assumption is wrong the database reports it, and the caller begins again without trust.
         """
         self._connection = connection
         self._known = known
         self._locks = locks
-        self._trusting = trusting
+        self._optimistic = optimistic
         self.xid = ""
         """The transaction's id, after its start. The id identifies the transaction's result after a lost reply."""
         self.proof: rows.Row | None = None
@@ -117,7 +117,7 @@ class Transaction:
             if wakes:
                 self._known.queue.defer(self._execute, self._due)
             self._connection.execute("COMMIT")
-        self._known.believe(self._heads, self._contracts)
+        self._known.mark_current(self._heads, self._contracts)
 
     def flush(self) -> None:
         """Write the collected changes, for later statements of this transaction."""
@@ -168,7 +168,7 @@ class Transaction:
     def _is_new(self, item: Append) -> bool:
         """Return whether the append may be trusted as new."""
         return (
-            self._trusting
+            self._optimistic
             and item.expected_version == item.fence == 0
             and not item.replaces
             and item.action_id not in self._heads
@@ -176,12 +176,12 @@ class Transaction:
         )
 
     def _is_known(self, item: Append) -> bool:
-        return self._trusting and item.action_id in self._known.heads
+        return self._optimistic and item.action_id in self._known.heads
 
     # --- one append ----------------------------------------------------------------------------------
 
     def append(self, item: Append) -> AppendResult:
-        """Accept one append, or return the conflict. Raises DoubtError for a conflict known only from the cache."""
+        """Accept one append, or return the conflict. Raises CacheMissError for a conflict known only from the cache."""
         new = self._is_new(item)
         # A trusted new action starts at version 0 without a look-up. INSERT_ACTIONS fails if the action exists.
         head = _NEW if new else self._head(item.action_id)
@@ -190,7 +190,7 @@ class Transaction:
         believed = new or head is self._known.heads.get(item.action_id)
         if head.version != item.expected_version or head.fence != item.fence:
             if believed:
-                raise DoubtError  # `_until_kept` runs the group again with `trusting` off
+                raise CacheMissError  # `_until_kept` runs the group again with `optimistic` off
             return VersionConflict(version=head.version, fence=head.fence)
         name = (item.tenant, item.projection.key_hash if item.reserve is None else item.reserve.key_hash)
         if item.reserve is not None:
@@ -199,14 +199,14 @@ class Transaction:
             found = self._keys.get(name) if new and name not in self._keys_found else self._key(*name)
             if found is not None and not may_have_key(item, found):
                 if believed:
-                    raise DoubtError
+                    raise CacheMissError
                 return KeyConflict(found)
         # Freezes and limits come after version and key: a repeated request must receive its existing action, not a
         # refusal.
         barred = self._barred(item, head)
         if barred is not None:
             if believed:
-                raise DoubtError  # a changed version or a taken key has priority, and is unknown from the cache
+                raise CacheMissError  # a changed version or a taken key has priority, and is unknown from the cache
             return barred
         # From here on nothing is refused: a refused append must leave no trace in the group.
         self._take(item, head)
@@ -251,7 +251,7 @@ class Transaction:
 
     def _head(self, action_id: str) -> Head:
         head = self._heads.get(action_id)
-        if head is None and self._trusting:
+        if head is None and self._optimistic:
             head = self._known.heads.get(action_id)
         if head is None:
             self.flush()

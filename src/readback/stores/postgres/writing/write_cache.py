@@ -106,7 +106,7 @@ class WriteCache:
         """Stored contract texts. Each action brings its contract's text."""
         self.queue = Deferring()
 
-    def believe(self, heads: Mapping[str, Head], contracts: set[tuple[bytes, str]]) -> None:
+    def mark_current(self, heads: Mapping[str, Head], contracts: set[tuple[bytes, str]]) -> None:
         """After a commit: cache the written state."""
         if len(self.heads) > KNOWN_HEADS_MAX:
             self.heads.clear()

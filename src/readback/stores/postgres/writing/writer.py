@@ -26,7 +26,7 @@ from readback.stores.postgres.connection.faults import (
 from readback.stores.postgres.connection.schema import Locks
 from readback.stores.postgres.connection.second_connection import Watched
 from readback.stores.postgres.writing.commands import AppendWork, PaceWork, Work
-from readback.stores.postgres.writing.transaction import DoubtError, Transaction
+from readback.stores.postgres.writing.transaction import CacheMissError, Transaction
 from readback.stores.postgres.writing.write_cache import WriteCache
 from readback.stores.shared_commit import Job
 
@@ -87,8 +87,8 @@ class Writer:
         missed: BaseException | None = None
         for number in range(TRIES_MAX):
             try:
-                results = self._try(group, trusting=number == 0)
-            except DoubtError:
+                results = self._try(group, optimistic=number == 0)
+            except CacheMissError:
                 continue
             except CutError as error:
                 missed = error.__cause__
@@ -109,13 +109,13 @@ class Writer:
             remedy="Nothing was stored: try again.",
         ) from missed
 
-    def _try(self, group: Sequence[Job[Work]], *, trusting: bool) -> list[object]:
+    def _try(self, group: Sequence[Job[Work]], *, optimistic: bool) -> list[object]:
         """Return each job's result after the commit."""
         if self._connection.broken or self._connection.closed:
             self._reconnect("the connection was lost")
         items = [item for job in group if isinstance(job.work, AppendWork) for item in job.work.batch]
         pacing = [job.work.tenant for job in group if isinstance(job.work, PaceWork)]
-        transaction = Transaction(self._connection, self._known, self._locks, trusting=trusting)
+        transaction = Transaction(self._connection, self._known, self._locks, optimistic=optimistic)
         committing, results = False, cast("list[object]", [])
         try:
             transaction.begin(items, self._locks.wanted(items, pacing))
