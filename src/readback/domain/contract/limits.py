@@ -25,6 +25,11 @@ class TenantLimits:
 
     `in_flight`: unfinished actions. `polls_per_minute`: reads of systems of record. `evidence_bytes`: stored bytes of
     requests, answers and readings together.
+
+    Example:
+        >>> from readback import TenantLimits
+        >>> TenantLimits(in_flight=10).stricter(TenantLimits(in_flight=50)).in_flight
+        10
     """
 
     in_flight: int = 0

@@ -56,6 +56,11 @@ class Subscriber:
 
     Raises:
         SettingsError: A value is invalid.
+
+    Example:
+        >>> from readback import Subscriber
+        >>> Subscriber("pager", file="incidents.jsonl", events=["incident.opened"]).events
+        ('incident.opened',)
     """
 
     name: str

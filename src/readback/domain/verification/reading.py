@@ -78,6 +78,11 @@ class Reading:
         """Report an existing object. `value`: a mapping, a database row, or any JSON value.
 
         Raises UnsupportedValueError or ValueTooLargeError for a value without an exact JSON form.
+
+        Example:
+            >>> from readback import Reading
+            >>> Reading.of({"id": 7, "status": "shipped"}, version=3).value
+            {'id': 7, 'status': 'shipped'}
         """
         return cls(
             _PRESENT,
@@ -95,7 +100,13 @@ class Reading:
 
     @classmethod
     def absent(cls, *, complete: bool = True, consistency: Consistency | str | None = None) -> Reading:
-        """Report a visible absence: an existing object would have been seen. Use `not_visible` in any doubt."""
+        """Report a visible absence: an existing object would have been seen. Use `not_visible` in any doubt.
+
+        Example:
+            >>> from readback import Reading
+            >>> Reading.absent().presence.value
+            'absent'
+        """
         level = None if consistency is None else Consistency(consistency)
         return cls(_ABSENT, complete=complete, consistency=level)
 
@@ -179,6 +190,11 @@ class Lookup:
     """The result of a look-up by key, in a system with idempotency keys.
 
     `status`: `landed` (with `value`), `failed` (final: no effect will land), `pending`, or `unknown_key`.
+
+    Example:
+        >>> from readback import Lookup
+        >>> Lookup.by_word("done", landed={"done"}, failed={"rejected"}, value={"id": 7}).status
+        'landed'
     """
 
     status: str
