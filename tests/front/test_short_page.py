@@ -30,6 +30,9 @@ MODULES = (
     "readback.client.in_use",
     "readback.client.proposal",
     "readback.client.step",
+    "readback.gateway.embedded",
+    "readback.gateway.gateway",
+    "readback.gateway.upstream.upstream",
     "readback.client.authoring.verified",
 )
 

@@ -130,7 +130,7 @@ def test_a_server_that_only_a_contract_names_is_started_read_and_ended_with_the_
             book.lie = ""
             again = Told(await client.call_tool("enter", {"name": "heat", "amount": 3}))
             assert again.outcome["verdict"] == "verified"
-        assert said == ["Contracts were loaded again (all contract files): 1 in force."]
+        assert said == ["The contracts were reloaded (all contract files): 1 in force."]
 
     asyncio.run(main())
     listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout

@@ -112,5 +112,5 @@ def test_a_contract_that_searches_with_the_tool_that_it_governs_is_refused(tmp_p
     async def work(desk: Desk) -> None:
         pytest.fail("it began")
 
-    with pytest.raises(SettingsError, match="reads with the very tool that it governs"):
+    with pytest.raises(SettingsError, match="reads with its own governed tool"):
         at_a_desk(tmp_path, work, changes=changes)

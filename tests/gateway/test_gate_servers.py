@@ -391,7 +391,7 @@ def test_what_nobody_foresaw_while_contracts_are_loaded_leaves_them_as_they_were
         monkeypatch.setattr(desk.gateway.gate._servers, "list_front", broken)
         desk.gateway.reload()
         assert (await desk.enter("rent")).outcome["verdict"] == "verified"
-        assert desk.said == ["Contracts are left as they were: RecursionError: too deep"]
+        assert desk.said == ["The contracts stay unchanged: RecursionError: too deep"]
 
     at_a_desk(tmp_path, work)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from readback.gateway.upstream.process_watchdog import Guard
+from readback.gateway.upstream.process import Guard
 from tests.architecture.tree import ROOT
 from tests.gateway.processes import END_S, ROUGH, gateway, none_left, running
 from tests.workers.watchdog import descendants
@@ -106,7 +106,7 @@ def test_a_guard_that_is_dismissed_kills_nobody() -> None:
 def test_without_a_shell_nothing_is_guarded_and_that_is_said(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("readback.gateway.upstream.process_watchdog.SHELL", "/nowhere/sh")
+    monkeypatch.setattr("readback.gateway.upstream.process.SHELL", "/nowhere/sh")
     guard = Guard(1)
     guard.dismiss()
-    assert "Nothing ends the server where this process is killed" in caplog.text
+    assert "No watchdog ends the server if the gateway is killed" in caplog.text

@@ -87,7 +87,7 @@ def test_a_request_whose_meta_is_no_object_is_refused(
     assert told(process, line) == {
         "jsonrpc": "2.0",
         "id": 5,
-        "error": {"code": -32602, "message": "_meta is an object."},
+        "error": {"code": -32602, "message": "_meta must be an object."},
     }
 
 

@@ -53,7 +53,13 @@ class Within(Server):
 
 
 class InProcess(Upstream):
-    """An SDK server in this process as an upstream. `server`: an MCPServer or a lowlevel Server."""
+    """An SDK server in this process as an upstream. `server`: an MCPServer or a lowlevel Server.
+
+    >>> from mcp.server import MCPServer
+    >>> from readback.mcp import InProcess
+    >>> InProcess(MCPServer("book"), key="book").key
+    'book'
+    """
 
     def __init__(self, server: SdkServer[Any] | MCPServer[Any], *, key: str = "") -> None:
         super().__init__(_NOT_STARTED, key=key)
@@ -75,6 +81,13 @@ async def verified_server(
     Raises:
         SettingsError: The server or an option is invalid.
         ContractFileError: A contract file has faults; the error lists every fault.
+
+    >>> from mcp.server import MCPServer
+    >>> from readback.mcp import verify_server
+    >>> server = MCPServer("book")
+    >>> async def main() -> None:
+    ...     async with verify_server(server, ["book.yaml"], url="sqlite:///readback.db"):
+    ...         await server.run_stdio_async()
     """
     sdk = lowlevel(server)
     async with Gateway([InProcess(sdk)], contracts, **options) as gateway:
@@ -93,7 +106,9 @@ def lowlevel(server: object) -> SdkServer[Any]:
     if isinstance(server, SdkServer):
         return server
     remedy = "Pass an MCPServer, or a lowlevel Server, of the package `mcp`."
-    raise SettingsError(f"{type(server).__name__} is no server of the SDK.", remedy=remedy)
+    raise SettingsError(
+        f"Expected an MCPServer or a lowlevel Server of the MCP SDK (got {type(server).__name__}).", remedy=remedy
+    )
 
 
 class _Governing:

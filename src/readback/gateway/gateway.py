@@ -62,6 +62,16 @@ class Gateway:
         hold: How long a caller waits before the answer "pending", in seconds.
         pins: Required SHA-256 of contract files, by absolute path.
         servers_max: Most processes of each server for client sessions.
+
+    Raises:
+        SettingsError: An option is invalid, or servers share a key.
+
+    >>> from readback.mcp import Gateway, Upstream
+    >>> server = Upstream.command(["python", "book_server.py"])
+    >>> gateway = Gateway([server], ["book.yaml"], url="sqlite:///readback.db", ungoverned="deny")
+    >>> async def main() -> None:
+    ...     async with gateway:
+    ...         await gateway.serve_stdio()
     """
 
     def __init__(
@@ -179,7 +189,7 @@ class Gateway:
         for upstream in self._upstreams:
             taken = sorted(OWN_NAMES & catalogue.tools(upstream.key).keys())
             if taken:
-                raise OwnToolError(f"The server has a tool {taken[0]!r}, as the gateway has.")
+                raise OwnToolError(f"The server's tool {taken[0]!r} has the name of a gateway tool.")
 
     async def _end(self, grace_s: float) -> None:
         gate, ledger, tending, reloading = self._gate, self._ledger, self._tending, self._reloading

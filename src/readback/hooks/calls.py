@@ -37,8 +37,8 @@ def before(call: ToolCall, file: HookFile, opening: Opening) -> Answer:
             return _begun(desk, action, call)
         if file.policy_of(call.tool) is Policy.DENY:
             return protocol.denied(
-                f"No contract governs {call.tool}, and nothing that is not governed is let through here. "
-                "Do it with a tool that is governed, or ask the user."
+                f"No contract governs {call.tool}, and tools without a contract are denied here. "
+                "Use a governed tool, or ask the user."
             )
         return _noted(desk, call)
 
@@ -103,7 +103,7 @@ def after(call: ToolCall, file: HookFile, opening: Opening) -> Answer:
             return protocol.go_ahead()
         if not action_id or not desk.handed_out(action_id):
             _recorded_late(desk, call, asked=bool(action_id))
-            raise HookOrderError(f"{call.tool} was called, and no attempt of it is on record.")
+            raise HookOrderError(f"{call.tool} was called without a recorded attempt.")
         told = desk.outcome(action_id) if call.running else None
         if told is None or told.contract == UNGOVERNED:
             told = desk.report(action_id, reported(call), file.hold_us)

@@ -154,7 +154,7 @@ def read_hook_file(path: str | Path) -> HookFile:
     if len(content) > FILE_MAX_BYTES:
         raise HookFileError(f"The hook file {named} is over {FILE_MAX_BYTES} bytes.")
     if pin_of(named) not in ("", sha256_hex(content)):  # before any use: the file decides which tools pass
-        raise HookFileError(f"The hook file {named} is not the one whose SHA-256 the settings pin.")
+        raise HookFileError(f"The hook file {named} does not have the SHA-256 pinned in the settings.")
     root, faults = read_document(content)
     taking = _Taking(named, faults)
     made = taking.file(root) if root is not None else None

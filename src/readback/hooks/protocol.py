@@ -90,7 +90,7 @@ def read_call(content: bytes, hook: str) -> ToolCall:
     said, event = _read(content, hook)
     tool_input = said.get("tool_input")
     if not isinstance(tool_input, dict):
-        raise HookInputError("`tool_input` is no object, or is missing.")
+        raise HookInputError("`tool_input` is missing or not an object.")
     call = ToolCall(
         event,
         _name(said, "session_id", _SESSION_MAX_BYTES),
@@ -140,9 +140,9 @@ def _read(content: bytes, hook: str) -> tuple[dict[str, Json], str]:
     try:
         said = _parsed(content, hook)
     except ReadbackError as error:
-        raise HookInputError(f"The input is no JSON that can be taken: {why_not_json(error)}") from error
+        raise HookInputError(f"The input is not valid JSON: {why_not_json(error)}") from error
     if not isinstance(said, dict):
-        raise HookInputError("The input is no JSON object.")
+        raise HookInputError("The input is not a JSON object.")
     event = said.get("hook_event_name")
     if event not in EVENTS[hook]:
         wanted = " or ".join(EVENTS[hook])
@@ -168,7 +168,7 @@ def _parsed(content: bytes, hook: str) -> Json:
 def _name(said: Mapping[str, Json], key: str, most: int) -> str:
     found = said.get(key)
     if not isinstance(found, str) or not found.strip() or not found.isascii() or not found.isprintable():
-        raise HookInputError(f"`{key}` is missing, or is no plain text.")
+        raise HookInputError(f"`{key}` is missing or not plain text.")
     if len(found) > most:
         raise HookInputError(f"`{key}` is over {most} characters.")
     return found
@@ -181,7 +181,7 @@ def _agent(said: Mapping[str, Json]) -> str:
 def _text(said: Mapping[str, Json], key: str) -> str:
     found = said.get(key)
     if not isinstance(found, str):
-        raise HookInputError(f"`{key}` is missing, or is no text.")
+        raise HookInputError(f"`{key}` is missing or not text.")
     return found
 
 

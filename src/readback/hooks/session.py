@@ -365,7 +365,7 @@ def _actions(file: HookFile, pins: Mapping[str, str]) -> dict[str, FileAction]:
     actions = dict(contract_files(*file.contracts, OWN_CONTRACTS, pins=pins))
     for rule in file.rules:
         if rule.contract not in actions:
-            raise HookFileError(f"An entry of `tools` for {rule.tool!r} names {rule.contract!r}, which is no contract.")
+            raise HookFileError(f"An entry of `tools` for {rule.tool!r} names the unknown contract {rule.contract!r}.")
     return actions
 
 

@@ -55,7 +55,7 @@ NOTHING: Final = Governed({}, ContractFiles(Loaded({}, ())), {})
 def propose(action: FileAction, arguments: object) -> Proposal:
     """Make a proposal from the call, before anything is sent. Raises ArgumentError with all problems, OversizeError."""
     if not isinstance(arguments, Mapping) or len(arguments) > ARGUMENTS_GIVEN_MAX:
-        raise ArgumentError(f"The arguments are an object of at most {ARGUMENTS_GIVEN_MAX} names.")
+        raise ArgumentError(f"The arguments must be an object of at most {ARGUMENTS_GIVEN_MAX} names.")
     given: Any = arguments
     return action(**given)
 
@@ -103,7 +103,7 @@ class Loader:
             raise
         held = self._catalogue.agree({key: action.written.tool_sha256 for key, action in actions.items()})
         for key in held:
-            self._say(f"The tool {key[1]!r:.200} is not the one that {actions[key].name!r} pins; it is held.")
+            self._say(f"The tool {key[1]!r:.200} differs from the pin of {actions[key].name!r}; calls are rejected.")
         for key in filter(self._catalogue.is_task_only, actions):
             self._say(
                 f"The tool {key[1]!r:.200} runs as a task alone: it will refuse what {actions[key].name!r} calls."
@@ -141,8 +141,8 @@ class Loader:
 
     def _governed(self, files: ContractFiles) -> dict[ToolKey, FileAction]:
         if UNGOVERNED in files:
-            said = f"A contract is named {UNGOVERNED!r}, as the gateway calls what has none."
-            raise SettingsError(said, remedy="Name it otherwise.")
+            said = f"The contract name {UNGOVERNED!r} is reserved for calls without a contract."
+            raise SettingsError(said, remedy="Rename the contract.")
         actions: dict[ToolKey, FileAction] = {}
         for action in files.values():
             key = _governed_key(action, self._servers, self._catalogue)
@@ -150,7 +150,7 @@ class Loader:
                 continue
             if key in actions:
                 said = f"{actions[key].name!r} and {action.name!r} govern the same tool {key[1]!r:.200}."
-                raise SettingsError(said, remedy="Leave one of them out, or name it under `overrides`.")
+                raise SettingsError(said, remedy="Remove one of them, or list it under `overrides`.")
             actions[key] = action
         return actions
 
@@ -175,7 +175,7 @@ def servers_named(loaded: Loaded) -> dict[str, ServerTerms]:
     for home in loaded.homes:
         for name, terms in home.servers.items():
             if found.setdefault(name, terms) != terms:
-                raise SettingsError(f"Two contract files mean two servers by the name {name!r}.", remedy="Rename one.")
+                raise SettingsError(f"Two contract files use two servers with the name {name!r}.", remedy="Rename one.")
     return found
 
 
@@ -191,11 +191,9 @@ def _governed_key(action: FileAction, servers: Servers, catalogue: Catalogue) ->
     if catalogue.tool(key) is None:
         place = f"{action.written.home.file}:{action.written.place.line}"
         hint = did_you_mean(name, own_tools(servers, catalogue))
-        raise NoSuchToolError(f"{place}: no server lists the tool {name!r:.200} that {action.name!r} governs.{hint}")
+        raise NoSuchToolError(f"{place}: no server lists the tool {name!r:.200} governed by {action.name!r}.{hint}")
     for look in action.written.looks:
         fixed = look.fixed
         if look.kind == "tool" and servers.key_of(str(fixed.get("server", "")), str(fixed.get("name"))) == key:
-            raise SettingsError(
-                f"{action.name!r} reads with the very tool that it governs.", remedy="Name another one."
-            )
+            raise SettingsError(f"{action.name!r} reads with its own governed tool.", remedy="Name another one.")
     return key

@@ -98,7 +98,7 @@ class OwnTools:
     def _seconds(self, arguments: Mapping[str, Json]) -> float:
         given = arguments.get("seconds", self._hold_s)
         if isinstance(given, bool) or not isinstance(given, int | float) or not given >= 0:
-            raise ArgumentError("`seconds` is a number, 0 or more.")
+            raise ArgumentError("`seconds` must be a number, 0 or more.")
         return float(min(given, self._hold_s))
 
 
@@ -124,10 +124,10 @@ def _tool(name: str, properties: dict[str, Json], *, reads: bool) -> dict[str, J
 def _action_id(arguments: object) -> str:
     found = arguments.get("action") if isinstance(arguments, Mapping) else None
     if not isinstance(found, str) or not found or len(found) > ID_MAX_CHARACTERS:
-        raise ArgumentError("`action` is the id of an action, as a text.")
+        raise ArgumentError("`action` must be the id of an action.")
     unknown = sorted(set(arguments) - {"action", "seconds"}) if isinstance(arguments, Mapping) else []
     if unknown:
-        raise ArgumentError(f"There is no argument {unknown[0]!r:.100}.")
+        raise ArgumentError(f"Unknown argument {unknown[0]!r:.100}.")
     return found
 
 

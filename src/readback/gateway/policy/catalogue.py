@@ -127,7 +127,11 @@ class Catalogue:
         now = self._print(key)
         if agreed == now and now:
             return
-        gone = "is not listed any more" if not now else "is not the one that its contract was loaded with, or pins"
+        gone = (
+            "is not listed any more"
+            if not now
+            else "has changed since its contract was loaded, or differs from its pin"
+        )
         raise ToolChangedError(
             f"The tool {key[1]!r:.200} {gone}; it is held.", details={"tool_sha256": now, "loaded_sha256": agreed}
         )

@@ -66,8 +66,8 @@ class DueActionWorker:
         if orphans:
             names = ", ".join(sorted({repr(each.contract) for each in orphans})[:NAMED_MAX])
             self._say(
-                f"{len(orphans)} actions are due for over a minute whose contracts are not among those here ({names}):"
-                " nobody goes on with them until a gateway or a worker has these contracts again."
+                f"{len(orphans)} actions are overdue for over a minute without a contract here ({names}):"
+                " they wait until a gateway or a worker has these contracts again."
             )
 
     def _take_up(self) -> None:
@@ -78,7 +78,7 @@ class DueActionWorker:
             found = self._ledger.each_due(AT_ONCE_MAX + len(left_alone)) if free else iter(())
             due = [*islice((each for each in found if each not in left_alone), free)]
         except StoreError as error:
-            self._say(f"What is due cannot be looked up: {error}")
+            self._say(f"Due actions cannot be read: {error}")
             return
         for action_id in due:
             task = asyncio.create_task(self._advance(action_id), name=f"readback-{action_id}")
@@ -112,7 +112,7 @@ class DueActionWorker:
         while len(self._refused) > REFUSED_KEPT_MAX:
             del self._refused[next(iter(self._refused))]
         if known is None and why:
-            self._say(f"Action {action_id} cannot be gone on with now: {why}")
+            self._say(f"Action {action_id} cannot be resumed now: {why}")
 
     async def _pause(self) -> None:
         """Wait until an action ends, a notification arrives, or an action becomes due."""

@@ -241,7 +241,9 @@ class Gate:
                 return await self._recorded(InFlightCall(call, server))
             return await self._unrecorded(call, server)
         if call.params.get("task") is not None:  # a client asking for a task cannot read a verdict
-            raise GovernedTaskError(f"The tool {call.tool!r:.200} is governed, and runs as no task; nothing was sent.")
+            raise GovernedTaskError(
+                f"The tool {call.tool!r:.200} is governed and cannot run as a task; nothing was sent."
+            )
         try:
             operation = _operation(call)
             if self._is_due(server):
@@ -293,7 +295,7 @@ class Gate:
         if self._closing:
             raise GatewayBusyError("The gateway is ending.", remedy=AGAIN)
         if flying >= self._in_flight_max:
-            raise GatewayBusyError(f"{flying} calls are in flight, which is as many as the gateway takes.")
+            raise GatewayBusyError(f"{flying} calls are in flight, the gateway's maximum.")
 
     # --- governed ---
 
@@ -406,7 +408,7 @@ class Gate:
 
     async def _unrecorded(self, call: Call, server: Toolserver) -> dict[str, Json]:
         if self._policy is not Policy.PASS:
-            said = f"No contract governs the tool {call.tool!r:.200}, and no such tool is let through here."
+            said = f"No contract governs the tool {call.tool!r:.200}, and such tools are denied here."
             return results.in_meta(results.refused(ToolDeniedError(said)))
         flight = InFlightCall(call, server)
         try:

@@ -119,7 +119,7 @@ class Reloading:
         if loading.cancelled():
             self._asked = True
         elif (error := loading.exception()) is not None:
-            self._say(f"Contracts are left as they were: {type(error).__name__}: {error}")
+            self._say(f"The contracts stay unchanged: {type(error).__name__}: {error}")
 
     async def close(self) -> None:
         """Cancel a reload in progress."""
@@ -140,12 +140,12 @@ class Reloading:
         except UpstreamLostError as error:  # the files have no fault
             self._owed_us = self._runtime.now_us() + RETRY_US
             if changed or owed is None:
-                self._say(f"Contracts are left as they were, and are loaded when that is mended: {error.message}")
+                self._say(f"The contracts stay unchanged until the server is back: {error.message}")
             return
         except ReadbackError as error:
-            self._say(f"Contracts are left as they were: {error}")
+            self._say(f"The contracts stay unchanged: {error}")
             return
-        self._say(f"Contracts were loaded again ({named}): {len(self.current.files)} in force.")
+        self._say(f"The contracts were reloaded ({named}): {len(self.current.files)} in force.")
         if self.current.actions.keys() != before:
             for told in [*self.listeners]:
                 told()

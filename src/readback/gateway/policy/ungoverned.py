@@ -131,7 +131,7 @@ class Recording:
         self.under_way.discard(task)
         error = None if task.cancelled() else task.exception()
         if task in self._told and error is not None:
-            self._say(f"What a tool without a contract answered could not be recorded: {error}")
+            self._say(f"The answer of a tool without a contract could not be recorded: {error}")
         self._told.discard(task)
 
 
@@ -161,7 +161,7 @@ def contract_for_all(servers: Servers) -> ActionDefinition[[str, str, Any]]:
     async def call(ctx: Context, server: str, tool: str, arguments: Any) -> object:
         flight = IN_HAND.get()
         if flight is None:
-            raise NotDispatchedError("Nobody waits for it any more, and nothing allows that it is called again.")
+            raise NotDispatchedError("The caller is gone, and nothing permits a second call.")
         answer = await (flight.sent or flight.send(flight.call.arguments, servers.runtime))
         flight.land()
         await _behind(asyncio.get_running_loop(), TURNS)

@@ -121,5 +121,5 @@ def _allowed(name: str) -> str:
     bare = f"[{name}]" if ":" in name and not name.startswith("[") else name
     found = _HOST.fullmatch(bare.encode("utf-8", "replace"))
     if found is None or found["name"].decode("ascii") != bare:
-        raise SettingsError(f"{name!r:.200} is no name of a host.", remedy=NAME_REMEDY)
+        raise SettingsError(f"{name!r:.200} is not a host name.", remedy=NAME_REMEDY)
     return bare.lower()

@@ -235,7 +235,7 @@ class ClientSession:
         context = exchange.context
         meta = (context.params or {}).get("_meta")
         if not (meta is None or isinstance(meta, Mapping)):
-            raise MCPError(code=INVALID_PARAMS, message="_meta is an object.")
+            raise MCPError(code=INVALID_PARAMS, message="_meta must be an object.")
         if not self._introduced:
             self._introduce(exchange)
         route = self._routes.get(context.method, self._other)
@@ -322,7 +322,7 @@ class ClientSession:
     async def _call(self, exchange: Exchange, params: dict[str, Any]) -> dict[str, Any]:
         tool, arguments = params.get("name"), params.get("arguments")
         if not isinstance(tool, str) or not (arguments is None or isinstance(arguments, dict)):
-            raise MCPError(code=INVALID_PARAMS, message="tools/call takes a name, and arguments as an object.")
+            raise MCPError(code=INVALID_PARAMS, message="tools/call requires a name, and arguments as an object.")
         if tool in self._own_names:
             return await self._gate.own_call(Call(tool, "", tool, arguments or {}, params, exchange))
         found = self._names.owner(tool)
@@ -420,7 +420,7 @@ class ClientSession:
         if self._names.several:
             raise MCPError(
                 code=METHOD_NOT_FOUND,
-                message="Several servers are behind this gateway, and the method does not say for which it is.",
+                message="Several servers are behind this gateway, and the method names none of them.",
                 data=exchange.context.method,
             )
         return await self._forward(self._attachments[0], exchange, params)
@@ -463,7 +463,7 @@ class ClientSession:
         # A stateless client is asked only through an interim answer to an open request.
         if self._modern:
             if exchange is None:
-                raise MCPError(code=METHOD_NOT_FOUND, message=f"No request of the client's is open to ask {method}.")
+                raise MCPError(code=METHOD_NOT_FOUND, message=f"No open request of the client can ask {method}.")
             return await exchange.ask(method, params)
         # A handshake client is asked on the request's stream, else on the session's own stream.
         try:
@@ -472,7 +472,7 @@ class ClientSession:
         except NoBackChannelError:
             log.debug("asked on the session's own stream")
         if self._context is None:
-            raise MCPError(code=METHOD_NOT_FOUND, message="No client is here.")
+            raise MCPError(code=METHOD_NOT_FOUND, message="No client is connected.")
         return await ask(self._context, method, params, within=False)
 
     def _asked_within(self) -> Exchange | None:

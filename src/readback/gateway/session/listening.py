@@ -94,7 +94,7 @@ class Listening:
         """Answer `subscriptions/listen`: send changes until the client ends the stream. Raises MCPError."""
         wanted = params.get("notifications")
         if not isinstance(wanted, Mapping):
-            raise MCPError(code=INVALID_PARAMS, message="subscriptions/listen says in `notifications` what it wants.")
+            raise MCPError(code=INVALID_PARAMS, message="subscriptions/listen requires `notifications`.")
         if len(self._streams) >= STREAMS_MAX:
             raise MCPError(code=INTERNAL_ERROR, message="Subscription limit reached")
         asked = wanted.get("resourceSubscriptions")

@@ -164,7 +164,7 @@ class Lists:
         """
         wanted = self._names.pages(params.get("cursor"))
         if wanted is None:
-            raise MCPError(code=INVALID_PARAMS, message="The cursor is none that was given out here.")
+            raise MCPError(code=INVALID_PARAMS, message="The cursor is unknown.")
         given = exchange.context.params is not None
         found = await asyncio.gather(
             *(self._page(method, exchange, params if given else None, *each) for each in wanted.items()),

@@ -70,7 +70,7 @@ class Nobody:
     async def asked(
         self, method: str, params: Mapping[str, Any] | None, on_progress: OnProgress | None
     ) -> dict[str, Any]:
-        raise MCPError(code=METHOD_NOT_FOUND, message=f"Nobody here answers {method}.")
+        raise MCPError(code=METHOD_NOT_FOUND, message=f"No client answers {method}.")
 
     async def told(self, method: str, params: Mapping[str, Any] | None) -> None:
         return
@@ -154,8 +154,8 @@ class Attachment:
         if now < self._may_open_at:
             wait_s = self._may_open_at - now
             raise NotDispatchedError(
-                f"{self._server.said} ends again and again.".capitalize(),
-                remedy=f"Look why; it is started again in {wait_s:.0f} s at the earliest.",
+                f"{self._server.said} keeps ending.".capitalize(),
+                remedy=f"Check its stderr. The next start is allowed in {wait_s:.0f} s at the earliest.",
             )
         self._opened_at = now
         try:
@@ -166,7 +166,7 @@ class Attachment:
                 raise UpstreamDeniedError(f"{self._server.said} refuses: {DENIED[self._server.denied]}.") from error
             raise NotDispatchedError(
                 f"{self._server.said} could not be started or reached: {self.secrets.text(str(error))}",
-                remedy="Look at its command and its stderr, or at its address: it has to speak streamable HTTP there.",
+                remedy="Check its command and its stderr, or its address: the server must speak streamable HTTP there.",
             ) from error
 
     async def _greeted(self) -> Connection:
@@ -276,7 +276,7 @@ class Attachment:
                 return result
             if not result.get("inputRequests") and result.get("requestState") is None:
                 # Sending the request again would be a second call: this one may have had its effect.
-                raise MCPError(code=PARSE_ERROR, message="The server asks for input, and not for which.")
+                raise MCPError(code=PARSE_ERROR, message="The server asks for input without a question.")
             asked = {**asked, **await self._input(result, exchange)}
         raise MCPError(code=INTERNAL_ERROR, message=f"The server asked more than {ROUNDS_MAX} times.")
 
@@ -337,7 +337,7 @@ class Attachment:
         wanted = result.get("inputRequests")
         requests = {str(key): each for key, each in wanted.items()} if isinstance(wanted, dict) else {}
         if exchange is None and requests:
-            raise MCPError(code=INVALID_REQUEST, message="The server asks for input, and no client is here.")
+            raise MCPError(code=INVALID_REQUEST, message="The server asks for input, and no client is connected.")
         answers = {}
         if exchange is not None and requests:
             found = await asyncio.gather(

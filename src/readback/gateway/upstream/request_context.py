@@ -120,7 +120,7 @@ class Exchange:
         capability = CAPABILITY.get(method)
         declared = self.meta.get(CLIENT_CAPABILITIES_META_KEY)
         if capability is None or not isinstance(declared, Mapping) or declared.get(capability) is None:
-            raise MCPError(code=INVALID_REQUEST, message=f"The client takes no {method}.")
+            raise MCPError(code=INVALID_REQUEST, message=f"The client does not support {method}.")
         number = key
         if not key or key in self._asked or key in self._given:
             self._numbered += 1
@@ -174,9 +174,9 @@ class Exchange:
         """Resume with the client's answers. Raises MCPError for missing answers or another request."""
         waits, again = self.context.params or {}, context.params or {}
         if any(waits.get(key) != again.get(key) for key in WHAT) or context.method != self.context.method:
-            raise MCPError(code=INVALID_PARAMS, message="The retry is of another request than the one that waits.")
+            raise MCPError(code=INVALID_PARAMS, message="The retry does not match the suspended request.")
         if not isinstance(answers, Mapping) or not set(self._given) <= set(answers):
-            raise MCPError(code=INVALID_PARAMS, message="inputResponses does not answer what was asked.")
+            raise MCPError(code=INVALID_PARAMS, message="inputResponses does not answer every question.")
         self.context, self.meta = context, _meta_of(context)
         self.suspended = False
         for key, answer in list(self._given.items()):

@@ -20,6 +20,12 @@ class Upstream:
     """One server behind the gateway, and a `Toolserver` over the gateway's own connection, opened on first use.
 
     Client sessions get connections of their own. Usable in one event loop; `aclose` ends everything.
+
+    >>> from readback.mcp import Upstream
+    >>> Upstream.command(["python", "book_server.py"], key="book").key
+    'book'
+    >>> Upstream.url("http://127.0.0.1:8080/mcp", headers={"Authorization": "Bearer TOKEN"}).key
+    ''
     """
 
     def __init__(
@@ -57,7 +63,17 @@ class Upstream:
     def command(
         cls, argv: Sequence[str], *, key: str = "", env: Mapping[str, str] | None = None, cwd: str | None = None
     ) -> Upstream:
-        """Return a server started as a process. Raises SettingsError if the command is not a list of words."""
+        """Return a server started as a process.
+
+        Args:
+            argv: The program and its arguments, as a list. No shell reads them.
+            key: The server's name among several servers.
+            env: Additions to the gateway's environment.
+            cwd: Working directory of the process.
+
+        Raises:
+            SettingsError: The command is not a list of words.
+        """
         words = validation.several(
             "argv", argv, str, "Pass the program and its arguments as a list: no shell reads them."
         )
@@ -65,7 +81,13 @@ class Upstream:
 
     @classmethod
     def url(cls, url: str, *, key: str = "", headers: Mapping[str, str] | None = None) -> Upstream:
-        """Return a server over streamable HTTP."""
+        """Return a server over streamable HTTP.
+
+        Args:
+            url: The address.
+            key: The server's name among several servers.
+            headers: HTTP headers of every request.
+        """
         return cls(Endpoint(url, headers), key=key)
 
     def attach(self) -> Attachment:

@@ -34,7 +34,7 @@ Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObj
 
 ANSWERING: Final = frozenset({"jsonrpc", "result", "error"})
 """Keys distinguishing an unreadable answer from other messages with an id."""
-BATCH: Final = "Several messages in one are not taken here; send each as one of its own."
+BATCH: Final = "Batches are not supported. Send each message separately."
 NO_JSON: Final = "holds a number that JSON has not (NaN, or one beyond every bound)"
 
 _STRICT: Final = json.JSONEncoder(allow_nan=False)
