@@ -233,7 +233,7 @@ def test_a_contract_file_that_changed_is_taken_over_at_the_next_call(tmp_path: P
         assert not (await desk.enter("rent")).failed  # files are looked at once a second
         desk.runtime.advance(1)
         assert (await desk.enter("food")).outcome["verdict"] == "refuted"
-        assert any("loaded again" in line for line in desk.said)
+        assert any("were reloaded" in line for line in desk.said)
 
     at_a_desk(tmp_path, work)
 
@@ -322,7 +322,7 @@ def test_a_pipe_in_a_contract_file_s_place_keeps_nobody_waiting(tmp_path: Path, 
         desk.runtime.advance(1)
         async with asyncio.timeout(20):
             assert not (await desk.enter()).failed
-        assert any("left as they were" in line for line in desk.said)
+        assert any("stay unchanged" in line for line in desk.said)
         if other is not None:
             os.close(other)
 
@@ -336,14 +336,14 @@ def test_a_file_with_faults_leaves_the_contracts_as_they_are_and_says_so_once(tm
         for name in ("rent", "food"):
             desk.runtime.advance(1)
             assert not (await desk.enter(name)).failed
-        assert len([line for line in desk.said if "left as they were" in line and "kind" in line]) == 1
+        assert len([line for line in desk.said if "stay unchanged" in line and "kind" in line]) == 1
         (desk.folder / "book.yaml").unlink()
         desk.runtime.advance(1)
         assert not (await desk.enter("heat")).failed
         write_contracts(desk.folder, {})
         desk.runtime.advance(1)
         assert not (await desk.enter("light")).failed
-        assert "loaded again" in desk.said[-1]
+        assert "were reloaded" in desk.said[-1]
 
     at_a_desk(tmp_path, work)
 
@@ -376,7 +376,7 @@ def test_a_hangup_loads_the_contracts_again(tmp_path: Path) -> None:
         desk.gateway.reload_on_hangup()
         try:
             os.kill(os.getpid(), signal.SIGHUP)
-            while not any("loaded again" in line for line in desk.said):
+            while not any("were reloaded" in line for line in desk.said):
                 assert not (await desk.enter("rent")).failed
         finally:
             asyncio.get_running_loop().remove_signal_handler(signal.SIGHUP)

@@ -35,7 +35,7 @@ def test_a_contract_that_was_replaced_before_this_gateway_took_a_call_keeps_its_
         write_contracts(desk.folder, changes)
         desk.gateway.reload()
         again = await desk.enter("rent", operation="op-1")  # the first call that it takes
-        assert any("loaded again" in line for line in desk.said)
+        assert any("were reloaded" in line for line in desk.said)
         assert again.outcome["code"] == "input.payload-conflict"
         assert desk.book.rows("rent") == [3]
 
@@ -82,7 +82,7 @@ def test_an_operation_that_waits_for_room_is_not_called_under_another_contract_m
         await until_asleep()
         attachment.room.release()
         told = [await asked, await again]
-        assert any("loaded again" in line for line in desk.said)
+        assert any("were reloaded" in line for line in desk.said)
         assert len(desk.book.rows("rent")) <= 1
         assert told[1].outcome["code"] == "input.payload-conflict"
         assert "is being called under" in told[1].text

@@ -43,7 +43,7 @@ def test_a_tool_that_is_not_the_one_that_its_contract_pins_is_held_from_the_star
         told = await desk.enter()
         assert told.outcome["code"] == "gateway.tool-changed"
         assert desk.book.rows("rent") == []
-        assert any("is not the one that 'enter' pins; it is held" in line for line in desk.said)
+        assert any("differs from the pin of 'enter'; calls are rejected" in line for line in desk.said)
         assert not (await desk.call("total", name="rent")).failed  # of no contract, and of no pin
         desk.gateway.reload()
         assert (await desk.enter()).outcome["code"] == "gateway.tool-changed"
@@ -170,11 +170,11 @@ def test_contracts_that_name_a_server_which_cannot_be_reached_are_loaded_once_an
         _read_by_a_tool(desk.folder, _reading("second"), "reading")
         desk.runtime.advance(2)
         assert (await desk.enter("rent")).outcome["verdict"] == "verified"  # of the contracts before
-        assert "left as they were" in desk.said[-1]
+        assert "stay unchanged" in desk.said[-1]
         write_contracts(desk.folder, {"authoritative.n == 1": "authoritative.n == 2"})  # and no other server at all
         desk.runtime.advance(2)
         assert (await desk.enter("food")).outcome["verdict"] == "refuted"
-        assert "loaded again" in desk.said[-1]
+        assert "were reloaded" in desk.said[-1]
 
     _at_a_shelf(tmp_path, monkeypatch, work, "first")
 
@@ -255,7 +255,7 @@ def test_an_operation_of_a_tool_acts_once_whatever_contract_the_tool_has_meanwhi
         desk.runtime.advance(2)
         await desk.tools()  # what its results hold now
         again = await desk.enter("rent", operation="op-1")
-        assert any("loaded again" in line for line in desk.said)
+        assert any("were reloaded" in line for line in desk.said)
         assert again.outcome["code"] == "input.payload-conflict"
         assert before.outcome["action"] in again.text
         assert desk.book.rows("rent") == [3]
@@ -375,7 +375,7 @@ def test_a_call_is_not_kept_by_a_server_that_is_slow_to_list_the_tools_that_chan
         may_go_on.set()
         await until_asleep()
         assert (await desk.enter("food")).outcome["verdict"] == "refuted"
-        assert "loaded again" in desk.said[-1]
+        assert "were reloaded" in desk.said[-1]
 
     at_a_desk(tmp_path, work)
 

@@ -149,7 +149,7 @@ def test_l29_a_ledger_that_somebody_locks_holds_it_back(agent: Agent, monkeypatc
 @pytest.mark.requirement("L29")
 def test_l29_a_tool_that_ran_without_an_attempt_on_record_is_not_believed(agent: Agent) -> None:
     told = held_back(agent, "post", json.dumps(whole(agent, "post")).encode())
-    assert "no attempt of it is on record" in told
+    assert "without a recorded attempt" in told
 
 
 BROKEN: dict[str, Callable[[str], str]] = {

@@ -33,7 +33,7 @@ def test_an_open_attempt_is_not_closed_by_the_report_of_another_call(agent: Agen
     assert not pre(agent, given=written(agent, "a"), call="toolu_1").denied
     told = post(agent, "a", call, tool)
     assert (told.code, told.out) == (2, "")
-    assert "no attempt of it is on record" in told.err
+    assert "without a recorded attempt" in told.err
     asked = [each for each in outcomes(agent) if each["contract"] == "Write"]
     assert [each["state"] for each in asked] == ["executing"]
     Path(agent.folder, "a").write_text("a", encoding="utf-8")
@@ -57,7 +57,7 @@ def test_a_call_that_was_denied_and_ran_all_the_same_is_on_record_and_told_at_th
     given = {"file_path": "a", "content": "a"}
     assert pre(agent, given=given, call="toolu_1").denied
     told = post_of(agent, given, "toolu_1")
-    assert (told.code, "no attempt of it is on record" in told.err) == (2, True)
+    assert (told.code, "without a recorded attempt" in told.err) == (2, True)
     assert [(each["target"], each["attempts"]) for each in outcomes(agent)] == [("tool/Write", 1), ("file/a", 0)]
     assert "Write (1)" in agent.tell("Stop", stop_hook_active=False).json["systemMessage"]
     assert "nothing of it was verified" in post_of(agent, given, "toolu_1").context

@@ -44,7 +44,7 @@ def test_a_client_that_is_at_work_on_one_loop_refuses_another_and_goes_on() -> N
     [refusal] = said
     assert isinstance(refusal, UsageError)
     assert "another event loop" in refusal.message
-    assert "Open one for each" in refusal.remedy
+    assert "Open one client for each" in refusal.remedy
     assert asyncio.run(run(rb, "c")).verified
     asyncio.run(rb.close())
 
