@@ -52,7 +52,7 @@ def main(folder: str, *more: str) -> None:
         listening.listen(2048)
         sys.stdout.write(f"http://127.0.0.1:{listening.getsockname()[1]}/mcp\n")
         sys.stdout.flush()
-        # On asyncio's own loop and by h11, as the SDK's `run` serves it, whatever else is installed here.
+        # On asyncio's loop and h11, like the SDK's `run`, regardless of other installed packages.
         config = uvicorn.Config(server.streamable_http_app(), log_level="error", loop="asyncio", http="h11")
         uvicorn.Server(config).run(sockets=[listening])
 

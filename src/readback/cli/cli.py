@@ -121,7 +121,7 @@ class Cli(click.Group):
             return _interrupted()
         except _UnheardError:
             raise
-        except Exception as error:  # tidy: boundary -- the outermost one: whatever was raised ends in words and a code
+        except Exception as error:  # tidy: boundary -- the outermost: every exception ends in words and an exit code
             return _failed(error, arguments, as_json=as_json)
 
 

@@ -40,7 +40,9 @@ def _hook(arguments: list[str]) -> int | None:
     from readback.cli.agents.hook_command import plain
 
     code = plain(arguments)
-    with contextlib.suppress(OSError, ValueError):  # nobody reads it any more; an answer was flushed before its code
+    with contextlib.suppress(
+        OSError, ValueError
+    ):  # the reader may be gone; the answer was flushed before the exit code
         sys.stderr.flush()
     return code
 

@@ -1,7 +1,4 @@
-"""Live progress on stderr: running steps and their outcomes. Plain lines without a terminal.
-
-Outcomes are reported in their own reportable words. Decides nothing.
-"""
+"""Live progress on stderr: running steps and outcomes. Plain lines without a terminal. Decides nothing."""
 
 from __future__ import annotations
 
@@ -64,12 +61,12 @@ class Progress:
             self._show()
 
     def ended(self, step: Step, outcome: Outcome | None, instead: str = "") -> None:
-        """Report the step, its reportable words, and its fault, if any."""
+        """Report the step with the outcome's words and the fault, if any."""
         words = outcome.message if outcome is not None else instead
         self._outcome(mark_of(outcome), step.name, words, step.spoiled)
 
     def trip(self, case: Case, outcome: SagaOutcome) -> None:
-        """Report the trip, its reportable words, and its fault, if any."""
+        """Report the trip with the outcome's words and the fault, if any."""
         spoiled = f"{case.where}: {case.words}" if case.where else ""
         self._outcome(mark_of(outcome), f"trip to {case.trip}", outcome.message, spoiled)
 

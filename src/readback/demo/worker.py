@@ -1,7 +1,7 @@
 """A worker in a process of its own: `python -m readback.demo.worker` with one JSON object as its argument.
 
-With `charge` the worker runs one action, and is killed during it. Otherwise the process is another worker and processes
-due actions, with no knowledge of the first worker besides the ledger.
+With `charge` the worker runs one action and is killed during the call. Otherwise the process is another worker and
+processes due actions. The ledger is the only source about the first worker.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def stop(hook_file: str | None, url: str | None, tenant: str | None, principal: 
         return ending(said, _hook_file(hook_file), _opening(url, tenant, principal))
 
     code = _answered(answer)
-    # Who was kept on once already is let go, whatever is wrong here: else the turn could never end.
+    # A turn continued once already may end, despite any fault here; otherwise the turn could never end.
     return TOLD_ONLY if code and again else code
 
 
@@ -102,7 +102,7 @@ def _answered(work: Callable[[], protocol.Answer]) -> int:
             sys.stdout.write(json_text(answer) + "\n")
             sys.stdout.flush()
     except BaseException as error:  # tidy: boundary -- a hook that failed has to block: every other end is leave
-        with contextlib.suppress(OSError, ValueError):  # whom nobody listens to any more holds it back all the same
+        with contextlib.suppress(OSError, ValueError):  # without a reader the exit code still blocks the tool
             print(f"readback: {_words(error)}", file=sys.stderr)
         return HELD_BACK
     return 0

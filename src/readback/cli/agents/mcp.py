@@ -382,7 +382,7 @@ async def _until_stopped(gateway: Gateway, serving: Serving) -> None:
     work = asyncio.ensure_future(run())
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped)
-    gateway.reload_on_hangup()  # from the start, since a hangup that nobody takes would leave servers behind
+    gateway.reload_on_hangup()  # from the start: an unhandled hangup would leave servers behind
     try:
         await work
     except asyncio.CancelledError:

@@ -93,7 +93,7 @@ def checkpoint(url: str | None, key_file: str | None, out: str | None, witness: 
             store.close()
     data, found = signed.to_bytes(), signed.checkpoint
     if kept is not None:
-        kept.take(data, found.size, lambda _: [])  # unless somebody put another one there since it was looked at
+        kept.take(data, found.size, lambda _: [])  # fails if another process replaced the file meanwhile
     if out is not None:
         bootstrap.keep_file(Path(out), data)
     if as_json:

@@ -97,7 +97,7 @@ def _decide(
 ) -> int:
     if token is None and not raw:
         key_file(key)
-        with terminal():  # where nobody can be asked, nothing is changed
+        with terminal():  # without a terminal nothing is changed
             pass
     with working(settings, None, new=False) as session:
         driver = SyncDriver(session.store, session.runtime)

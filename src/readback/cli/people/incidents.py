@@ -21,7 +21,7 @@ def incidents() -> None:
     """List incidents, and show one.
 
     While an incident is open, a second incident of the same cause only raises a counter. Resolving the review of the
-    first action closes the incident. Subscribers receive `incident.opened` (see `readback events`); without a
+    first action closes the incident. Subscribers receive `incident.opened` (see `readback events`). Without a
     subscriber, the file beside the ledger receives the message.
     """
 
@@ -50,7 +50,7 @@ def list_incidents(everything: bool, url: str | None, tenant: str | None, princi
 @options.ledger
 @options.as_json
 def show(incident: str, url: str | None, tenant: str | None, principal: str | None, as_json: bool) -> int:
-    """Show one incident, and the command for the review of its action."""
+    """Show one incident, and the command for the action's review."""
     settings = settings_of(url, tenant, principal)
     with reading(settings) as session:
         found = reviews.incident(session, incident)

@@ -128,7 +128,7 @@ class QuietServer(ThreadingHTTPServer):
     """A loopback HTTP server on a free port. Open connections never keep the process alive."""
 
     daemon_threads = True
-    request_queue_size = 128  # whoever comes in a crowd waits, and is not sent away
+    request_queue_size = 128  # simultaneous connections wait and are not refused
 
     def __init__(self, handler: type[BaseHTTPRequestHandler], port: int = 0) -> None:
         super().__init__((LOOPBACK, port), handler)

@@ -182,7 +182,7 @@ async def open_imap(root: Path, office: PostOffice) -> int:
 
     async def served(*session: Any) -> None:
         task = asyncio.current_task()
-        serving.add(task)  # nobody else holds it, and garbage is ended wherever it is
+        serving.add(task)  # a task without a reference would be collected while running
         try:
             await imap(*session)
         finally:

@@ -79,7 +79,7 @@ class Service:
             if known := self.store.key(call.write.tenant, call.write.key):
                 return _replay(known, digest)
         with self.store.transaction(keep=False):
-            honest = route.rule(self.store, call)  # a refusal is honest, whatever the book says
+            honest = route.rule(self.store, call)  # a refusal is honest, regardless of faults
         job = Job(route, call, digest, honest)
         write = call.write
         seen = {"method": route.method, "path": path, "tenant": write.tenant, "actor": write.actor,

@@ -18,7 +18,7 @@ from readback.client.authoring.contract_keys import ExecuteOptions
 from readback.demo.naive.overheard import overheard
 from readback.demo.trip.desk import trip_desk
 
-# What a reading of an entry is of. The stamp of whoever made it stays on it.
+# Identity of an entry's reading. The creator's stamp stays on the entry.
 MADE: Final = {
     "target": "authoritative.trip",
     "tenant": "authoritative.tenant",
