@@ -1,4 +1,4 @@
-"""Public: simulated worlds that know the truth, fakes, conformance suites, drills. Never knows adapters."""
+"""Public: simulated worlds with a known truth, fakes, conformance suites, drills. This room imports no adapter."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["KeyDrill", "drill_key"]
 
 
 def __getattr__(name: str) -> object:
-    """A drill, imported when it is first asked for: the other modules of this room need not load contracts."""
+    """Import a drill at its first use, so the other modules need not load contracts."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

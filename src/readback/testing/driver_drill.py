@@ -1,7 +1,7 @@
-"""Drills of the claim that a tool honours a key: a safe twin is called twice under one key, its effects are counted.
+"""Drills of a tool's honoured key: a safe sandbox is called twice under one key, and its effects are counted.
 
-For tests of contracts, and for `readback drill key`. It calls a tool outside of any ledger, which nothing else may do:
-so it runs a declared twin and nothing else, and refuses before it calls. It must not be used on a real target.
+For tests of contracts and for `readback drill key`. A drill calls a tool outside any ledger, which nothing else may do.
+So a drill runs a declared sandbox only, and refuses before the call. Never use a drill on a real target.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from readback.ports.handlers import Handler
 US: Final = 1_000_000
 POLL_LAST_SECONDS: Final = 1.0
 SECONDS_MAX: Final = 600.0
-"""How long one drill looks for effects, at most."""
+"""The longest search for effects in one drill, in seconds."""
 _ANSWERED: Final = (ObservationStatus.SUCCESS, ObservationStatus.ACCEPTED, ObservationStatus.PENDING)
 
 
 class Pause(Protocol):
-    """As much of a runtime as a drill needs."""
+    """The part of a runtime used by a drill."""
 
     def new_id(self) -> str:
-        """A fresh id."""
+        """Return a fresh id."""
         ...
 
     def sleep(self, seconds: float) -> None:
@@ -54,7 +54,7 @@ class Pause(Protocol):
 
 
 class _Real:
-    """This machine's, where no runtime is given."""
+    """This machine's runtime, the default."""
 
     def new_id(self) -> str:
         return secrets.token_hex(13)
@@ -65,7 +65,7 @@ class _Real:
 
 @dataclass(frozen=True, slots=True)
 class KeyDrill:
-    """A drill that was passed: two calls, one effect, and answers that agree."""
+    """A passed drill: two calls, one effect, and equal answers."""
 
     contract: str
     idempotency_key: str
@@ -77,7 +77,7 @@ class KeyDrill:
     seen_by: str
 
     def as_json(self) -> dict[str, Json]:
-        """The result as data."""
+        """Return the result as plain data."""
         return {**asdict(self), "honours_key": True}
 
 
@@ -91,11 +91,17 @@ def drill_key(
     settle: float | None = None,
     runtime: Pause | None = None,
 ) -> KeyDrill:
-    """Calls the action's safe twin twice under one key, and returns when that had one effect and one answer.
+    """Call the action's safe sandbox twice under one key. Return after one effect and one answer.
 
-    `twin` is the one that the action declares; passing another one than that is refused. `settle` is for how many
-    seconds a second effect is looked for (the contract's `within`). Raises DrillRefusedError before anything is called;
-    DoubledEffectError, AnswersDifferError or DrillUndeterminedError for what was seen.
+    Args:
+        twin: The sandbox declared by the action. Any other sandbox is refused.
+        settle: The search time for a second effect, in seconds (the contract's `within`).
+
+    Raises:
+        DrillRefusedError: Before any call.
+        DoubledEffectError: Two effects were found.
+        AnswersDifferError: The answers differ.
+        DrillUndeterminedError: The drill settled nothing.
     """
     declared = getattr(action, "declared_twin", None)
     given = twin if twin is None or isinstance(twin, SafeTarget) else SafeTarget(twin)
@@ -207,7 +213,7 @@ class _Drill:
     # --- looking ------------------------------------------------------------------------------------------------
 
     def _until(self, enough: Callable[[object], bool], limit: float) -> object:
-        """What is seen at last: as soon as it is enough, else when the time is over."""
+        """Return the last look: early with enough effects, else at the end of the time."""
         seen = self._seen()
         for pause in _pauses(self._plan.contract, min(limit, SECONDS_MAX)):
             if enough(seen):
@@ -217,7 +223,7 @@ class _Drill:
         return seen
 
     def _seen(self) -> object:
-        """How many effects bear the stamp; without a search, the target's version, or what it looks like."""
+        """Return the number of effects with the stamp; without a search, the target's version or content."""
         find = self._plan.hands.find
         if find is not None:
             found = self._look(find)
@@ -258,7 +264,7 @@ class _Drill:
 
 
 def _relied_on(plan: CompiledContract) -> list[Path]:
-    """What the contract reads from the tool's answer."""
+    """Return the fields of the tool's answer used by the contract."""
     checks = (*plan.require, *plan.ensure, *plan.fails_when)
     predicates = [each.predicate for each in checks if each.predicate is not None]
     predicates += [each.predicate for each in plan.identity]

@@ -1,8 +1,8 @@
 """The third driver: the engine under virtual time, with faults. Hours pass in milliseconds, and processes die on order.
 
-For simulations and tests beside `VirtualRuntime` and `MemoryStore`. A hand says by an exception what no return value
-could: that it hangs (`CallHangs`), that its process is gone (`ProcessDied`), that its caller gave up
-(`CallerCancelled`). It must not be used where real systems keep their own time.
+For simulations and tests with `VirtualRuntime` and `MemoryStore`. A handler raises an exception for an event without a
+return value: a hanging call (`CallHangs`), a dead process (`ProcessDied`), a cancelled caller (`CallerCancelled`).
+Never use this driver with real systems and their own time.
 """
 
 from __future__ import annotations
@@ -72,52 +72,52 @@ from readback.testing.runtime_virtual import US_PER_SECOND, VirtualRuntime
 
 T = TypeVar("T")
 STEPS_MAX: Final = 20_000
-"""More steps than any action or saga takes: a driver that comes here turns in a circle."""
+"""More steps than any action or saga needs. A driver at this limit runs in a circle."""
 
 SLICE_US: Final = 250_000
-"""A sleeper that is due already looks up after this long, as with the other drivers."""
+"""The pause of a sleeper with a due action, as in the other drivers."""
 
 _open = lru_cache(maxsize=4096)(open_envelope)
-"""Most steps read all entries of their action again. The bytes are the key, so what was changed is opened anew."""
+"""Open an entry. Most steps read all entries of their action again, so entries are cached by their bytes."""
 
 
 class CallHangs(BaseException):
-    """Raised by a hand: it gives no answer within its timeout. What it did to the world stays done."""
+    """Raised by a handler without an answer within its timeout. The effect in the world stays."""
 
 
 class ProcessDied(BaseException):
-    """The process is gone: nothing is written any more, nobody is told. Whoever comes next has the ledger alone."""
+    """The process is dead: nothing more is written or reported. The next process has the ledger alone."""
 
 
 class CallerCancelled(BaseException):
-    """Raised by a hand: the caller gave up while it ran, as with an interrupt or a cancelled task."""
+    """Raised by a handler: the caller gave up during the call, as after an interrupt or a cancelled task."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parked:
-    """The work would have to wait longer than its caller does. Everything is durable."""
+    """The work needs a longer wait than its caller permits. Everything is durable."""
 
     action_id: str
 
 
 @dataclass(slots=True)
 class VirtualDriver:
-    """Drives work in virtual time. `vanish_at`: the number of the step, from 0, that is not done any more."""
+    """Drives work in virtual time. `vanish_at` is the number of the first omitted step, counted from 0."""
 
     store: LedgerStore
     runtime: VirtualRuntime
     vanish_at: int | None = None
     done: list[str] = field(default_factory=list)
-    """The names of the steps that were done, in order."""
+    """The names of the finished steps in order."""
     _agenda: list[tuple[int, int, Callable[[], object]]] = field(default_factory=list)
     _order: Any = field(default_factory=count)
 
     def at(self, at_us: int, act: Callable[[], object]) -> None:
-        """Something that somebody else does at that moment, if the work waits through it."""
+        """Schedule an act of another party at a moment, if the work waits through it."""
         heapq.heappush(self._agenda, (at_us, next(self._order), act))
 
     def drive(self, work: Generator[Effect, EffectResult, T], give_up_us: int | None = None) -> T | Parked:
-        """To the end of the work, or until it would wait beyond `give_up_us`. Raises Vanishes where it was ordered."""
+        """Drive the work to its end, or to a wait beyond `give_up_us`. Raises ProcessDied at the ordered step."""
         stopped = False
         try:
             step = next(work)
@@ -149,7 +149,7 @@ class VirtualDriver:
     # --- waiting -------------------------------------------------------------------------------------
 
     def _wait(self, step: Wait, give_up_us: int | None) -> bool:
-        """Jumps to the moment, or to an earlier one at which somebody moved the action or wants it to be looked at."""
+        """Jump to the moment, or to an earlier change or request of another party."""
         began = self._place_of(step.action_id)
         early = began[1] is not None and began[1] <= self.runtime.now_us()
         until = min(step.until_us, self.runtime.now_us() + SLICE_US) if early else step.until_us
@@ -287,7 +287,7 @@ class VirtualDriver:
 
 
 def _awaited(coroutine: Coroutine[Any, Any, object]) -> object:
-    """The result of a coroutine that awaits nothing real."""
+    """Return the result of a coroutine without real waits."""
     try:
         coroutine.send(None)
     except StopIteration as done:

@@ -1,9 +1,9 @@
 """The runtime port under virtual time: hours pass in milliseconds, and one seed gives one history.
 
-Given to `Readback.open(runtime=...)` by tests and simulations. A sync sleep moves the clock on at once. An
-async sleep waits for its turn: the clock jumps to the earliest sleeper only when the event loop has nothing
-else to do. Real work that the loop cannot see (a thread of one's own) goes inside `holding()`, where time
-stands still. It must not be used where real systems keep their own time.
+Pass the runtime to `Readback.open(runtime=...)` in tests and simulations. A sync sleep advances the clock at once. An
+async sleep waits for its turn: the clock jumps to the earliest sleeper if the event loop is otherwise idle. Real work
+outside the loop's view (a thread of your own) belongs inside `holding()`, where time stands still. Never use this
+runtime with real systems and their own time.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from weakref import WeakKeyDictionary
 from readback.canon.frozen import dataclass
 
 START_US = 1_767_225_600_000_000
-"""2026-01-01T00:00:00Z, so that printed times look like times."""
+"""2026-01-01T00:00:00Z, so printed times look real."""
 US_PER_SECOND = 1_000_000
 REAL_PAUSE_SECONDS = 0.001
-"""How long the loop really waits for a thread before it asks again whether it is idle."""
+"""The loop's real wait for a thread before the next check for idleness, in seconds."""
 STALE_SLEEPERS_MAX = 64
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 
@@ -37,7 +37,7 @@ class _Sleeper:
 
 @dataclass(slots=True)
 class _Clock:
-    """The time that several runtimes share, and who sleeps until when."""
+    """The time shared by several runtimes, with the sleepers."""
 
     now_us: int
     lock: threading.RLock = field(default_factory=threading.RLock)
@@ -46,12 +46,12 @@ class _Clock:
     holds: int = 0
     last_id: int = 0
     asleep: WeakKeyDictionary[asyncio.AbstractEventLoop, int] = field(default_factory=WeakKeyDictionary)
-    """How many tasks of each loop sleep; a loop in here is being watched for idleness."""
+    """The number of sleeping tasks of each loop. A loop in here is watched for idleness."""
     gone: set[str] = field(default_factory=set)
 
 
 class VirtualRuntime:
-    """A `Runtime` whose time, ids and jitter follow from `seed` alone."""
+    """A `Runtime` with time, ids and jitter from `seed` alone."""
 
     def __init__(self, seed: int = 0, start_us: int = START_US, owner: str = "virtual/1") -> None:
         self._clock = _Clock(start_us)
@@ -60,7 +60,7 @@ class VirtualRuntime:
         self._owner = owner
 
     def sibling(self, owner: str) -> VirtualRuntime:
-        """Another process on the same machine: same time and ids, another owner."""
+        """Return another process on the same machine: same time and ids, another owner."""
         twin = VirtualRuntime(owner=owner)
         twin._clock, twin._ids, twin._chances = self._clock, self._ids, self._chances
         return twin
@@ -87,7 +87,7 @@ class VirtualRuntime:
         return owner in self._clock.gone
 
     def sleep(self, seconds: float) -> None:
-        """Move the clock on; who sleeps meanwhile is woken in order of time."""
+        """Advance the clock. Sleepers wake in order of time."""
         self.advance(seconds)
 
     async def sleep_async(self, seconds: float) -> None:
@@ -109,19 +109,19 @@ class VirtualRuntime:
     # --- for tests -----------------------------------------------------------------------------------
 
     def advance(self, seconds: float) -> None:
-        """Let time pass; every async sleeper whose time comes is woken."""
+        """Let time pass, and wake every due async sleeper."""
         if seconds < 0:
             raise ValueError("Time does not step back.")
         with self._clock.lock:
             self._jump(self._clock.now_us + round(seconds * US_PER_SECOND))
 
     def declare_gone(self, owner: str) -> None:
-        """From now on that owner provably runs no more."""
+        """Declare the owner's process provably ended."""
         self._clock.gone.add(owner)
 
     @contextmanager
     def holding(self) -> Iterator[None]:
-        """Inside, time does not jump: something real is going on that the event loop cannot see."""
+        """Stop the jumps of time during real work outside the event loop's view."""
         with self._clock.lock:
             self._clock.holds += 1
         try:
@@ -147,7 +147,7 @@ class VirtualRuntime:
                 heapq.heapify(clock.sleepers)
 
     def _first(self) -> _Sleeper | None:
-        """The earliest who still sleeps. Who was poked or cancelled stays in the heap until it comes up."""
+        """Return the earliest sleeper. Woken and cancelled sleepers stay in the heap until their turn."""
         sleepers = self._clock.sleepers
         while sleepers and _is_stale(sleepers[0]):
             heapq.heappop(sleepers)
@@ -162,10 +162,10 @@ class VirtualRuntime:
         clock.now_us = max(clock.now_us, to_us)
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Jump if nothing else is ready to run in this loop; look again as long as anybody sleeps.
+        """Jump if the loop has nothing else to run. Check again while any task sleeps.
 
-        CPython's loop takes its callbacks off `_ready` one by one, so that an empty queue seen from a
-        callback means that this callback is all there is. There is no public way to ask.
+        CPython's loop takes callbacks off `_ready` singly, so an empty queue inside a callback means an otherwise idle
+        loop. No public interface answers this question.
         """
         clock = self._clock
         with clock.lock:
@@ -188,7 +188,7 @@ def _is_stale(sleeper: _Sleeper) -> bool:
 
 
 def _wake(sleeper: _Sleeper) -> None:
-    """Set the future from whichever thread this is; a loop that is closed has nobody left to wake."""
+    """Set the future from any thread. A closed loop has no task to wake."""
     loop = sleeper.woken.get_loop()
     try:
         running = asyncio.get_running_loop()
@@ -206,9 +206,9 @@ def _finish(woken: asyncio.Future[None]) -> None:
 
 
 def _threads_at_work(loop: asyncio.AbstractEventLoop) -> bool:
-    """Whether the loop's own thread pool (`asyncio.to_thread`) still works for it.
+    """Whether the loop's own thread pool (`asyncio.to_thread`) is at work.
 
-    Threads started beside the pool are not seen: `holding()` is for those.
+    Threads beside the pool are invisible here: `holding()` is for such threads.
     """
     pool = getattr(loop, "_default_executor", None)
     if pool is None:

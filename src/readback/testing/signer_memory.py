@@ -1,7 +1,6 @@
-"""A signer for simulations: keys made of a name, and a check without any cryptography. For tests alone.
+"""A signer for simulations: keys from names, and a check without cryptography. For tests alone.
 
-It keeps the port's promises, as the conformance suite shows, among parties that do not cheat: whoever knows the name of
-such a key can sign with it.
+The signer keeps the port's promises among honest parties. Anybody with the name of a key can sign.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from readback.domain.contract.approval import KEY_PREFIX
 
 
 class MemorySigner:
-    """A key that is made of a name."""
+    """A key from a name."""
 
     __slots__ = ("public_key",)
 
@@ -25,7 +24,7 @@ class MemorySigner:
 
 
 def verify_memory(public_key: str, message: bytes, signature: bytes) -> bool:
-    """Whether a MemorySigner with this public key signed this message."""
+    """Whether a MemorySigner with this public key signed the message."""
     return signature == _signature(public_key, message)
 
 

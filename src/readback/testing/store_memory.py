@@ -1,8 +1,7 @@
-"""The ledger store in memory: the same promises as the real one, except that it forgets when it goes.
+"""The ledger store in memory, with every promise of a real store except durability.
 
-For tests and simulations, which may also order faults from it, in pairs: an append that fails and was not
-kept, and one that fails and was kept. It must not be used where an acknowledged append has to outlive the
-process.
+For tests and simulations. Faults come on order, in pairs: a failing append without an effect, and a failing append with
+an effect. Never use this store for appends that must outlive the process.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ from readback.ports.storage.store_rules import (
 
 @dataclass(slots=True)
 class SealedContent:
-    """What several stores opened over the same content share."""
+    """The content shared by several open stores."""
 
     tiles: dict[tuple[int, int], bytes] = field(default_factory=dict)
     heads: dict[int, SealedHead] = field(default_factory=dict)
@@ -67,7 +66,7 @@ class SealedContent:
 
 @dataclass(slots=True)
 class Kept:
-    """The store's own content, as far as it is read here."""
+    """The part of the store's content read here."""
 
     actions: dict[str, StoredProjection]
     events: dict[str, list[StoredEvent]]
@@ -76,7 +75,7 @@ class Kept:
 
 
 class MemoryLog:
-    """Keeps the promises of `SealedLog`. The store brings the lock, the entries and the content."""
+    """Implements `SealedLog`. The store provides the lock, the entries and the content."""
 
     def _sealed(self) -> SealedContent:
         raise NotImplementedError
@@ -175,14 +174,14 @@ class MemoryLog:
 
 @dataclass(slots=True)
 class OutboxContent:
-    """What several stores opened over the same content share."""
+    """The content shared by several open stores."""
 
     cursors: dict[str, Cursor] = field(default_factory=dict)
     letters: dict[tuple[int, int, str], DeadLetter] = field(default_factory=dict)
 
 
 class MemoryOutbox:
-    """Keeps the promises of `Outbox`."""
+    """Implements `Outbox`."""
 
     def _outbox(self) -> OutboxContent:
         raise NotImplementedError
@@ -239,12 +238,12 @@ def _place(letter: DeadLetter) -> tuple[int, int, str]:
 
 @dataclass(slots=True)
 class _Content:
-    """What several stores opened over the same content share."""
+    """The content shared by several open stores."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     log: list[StoredEvent] = field(default_factory=list)
     unplaced: deque[StoredEvent] = field(default_factory=deque)
-    """Entries that have no place in the log yet, in the order of arrival."""
+    """Entries without a position in the log, in order of arrival."""
     places_later: bool = False
     events: dict[str, list[StoredEvent]] = field(default_factory=dict)
     actions: dict[str, StoredProjection] = field(default_factory=dict)
@@ -261,10 +260,10 @@ class _Content:
 
 
 class MemoryStore(MemoryLog, MemoryOutbox):
-    """Keeps the promises of `LedgerStore`, from any thread of this process."""
+    """Implements `LedgerStore`, for any thread of this process."""
 
     def __init__(self, content: _Content | None = None, *, places_later: bool = False) -> None:
-        """`places_later`: entries get their places in the log from `take_places`, as where many processes append."""
+        """`places_later`: `take_places` assigns positions, as with many appending processes."""
         self._content = content or _Content(places_later=places_later)
         self._faults: deque[bool] = deque()
         self._closed = False
@@ -272,11 +271,11 @@ class MemoryStore(MemoryLog, MemoryOutbox):
     # --- for tests -----------------------------------------------------------------------------------
 
     def fail_next(self, *, kept: bool, times: int = 1) -> None:
-        """Let the next appends raise StoreError; `kept` says whether they are durable all the same."""
+        """Make the next appends raise StoreError. `kept` makes them durable in spite of the error."""
         self._faults.extend([kept] * times)
 
     def reopened(self) -> MemoryStore:
-        """A store over the same content, as another process would open it; this one stays open too."""
+        """Return a store over the same content, as another process would open it. This store stays open."""
         return MemoryStore(self._content)
 
     def damage_evidence(self, tenant: str, digest: str, body: bytes) -> None:
@@ -346,7 +345,7 @@ class MemoryStore(MemoryLog, MemoryOutbox):
         return min(held, key=lambda f: (f.since_us, f.subject, f.action_id), default=None)
 
     def _append_beside(self, item: Append) -> None:
-        """What an append carries beside its events and its projection."""
+        """Apply the parts of an append beside its events and its projection."""
         for evidence in item.evidence:
             owner = "" if is_contract(item.projection, evidence.digest) else item.action_id
             self._content.evidence.setdefault((item.tenant, owner, evidence.digest), evidence)

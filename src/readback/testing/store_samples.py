@@ -1,7 +1,7 @@
-"""Appends that look like the engine's, for conformance tests, state machines and measurements of a store.
+"""Appends like the engine's, for conformance tests, state machines and measurements of a store.
 
-Called by `conformance_store` and by the project's own tests and bench. The bytes mean nothing: a store
-must not look into them.
+Used by `conformance.store`, by the project's own tests and by the benchmark. The bytes have no meaning: a store must
+not interpret them.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ TENANT = "acme"
 
 
 def sample_event(text: str, kind: str = "attempt.started", at_us: int = NOON_US) -> SealedEvent:
-    """An event whose envelope is `text`, with the leaf hash of RFC 6962."""
+    """Return an event with the envelope `text` and the leaf hash of RFC 6962."""
     envelope = text.encode()
     return SealedEvent(kind=kind, at_us=at_us, envelope=envelope, leaf=sha256(b"\x00" + envelope).digest())
 
 
 def sample_projection(action_id: str, **changes: Any) -> Projection:
-    """A projection in which every field has a likely value; `changes` replaces some."""
+    """Return a projection with a likely value in every field. `changes` replaces some."""
     plain = Projection(
         action_id=action_id,
         tenant=TENANT,
@@ -53,12 +53,12 @@ def sample_projection(action_id: str, **changes: Any) -> Projection:
 
 
 def sample_evidence(body: bytes, media: str = "application/json") -> Evidence:
-    """Evidence under its true digest."""
+    """Return evidence under its true digest."""
     return Evidence(digest=sha256(body).hexdigest(), media=media, body=body)
 
 
 def sample_reservation(projection: Projection, status: str = "in_flight") -> KeyRecord:
-    """The idempotency record that the creation of this action would reserve."""
+    """Return the idempotency record reserved by the creation of this action."""
     return KeyRecord(
         tenant=projection.tenant,
         key_hash=projection.key_hash,
@@ -79,7 +79,7 @@ def sample_append(
     projection: Projection | None = None,
     **parts: Any,
 ) -> Append:
-    """An append of so many events; `parts` are further fields of `Append`."""
+    """Return an append of so many events. `parts` are further fields of `Append`."""
     held = projection or sample_projection(action_id)
     return Append(
         action_id=action_id,
@@ -95,6 +95,6 @@ def sample_append(
 
 
 def sample_creation(action_id: str, *, events: int = 1, **changes: Any) -> Append:
-    """The first append of an action, with its reservation; `changes` are of its projection."""
+    """Return the first append of an action with its reservation. `changes` belong to its projection."""
     held = sample_projection(action_id, **changes)
     return sample_append(action_id, events=events, projection=held, reserve=sample_reservation(held))

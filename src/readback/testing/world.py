@@ -1,8 +1,8 @@
-"""A simulated system of record that knows the truth: records of several tenants, their history, and every effect.
+"""A simulated system of record with a known truth: records of several tenants, their history, and every effect.
 
-For tests and simulations, under whatever clock it is given. It is the oracle: `record`, `effects` and `coming` say what
-really is. What a tool does to it is `world_effects`, what the tool says `world_answers`, what a reader is shown
-`world_views`; only those may lie.
+For tests and simulations under any clock. The world is the oracle: `record`, `effects` and `coming` give the truth.
+`world_effects` holds the deeds of tools, `world_answers` their answers, `world_views` the views of readers. Only those
+three may lie.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from readback.domain.verification.reading import Lookup, Reading
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
-    """Where a record is: its tenant and its id."""
+    """The place of a record: its tenant and its id."""
 
     tenant: str
     id: str
@@ -28,7 +28,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record as it is at one time. `stamp` and `author` are those of its last change."""
+    """One record at one time. `stamp` and `author` belong to its last change."""
 
     place: Place
     fields: Mapping[str, Json]
@@ -39,7 +39,7 @@ class Record:
     changed_us: int
 
     def value(self) -> dict[str, Json]:
-        """What the source shows of it."""
+        """The visible fields of the record."""
         return {
             "id": self.place.id,
             "tenant": self.place.tenant,
@@ -51,7 +51,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """One change that really happened. `fields`: what it wrote; `removed`: it took the record away."""
+    """One real change. `fields` were written; `removed` marks a removal."""
 
     place: Place
     fields: Mapping[str, Json]
@@ -64,7 +64,7 @@ class Effect:
 
 @dataclass(slots=True)
 class World:
-    """Everything there is, and was. Time comes from `now_us`; what is planned happens when its moment has come."""
+    """The present and past of the world. `now_us` gives the time. A planned change happens at its moment."""
 
     now_us: Callable[[], int]
     journal: list[Effect] = field(default_factory=list)
@@ -79,7 +79,7 @@ class World:
     def put(
         self, place: Place, fields: Mapping[str, Json], *, stamp: str = "", key: str = "", author: str = "somebody"
     ) -> Effect:
-        """Makes the record, or changes these fields of it. One more effect, and one more version."""
+        """Create the record, or change these fields. Adds one effect and one version."""
         now_us = self._now()
         old = self._newest(place)
         merged = {**(old.fields if old is not None else {}), **fields}
@@ -89,18 +89,18 @@ class World:
         return self._effect(Effect(place, dict(fields), stamp, key, author, now_us))
 
     def remove(self, place: Place, *, stamp: str = "", key: str = "", author: str = "somebody") -> Effect | None:
-        """Takes the record away. None where there is nothing to take."""
+        """Remove the record. Return None without a record."""
         if self._newest(place) is None:
             return None
         self._keep(place, None)
         return self._effect(Effect(place, {}, stamp, key, author, self._now(), removed=True))
 
     def later(self, after_us: int, act: Callable[[], object], *, stamp: str = "") -> None:
-        """Plans something for `after_us` from now. `stamp`: whose effect it will be."""
+        """Plan a change for `after_us` from now. `stamp` is the stamp of its effect."""
         heapq.heappush(self._planned, (self._now() + after_us, next(self._order), stamp, act))
 
     def settle(self) -> None:
-        """Lets everything happen whose moment has come, each at its own moment."""
+        """Apply every planned change up to now, each at its own moment."""
         while self._planned and self._planned[0][0] <= self.now_us():
             self._moment_us, _, _, act = heapq.heappop(self._planned)
             try:
@@ -111,7 +111,7 @@ class World:
     # --- what is true --------------------------------------------------------------------------------
 
     def record(self, place: Place, as_of_us: int | None = None) -> Record | None:
-        """The record as it is now, or as it was at an earlier time."""
+        """Return the record as it is now, or as it was at an earlier time."""
         self.settle()
         if as_of_us is None:
             return self._newest(place)
@@ -122,23 +122,23 @@ class World:
         return found
 
     def stamped(self, stamp: str, tenant: str | None = None, as_of_us: int | None = None) -> list[Record]:
-        """The records that bear a stamp, in every tenant or in one."""
+        """Return the records with a stamp, in every tenant or in one."""
         self.settle()
         shown = [self.record(place, as_of_us) for place in sorted(self._records)]
         return [r for r in shown if r is not None and r.stamp == stamp and tenant in (None, r.place.tenant)]
 
     def effects(self, stamp: str) -> list[Effect]:
-        """Every effect that bears a stamp, wherever it landed."""
+        """Return every effect with a stamp, in any place."""
         self.settle()
         return [effect for effect in self.journal if effect.stamp == stamp]
 
     def by_key(self, key: str) -> list[Effect]:
-        """Every effect made under an idempotency key."""
+        """Return every effect under an idempotency key."""
         self.settle()
         return [effect for effect in self.journal if key and effect.key == key]
 
     def coming(self, stamp: str) -> int:
-        """How many effects bearing a stamp are still on their way."""
+        """Return the number of planned effects with a stamp."""
         self.settle()
         return sum(1 for _, _, whose, _ in self._planned if whose == stamp)
 
@@ -156,7 +156,7 @@ class World:
         ]
 
     def lookup(self, key: str, *, final: bool = False) -> Lookup:
-        """Look-up by idempotency key. `final`: a key without an effect is known to be dead, not merely unknown."""
+        """Look up by idempotency key. `final`: a key without an effect is dead, not merely unknown."""
         landed = self.by_key(key)
         if landed:
             return Lookup.landed({"id": landed[0].place.id})

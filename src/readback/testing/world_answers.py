@@ -1,7 +1,7 @@
-"""What a tool says about its call, whatever it did: the answers that agents are told every day.
+"""The answers of tools, whatever the tool did: common answers to agents.
 
-For simulations. `give` returns or raises as a real tool would; under the virtual driver it can also hang, be cancelled,
-or take its process with it.
+For simulations. `give` returns or raises like a real tool. Under the virtual driver an answer can also hang, be
+cancelled, or end the process.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from readback.testing.driver_virtual import CallerCancelled, CallHangs, ProcessD
 
 
 class Answer(StrEnum):
-    """One way of answering."""
+    """One kind of answer."""
 
     OK = "ok"
     NOT_OK = "not_ok"
-    """A return value whose own field says that it failed."""
+    """A return value with a failure in a field."""
     SERVER_ERROR = "server_error"
     FLATTERING_ERROR = "flattering_error"
-    """An error that reads like a success."""
+    """An error with the wording of a success."""
     SILENT = "silent"
-    """It returns nothing at all."""
+    """No return value."""
     TIMEOUT = "timeout"
     ACCEPTED = "accepted"
     PENDING = "pending"
@@ -41,7 +41,7 @@ DISPATCHED: Final = tuple(answer for answer in Answer if answer is not Answer.RE
 
 
 def give(answer: Answer) -> object:
-    """The answer: returned, or raised."""
+    """Return or raise the answer."""
     match answer:
         case Answer.OK:
             return {"status": "ok", "message": "Done."}

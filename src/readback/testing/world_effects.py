@@ -1,7 +1,7 @@
-"""What a tool call does to a simulated world: the truth behind an answer.
+"""The effect of a tool call on a simulated world: the truth behind an answer.
 
-For simulations. Each `Landing` is one way in which a request can come out; `prepare` sets the scene before the action,
-`land` makes it so when the tool is called. Nothing here says anything to anybody.
+For simulations. Each `Landing` is one possible effect of a request. `prepare` sets the scene before the action. `land`
+applies the effect at the call.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ OTHER_ACTOR: Final = "human:eve"
 
 
 class Landing(StrEnum):
-    """What really becomes of one request."""
+    """The real effect of one request."""
 
     NONE = "none"
     ONCE = "once"
@@ -34,24 +34,24 @@ class Landing(StrEnum):
     WRONG_TENANT = "wrong_tenant"
     WRONG_VALUE = "wrong_value"
     PARTIAL = "partial"
-    """The fields of the first effect group, and not those of the second."""
+    """The fields of the first effect group, without those of the second."""
     ALREADY_SO = "already_so"
-    """It was so before, and nothing happens."""
+    """The state was so before, and nothing happens."""
     BY_OTHER = "by_other"
-    """Nothing of ours; another actor makes the very same change."""
+    """No effect of ours; another actor makes the same change."""
     OVERWRITTEN = "overwritten"
-    """Once, and another actor changes it right afterwards."""
+    """Once, and another actor changes the record right afterwards."""
     DUPLICATED_AT_CLOSE = "duplicated_at_close"
-    """Once, and a second time by the provider's own doing just before the window closes."""
+    """Once, and a second time by the provider itself just before the window closes."""
     SPILLED = "spilled"
-    """Once, with a change beside what the action may change."""
+    """Once, with a change beyond the permitted fields."""
     STRAYED = "strayed"
-    """Once in its place, and once in another tenant."""
+    """Once in the right place, and once in another tenant."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A request as the system sees it. `wanted`: the fields it is to write; `second`: those of the second group."""
+    """A request in the system's view. `wanted`: the fields to write; `second`: the fields of the second group."""
 
     kind: Kind
     place: Place
@@ -61,12 +61,12 @@ class Operation:
     author: str
     second: tuple[str, ...] = ()
     wrong: Mapping[str, Json] | None = None
-    """The fields as a faulty system writes them."""
+    """Return the fields as a faulty system writes them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """When late things happen, in microseconds after the call."""
+    """The moments of late effects, in microseconds after the call."""
 
     late_us: int
     too_late_us: int
@@ -74,7 +74,7 @@ class Moments:
 
 
 def prepare(world: World, landing: Landing, operation: Operation, initial: Mapping[str, Json] | None) -> None:
-    """The scene before the action: `initial` is the record's state, None where there is none yet."""
+    """Set the scene before the action. `initial` is the record's state, or None without a record."""
     if landing is Landing.ALREADY_SO:
         match operation.kind:
             case Kind.DELETE:
@@ -89,7 +89,7 @@ def prepare(world: World, landing: Landing, operation: Operation, initial: Mappi
 
 
 def perform(world: World, operation: Operation) -> None:
-    """Does what was asked, once, in the operation's place."""
+    """Apply the request once in the operation's place."""
     op, place = operation, operation.place
     marks = {"stamp": op.stamp, "key": op.key, "author": op.author}
     match op.kind:
@@ -131,7 +131,7 @@ def _append(world: World, op: Operation, marks: dict[str, str]) -> None:
 
 
 def land(world: World, landing: Landing, operation: Operation, moments: Moments) -> None:
-    """What the call does, now or later."""
+    """Apply the effect of the call, now or later."""
     op, place = operation, operation.place
     match landing:
         case Landing.NONE | Landing.ALREADY_SO:
@@ -173,7 +173,7 @@ def land(world: World, landing: Landing, operation: Operation, moments: Moments)
 
 
 def _elsewhere(world: World, op: Operation, place: Place) -> None:
-    """The same in another place, which has a record of its own where the kind needs one."""
+    """Apply the same change in another place, with a record of its own if the kind needs one."""
     here = world.record(op.place)
     if world.record(place) is None and op.kind in (Kind.SET, Kind.DELETE, Kind.ADJUST, Kind.APPEND):
         world.put(place, here.fields if here is not None else {})

@@ -1,6 +1,6 @@
-"""What a reader is shown of a simulated world: the truth, an old truth, a lie, or nothing.
+"""A reader's view of a simulated world: the truth, an old truth, a lie, or nothing.
 
-For simulations. A view is what one read path does; whether it may be believed is for the code under test to find out.
+For simulations. A view is the behaviour of one read path. The code under test decides whether to believe it.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ FLAPS: Final = 2
 
 
 class View(StrEnum):
-    """One way of being shown the world."""
+    """One kind of view."""
 
     TRUE = "true"
-    """As it is now."""
+    """The present state."""
     DENYING = "denying"
-    """As it was before the action, for ever: a replica that hangs behind."""
+    """The state before the action, for ever: a lagging replica."""
     CONFIRMING = "confirming"
-    """As it was wanted, from an older time: a cache that was filled by an earlier, equal action."""
+    """The wanted state from an older time: a cache filled by an earlier, equal action."""
     OWN_REPLICA = "own_replica"
-    """As it was before, and the reading itself says that it came from a replica."""
+    """The state before the action, with a note of the replica in the reading."""
     UNREACHABLE = "unreachable"
     FLAPPING = "flapping"
-    """Unreachable at the first readings after the action, then as it is."""
+    """Unreachable at the first readings after the action, then the present state."""
     INCOMPLETE = "incomplete"
-    """Not found in what could be searched, which was not everything."""
+    """Not found in an incomplete search."""
     NOT_VISIBLE = "not_visible"
     FOREIGN = "foreign"
-    """Another tenant's record, which looks as wanted."""
+    """Another tenant's record in the wanted state."""
     RAISING = "raising"
     HANGING = "hanging"
     WRONG_TYPE = "wrong_type"
@@ -57,11 +57,11 @@ class FaultyReader:
     before_us: int
     stamps: bool = True
     acted: bool = False
-    """The tool was called: what is asked from now on is asked after the action."""
+    """Mark the tool's call: later readings come after the action."""
     looks: dict[View, int] = field(default_factory=dict)
 
     def look(self, view: View) -> object:
-        """One reading by this view."""
+        """Take one reading by this view."""
         n = self.looks[view] = self.looks.get(view, 0) + (1 if self.acted else 0)
         match view:
             case View.TRUE:
@@ -123,7 +123,7 @@ class FaultyReader:
         return Reading.of(value, version=record.version, stamp=stamp or None, author=record.author)
 
     def _as_wanted(self, tenant: str, stamp: str = "") -> Reading:
-        """The state as it was asked for, at the version that it had before."""
+        """Return the wanted state at the earlier version."""
         op = self.operation
         if op.kind is Kind.DELETE and tenant == op.place.tenant:
             return Reading.absent()

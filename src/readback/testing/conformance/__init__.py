@@ -1,1 +1,1 @@
-"""Conformance suites: what every store, source, sink, anchor, signer and queue has to keep."""
+"""Conformance suites: the promises of every store, source, sink, anchor, signer and queue."""

@@ -1,4 +1,6 @@
-"""What every anchor must do. Subclass it, and say how to make one, one more over the same place, and a dead one."""
+"""The promises of every anchor. Subclass the suite, and provide an anchor, a second anchor over the same place, and a
+dead anchor.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +10,20 @@ from readback.testing.conformance.store_work import raised_by
 
 
 class AnchorConformance:
-    """`notes`: checkpoints of one log, of growing sizes, as a log made them; `proof` shows each to begin with each."""
+    """`notes`: checkpoints of one log, of growing sizes. `proof` proves each as an extension of the earlier ones."""
 
     notes: list[tuple[int, bytes]]
 
     def anchor(self) -> Anchor:
-        """One over a place of its own for each test."""
+        """Return an anchor over a place of its own for each test."""
         raise NotImplementedError
 
     def again(self) -> Anchor:
-        """Another one over the same place, as another process would open it."""
+        """Return another anchor over the same place, as another process would open it."""
         raise NotImplementedError
 
     def dead(self) -> Anchor:
-        """One whose place is not to be had."""
+        """Return an anchor with an unreachable place."""
         raise NotImplementedError
 
     def proof(self, size: int, old: int) -> list[bytes]:

@@ -1,4 +1,4 @@
-"""What every engine for verifiers' scripts must do. Subclass it, and give it an engine whose host is a `FakeHost`."""
+"""The promises of every engine for verifiers' scripts. Subclass the suite, and provide an engine with a `FakeHost`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ HOSTILE = {
     "a sleep": "    import time as t\n    t.sleep(30)",
     "printing without end": "    while True: print('x' * 1000)",
 }  # fmt: skip
-"""Each is stopped by a limit."""
+"""Scripts stopped by a limit."""
 
 _ENDLESS = "for i in range(20001): pass"
 STEPS = {
@@ -48,7 +48,7 @@ STEPS = {
     "steps whose refusal it swallows": f"    try:\n        {_ENDLESS}\n    except Exception: pass\n    return True",
     "steps whose refusal it swallows whole": f"    try:\n        {_ENDLESS}\n    except: pass\n    return True",
 }
-"""Each takes more steps than it may, and little time."""
+"""Scripts with too many steps in little time."""
 UNCOUNTED = [
     "_rb_left = [10 ** 9]\ndef run(r): return True",
     "def run(r):\n    _rb_left[0] = 10 ** 9\n    return True",
@@ -87,11 +87,11 @@ WALKS = {
     "an integer over the bounds": "    return 10 ** 401",
     "a nest that is too deep": "    x = []\n    for i in range(1000): x = [x]\n    return x",
 }  # fmt: skip
-"""Each is an error of the script, and nothing of the host."""
+"""Scripts with an error of their own, without harm to the host."""
 
 
 class FakeHost:
-    """One function, `time.now_us`, and one that cannot look, `http.get`."""
+    """A host with the function `time.now_us`, and with `http.get` as a failing look."""
 
     def functions(self, record: Callable[[HostCall], None]) -> Functions:
         """See the port."""
@@ -109,7 +109,7 @@ class FakeHost:
 
 
 def fake_host(allow: ScriptPermissions, limits: ScriptLimits) -> ScriptHost:
-    """The host of the suite."""
+    """Return the host of the suite."""
     return FakeHost()
 
 

@@ -1,4 +1,6 @@
-"""What every signer and its verifier must do. Subclass it, and give it two signers of different keys and a verifier."""
+"""The promises of every signer and its verifier. Subclass the suite, and provide two signers of different keys and a
+verifier.
+"""
 
 from __future__ import annotations
 

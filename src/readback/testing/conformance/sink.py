@@ -1,6 +1,6 @@
-"""The conformance suite of sinks: what every place that messages go to has to keep, whoever wrote it.
+"""The promises of every sink, whoever is its author.
 
-Inherited by a test class, which says how a sink is made, what was taken, and how the receiver is made to refuse.
+A test class inherits the suite. The class makes a sink, returns the received messages, and makes the receiver refuse.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ NOON_US = 1_767_268_800_000_000
 
 
 def sample_message(seq: int = 7, number: int = 0, name: EventName = EventName.INCIDENT_OPENED) -> Message:
-    """A message as one of an entry."""
+    """Return a message as for an entry."""
     data = {"format": 1, "event": name.value, "action": "a1", "target": "order/`id` $(id) \N{SNOWMAN}", "version": 3}
     return Message(LOG, seq, number, name, "acme", "a1", NOON_US + seq, data)
 
 
 class SinkConformance:
-    """Every sink keeps this."""
+    """The promises of every sink."""
 
     def make_sink(self) -> Sink:
-        """A sink whose receiver takes everything."""
+        """Return a sink with an accepting receiver."""
         raise NotImplementedError
 
     def received(self) -> list[dict[str, object]]:
-        """Every envelope that the receiver took, in order."""
+        """Return every accepted envelope in order."""
         raise NotImplementedError
 
     def refuse(self) -> None:
-        """From now on the receiver takes nothing."""
+        """Make the receiver refuse everything from now on."""
         raise NotImplementedError
 
     def allow(self) -> None:
-        """It takes everything again."""
+        """Make the receiver accept again."""
         raise NotImplementedError
 
     def test_what_was_delivered_was_taken_whole_and_in_order(self) -> None:
@@ -75,7 +75,7 @@ class SinkConformance:
 
 
 def _refuses(sink: Sink) -> bool:
-    """Whether it raises something that says why."""
+    """Whether the call raises an error with a reason."""
     try:
         sink.deliver(sample_message())
     except (ReadbackError, RuntimeError, OSError, ValueError) as error:

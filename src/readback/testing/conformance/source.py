@@ -1,8 +1,8 @@
-"""What every source of record has to keep: rules to run against a real system behind your own source.
+"""The promises of every source of record: rules for a real system behind your own source.
 
-For authors of sources. Write a `SourceWorld` round the real thing and run each of `SOURCE_RULES` over a fresh one,
-as with `pytest.mark.parametrize("rule", SOURCE_RULES, ids=lambda rule: rule.__name__)`. A rule that is broken
-raises AssertionError with what went wrong. The rules know the port alone, never a particular source.
+For authors of sources. Write a `SourceWorld` around the real system, and run each of `SOURCE_RULES` over a fresh world,
+as with `pytest.mark.parametrize("rule", SOURCE_RULES, ids=lambda rule: rule.__name__)`. A broken rule raises
+AssertionError with the reason. The rules use the port alone.
 """
 
 from __future__ import annotations
@@ -22,38 +22,38 @@ READINGS_A_THREAD: Final = 5
 
 
 class SourceWorld(Protocol):
-    """A real system that holds at most one object, and a source that looks at it.
+    """A real system with at most one object, and a source for it.
 
-    The world changes behind the source's back: `put` and `remove` never go through it.
+    The world changes behind the source's back: `put` and `remove` bypass the source.
     """
 
     @property
     def source(self) -> Source:
-        """The same one through the whole life of the world."""
+        """The source, the same during the whole life of the world."""
         ...
 
     def put(self, text: str) -> None:
-        """Let the object be there and hold `text`."""
+        """Create the object with `text`, or change it."""
         ...
 
     def remove(self) -> None:
-        """Let it not be there."""
+        """Remove the object."""
         ...
 
     def read(self) -> Reading:
-        """One look by the source, as a reader would call it."""
+        """Take one reading, as a reader would."""
         ...
 
     def cut(self) -> None:
-        """Let the system not be reachable."""
+        """Make the system unreachable."""
         ...
 
     def mend(self) -> None:
-        """Let it be reachable again."""
+        """Make the system reachable again."""
         ...
 
     def hide(self) -> bool:
-        """Take away the right to see the object. False where this system knows no such right."""
+        """Revoke the right to see the object. Return False if the system has no such right."""
         ...
 
 
@@ -170,7 +170,7 @@ def threads_do_not_disturb_each_other(world: SourceWorld) -> None:
 
 
 def _look(world: SourceWorld) -> Reading | None:
-    """A reading, or None where the source raised as it may: what is raised is never taken for absence."""
+    """Return a reading, or None after a permitted error. An error never counts as absence."""
     try:
         return world.read()
     except (ReaderFailedError, OSError):

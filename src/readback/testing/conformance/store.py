@@ -1,16 +1,14 @@
-"""What every ledger store must do: the promises of `readback.ports.storage.store`, one test each.
+"""The promises of `readback.ports.storage.store`, one test each, for every ledger store.
 
-For whoever writes a store: subclass `StoreConformance`, say how to make one, and let pytest collect the
-class. Only the port is used, and no particular store is known here.
+For authors of stores: subclass `StoreConformance`, provide a store, and let pytest collect the class. The suite uses
+the port alone.
 
     class TestMyStore(StoreConformance):
         def make_store(self) -> LedgerStore:
             return MyStore(...)
 
-Leases, due times and lists are in `conformance_store_work`, freezes, incidents and limits in
-`conformance_store_control`, erased evidence in `conformance_store_erasure`, subscribers in `conformance_store_outbox`,
-places in the log in `conformance_store_places`; this class inherits all of them. A store that gives places later says
-so by `places_later = True`.
+`store_work` holds leases, due times and lists, `store_control` freezes, incidents and limits, `store_places` positions
+in the log. This class inherits all of them. A store with later positions sets `places_later = True`.
 """
 
 from __future__ import annotations
@@ -56,7 +54,7 @@ LATER_US = NOON_US + 60_000_000
 
 
 class OutboxConformance(PlacesConformance):
-    """What every store keeps about who was told what."""
+    """The promises about subscribers and their positions."""
 
     def test_entries_of_some_kinds_are_picked_in_the_order_of_the_log(self) -> None:
         kinds = ["proposed", "judged", "read", "judged", "held"]
@@ -143,7 +141,7 @@ def _head(size: int, note: bytes = b"note") -> SealedHead:
 
 
 class LogConformance(PlacesConformance):
-    """Tiles, checkpoints, marks of anchors, and the entries as the sealer takes them."""
+    """Tiles, checkpoints, marks of anchors, and entries in the sealer's order."""
 
     def test_a_log_that_was_never_sealed_has_nothing(self) -> None:
         assert self.store.checkpoint() is None
@@ -227,7 +225,7 @@ ERASES = Erasure((ITEM.digest,))
 
 
 class ErasureConformance(PlacesConformance):
-    """Bytes that go, digests that stay, and bytes that are recorded again."""
+    """Erased bytes, remaining digests, and bytes recorded again."""
 
     def test_erased_evidence_is_known_and_has_no_bytes(self) -> None:
         self.store.append([sample_append("a1", evidence=(ITEM, OTHER))])
@@ -312,7 +310,7 @@ ROUNDS = 25
 
 
 class StoreConformance(WorkConformance, ControlConformance, ErasureConformance, LogConformance, OutboxConformance):
-    """Appends, idempotency records, evidence, counters, threads and the end."""
+    """Appends, idempotency records, evidence, counters, threads and closing."""
 
     # --- one append ----------------------------------------------------------------------------------
 
@@ -655,7 +653,7 @@ class StoreConformance(WorkConformance, ControlConformance, ErasureConformance, 
     # --- how it is asked -----------------------------------------------------------------------------
 
     def _parts(self, action_id: str) -> dict[str, Any]:
-        """Everything an append can carry beside its events."""
+        """Return every possible part of an append beside its events."""
         return {
             "evidence": (sample_evidence(f"evidence of {action_id}".encode()),),
             "counts": (Count("subject", "name", 1),),
@@ -663,7 +661,7 @@ class StoreConformance(WorkConformance, ControlConformance, ErasureConformance, 
         }
 
     def _refused(self, item: Append, answer: object) -> None:
-        """The answer is this one, and the store holds what it held before."""
+        """Check for this answer and an unchanged store."""
         before = everything(self.store)
         assert self.store.append([item]) == [answer]
         assert everything(self.store) == before
@@ -696,5 +694,5 @@ def _in_threads(work: Callable[[], None]) -> None:
 
 
 def conforms(store: LedgerStore) -> LedgerStore:
-    """For the type checker: `conforms(MyStore(...))` is an error where a method is missing or differs."""
+    """For the type checker: `conforms(MyStore(...))` is an error if a method is missing or differs."""
     return store

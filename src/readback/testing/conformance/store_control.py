@@ -1,6 +1,5 @@
-"""What every ledger store must do with freezes, incidents and a tenant's limits.
-
-Called by nobody: `StoreConformance` inherits these tests.
+"""The promises of every ledger store about freezes, incidents and a tenant's limits. `StoreConformance` inherits these
+tests.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ def _incident(action_id: str, name: str, cause: str = "source:orders-db", opened
 
 
 class ControlConformance(PlacesConformance):
-    """Freezes, incidents, limits, and the lists of what is in review or belongs to a saga."""
+    """Freezes, incidents, limits, and the lists of reviews and of a saga's actions."""
 
     def test_nothing_new_is_kept_on_a_frozen_subject_until_it_is_lifted(self) -> None:
         self.store.append([sample_append("a1", freezes=(_freeze("a1"),))])

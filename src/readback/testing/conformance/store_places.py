@@ -1,7 +1,7 @@
-"""What every ledger store must do with places in the log. Called by nobody: `StoreConformance` inherits these tests.
+"""The promises of every ledger store about positions in the log. `StoreConformance` inherits these tests.
 
-A store gives a place with the append, or later (`places_later`); a test class of the second kind says so. Whatever asks
-for the log has to call `place` first.
+A store assigns a position with the append, or later (`places_later`). A test with questions about the log calls `place`
+first.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from readback.ports.storage.store import Appended, LedgerStore
 from readback.testing.store_samples import sample_append, sample_creation, sample_event
 
 TRIES_MAX: Final = 100_000
-"""So often places are asked for; whoever else writes to the same server holds them up for a moment."""
+"""The number of tries for positions. Other writers on the same server cause short delays."""
 WRITERS: Final = 4
 ENTRIES_A_WRITER: Final = 40
 SOME: Final = 7
 
 
 class PlacesConformance:
-    """Dense, unique, in order, and given to each entry once."""
+    """Positions are dense, unique, in order, and assigned once."""
 
     store: LedgerStore
     places_later: bool = False
-    """Whether the store under test gives places by `take_places`."""
+    """Whether the store assigns positions by `take_places`."""
 
     def reopen(self, store: LedgerStore) -> LedgerStore:
         raise NotImplementedError
 
     def place(self, store: LedgerStore | None = None) -> None:
-        """Every entry has its place afterwards."""
+        """Assign a position to every entry."""
         placing = store or self.store
         for _ in range(TRIES_MAX):
             if not placing.take_places(1_000) and not placing.unplaced(1):
@@ -39,7 +39,7 @@ class PlacesConformance:
         raise AssertionError("entries stay without a place")
 
     def kept(self, version: int, seq: int) -> Appended:
-        """What an append is answered whose last entry has, or will have, this place."""
+        """Return an append's expected answer for a last entry at this position, now or later."""
         return Appended(version, 0 if self.places_later else seq)
 
     def test_it_says_when_places_are_given(self) -> None:

@@ -1,6 +1,6 @@
-"""What a store that takes many looks together must do: it answers as the port's own methods do, one for each asked.
+"""The promises of a store with batched look-ups: the answers equal those of the port's single methods.
 
-Inherited beside `conformance_store.StoreConformance` by the tests of a store that keeps `LooksTogether`.
+Inherited beside `store.StoreConformance` by the tests of a store with `LooksTogether`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SEVERAL = ("a1", "a2", "a3", "a4")
 
 
 class TogetherConformance:
-    """Beside the class that makes the store: it has `store`."""
+    """Inherit this class beside the class with `store`."""
 
     store: LedgerStore
 

@@ -1,6 +1,6 @@
-"""What every ledger store must do, the half about finding work: due times, leases, wake-ups, lists.
+"""The promises of every ledger store about finding work: due times, leases, wake-ups, lists.
 
-Inherited by `conformance_store.StoreConformance`, which is what a store's tests subclass.
+`store.StoreConformance` inherits these tests.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from readback.testing.store_samples import (
 
 HOUR_US = 3_600_000_000
 MANY = 1_100
-"""More than the rows that a store is likely to fetch at once."""
+"""More rows than a store fetches at once."""
 
 
 class WorkConformance(PlacesConformance):
-    """Makes a store for each test, and closes it afterwards."""
+    """Creates a store for each test and closes it afterwards."""
 
     def make_store(self) -> LedgerStore:
-        """A new and empty store; asked for once or twice in each test."""
+        """Return a new and empty store. A test calls this once or twice."""
         raise NotImplementedError("say how to make the store under test")
 
     def reopen(self, store: LedgerStore) -> LedgerStore:
-        """The same content as another process would find it; a store without one gives itself back."""
+        """Return the same content as another process would find it. A store without sharing returns itself."""
         return store
 
     def setup_method(self) -> None:
@@ -104,7 +104,7 @@ class WorkConformance(PlacesConformance):
         assert (self.store.due(50, 10), self.store.next_due_us()) == ([], None)
 
     def test_due_leaves_out_what_whoever_asks_does_not_know(self) -> None:
-        """By the version; by name what names no version yet, and what nobody took who knows its version."""
+        """By version; by name for actions without a version, and for actions without an eligible worker."""
         begun = {
             "a1": ("ship", "h1"),
             "a2": ("ship", "h2"),
@@ -152,7 +152,7 @@ class WorkConformance(PlacesConformance):
         assert self.store.due(1_000, 5, "t2", known) == ["b2"]
 
     def test_each_known_version_is_found_among_many_that_are_not(self) -> None:
-        """Versions of several kinds and contracts, before and behind the known ones in any order of their names."""
+        """Versions of several kinds and contracts, before and behind the known versions in any order of names."""
         kinds, contracts, versions = ["create", "set"], ["bill", "ship", "stow"], ["", "h1", "h2", "h3"]
         many = [(kind, name, version) for kind in kinds for name in contracts for version in versions]
         self.store.append(
@@ -175,7 +175,7 @@ class WorkConformance(PlacesConformance):
                 assert self.store.due(1_000, 100, "x", known) == []
 
     def test_another_version_is_left_as_long_after_a_lease_that_ended(self) -> None:
-        """The worker that had it may have been one of the version: others of the version come first."""
+        """The last worker may have had the version: other workers of the version come first."""
         self.store.append([sample_creation("a1", due_us=10, contract="ship", contract_hash="h2")])
         assert self.store.lease("a1", "w1", 10, 50) == 1
         names = frozenset({"ship"})
@@ -186,7 +186,7 @@ class WorkConformance(PlacesConformance):
         assert self.store.due(40, 5, "", ContractFilter(names, frozenset(), 99)) == []
 
     def test_what_changes_its_version_is_found_by_the_new_one(self) -> None:
-        """A submitted action names no version; the one that begins it does. A store finds it by what it is now."""
+        """A submitted action names no version; its start does. A store finds the action by its present version."""
         self.store.append([sample_creation("a1", due_us=10, contract="ship", contract_hash="")])
         by_name, by_version = (
             ContractFilter(frozenset({"ship"}), frozenset(), 0),
@@ -370,7 +370,7 @@ class WorkConformance(PlacesConformance):
 
 
 def everything(store: LedgerStore) -> dict[str, object]:
-    """All that a store says of itself, for comparing it with itself later or with another."""
+    """Return a store's whole content, for comparisons over time or between stores."""
     held = list(store.projections())
     tenants = sorted({stored.projection.tenant for stored in held} | {TENANT})
     return {
@@ -394,7 +394,7 @@ def _digests(action_id: str) -> list[str]:
 
 
 def raised_by(call: Callable[[], object]) -> ReadbackError | None:
-    """What a call raises, if it is one of ours."""
+    """Return the error of a call, if it is ours."""
     try:
         call()
     except ReadbackError as error:

@@ -1,7 +1,7 @@
-"""The conformance suite of wake-ups: what everything that brings actions to workers has to keep, whoever wrote it.
+"""The promises of every queue of wake-ups, whoever is its author.
 
-Inherited by a test class, which opens a ledger and workers on it. An append is all that makes an action due: nothing
-here defers by hand.
+A test class inherits the suite, and opens a ledger with workers. An append alone makes an action due. The suite defers
+nothing by hand.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from readback.testing.store_samples import sample_append, sample_projection
 T = TypeVar("T")
 SECOND_US: Final = 1_000_000
 SOON_SECONDS: Final = 5.0
-"""So long a wake-up may be on its way here."""
+"""The longest delay of a wake-up, in seconds."""
 
 
 class Ground(Protocol):
@@ -30,22 +30,22 @@ class Ground(Protocol):
     runtime: Runtime
 
     def worker(self, owner: str = "") -> Wakeups:
-        """One more worker; `owner`: by which name it holds leases ("" for this process's own)."""
+        """Return a further worker. `owner` is the name in leases ("" for this process's own)."""
         ...
 
     def kill(self, worker: Wakeups, owner: str) -> Awaitable[None]:
-        """That worker's process dies where it stands."""
+        """Kill the worker's process at once."""
         ...
 
     def lose(self) -> None:
-        """Whatever was on its way is lost; what is only in the ledger stays."""
+        """Lose every wake-up on its way. The ledger stays."""
         ...
 
 
 def due(
     ground: Ground, action_id: str, tenant: str = "acme", in_us: int = 0, version: int = 0, begun: str = "h1"
 ) -> None:
-    """An action that is due in so long, as the engine would leave it. `begun`: the version of its contract."""
+    """Return an action, due after a delay, as the engine would leave it. `begun` is its contract's version."""
     now_us = ground.runtime.now_us()
     held = sample_projection(
         action_id,
@@ -61,7 +61,7 @@ def due(
 
 
 def at_rest(ground: Ground, action_id: str, version: int) -> None:
-    """It has ended: nobody has to look at it any more."""
+    """End the action, so nothing is due."""
     held = sample_projection(action_id, due_us=None, key_hash=f"{action_id:0<64}", stamp=f"rb-{action_id}")
     ground.store.append([sample_append(action_id, version, projection=held)])
 
@@ -75,7 +75,7 @@ async def taken(
     full: tuple[str, ...] = (),
     known: ContractFilter | None = None,
 ) -> list[Wakeup]:
-    """What a worker takes, until it has so many or nothing more comes."""
+    """Return a worker's actions, up to a number or until no more arrive."""
     found: list[Wakeup] = []
     for _ in range(20):
         held = {*leave, *(each.action_id for each in found)}
@@ -87,13 +87,13 @@ async def taken(
 
 
 class WakeupsConformance:
-    """Every bringer of wake-ups keeps this."""
+    """The promises of every queue of wake-ups."""
 
     def ground(self) -> AbstractContextManager[Ground]:
         raise NotImplementedError
 
     def on(self, work: Callable[[Ground], Awaitable[T]]) -> T:
-        """Does it on a ground of its own."""
+        """Run a test on a ground of its own."""
         with self.ground() as ground:
 
             async def go() -> T:
