@@ -26,7 +26,6 @@ from itertools import islice
 from operator import attrgetter, itemgetter
 from typing import Final, TypeAlias
 
-from readback.audit.checks import claims as audit_claims
 from readback.audit.checks import saga as audit_saga
 from readback.audit.checks.approvals import approval_faults
 from readback.audit.checks.control import Controls
@@ -42,7 +41,6 @@ from readback.audit.checks.entries import (
     placed,
     request_faults,
 )
-from readback.audit.checks.erasure import erasure_faults, is_gone
 from readback.audit.checks.outbox import Positions
 from readback.audit.checks.prefetch import MEDIA, EvidenceCache
 from readback.audit.checks.sealed import SealedAudit
@@ -51,12 +49,13 @@ from readback.audit.sealing.seal import Authority
 from readback.canon import ReadbackError
 from readback.canon.frozen import dataclass
 from readback.domain.action.action import Action
-from readback.domain.action.erasure import erased_digests
-from readback.domain.events import EventKind, ParsedEnvelope
+from readback.domain.action.erasure import erased_digests, payloads
+from readback.domain.events import EventKind, ParsedEnvelope, open_envelope
 from readback.domain.idempotency import KeyStatus, expires_us, key_status
 from readback.domain.saga.fold import Saga
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import TERMINAL
+from readback.engine.claims.entries import claims_relied_on, upon_in
 from readback.engine.entries.recorder import projection_of
 from readback.engine.resume import fold_opened
 from readback.engine.saga_run import fold_saga, projection_of_saga
@@ -211,7 +210,7 @@ def audit(
         report.add([Fault("log.orphan", what)])
     wrong = controls.compare(store, report.head_seq)  # 5
     report.add(Fault("control", what, action_id=action_id) for action_id, what in wrong)
-    report.add(Fault("reliance", what, action_id=action_id) for action_id, what in audit_claims.made_up(store))
+    report.add(Fault("reliance", what, action_id=action_id) for action_id, what in _claims_without_entry(store))
     report.add(Fault("counter", what) for what in report.counters.compare(store, report.head_seq))
     report.add(Fault("outbox", what, seq) for seq, what in Positions(store, report.head_seq).compare())  # 8
     return report
@@ -359,7 +358,7 @@ def _check_folded(store: LedgerStore, shelf: EvidenceCache, look: _Look, report:
         yield fault("action.fold", f"An entry of action {projection.action_id} lacks what its kind needs: {error}.")
         return
     if look.erases:
-        for code, what in erasure_faults(store, projection.tenant, opened):
+        for code, what in _erasure_faults(store, projection.tenant, opened):
             yield fault(code, what)
     if saga is not None:
         for code, what in _saga_faults(store, shelf, look, saga, report):
@@ -404,7 +403,7 @@ def _action_faults(
         yield "evidence", what
     if action.context:
         yield from audit_saga.check_member(store, action)
-        for what in audit_claims.not_kept(store, action):
+        for what in _claims_not_stored(store, action):
             yield "reliance", what
     for what in _key(store, shelf, action, report):
         yield "key", what
@@ -461,7 +460,7 @@ def _evidence(store: LedgerStore, shelf: EvidenceCache, tenant: str, look: _Look
         except StoreCorruptError as error:
             yield f"{what}: {error.message}"
             continue
-        if found is None and is_gone(store, tenant, kept, erased_digests(opened)):
+        if found is None and _is_gone(store, tenant, kept, erased_digests(opened)):
             report.erased += 1
         elif found is None:
             yield f"{what} ({digest}) is not there."
@@ -510,3 +509,70 @@ def _taken_over(store: LedgerStore, action: Action, record: KeyRecord) -> Iterat
         yield f"The idempotency record of action {action.id} names {record.action_id}, which has another key."
     elif action.state not in TERMINAL and not action.resolution:
         yield f"The idempotency record of action {action.id} was given to {record.action_id} while it was open."
+
+
+# --- 5. dependencies on claims: each row has its entry, and each entry has its row ---
+
+
+def _claims_not_stored(store: LedgerStore, action: Action) -> Iterator[str]:
+    """Return the dependencies in the action's entries without a row. A retraction would not name the action."""
+    for claim in claims_relied_on(action):
+        if not store.relies(action.tenant, claim, action.id):
+            yield f"Action {action.id} was planned upon {claim}, and the store has no row for this."
+
+
+def _claims_without_entry(store: LedgerStore) -> Iterator[tuple[str, str]]:
+    """Yield (action id, fault) for each row without an entry."""
+    for tenant, claim, action_id in store.reliances():
+        if not _names_claim(store, tenant, claim, action_id):
+            yield (
+                action_id,
+                f"Action {action_id} has a row as planned upon {claim}, and no entry of the action says so.",
+            )
+
+
+def _names_claim(store: LedgerStore, tenant: str, claim: str, action_id: str) -> bool:
+    try:
+        first = open_envelope(store.events(action_id)[0].envelope)
+    except (ReadbackError, LookupError):
+        return False
+    context = first.event.data.get("context")
+    if first.event.kind is not EventKind.PROPOSED or first.tenant != tenant or not isinstance(context, dict):
+        return False
+    return claim in upon_in(context)
+
+
+# --- 6. erasures: bytes are missing exactly where an entry records their erasure ---
+
+
+def _erasure_faults(store: LedgerStore, tenant: str, opened: list[ParsedEnvelope]) -> Iterator[tuple[str, str]]:
+    """Return (code, fault) for the erasures of one action."""
+    if EventKind.ERASED not in [one.event.kind for one in opened]:
+        return
+    own: set[str] = set()
+    for one in opened:
+        if one.event.kind is EventKind.ERASED:
+            named = one.event.data.get("digests")
+            if not isinstance(named, list) or not named or not own.issuperset(str(each) for each in named):
+                yield (
+                    "erasure",
+                    f"Version {one.version} of action {one.action_id} erases evidence the action does not have.",
+                )
+        own.update(payloads(one.event))
+    action_id = opened[0].action_id
+    for digest in erased_digests(opened):
+        if not store.erased(tenant, action_id, digest) and _is_there(store, tenant, action_id, digest):
+            what = f"Evidence {digest} of action {action_id} was erased, and its bytes still exist."
+            yield "evidence.not-erased", what
+
+
+def _is_there(store: LedgerStore, tenant: str, action_id: str, digest: str) -> bool:
+    try:
+        return store.evidence(tenant, action_id, digest) is not None
+    except StoreCorruptError:
+        return False  # reported for the evidence itself
+
+
+def _is_gone(store: LedgerStore, tenant: str, kept: Kept, let_go: frozenset[str]) -> bool:
+    """Return whether an entry of the action records the erasure of missing evidence. No other reason is valid."""
+    return kept[1] in let_go and store.erased(tenant, *kept)
