@@ -52,7 +52,7 @@ class HookFunction:
     name: str
 
     def __call__(self, event: str, payload: dict[str, Json]) -> object:
-        """Call the function."""
+        """Ask the hook about an event."""
         return self.function(event, payload)
 
 

@@ -1,4 +1,4 @@
-"""The answers of tools, whatever the tool did: common answers to agents.
+"""The answers of tools, independent of the effect: common answers to agents.
 
 For simulations. `give` returns or raises like a real tool. Under the virtual driver an answer can also hang, be
 cancelled, or end the process.

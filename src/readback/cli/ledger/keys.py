@@ -138,7 +138,7 @@ def show(key_file: str | None, as_json: bool) -> int:
 @KEY_FILE
 @options.as_json
 def list_keys(key_file: str | None, as_json: bool) -> int:
-    """List the present and earlier keys of the log, each with the log sizes for which its heads count."""
+    """List the present and earlier keys of the log, each with the log sizes of its valid heads."""
     path = key_path(key_file)
     key = key_of(bootstrap.log_key(path))
     data = rotations_at(None, str(bootstrap.rotations_of(path)))

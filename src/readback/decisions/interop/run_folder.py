@@ -36,7 +36,7 @@ _CODES: Final = {
 
 
 class RunFolder:
-    """The files of one run. A descriptor holds the folder, so nobody can exchange it during a reading."""
+    """The files of one run. A descriptor holds the folder, so no process can exchange the folder during a reading."""
 
     def __init__(self, root: Path) -> None:
         try:

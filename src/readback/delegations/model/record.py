@@ -75,7 +75,7 @@ def answered(observed: Json) -> bool:
 def observed_result(observed: Json, delegation: str) -> dict[str, Json]:
     """Return the result for verifiers: the recorded answer, or an empty result with a note.
 
-    `id` is the delegation's id, whatever the answer contains. A verifier may search by this id.
+    `id` is the delegation's id, independent of the answer. A verifier may search by this id.
     """
     if isinstance(observed, dict) and answered(observed):
         return {**observed, "id": delegation}

@@ -129,7 +129,7 @@ def seats_anywhere(ctx: Context, trip: str, flight: str) -> list[Reading]:
 @hold_seat.compensate(ensure={"released": "authoritative.status == 'released'"}, **REVERSAL)
 @overheard
 def release_seat(ctx: Context, trip: str, flight: str) -> object:
-    """Release the seat."""
+    """Give the seat back to the flight."""
     return _take_back(ctx, "flights", "release")
 
 

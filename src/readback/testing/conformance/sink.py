@@ -1,4 +1,4 @@
-"""The promises of every sink, whoever is its author.
+"""The promises of every sink, by any author.
 
 A test class inherits the suite. The class makes a sink, returns the received messages, and makes the receiver refuse.
 """

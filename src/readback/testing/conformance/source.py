@@ -37,7 +37,7 @@ class SourceWorld(Protocol):
         ...
 
     def remove(self) -> None:
-        """Remove the object."""
+        """Delete the object from the system."""
         ...
 
     def read(self) -> Reading:

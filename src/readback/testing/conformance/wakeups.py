@@ -1,4 +1,4 @@
-"""The promises of every queue of wake-ups, whoever is its author.
+"""The promises of every queue of wake-ups, by any author.
 
 A test class inherits the suite, and opens a ledger with workers. An append alone makes an action due. The suite defers
 nothing by hand.
