@@ -156,7 +156,7 @@ def test_a_signal_ends_a_start_that_hangs(tmp_path: Path) -> None:
     [
         ((), (), "No server is named"),
         (("server",), ("http://127.0.0.1:1/mcp",), "A command and a --url"),
-        ((), ("http://127.0.0.1:1/mcp", "two=http://127.0.0.1:2/mcp"), "one has no name"),
+        ((), ("http://127.0.0.1:1/mcp", "two=http://127.0.0.1:2/mcp"), "each needs a name"),
         ((), ("one=127.0.0.1",), "no address"),
     ],
 )

@@ -79,7 +79,7 @@ def test_a_header_given_twice_or_without_a_url_is_refused(tmp_path: Path) -> Non
     one = f"Authorization=@{tmp_path}/one"
     with pytest.raises(UsageError, match="twice"):
         server_headers([one, one.replace("A", "a", 1)], [""])
-    with pytest.raises(UsageError, match="no --url"):
+    with pytest.raises(UsageError, match="needs a --url"):
         _upstreams(["server"], [], [], Settings(), [one])
 
 

@@ -105,7 +105,7 @@ def test_files_of_ones_own_are_never_written_over_and_a_link_is_followed(project
     (project / "real.json").write_text("{}", encoding="utf-8")
     (home / "settings.json").symlink_to(project / "real.json")
     told = init()
-    assert "left as it is: .claude/readback.yaml" in told.stdout
+    assert "exists, unchanged: .claude/readback.yaml" in told.stdout
     assert (home / "readback.yaml").read_text(encoding="utf-8") == "mine"
     assert (home / "settings.json").is_symlink()
     assert "readback hook pre" in (project / "real.json").read_text(encoding="utf-8")
@@ -217,5 +217,5 @@ def test_a_hook_that_is_there_for_some_tools_alone_is_kept_and_said(project: Pat
     (project / ".claude" / "settings.json").write_text(json.dumps(whole))
     told = init()
     assert settings(project) == whole
-    assert "others are not verified: PreToolUse: Bash" in told.stderr
+    assert "other tools are not verified: PreToolUse: Bash" in told.stderr
     assert json.loads(init("--json").stdout)["narrow"] == ["PreToolUse: Bash", "PostToolUse: Bash"]

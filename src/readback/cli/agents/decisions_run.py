@@ -147,7 +147,7 @@ def _ages(pairs: tuple[str, ...]) -> dict[str, int]:
 def _free(file: str | None) -> None:
     """Check the output path before the action runs."""
     if file is not None and (Path(file).exists() or not Path(file).absolute().parent.is_dir()):
-        raise UsageError(f"{safe(file)} is there already, or its folder is not.", remedy="Name a new file.")
+        raise UsageError(f"{safe(file)} already exists, or the folder is missing.", remedy="Name a new file.")
 
 
 def _keep(decided: Decided, episode_file: str | None, drift_file: str | None) -> None:
@@ -160,7 +160,7 @@ def _keep(decided: Decided, episode_file: str | None, drift_file: str | None) ->
                 for each in decided.drifts:
                     file.write(json_text(each.as_json()) + "\n")
     except OSError as error:
-        note(f"Warning: {safe(error.filename)} could not be written: {error.strerror}. What it was to hold is above.")
+        note(f"Warning: {safe(error.filename)} could not be written: {error.strerror}. The content is printed above.")
         print_json({"episode": dict(decided.episode), "drifts": [each.as_json() for each in decided.drifts]})
 
 

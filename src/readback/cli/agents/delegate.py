@@ -155,7 +155,7 @@ def _lines(done: Delegated, error: ReadbackError | None) -> list[str]:
     if done.passed:
         lines.append(f"  answer: {safe(done.response, LINE_MAX_CHARACTERS)}")
     elif done.result is not None and done.result.get("error") != NOTHING_ANSWERED:
-        lines.append("  Its answer is a claim that was not accepted; --json holds it.")
+        lines.append("  The command's answer is an unaccepted claim; --json contains the answer.")
     return lines
 
 

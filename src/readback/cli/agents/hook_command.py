@@ -116,9 +116,9 @@ def _words(error: BaseException) -> str:
     if isinstance(error, ReadbackError):
         return safe(f"{error.message} {error.remedy}".strip(), most)
     if isinstance(error, KeyboardInterrupt):
-        return "It was interrupted before it was decided."
+        return "Interrupted before a decision."
     said = f"{type(error).__name__}: {error}"
-    return safe(f"It failed, and nothing was decided. {said} Please report this, with `readback version`.", most)
+    return safe(f"The hook failed without a decision. {said} Please report this, with `readback version`.", most)
 
 
 def _said() -> bytes:

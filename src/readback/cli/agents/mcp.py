@@ -59,7 +59,7 @@ def _parted(given: str, keys: Sequence[str]) -> tuple[str, str, str]:
     reference = f"file:{named[1:]}" if named.startswith("@") else named
     kind, _, where = reference.partition(":")
     if not where or kind not in ("file", "env") or not _NAME.fullmatch(name):
-        raise UsageError("What --header gives is no header by reference.", remedy=REMEDY)
+        raise UsageError("--header needs a header by reference.", remedy=REMEDY)
     if _OURS.fullmatch(name):
         raise UsageError(f"The header {safe(name)} is the gateway's own.", remedy="Leave it out.")
     if colon and server not in keys:
@@ -78,7 +78,7 @@ def _value(name: str, reference: str) -> str:
     if not _VALUE.fullmatch(value):
         raise SettingsError(
             f"{safe(reference)} holds no value of the header {safe(name)}.",
-            remedy="Put one line of printable characters into it.",
+            remedy="Write one line of printable characters into the file.",
         )
     return value
 
@@ -274,7 +274,7 @@ def _upstreams(
         )
     if headers and not urls:
         raise UsageError(
-            "A --header is given, and no --url that it could go to.",
+            "--header needs a --url.",
             remedy="Name the server by --url, or write `headers` into the contract file's `server` section.",
         )
     if command:
@@ -287,7 +287,7 @@ def _upstreams(
     if not found:
         raise UsageError(
             "No server is named.",
-            remedy="Write its command behind --, or --url, or a `server` section into a contract file.",
+            remedy="Pass the server's command after --, or --url, or add a `server` section to a contract file.",
         )
     return found
 
@@ -299,7 +299,7 @@ def _endpoint(key: str, url: str, headers: Mapping[str, str]) -> Upstream:
 
     address = urlsplit(url)
     if headers and address.scheme == "http" and address.hostname not in LOOPBACK:
-        note(f"Warning: the --header goes to {safe(str(address.hostname))} in the clear; https would hide it.")
+        note(f"Warning: the --header goes to {safe(str(address.hostname))} without encryption; use https.")
     return Upstream(Endpoint(url, headers or None), key=key, secrets=Credentials(headers.values()))
 
 
@@ -315,9 +315,9 @@ def _named(urls: Sequence[str]) -> list[tuple[str, str]]:
         try:
             urlsplit(address)
         except ValueError as error:  # it may hold a password, and is not repeated
-            raise UsageError(f"What --url gives is no address: {error}.", remedy=URL_REMEDY) from error
+            raise UsageError(f"--url is not an address: {error}.", remedy=URL_REMEDY) from error
         if len(urls) > 1 and not key:
-            raise UsageError("Of several servers one has no name.", remedy="Write --url NAME=URL for each.")
+            raise UsageError("With several servers, each needs a name.", remedy="Write --url NAME=URL for each.")
         found.append((key, address))
     return found
 

@@ -263,8 +263,8 @@ def _leases(store: LedgerStore) -> Iterator[Finding]:
     gone = [owner for owner in owners if runtime.is_gone(owner)]
     details: dict[str, Json] = {"owners": [*owners], "gone": [*gone]}
     if gone:
-        said = f"{len(gone)} processes that are gone still hold leases."
-        yield Finding("leases", "warning", said, "Run `readback resume`: it takes their work over.", 0, details)
+        said = f"{len(gone)} dead processes still hold leases."
+        yield Finding("leases", "warning", said, "Run `readback resume` to continue their work.", 0, details)
     else:
         yield Finding("leases", "ok", f"{len(owners)} processes hold leases", details=details)
 

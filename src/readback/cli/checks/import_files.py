@@ -72,7 +72,7 @@ def content_of(file: str, bytes_max: int = FILE_MAX_BYTES) -> bytes:
     try:
         return read_given(Path(file), bytes_max, "file")
     except TraceError as error:
-        raise UsageError(error.message, remedy="Name a regular file that can be read.") from error
+        raise UsageError(error.message, remedy="Name a readable regular file.") from error
 
 
 def tell(found: Imported) -> None:

@@ -144,9 +144,9 @@ def _tell(found: ReportCheck) -> None:
     figures = f": {found.citations} citations of {found.actions} actions, {found.declared} declared as done"
     out.print(Text.assemble(verdict, figures))
     if not found.passed:
-        note("Next: do not pass this report on; `readback report guard` gives the honest text in its place.")
+        note("Next: do not pass this report on; `readback report guard` prints an honest text instead.")
     elif not found.declared:
-        note("Nothing in it is declared as done, so nothing of it is confirmed; --every asks for more.")
+        note("The report declares no result, so nothing is confirmed; --every demands more.")
 
 
 def _line(fault: ReportFault) -> str:

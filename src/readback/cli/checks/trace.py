@@ -113,7 +113,7 @@ def _tell(report: Report) -> None:
     if figures:
         out.print(Text(figures))
     if not report.passed:
-        note("Next: do not rely on this trace; look at the first failure, the others often follow from it.")
+        note("Next: do not rely on this trace. Start with the first failure; later failures often follow.")
 
 
 def _line(failure: Failure) -> str:

@@ -65,7 +65,7 @@ def draft(
     from readback.contracts.drafting.draft import draft as drafted
 
     if bool(command) is bool(url):
-        raise UsageError("A draft is made of one server.", remedy="Give its command after --, or its --url.")
+        raise UsageError("A draft needs exactly one server.", remedy="Pass the server's command after --, or --url.")
     if out is not None and os.path.lexists(out):
         raise UsageError(f"{out} is there already.", remedy="Name another file; nothing was written.")
     try:
@@ -86,7 +86,7 @@ def draft(
         sys.stdout.write(text)
     else:
         _written(out, text)
-        note(f"Next: decide what is marked in {safe(out)}, then: readback contracts check {safe(out)}")
+        note(f"Next: decide the marked values in {safe(out)}, then: readback contracts check {safe(out)}")
     return 0
 
 

@@ -78,7 +78,7 @@ def check(
         return _check_modules(settings, as_json)
     command = tuple(ctx.meta.get(COMMAND, ()))
     if offline and (command or url or own or headers):
-        raise UsageError("--offline reaches no system, and a server is named.", remedy="Leave one of them away.")
+        raise UsageError("--offline reaches no system, and a server is named.", remedy="Omit one of them.")
     loaded, toolbox = _against(settings, command, url or "", own, headers)
     probes: list[Probe] = []
     if not loaded.faults and not offline:

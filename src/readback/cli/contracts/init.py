@@ -88,9 +88,9 @@ def _claude_code(folder: Path, *, as_json: bool) -> int:
     for path in done.written:
         print(f"written: {safe(path)}")
     for path in done.kept:
-        print(f"there already, left as it is: {safe(path)}")
+        print(f"exists, unchanged: {safe(path)}")
     for hook in done.narrow:
-        note(f"Warning: the hook that is there is for some tools alone, others are not verified: {safe(hook)}")
+        note(f"Warning: an existing hook matches only some tools; other tools are not verified: {safe(hook)}")
     for command in TRY_CLAUDE_CODE:
         note(f"Next: {command}")
     return 0

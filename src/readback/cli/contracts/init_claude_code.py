@@ -91,7 +91,7 @@ def set_up(folder: Path) -> Done:
 def _read(path: Path) -> dict[str, Any]:
     """The existing settings, or empty settings."""
     if path.exists() and not path.is_file():  # a named pipe would be waited for
-        raise UsageError(f"{path} cannot be read: it is no file.", remedy="Look at the path and its rights.")
+        raise UsageError(f"{path} cannot be read: it is no file.", remedy="Check the path and the permissions.")
     if path.is_symlink() and not os.path.isdir(os.path.dirname(os.path.realpath(path))):
         raise _broken(path, "it is a link into a folder that is not there")
     try:
@@ -101,7 +101,7 @@ def _read(path: Path) -> dict[str, Any]:
         return {}
     except OSError as error:
         raise UsageError(
-            f"{path} cannot be read: {error.strerror}.", remedy="Look at the path and its rights."
+            f"{path} cannot be read: {error.strerror}.", remedy="Check the path and the permissions."
         ) from error
     if len(content) > SETTINGS_MAX_BYTES:
         raise _broken(path, f"it is over {SETTINGS_MAX_BYTES} bytes")
@@ -118,7 +118,7 @@ def _read(path: Path) -> dict[str, Any]:
 def _switched_on(settings: dict[str, Any], path: Path) -> None:
     if settings.get("disableAllHooks"):
         raise UsageError(
-            f"{path} switches all hooks off.", remedy="Take `disableAllHooks` out of it first; nothing was written."
+            f"{path} switches all hooks off.", remedy="Remove `disableAllHooks` first; nothing was written."
         )
 
 
@@ -193,9 +193,7 @@ def _command(hook: Any) -> Any:
 
 
 def _broken(path: Path, why: str) -> UsageError:
-    return UsageError(
-        f"{path} cannot be added to: {why}.", remedy="Correct the file; nothing was written, and it is as it was."
-    )
+    return UsageError(f"{path} cannot be added to: {why}.", remedy="Correct the file; nothing was written.")
 
 
 def _replace(path: Path, settings: dict[str, Any]) -> None:

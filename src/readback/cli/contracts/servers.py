@@ -102,7 +102,7 @@ def toolbox_of(
         wanted |= {(home.file, ""): home.server} if home.server is not None and not (command or url) else {}
         wanted |= {("", name): terms for name, terms in home.servers.items()}
     if not wanted:
-        raise UsageError("No file names a server.", remedy="Give the server's command after --, or its --url.")
+        raise UsageError("No file names a server.", remedy="Pass the server's command after --, or --url.")
     listed = asyncio.run(_all({key: upstream_at(key[1], terms) for key, terms in wanted.items()}))
     return Toolbox(
         listed.get(("", "")),
@@ -120,7 +120,7 @@ def pins_broken(contract: FileContract, toolbox: Toolbox) -> list[Fault]:
     if found == contract.tool_sha256:
         return []
     said = f"The server's tool {contract.tool!r} is not the one that is pinned: its SHA-256 is {found}."
-    remedy = "Look at what has changed in the tool; then pin this hash."
+    remedy = "Check the changes of the tool; then pin this hash."
     return [Fault(contract.place, f"contracts.{contract.name}.tool_sha256", said, remedy, "contract.tool-changed")]
 
 
