@@ -43,7 +43,7 @@ def test_a_command_is_a_list_of_words_and_no_line_for_a_shell(argv: Any) -> None
 @pytest.mark.requirement("GATEWAY-own-server")
 @pytest.mark.parametrize(
     ("server", "contracts", "said"),
-    [(object(), ["book.yaml"], "object is no server"), (MCPServer("book"), "book.yaml", "contracts must be a list")],
+    [(object(), ["book.yaml"], "got object"), (MCPServer("book"), "book.yaml", "contracts must be a list")],
 )
 def test_a_server_of_ones_own_is_one_of_the_sdk(server: Any, contracts: Any, said: str) -> None:
     async def governed() -> None:
