@@ -1,12 +1,10 @@
 """Draw the pictures of the documents: `python scripts/pictures.py` writes docs/pictures/*.svg.
 
-A picture is a list of boxes and arrows on a grid. A recording is a terminal with a command and its output. The file
-docs/pictures/demo.txt keeps the output of `readback demo`. The quickstart keeps the output of `readback show`.
+A picture is a list of boxes and arrows on a grid. `scripts/recordings.py` draws the terminals.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -169,39 +167,9 @@ PICTURES: Final = {
 }
 
 
-def terminal(command: str, output: str) -> str:
-    """Return a terminal with `command` and its output as an SVG document."""
-    lines = [f"$ {command}", *output.rstrip("\n").split("\n")]
-    width, height = 8 * max(map(len, lines)) + 40, 18 * len(lines) + 36
-    colours = [' fill="#7fd6a4"', *[""] * (len(lines) - 1)]
-    texts = [
-        f'<text x="20" y="{32 + 18 * n}" xml:space="preserve"{colour}>{escape(line)}</text>'
-        for n, (line, colour) in enumerate(zip(lines, colours, strict=True))
-    ]
-    head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" fill="#e6e9ee" '
-        'font-family="ui-monospace, Menlo, Consolas, monospace" font-size="13">'
-    )
-    title = f"<title>{escape(command)}</title>"
-    return "\n".join(
-        [head, title, f'<rect width="{width}" height="{height}" rx="8" fill="#1c2128"/>', *texts, "</svg>", ""]
-    )
-
-
-def _shown() -> str:
-    """Return the output of `readback show` in the quickstart."""
-    page = (FOLDER.parent / "quickstart.md").read_text(encoding="utf-8")
-    found = re.search(r"(?ms)^\$ readback show [^\n]*\n(.*?)^(?:\$|```)", page)
-    if found is None:
-        raise ValueError("the quickstart shows no `readback show`")
-    return found[1]
-
-
 def drawn() -> dict[str, str]:
-    """Return every picture and recording by name."""
-    made = {name: picture.svg() for name, picture in PICTURES.items()}
-    made["demo"] = terminal("readback demo", (FOLDER / "demo.txt").read_text(encoding="utf-8"))
-    return {**made, "show": terminal("readback show last", _shown())}
+    """Return every picture by name."""
+    return {name: picture.svg() for name, picture in PICTURES.items()}
 
 
 def main() -> int:

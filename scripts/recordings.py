@@ -1,4 +1,4 @@
-"""Record the terminal pictures of the documents: `docs/img/demo.svg` and `docs/img/show.svg`.
+"""Record the terminal pictures of the documents: `docs/pictures/demo.svg` and `show.svg`.
 
 Run after a change of the demo's or of `show`'s output, in the environment of `make setup`:
 
@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.text import Text
 
 ROOT = Path(__file__).resolve().parent.parent
-PICTURES = ROOT / "docs" / "img"
+PICTURES = ROOT / "docs" / "pictures"
 WIDTH = 112
 CONTRACT = """
 from readback import action
