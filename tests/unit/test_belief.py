@@ -153,6 +153,29 @@ def test_there_is_a_rule_for_every_case_and_a_case_for_every_rule() -> None:
     assert {rule.rule for rule in PLANNING} == set(Planning) == set(GUIDANCE)
 
 
+@pytest.mark.parametrize(
+    ("case", "ours"),
+    [
+        (PlanningCase(S.RECONCILED_SUCCESS, standing=True), False),
+        (PlanningCase(S.PARTIALLY_COMMITTED), False),
+        (PlanningCase(S.PENDING), False),
+        (PlanningCase(S.FAILED), False),
+        (PlanningCase(S.UNKNOWN), False),
+        (PlanningCase(S.COMPENSATION_FAILED), False),
+        (PlanningCase(S.REVIEW_REQUIRED), False),
+        (PlanningCase(S.REVIEW_REQUIRED, discrepancy=D.WRONG_TARGET_MODIFIED), False),
+        (PlanningCase(S.RECONCILED_SUCCESS, standing=False), True),
+        (PlanningCase(S.ABANDONED), True),
+        (PlanningCase(S.ABANDONED, attempted=False), True),
+        (PlanningCase(S.COMPENSATED), True),
+        (PlanningCase(S.ROLLED_BACK), True),
+        (PlanningCase(S.UNKNOWN, contested=True), True),
+    ],
+)
+def test_a_rule_for_a_case_that_the_specification_leaves_open_is_marked_as_ours(case: PlanningCase, ours: bool) -> None:
+    assert plan_next(case).ours is ours
+
+
 @pytest.mark.requirement("BELIEF-planning-total")
 def test_nothing_but_a_standing_success_may_be_continued_from() -> None:
     for case in every_case():

@@ -31,6 +31,8 @@ def test_line_breaks_and_tabs_stay_and_other_signs_that_cannot_be_seen_go() -> N
         ("\uff24\uff2f\uff2e\uff25", "done"),
         ("\U0001d403\U0001d428\U0001d427\U0001d41e", "done"),
         ("\u0414one", "\u0434one"),
+        ("\u0433\u0435\u0430d", "read"),
+        ("\u1d26ead", "read"),
         ("\u24d3\u24de\u24dd\u24d4", "done"),
         ("d\u00f6n\u00e9", "done"),
         ("\u3010\u0430\u02d0\u3011", "[a:]"),

@@ -15,6 +15,7 @@ from readback.domain.kind import Kind
 from readback.domain.predicate import Evaluation, Postcondition
 from readback.domain.side_effect import Consistency, Independence, SideEffect
 from readback.domain.verdict import Attribution, Verdict, Why
+from readback.domain.verification.observation import ObservationStatus
 from readback.domain.verification.reading import Fault, Presence, Role
 from readback.domain.verification.reconciliation import EvaluatedReading
 from tests.unit.cases_given import (
@@ -33,6 +34,7 @@ from tests.unit.cases_given import (
     grouped,
     judged,
     mark,
+    observed,
     result,
 )
 
@@ -143,6 +145,31 @@ def test_groups_that_are_all_done_beside_a_violation_are_no_partial_success() ->
     partly = judged(HOLDS, VIOLATED, groups=("a", "b"))
     seen = result(partly, of=of)
     assert (seen.finding, seen.parts_done, seen.parts_open) == (Finding.PARTIAL_SUCCESS, ("a",), ("b",))
+
+
+def test_a_value_that_a_reading_before_did_not_show_as_present_is_newly_written() -> None:
+    of = contract(ensure=grouped("a", "b"))
+    reading = judged(HOLDS, VIOLATED, groups=("a", "b"))
+    wrong = replace(reading.ensure[1], values=(("authoritative.status", "shipped"),))
+    seen = replace(reading, ensure=(reading.ensure[0], wrong))
+    for presence in (Presence.NOT_VISIBLE, Presence.ABSENT):
+        hidden = judged(presence=presence, role=Role.BEFORE, value=STATE)
+        assert result(seen, of=of, before=hidden).finding is Finding.VALUE_MISMATCH
+    shown = judged(VIOLATED, role=Role.BEFORE, value=STATE)
+    assert result(seen, of=of, before=shown).finding is Finding.PARTIAL_SUCCESS
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_local_tool_that_reports_an_error_ends_the_waiting_only_where_nothing_changed(changed: bool) -> None:
+    local = contract(side_effect=SideEffect.EPHEMERAL_WRITE)
+    reading = judged(VIOLATED, value={**OLD, "status": "packed"} if changed else OLD)
+    failed = observed(ObservationStatus.ERROR)
+    known: dict[str, Any] = {"before": BEFORE, "observation": failed, "dead": True, "window_closed": False}
+    seen = result(reading, of=local, **known)
+    assert (seen.verdict is Verdict.REFUTED) is not changed
+    assert (seen.why is Why.PROPAGATING) is changed
+    assert result(reading, of=contract(), **known).why is Why.PROPAGATING
+    assert result(reading, of=local, **{**known, "dead": False}).why is Why.PROPAGATING
 
 
 def test_one_group_alone_has_no_parts() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from readback.domain.discrepancy import Discrepancy
-from readback.domain.outcome.reporting import ReportInput, model_text, quoted, quoted_value
+from readback.domain.outcome.reporting import ReportInput, model_text, quoted, quoted_value, user_text
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Verdict, Why
 
@@ -85,3 +85,11 @@ def test_a_success_is_gone_on_from_whatever_was_found_on_the_way(found: Discrepa
 def test_what_differs_says_how_to_go_on() -> None:
     failed = {"state": State.FAILED, "verdict": Verdict.REFUTED}
     assert lines(**failed, discrepancy=Discrepancy.STALE_STATE)["Next"] != lines(**failed)["Next"]
+
+
+@pytest.mark.parametrize("why", ["forged", "mismatch", "policy-changed", "replayed", "self", "unknown-approver"])
+def test_an_approval_that_does_not_count_is_told_as_not_valid_whatever_is_wrong_with_it(why: str) -> None:
+    refused = replace(PLAIN, state=State.FAILED, verdict=Verdict.NOT_CHECKED, attempted=False, reason=f"approval.{why}")
+    said = "Its approval was not valid for what would have been executed."
+    assert user_text(refused) == f"The action has not been executed. {said}"
+    assert said in model_text(refused)
