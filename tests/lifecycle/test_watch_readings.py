@@ -277,7 +277,7 @@ def test_a_drift_can_be_known_denied_looked_at_again_or_closed_and_nothing_else(
     assert open_to(house, action_id) == {"attest_done", "attest_not_done", "verify_again", "abandon"}
     why = {one.decision.value: one.why_not for one in look(house, action_id).choices if not one.open}
     assert set(why) == {"compensate", "go_forward", "reopen"}
-    assert all("action of its own" in said for said in why.values())
+    assert all("by a new action" in said for said in why.values())
     for decision in why:
         with pytest.raises(ReviewError):
             resolve(house, action_id, decision)
