@@ -92,13 +92,13 @@ def test_all_faults_are_named_at_once_each_where_it_stands() -> None:
     )
     assert [(line, column, said.split(".")[0]) for line, column, said in faults(text)] == [
         (1, 13, "The apiVersion of a recovery table is readback/v1"),
-        (3, 1, "A recovery table has no key 'metdata'"),
-        (6, 14, "'unknwn' is no finding"),
-        (8, 18, "'maybe' is no value of dead"),
-        (8, 25, "A condition has no key 'mood'"),
-        (10, 5, "id stands there twice"),
-        (16, 11, "`when` is empty, so the row could never apply. Omit `when` for a row that always applies"),
-        (17, 5, "A row is a mapping of id, finding, when, action, label, rationale"),
+        (3, 1, "A recovery table has an unknown key 'metdata'"),
+        (6, 14, "'unknwn' is not a finding"),
+        (8, 18, "'maybe' is not a value of dead"),
+        (8, 25, "A condition has an unknown key 'mood'"),
+        (10, 5, "id is given twice"),
+        (16, 11, "`when` is empty, so the row could never apply"),
+        (17, 5, "A row must be a mapping of id, finding, when, action, label, rationale"),
     ]
 
 
@@ -132,7 +132,7 @@ def test_a_row_of_the_specification_goes_on_meaning_what_it_means_there() -> Non
     said = "REC-15 stands for report_unverified for unverifiable. Give your own row another id."
     assert (4, 10, said) in faults(text)
     again = faults(HEAD + "  - {id: REC-77, finding: unknown, action: keep_unknown}\n")
-    assert again[0][2].startswith("REC-77 is no row of the specification")
+    assert again[0][2].startswith("REC-77 is not a row of the specification")
 
 
 def test_a_doubled_row_says_where_the_first_one_stands() -> None:
@@ -144,8 +144,8 @@ def test_a_doubled_row_says_where_the_first_one_stands() -> None:
 @pytest.mark.parametrize(
     ("text", "place", "said"),
     [
-        (b"", (1, 1), "is a mapping of"),
-        (b"[]", (1, 1), "is a mapping of"),
+        (b"", (1, 1), "must be a mapping of"),
+        (b"[]", (1, 1), "must be a mapping of"),
         (b"rows: 7", (1, 7), "The rows must be a list"),
         (b"\xff\xfe", (1, 1), "not UTF-8"),
         (b"rows:\n  - \xe4", (2, 5), "not UTF-8"),
@@ -154,25 +154,25 @@ def test_a_doubled_row_says_where_the_first_one_stands() -> None:
         (b"rows: *x", (1, 7), "Anchors and aliases"),
         (b"rows: !!python/object/apply:os.system [ls]", (1, 7), "Tags are not allowed"),
         (b"rows: !own x", (1, 7), "Tags are not allowed"),
-        (b"[" * 1000, (1, 17), "nested over 16 deep"),
+        (b"[" * 1000, (1, 17), "nested more than 16 levels deep"),
         (b"rows: [", (1, 8), "is not valid YAML"),
         (b'kind: "\\U00110000"', (1, 10), "is not valid YAML"),
         (b'kind: "\\udfff"', (1, 7), "The text has half a character"),
         (b"\tkind: x", (1, 1), "is not valid YAML"),
         (b"kind: x\n---\nkind: y", (2, 1), "another document"),
-        (b"kind: 7", (1, 7), "kind is a text"),
-        (b"metadata: {name: [1]}", (1, 18), "name is a text"),
+        (b"kind: 7", (1, 7), "kind must be text"),
+        (b"metadata: {name: [1]}", (1, 18), "name must be text"),
         (b"rows: [{id: '7 x', finding: unknown, action: fail}]", (1, 13), "is not an id"),
-        (b"rows: [{id: A, finding: unknown, action: fail, label: ''}]", (1, 55), "label is a text"),
-        (b'rows: [{id: A, finding: unknown, action: fail, label: "a\\nb"}]', (1, 55), "label is one line"),
-        (b"rows: [{id: A, finding: unknown, action: fail, when: 7}]", (1, 54), "`when` is a condition"),
+        (b"rows: [{id: A, finding: unknown, action: fail, label: ''}]", (1, 55), "label must be text"),
+        (b'rows: [{id: A, finding: unknown, action: fail, label: "a\\nb"}]', (1, 55), "label must be one line"),
+        (b"rows: [{id: A, finding: unknown, action: fail, when: 7}]", (1, 54), "`when` must be a condition"),
         (b"rows: [{id: A, finding: unknown, action: fail, when: {dead: []}}]", (1, 61), "has no value"),
         (b"rows: [{id: A, finding: unknown, action: fail, when: {dead: [true, true]}}]", (1, 61), "one value twice"),
-        (b"rows: [{id: A, finding: unknown, action: fail, when: {dead: 'true'}}]", (1, 61), "no value of dead"),
-        (b"rows: [{id: A, finding: unknown, action: fail, when: {dead: yes}}]", (1, 61), "no value of dead"),
-        (b"rows: [{id: A, finding: unknown, action: fail, when: {dead: {a: 1}}}]", (1, 61), "no value of dead"),
-        (b"rows: [{? [a, b] : 1}]", (1, 11), "A row has no key None"),
-        (b"rows: [{<<: {id: A}}]", (1, 9), "A row has no key '<<'"),
+        (b"rows: [{id: A, finding: unknown, action: fail, when: {dead: 'true'}}]", (1, 61), "not a value of dead"),
+        (b"rows: [{id: A, finding: unknown, action: fail, when: {dead: yes}}]", (1, 61), "not a value of dead"),
+        (b"rows: [{id: A, finding: unknown, action: fail, when: {dead: {a: 1}}}]", (1, 61), "not a value of dead"),
+        (b"rows: [{? [a, b] : 1}]", (1, 11), "A row has an unknown key None"),
+        (b"rows: [{<<: {id: A}}]", (1, 9), "A row has an unknown key '<<'"),
     ],
 )
 def test_what_is_no_table_is_refused_where_it_goes_wrong(text: bytes, place: tuple[int, int], said: str) -> None:
@@ -191,7 +191,7 @@ def test_a_file_is_loaded_or_refused_as_a_whole(tmp_path: Path) -> None:
     file.write_text(table_yaml(with_own(OWN)), encoding="utf-8")
     assert load_table(file).version == with_own(OWN).version
     assert load_table(file, pin=sha256_hex(file.read_bytes())).row("OPS-1") == OWN
-    with pytest.raises(SettingsError, match="not the one whose SHA-256"):
+    with pytest.raises(SettingsError, match="does not match the SHA-256"):
         load_table(file, pin="0" * 64)
     file.write_text(HEAD + "  - {id: A, finding: unknown, action: accept}\n", encoding="utf-8")
     with pytest.raises(SettingsError) as refused:
@@ -212,7 +212,7 @@ def test_a_file_that_is_not_there_or_too_large_is_no_table(tmp_path: Path) -> No
     os.mkfifo(tmp_path / "pipe")
     assert read_table(str(tmp_path / "pipe")) == b""  # and nobody waits for somebody to write into it
     (tmp_path / "large.yaml").write_bytes(b"#" * (TABLE_MAX_BYTES + 1))
-    with pytest.raises(SettingsError, match=f"over {TABLE_MAX_BYTES} bytes"):
+    with pytest.raises(SettingsError, match=f"exceeds {TABLE_MAX_BYTES} bytes"):
         read_table(str(tmp_path / "large.yaml"))
 
 
