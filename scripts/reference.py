@@ -1,8 +1,8 @@
-"""Writes docs/reference.md from the tables that the program itself runs by.
+"""Write docs/reference.md from the program's own tables.
 
-Run by whoever changes a table, a text, an error or a command: prints the page; ``--write`` puts it into docs,
-``--check`` exits with 1 when the committed page is not the present one. It must not say anything of its own that could
-be read off the code.
+Run this script after a change of a table, a text, an error or a command. Without a flag the script prints the page.
+``--write`` writes the page into docs. ``--check`` exits with 1 if the committed page is out of date. Facts in the code
+are read from the code and not repeated here.
 """
 
 from __future__ import annotations
@@ -67,14 +67,15 @@ from scripts.reference_words import (  # noqa: E402
 
 PAGE = ROOT / "docs" / "reference.md"
 RECIPE_PARTS = ("HttpReceipts", "Resource", "SqlReceipts", "Table", "Timings")
-"""What a recipe is given or gives back; its other names are types for annotations."""
+"""Parameters and results of recipes. The module's other names are types for annotations."""
 HEAD = """\
 # Reference
 
 <!-- made by scripts/reference.py from the tables; edit those, not this page -->
 
-Everything here is read off the tables by which the program runs, and a test holds the two equal. A row marked *ours* is
-an addition to the action verification specification; the rest is as printed there. What the words mean is in
+This page lists every name, key, state, error, command and limit of Readback. The page is made from the program's own
+tables, and a test compares the two. A row marked *ours* is an addition to the action verification specification. The
+other rows of the same tables are as printed in the specification. The terms are explained in
 [concepts](concepts.md)."""
 
 
@@ -113,27 +114,25 @@ def page() -> str:
 
 
 def _names() -> Iterator[str]:
-    yield "From `readback`, all of them promised:\n"
+    yield "From `readback`, the stable public names:\n"
     rows = [
         (f"`{name}`", first_sentence(getattr(readback, name))) for name in sorted(readback.__all__) if name[0] != "_"
     ]
-    yield table(("name", "what it is"), [*rows, ("`__version__`", "The version of the package.")])
-    yield "From `readback.systems`, the built-in executors (which act) and sources (which read):\n"
-    yield table(("name", "what it is"), [(f"`{n}`", first_sentence(getattr(systems, n))) for n in systems.__all__])
-    yield "From `readback.recipes`, ready actions of the usual shapes:\n"
+    yield table(("name", "meaning"), [*rows, ("`__version__`", "The version of the package.")])
+    yield "From `readback.systems`, the built-in executors (for actions) and sources (for readings):\n"
+    yield table(("name", "meaning"), [(f"`{n}`", first_sentence(getattr(systems, n))) for n in systems.__all__])
+    yield "From `readback.recipes`, ready actions for common cases:\n"
     made = [n for n in recipes.__all__ if n[0].islower() or n in RECIPE_PARTS]
-    yield table(("name", "what it is"), [(f"`{n}`", first_sentence(getattr(recipes, n))) for n in made])
-    yield "Methods of `Readback`; those of `AsyncReadback` are the same, to be awaited but for `open` and `signal`:\n"
+    yield table(("name", "meaning"), [(f"`{n}`", first_sentence(getattr(recipes, n))) for n in made])
+    yield "Methods of `Readback`. `AsyncReadback` has the same methods; await all except `open` and `signal`:\n"
     yield table(("method", "does"), _methods(readback.Readback))
     yield from _outcome()
-    yield "What a decorated function offers:\n"
+    yield "Methods of a decorated function:\n"
     yield table(("name", "does"), _methods(ActionDefinition))
     yield prose(
-        "Errors are in `readback.errors`, those that agents meet in `readback.agent_errors`, those of traces in "
-        f"`{trace_fault.__name__}`, those of evidence "
-        f"in `{fault.__name__}`; virtual time, simulated worlds, "
-        "conformance suites and drills in "
-        "`readback.testing`."
+        "Errors are in `readback.errors`. Errors for agents are in `readback.agent_errors`, errors of traces in "
+        f"`{trace_fault.__name__}`, and errors of evidence in `{fault.__name__}`. Virtual time, simulated worlds, "
+        "conformance suites and drills are in `readback.testing`."
     )
 
 
@@ -142,19 +141,23 @@ def _outcome() -> Iterator[str]:
     own = [name for name in vars(outcome) if not name.startswith("_") and name not in outcome.__slots__]
     called = [f"{name}()" if inspect.isfunction(vars(outcome)[name]) else name for name in own]
     for title, name, listed in (
-        ("What an `Outcome` says:", "Outcome", [*outcome.__slots__, *called]),
-        ("What a `SagaOutcome` says beside that:", "SagaOutcome", readback.SagaOutcome.__slots__),
-        ("What a `StepOutcome`, one of its `steps`, says:", "StepOutcome", _own(readback.StepOutcome)),
-        ("What a `Context`, the first parameter of each function of a contract, says:", "Context", Context.__slots__),
+        ("Fields and methods of an `Outcome`:", "Outcome", [*outcome.__slots__, *called]),
+        ("Additional fields of a `SagaOutcome`:", "SagaOutcome", readback.SagaOutcome.__slots__),
+        (
+            "Fields and methods of a `StepOutcome`, an element of `SagaOutcome.steps`:",
+            "StepOutcome",
+            _own(readback.StepOutcome),
+        ),
+        ("Fields of a `Context`, the first parameter of each function of a contract:", "Context", Context.__slots__),
     ):
-        # In the order of the words, which is that of use, and not of the class.
+        # The order of WORDS is the order of use. The order of the class is by memory layout.
         known = meanings(name, listed)
         yield f"{title}\n"
         yield table(("name", "meaning"), [(f"`.{word}`", known[word]) for word in WORDS[name]])
 
 
 def _own(of: type) -> list[str]:
-    """The names that a class itself has, methods with parentheses."""
+    """Return the class's own public names, methods with parentheses."""
     named = [name for name in vars(of) if not name.startswith("_")]
     return [f"{name}()" if inspect.isfunction(vars(of)[name]) else name for name in named]
 
@@ -178,60 +181,64 @@ def _keys() -> Iterator[str]:
     if set(KEYS) != expected:
         raise SystemExit(f"scripts/reference_words.py differs from the keys there are: {sorted(set(KEYS) ^ expected)}")
     yield prose(
-        "Given to `@action(...)` and `@name.compensate(...)`. A key that does not exist is an error, and all faults of "
-        "a contract are named at once, when it is loaded. A *duration* is text with its unit (`500ms`, `10s`, `1m30s`, "
-        "`2h`) or a `timedelta`; a bare number is refused. A *condition* is an expression, or a Python callable whose "
-        "parameters are roots. A *template* takes `{requested.x}`, `{intended.x}`, `{observed.x}` and `{scope.x}`."
+        "Pass these keys to `@action(...)` and `@name.compensate(...)`. An unknown key is an error. Loading a contract "
+        "reports all errors of the contract at once. A *duration* is text with a unit (`500ms`, `10s`, `1m30s`, `2h`) "
+        "or a `timedelta`. A number without a unit is rejected. A *condition* is an expression, or a Python callable "
+        "with roots as parameters. A *template* accepts `{requested.x}`, `{intended.x}`, `{observed.x}` and "
+        "`{scope.x}`."
     )
-    yield table(("key", "takes", "without it", "meaning"), [(f"`{name}`", *key) for name, key in KEYS.items()])
+    yield table(("key", "value", "default", "meaning"), [(f"`{name}`", *key) for name, key in KEYS.items()])
     yield prose(
-        "Beside the keys, a contract has functions: `.read` (one or more readers), `.find` (every effect that bears "
-        "the stamp, wherever it landed), `.lookup` (what became of the attempt with this key), `.compensate` (an "
-        "action that reverses this one), `.rollback` (puts a local boundary back). `.twin` says where a drill may try "
-        "the action out."
+        "A contract also has functions. `.read` declares a reader, and may be used several times. `.find` returns "
+        "every effect with the stamp, at any place. `.lookup` returns the result of the attempt with this key. "
+        "`.compensate` declares the reversing action. `.rollback` restores a local boundary. `.twin` names the sandbox "
+        "for drills."
     )
 
 
 def _expressions() -> Iterator[str]:
     yield prose(
-        "Expressions are written in a strict subset of CEL, and read by an engine of this project. They see these "
-        "roots and nothing else; absence is `authoritative == null`."
+        "Expressions are written in a strict subset of CEL. Readback has an evaluator of its own. An expression can "
+        "use only the following roots. Test for an absent object with `authoritative == null`."
     )
-    yield table(("root", "holds"), [(f"`{root}`", ROOT_MEANINGS[root]) for root in ROOTS])
+    yield table(("root", "contents"), [(f"`{root}`", ROOT_MEANINGS[root]) for root in ROOTS])
     yield prose(
-        "An expression is true, false or undetermined. Whatever does not come out as true or false is undetermined: a "
-        "missing field, a wrong type, a text compared with a number. A part that settles the whole does so whatever is "
-        "undetermined beside it: `false && x` and `x && false` are false, `true || x` and `x || true` are true. The "
-        "opposite of undetermined is undetermined, and null is never true."
+        "The value of an expression is true, false or undetermined. A missing field, a wrong type, or a comparison of "
+        "a text with a number makes the expression undetermined. A part can decide the whole, even beside an "
+        "undetermined part: `false && x` and `x && false` are false, `true || x` and `x || true` are true. The "
+        "negation of undetermined is undetermined. Null is never true."
     )
-    yield "From the loosest to the tightest, with brackets round what comes first:\n"
-    yield table(("written", "means"), [(f"`{form}`", text) for form, text in OPERATORS.items()])
+    yield "Operators, from the lowest to the highest precedence. Use brackets to change the order:\n"
+    yield table(("form", "meaning"), [(f"`{form}`", text) for form, text in OPERATORS.items()])
     yield prose(
-        "Numbers are exact: whole numbers of any size, and decimals; a JSON number is what its text says. `0.1 + 0.2 "
-        "== 0.3` is true, `1 == 1.0` is true, and a whole number is divided without its rest. What has no exact "
-        "result, as `1.0 / 3`, is undetermined; nothing is rounded. Two kinds are not compared, also in "
-        "`in` and inside lists and objects; null may be compared with anything. "
-        "A text is written `'...'`, `\"...\"`, in three quotes, or as "
-        "`r'...'` without escapes; bytes as `b'...'`; a number as `1`, `0x1F`, `1.5`, `1e3`; a list as `[1, 2]`; an "
-        "object as `{'a': 1}`. A remark begins with `//`."
+        "Numbers are exact: whole numbers of any size, and decimals. A JSON number has the exact value of the JSON "
+        "text. `0.1 + 0.2 == 0.3` is true, `1 == 1.0` is true, and the division of two whole numbers drops the "
+        "remainder. A division without an exact result, such as `1.0 / 3`, is undetermined. Nothing is rounded. A "
+        "comparison of two different types, such as a text and a number, is undetermined, also in `in` and inside "
+        "lists and objects. Null can be compared with any value."
+    )
+    yield prose(
+        "Write a text as `'...'`, `\"...\"`, in three quotes, or as `r'...'` without escapes. Write bytes as `b'...'`, "
+        "a number as `1`, `0x1F`, `1.5` or `1e3`, a list as `[1, 2]`, and an object as `{'a': 1}`. A comment begins "
+        "with `//`."
     )
     yield "Functions:\n"
     said = {name: each.says.partition(": ") for name, each in FUNCTIONS.items()}
     rows = [(said[name][0], said[name][2]) for name in FUNCTIONS if name not in ACCESSORS]
     parts = ", ".join(f"`t.{name}()`" for name in ACCESSORS)
-    yield table(("function", "gives"), [*rows, (parts, ACCESSORS_MEANING)])
+    yield table(("function", "result"), [*rows, (parts, ACCESSORS_MEANING)])
     yield prose(
         f"An expression has at most {limits.EXPRESSION_MAX_BYTES:,} bytes, "
-        f"{limits.EXPRESSION_DEPTH_MAX_LEVELS} levels of brackets, {limits.EXPRESSION_NESTED_LOOPS_MAX} loops in each "
-        f"other and {limits.EXPRESSION_ADDITIONS_MAX} signs of `+`. One evaluation takes at most "
-        f"{limits.EXPRESSION_WORK_MAX:,} steps: about one for a character that is looked at, 128 for "
-        "a value that is visited. The steps of a function or a loop are taken before it begins; where they "
-        "would be too many, the expression is undetermined."
+        f"{limits.EXPRESSION_DEPTH_MAX_LEVELS} levels of brackets, {limits.EXPRESSION_NESTED_LOOPS_MAX} nested "
+        f"loops and {limits.EXPRESSION_ADDITIONS_MAX} `+` signs. One evaluation takes at most "
+        f"{limits.EXPRESSION_WORK_MAX:,} steps: about 1 step for each inspected character, and 128 steps for each "
+        "visited value. The steps of a function or a loop are counted before the start. If the limit would be "
+        "exceeded, the expression is undetermined."
     )
     yield prose(
-        "Not part of the language: messages, optional values, unsigned numbers as a type of their own (`1u` is `1`), "
-        "infinity, keys of objects that are true or false, names of time zones (write an offset), and other methods of "
-        "texts. Each is refused at load with what to write instead."
+        "Not part of the language: messages, optional values, a separate type for unsigned numbers (`1u` is `1`), "
+        "infinity, true or false as keys of objects, names of time zones (write an offset), and other methods of "
+        "texts. Loading rejects each of them and names the replacement."
     )
 
 
@@ -239,46 +246,48 @@ def _expressions() -> Iterator[str]:
 
 
 def _claims() -> Iterator[str]:
-    yield "What a `Claim` says:\n"
+    yield "Fields and methods of a `Claim`:\n"
     own = [name for name in vars(Claim) if not name.startswith("_") and name not in Claim.__slots__]
     called = [f"{name}()" if inspect.isfunction(vars(Claim)[name]) else name for name in own]
     known = meanings("Claim", [*Claim.__slots__, *called])
     yield table(("name", "meaning"), [(f"`.{word}`", known[word]) for word in WORDS["Claim"]])
-    yield "Why something is said of a claim. The confidence is a figure of this table, and no measurement:\n"
+    yield "Reasons for a change of a claim's status. The confidence is a fixed figure, not a measurement:\n"
     rows = [(f"`{name.value}`", row.words, row.confidence, f"`{row.advice.value}`") for name, row in REASONS.items()]
-    yield table(("reason", "it was contested, retracted or reinstated, since", "confidence", "recommended"), rows)
-    yield prose("What is reinstated is recommended as `go_on`, whoever said so.")
-    yield table(("recommended", "means"), [(f"`{name.value}`", text) for name, text in ADVICE.items()])
+    yield table(
+        ("reason", "the claim was contested, retracted or reinstated, because", "confidence", "recommended"), rows
+    )
+    yield prose("For a reinstated claim the recommendation is always `go_on`, for any author of the statement.")
+    yield table(("recommended", "meaning"), [(f"`{name.value}`", text) for name, text in ADVICE.items()])
 
 
 def _traces() -> Iterator[str]:
-    yield prose(f"The checks of `readback trace verify`, in their order: {words(CHECKS)}.")
-    yield "Every code of a failure:\n"
+    yield prose(f"The checks of `readback trace verify`, in order: {words(CHECKS)}.")
+    yield "All failure codes:\n"
     rows = [(f"`{name}`", words(c.checks), c.invariant or "", c.meaning) for name, c in TRACE_CODES.items()]
-    yield table(("code", "fails", "invariant", "means"), rows)
+    yield table(("code", "failed check", "invariant", "meaning"), rows)
 
 
 def _reports() -> Iterator[str]:
-    yield "What can be wrong with a final report at one place:\n"
-    rows = [(f"`{name.value}`", text, "cannot be told" if name in OPEN_FAULTS else "") for name, text in FAULTS.items()]
-    yield table(("code", "means", ""), rows)
+    yield "Faults of a final report, each at a position in the text:\n"
+    rows = [(f"`{name.value}`", text, "undetermined" if name in OPEN_FAULTS else "") for name, text in FAULTS.items()]
+    yield table(("code", "meaning", ""), rows)
 
 
 def _errors() -> Iterator[str]:
     yield prose(
         "Every error is a `ReadbackError` with a stable `code`, an `exit_code`, a `message`, a `remedy` and `details`."
     )
-    yield table(("error", "code", "exit code", "means", "what to do"), _error_rows())
-    yield "Finer codes, where an error is raised with one in place of its class's:\n"
+    yield table(("error", "code", "exit code", "meaning", "remedy"), _error_rows())
+    yield "More specific codes. An error can carry such a code in place of the code of the class:\n"
     yield prose(f"{words(sorted(_finer_codes()))}.")
-    yield "Not errors, but outcomes with a `code`: why something was not executed, or not gone on with.\n"
-    yield table(("code", "means"), [(f"`{code}`", text) for code, text in CODES.items()])
+    yield "Codes of outcomes, not of errors: the reason for a missing execution or an early stop.\n"
+    yield table(("code", "meaning"), [(f"`{code}`", text) for code, text in CODES.items()])
 
 
 def _error_rows() -> Iterator[tuple[object, ...]]:
     kinds = sorted(set(_tree(errors.ReadbackError)), key=lambda kind: kind.code)
     for each in kinds:
-        exit_code = "its state's" if each is errors.NotVerifiedError else each.exit_code
+        exit_code = "by state" if each is errors.NotVerifiedError else each.exit_code
         yield f"`{each.__name__}`", f"`{each.code}`", exit_code, first_sentence(each), each.remedy_default
 
 
@@ -293,7 +302,7 @@ _CODE = re.compile(r"(tool|store|settings|expression)\.[a-z-]+")
 
 
 def _finer_codes() -> set[str]:
-    """Codes that are given where an error is raised. What `ledger verify` and the demo find are not errors."""
+    """Return the codes passed where an error is raised, without the findings of `ledger verify` and of the demo."""
     own = {each.code for each in _tree(errors.ReadbackError)}
     found = set()
     for path in (ROOT / "src").rglob("*.py"):
@@ -309,7 +318,7 @@ def _finer_codes() -> set[str]:
 
 
 def _commands() -> Iterator[str]:
-    yield "What a command answers goes to stdout, as one JSON value with `--json`; progress and errors go to stderr.\n"
+    yield "Answers go to stdout, as a single JSON value with `--json`. Progress and errors go to stderr.\n"
     yield prose(EXIT_CODES.replace("\b", ""))
     for name, command in [("readback", main), *_all_commands()]:
         yield f"### `{name}`\n\n```text\n{_help(command, name)}\n```\n"
@@ -337,23 +346,28 @@ def _help(command: click.Command, name: str) -> str:
 
 def _environment() -> Iterator[str]:
     yield prose(
-        "What is given in the program or by a flag wins over the environment, the environment over files, files over "
-        "the defaults. The files are `config.toml` in the user's configuration folder for Readback, and "
-        "`readback.toml` in the working folder, which counts only where the former pins its SHA-256 under `[trusted]`: "
-        "an agent may be able to write there."
+        "Arguments and flags override the environment. The environment overrides files, and files override the "
+        "defaults. Readback reads two files: `config.toml` in the user's configuration folder for Readback, and "
+        "`readback.toml` in the working folder. `readback.toml` is used only if `config.toml` pins the file's SHA-256 "
+        "under `[trusted]`, because an agent may have write access to the working folder."
     )
     config = importlib.import_module("readback.config")
     rows = [
         ("`READBACK_URL`", "`url`", "the ledger", f"`{config.URL_DEFAULT}`"),
-        ("`READBACK_TENANT`", "`tenant`", "whose actions", f"`{config.TENANT_DEFAULT}`"),
-        ("`READBACK_PRINCIPAL`", "`principal`", "who acts", f"`{config.PRINCIPAL_DEFAULT}`"),
-        ("`READBACK_CONTRACTS`", "`contracts`", "modules with contracts, apart by commas; a list in files", "none"),
-        ("`READBACK_SCOPES`", "`scopes`", "the permission scopes held, apart by commas; a list in files", "none"),
-        ("", "`[limits]`, `[limits.TENANT]`", "what tenants may take: " + _tenant_limits(), "no limit"),
+        ("`READBACK_TENANT`", "`tenant`", "the tenant of the actions", f"`{config.TENANT_DEFAULT}`"),
+        ("`READBACK_PRINCIPAL`", "`principal`", "the acting principal", f"`{config.PRINCIPAL_DEFAULT}`"),
+        ("`READBACK_CONTRACTS`", "`contracts`", "modules with contracts, separated by commas; a list in files", "none"),
+        (
+            "`READBACK_SCOPES`",
+            "`scopes`",
+            "the permission scopes of the client, separated by commas; a list in files",
+            "none",
+        ),
+        ("", "`[limits]`, `[limits.TENANT]`", "limits for tenants: " + _tenant_limits(), "no limit"),
         ("`READBACK_SIGNING_KEY_FILE`", "`signing_key_file`", "the file of the log's own key, for checkpoints", "none"),
-        ("`READBACK_DEBUG`", "", "the whole trace of an unexpected error", "off"),
+        ("`READBACK_DEBUG`", "", "print the full traceback of an unexpected error", "off"),
     ]
-    yield table(("variable", "in files", "says", "default"), rows)
+    yield table(("variable", "in files", "meaning", "default"), rows)
 
 
 def _tenant_limits() -> str:
@@ -361,21 +375,21 @@ def _tenant_limits() -> str:
 
 
 LIMITED = (
-    "canon.limits", "domain.contract.watch", "domain.contract.approval", "domain.contract.approval",
+    "canon.limits", "domain.contract.watch", "domain.contract.approval",
     "domain.belief.text",
     "audit.feedback.findings",
-    "domain.contract.contract", "domain.outcome.reporting", "contracts.options", "contracts.options",
+    "domain.contract.contract", "domain.outcome.reporting", "contracts.options",
     "contracts.templates", "domain.saga.fold", "domain.saga.planner",
     "engine.schedule", "engine.stages.verify", "engine.values.reader_results", "engine.stages.execute",
     "engine.run", "systems.sql.source", "systems.files.source", "systems.mail.source", "systems.mail.executor",
     "systems.sql.executor", "traces.format.fault", "domain.grounding.report",
 )  # fmt: skip
-"""The modules whose limits a user can meet."""
+"""Modules with limits for users."""
 _LIMIT = re.compile(r"^[A-Z][A-Z_]*_(MAX|MAX_[A-Z]+|FIRST_US|MARGIN_US|KEPT_US|GRACE_US)$")
 
 
 def _limits() -> Iterator[str]:
-    yield "Each is a named constant.\n"
+    yield "Each limit is a named constant.\n"
     rows, missing, unused = [], [], set(LIMITS)
     for name in LIMITED:
         module = importlib.import_module(f"readback.{name}")
@@ -389,12 +403,14 @@ def _limits() -> Iterator[str]:
             missing += [] if said else [f"{name}.{constant}"]
             unused.discard(f"{name}.{constant}")
     if missing or unused:
-        raise SystemExit(f"scripts/reference_words.py says nothing of {missing}, and needs nothing of {unused}")
-    yield table(("limit", "value", "of what", "where"), rows)
+        raise SystemExit(
+            f"scripts/reference_words.py lacks an entry for {missing}, and has unused entries for {unused}"
+        )
+    yield table(("limit", "value", "meaning", "where"), rows)
 
 
 def run(argv: Sequence[str] | None = None) -> int:
-    """0 when done or equal, 1 when the committed page differs."""
+    """Return 0 on success, and 1 if the committed page differs."""
     parser = argparse.ArgumentParser(description="docs/reference.md, from the tables.")
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--check", action="store_true", help="exit with 1 if the committed page is old")

@@ -20,44 +20,44 @@ from scripts.reference_markdown import meanings, prose, span, table, vocabulary,
 
 
 def kinds() -> Iterator[str]:
-    """What each kind asks for."""
+    """Requirements of each kind."""
     rows = [(f"`{k}`", yes(k.mutates), yes(k.needs_ours), yes(k.compares_before), yes(k.counts_effects)) for k in Kind]
-    head = ("kind", "changes something", "has to be ours", "compares with before", "looks for a second effect")
+    head = ("kind", "changes state", "has to be ours", "compares with before", "looks for a second effect")
     yield table(head, rows)
     yield prose(
-        "*Has to be ours*: verified only where the state is shown to be this attempt's doing. *Compares with before*: "
-        "needs a reading before execution, from low-risk internal up. *Looks for a second effect*: where the contract "
+        "*Has to be ours*: verified only if the evidence attributes the state to this attempt. *Compares with before*: "
+        "requires a reading before execution, from low-risk internal up. *Looks for a second effect*: if the contract "
         "has `.find`."
     )
 
 
 _DEPTH_ROWS: list[tuple[str, Callable[[Depth], object]]] = [
-    ("what has to be checked", lambda d: d.required_check),
-    ("where it is read", lambda d: d.source),
-    ("what is done when it cannot be verified", lambda d: d.fallback),
-    ("how much delay is tolerated", lambda d: d.latency_tolerance),
-    ("when a person is asked", lambda d: d.review_trigger),
-    ("a reading is at least", lambda d: f"`{d.minimum_consistency}`, `{d.minimum_independence}`"),
-    ("readings that must agree", lambda d: d.quorum_min),
-    ("set and delete need a reading before", lambda d: yes(d.needs_before)),
-    ("must show that it is later than the action", lambda d: yes(d.needs_after_evidence)),
-    ("an operation id is required", lambda d: yes(d.operation_required)),
-    ("effects are counted again at the close", lambda d: yes(d.find_at_close)),
-    ("identity to map, or to declare `not_offered`", lambda d: words(d.identity_required) or "-"),
-    ("identity that must be mapped", lambda d: words(d.identity_essential) or "-"),
-    ("mismatches in a row that open a review", lambda d: d.repeated_mismatch_limit),
+    ("required check", lambda d: d.required_check),
+    ("source", lambda d: d.source),
+    ("fallback without a verification", lambda d: d.fallback),
+    ("tolerated delay", lambda d: d.latency_tolerance),
+    ("trigger of a review", lambda d: d.review_trigger),
+    ("minimum of a reading", lambda d: f"`{d.minimum_consistency}`, `{d.minimum_independence}`"),
+    ("agreeing readings required", lambda d: d.quorum_min),
+    ("set and delete need a reading before execution", lambda d: yes(d.needs_before)),
+    ("reading must be proven later than the action", lambda d: yes(d.needs_after_evidence)),
+    ("operation id required", lambda d: yes(d.operation_required)),
+    ("effects counted again at the close of the window", lambda d: yes(d.find_at_close)),
+    ("identity keys to map, or to declare `not_offered`", lambda d: words(d.identity_required) or "-"),
+    ("identity keys to map", lambda d: words(d.identity_essential) or "-"),
+    ("consecutive mismatches before a review", lambda d: d.repeated_mismatch_limit),
     ("with `unverifiable`", lambda d: str(d.unverifiable_allowed).replace("_", " ")),
-    ("`within`, where not given", lambda d: span(d.default_within_us)),
-    ("`polls`, where not given", lambda d: ", ".join(span(us) for us in d.default_polls_us)),
-    ("`execute.timeout`, where not given", lambda d: span(d.default_timeout_us)),
+    ("default of `within`", lambda d: span(d.default_within_us)),
+    ("default of `polls`", lambda d: ", ".join(span(us) for us in d.default_polls_us)),
+    ("default of `execute.timeout`", lambda d: span(d.default_timeout_us)),
 ]
 
 
 def classes() -> Iterator[str]:
-    """The depth of verification. Texts are for people; the rest is enforced when a contract is loaded or run."""
+    """The depth of verification per class. Texts are for people; all other values are enforced."""
     yield prose(
-        "The first five lines of each are the specification's words, for people. The rest is enforced: when the "
-        "contract is loaded, or when its readings are judged."
+        "The first five rows of each table quote the specification, for people. Readback enforces all other rows, at "
+        "the load of the contract or at the judgement of a reading."
     )
     for row in DEPTHS.values():
         yield f"### `{row.side_effect}`\n"
@@ -65,8 +65,8 @@ def classes() -> Iterator[str]:
 
 
 def readings() -> Iterator[str]:
-    """What a reader may say."""
-    yield "What a reader returns says one of:\n"
+    """The results of a reader."""
+    yield "A reader returns a `Reading` with exactly one of four values of `presence`:\n"
     makers = {
         "present": "Reading.of(value)",
         "absent": "Reading.absent()",
@@ -74,30 +74,30 @@ def readings() -> Iterator[str]:
         "unavailable": "Reading.unavailable(why)",
     }
     found = meanings("Presence", [each.value for each in Presence])
-    yield table(("presence", "made by", "meaning"), [(f"`{p}`", f"`{makers[p]}`", found[p]) for p in found])
+    yield table(("presence", "constructor", "meaning"), [(f"`{p}`", f"`{makers[p]}`", found[p]) for p in found])
     yield prose(
         f"Consistency, weakest first: {words(side_effect.Consistency)}. Independence of the path from the action's, "
-        f"weakest first: {words(side_effect.Independence)}. A reading may lower the consistency that its reader "
-        "declared, never raise it."
+        f"weakest first: {words(side_effect.Independence)}. A reading may declare a lower consistency than "
+        "the reader, never a higher consistency."
     )
 
 
 def verdicts() -> Iterator[str]:
-    """What a judgement says."""
+    """The parts of a judgement."""
     yield vocabulary(verdict.Verdict, "verdict")
-    yield table(("why it is undetermined", "meaning"), [(f"`{why}`", text) for why, text in WHY_OPEN.items() if why])
+    yield table(("reason for undetermined", "meaning"), [(f"`{why}`", text) for why, text in WHY_OPEN.items() if why])
     yield vocabulary(verdict.Attribution, "attribution")
     yield vocabulary(verdict.Level, "trust level")
 
 
 def states() -> Iterator[str]:
-    """States, what they amount to, and what follows them."""
+    """States, the status of each state, and the transitions."""
     rows = [(f"`{s}`", MEANINGS[s].means, MEANINGS[s].now) for s in State]
-    yield table(("state", "means", "now"), rows)
-    yield "What each amounts to in the record, and whether it ends the action:\n"
-    head = ("state", "execution", "verification", "reconciliation", "exit code", "ends", "may be told as")
+    yield table(("state", "meaning", "now"), rows)
+    yield "The status in the record for each state. *Ends* marks the final states:\n"
+    head = ("state", "execution", "verification", "reconciliation", "exit code", "ends", "reported as")
     yield table(head, _status_rows(STATUS))
-    yield "The same, where provably nothing was dispatched:\n"
+    yield "The status if provably nothing was dispatched:\n"
     yield table(head, _status_rows(NOT_ATTEMPTED))
     yield "### Transitions\n"
     steps = [
@@ -120,12 +120,12 @@ def discrepancies() -> Iterator[str]:
         (f"`{row.discrepancy}`", f"`{row.discrepancy.code}`", row.severity, row.definition, row.typical_recovery)
         for row in sorted(DISCREPANCIES.values(), key=lambda row: row.severity)
     ]
-    yield table(("class", "code", "severity", "means", "usual recovery"), rows)
+    yield table(("class", "code", "severity", "meaning", "usual recovery"), rows)
 
 
 def findings() -> Iterator[str]:
     """The keys of the recovery table."""
-    yield "A finding is what the evidence allows to be concluded: the key of the recovery table. Mildest first.\n"
+    yield "A finding is the conclusion from the evidence, and the key of the recovery table. Mildest first.\n"
     found = meanings("Finding", [f.value for f in sorted(Finding, key=lambda f: f.severity)])
     yield table(("finding", "meaning"), [(f"`{word}`", text) for word, text in found.items()])
 
@@ -133,14 +133,14 @@ def findings() -> Iterator[str]:
 def recovery() -> Iterator[str]:
     """Every row, by finding; the conditions; the actions."""
     yield prose(
-        f"Version `{DEFAULT_TABLE.version[:12]}`: the hash of the rows, which stands in every decision. Of several "
-        "findings the most severe is decided on; within a finding the first row that matches wins. Rows about a pivot "
-        "or a policy are there as the specification has them, and nothing in this release leads to them."
+        f"Version `{DEFAULT_TABLE.version[:12]}`. The version is the hash of the rows, and every decision records the "
+        "version. Among several findings the most severe finding decides. Within a finding the first matching row "
+        "wins."
     )
     for finding in Finding:
         yield f"### Finding: {finding.value.replace('_', ' ')}\n"
         rows = [_row(row) for row in DEFAULT_TABLE.rows if row.finding is finding]
-        yield table(("row", "when", "does", "leads to", "because", ""), rows)
+        yield table(("row", "condition", "action", "leads to", "because", ""), rows)
     yield "### What the conditions ask\n"
     said = meanings("Situation", DOMAINS)
     asked = [(f"`{name}`", words(_value(v) for v in DOMAINS[name]), said[name]) for name in DOMAINS]
@@ -152,7 +152,8 @@ def recovery() -> Iterator[str]:
     ]
     yield table(("action", "leads to", "review", "incident", "freeze"), effects)
     yield prose(
-        "A freeze is recorded with the decision. Nothing in this release holds other actions on the same target for it."
+        "A freeze is recorded with the decision. New actions on a frozen subject are refused before execution, until "
+        "an operator lifts the freeze."
     )
 
 
@@ -183,8 +184,8 @@ def _value(value: object) -> str:
 def texts() -> Iterator[str]:
     """The vocabulary of reports."""
     yield prose(
-        "The whole vocabulary. What was found, what limits a statement, and that it is a replay, is added in words of "
-        "the tables above."
+        "This table is the whole vocabulary. The finding, the limits of a statement, and a replay are added in words "
+        "of the tables above."
     )
     rows = [(f"`{key}`", USER_STATUS[key], MODEL_STATUS[key]) for key in USER_STATUS]
-    yield table(("may be told as", "to a user", "to the model, first line"), rows)
+    yield table(("report", "to a user", "to the model, first line"), rows)

@@ -1,7 +1,7 @@
-"""Words for reference.py where a table of the program has none: keys of a contract, members of vocabularies.
+"""Meanings for reference.py where no table of the program has a text: keys of a contract, members of vocabularies.
 
-Read by whoever changes `contracts/options.py` or a vocabulary: what is missing here, or here and not there, fails
-the check.
+Update this file after a change of `contracts/options.py` or of a vocabulary. The check fails for a missing or unused
+entry.
 """
 
 from __future__ import annotations
@@ -21,491 +21,578 @@ KEYS: Final[dict[str, Key]] = {
     "name": Key(
         "name: letters, digits, `_` `.` `-`, no digit first",
         "the function's name",
-        "What keys, records and the command line call the contract. Unique in a registry.",
+        "The contract's name in keys, in records and on the command line. Must be unique in a registry.",
     ),
     "version": Key(
         "text",
         '`"1"`',
-        "For people. The record also holds the hash of the whole contract, and an action keeps the one it began with.",
+        "A label for people. The record also contains the hash of the whole contract. An action keeps the "
+        "contract version of its start.",
     ),
     "kind": Key(
-        "a kind", "required", "What the operation does, and so what proves it; see [kinds](#kinds-of-operation)."
+        "a kind",
+        "required",
+        "The effect of the operation. The kind decides the required evidence; see [kinds](#kinds-of-operation).",
     ),
     "side_effect": Key(
         "a class",
         "required",
-        "How much harm it could do, and so how deep it is verified; see [classes](#side-effect-classes).",
+        "The possible harm. The class decides the depth of verification; see [classes](#side-effect-classes).",
     ),
     "target": Key(
         "template",
         "required",
-        "What is aimed at, such as `order/{requested.order_id}`. Part of the request's hash; what identity is held "
-        "against.",
+        "The target of the action, such as `order/{requested.order_id}`. Part of the request's hash. The "
+        "identity of each reading is compared with the target.",
     ),
     "identity": Key(
         "mapping of identity keys to expressions, to `{path, as}`, or to `not_offered`",
         "none",
-        "Of whom a reading is: `target`, `tenant`, `actor`, `region`, `account`, `permission_scope`, `stamp`, "
-        "`version`. An expression gives the value found, or compares by itself. `{path: EXPRESSION, as: FORM}` says by "
-        "which rule the system compares such names: `exact`, `nfc`, `casefold`, `uuid`, `email` (the domain alone), "
-        "`path`. The class says which are needed.",
+        "The identity of a reading: `target`, `tenant`, `actor`, `region`, `account`, `permission_scope`, "
+        "`stamp`, `version`. An expression returns the found value, or makes the comparison. `{path: EXPRESSION, "
+        "as: FORM}` names the system's rule for the comparison of names: `exact`, `nfc`, `casefold`, `uuid`, "
+        "`email` (the domain alone), `path`. The class decides the required keys.",
     ),
     "require": Key(
         "condition, or named conditions",
         "none",
-        "What must hold before anything is called, over `requested`, `intended`, `before` and `scope` (with "
-        "`scope.budget`). Where it does not hold, or cannot be told, nothing is executed.",
+        "Preconditions, checked before any call, over `requested`, `intended`, `before` and `scope` (with "
+        "`scope.budget`). If a precondition is false or undetermined, nothing is executed.",
     ),
     "expected_version": Key(
         "expression over `requested`, `intended`, `scope`",
         "none",
-        "The version that the target must have before execution. Another one ends the action as stale, unexecuted.",
+        "The required version of the target before execution. A different version ends the action as stale, "
+        "without execution.",
     ),
-    "execute": Key("mapping", "", "How the tool may be called:"),
-    "execute.timeout": Key("duration", "the class's", "How long one call may take. After that the effect is unknown."),
+    "execute": Key(
+        "mapping",
+        "",
+        "Rules for calls of the tool:",
+    ),
+    "execute.timeout": Key(
+        "duration",
+        "the class's",
+        "Maximum duration of one call. After a timeout the effect is unknown.",
+    ),
     "key_valid_for": Key(
         "duration",
         "none",
-        "How long the tool remembers a key, from the first attempt. Without it a lost "
+        "Time for the tool's memory of an idempotency key, from the first attempt. Without `key_valid_for` a lost "
         "request is not sent again after a restart.",
     ),
-    "execute.key_valid_for": Key("duration", "none", "The same as `key_valid_for`, beside `honours_key`."),
+    "execute.key_valid_for": Key(
+        "duration",
+        "none",
+        "The same as `key_valid_for`, beside `honours_key`.",
+    ),
     "execute.honours_key": Key(
         "true or false",
         "false",
-        "The tool executes one idempotency key once. Only then a refuted and dead attempt is made again, and a lost "
-        "request sent again under its key. Refused where the key does not reach the tool.",
+        "Declares: the tool executes an idempotency key only once. With this declaration Readback can retry a "
+        "refuted and dead attempt, and send a lost request again under the same key. Rejected if the key does "
+        "not reach the tool.",
     ),
-    "execute.reversible": Key("true or false", "true", "False forbids the compensation that the contract has."),
+    "execute.reversible": Key(
+        "true or false",
+        "true",
+        "`false` forbids the contract's compensation.",
+    ),
     "readers": Key(
-        "list of readers", "none", "Shared readers (`@reader`), read after those of `.read`, in this order."
+        "list of readers",
+        "none",
+        "Shared readers (`@reader`), read after the readers of `.read`, in this order.",
     ),
     "quorum": Key(
         "whole number",
         "the class's",
-        "How many readings that really ran have to agree; for a critical mutation of as many sources.",
+        "Required number of agreeing readings. Only completed readings count. For a critical mutation each "
+        "reading must come from a different source.",
     ),
     "ensure": Key(
         "named conditions, or effect groups of named conditions",
         "required",
-        "What must be true afterwards. At least one has to look at `authoritative`. Groups make an outcome partial "
-        "where some hold and others do not.",
+        "The postconditions. At least one condition must use `authoritative`. With groups the outcome is partial "
+        "if some groups hold and others do not.",
     ),
     "intermediate": Key(
         "condition, or named conditions",
         "none",
-        "A state on the way to the wanted one, such as a queued job. When the window closes it is neither refuted nor "
-        "reversed while the attempt may still land. Later looks go on. An answer of accepted or pending means the "
-        "same.",
+        "A state on the way to the wanted state, such as a queued job. At the close of the window this state is "
+        "neither refuted nor reversed while the attempt may still have an effect. Later readings continue. An "
+        "accepted or pending answer has the same meaning.",
     ),
     "fails_when": Key(
         "condition, or named conditions",
         "none",
-        "A terminal failure at the source, such as a declined payment: it refutes before the window closes. A "
-        "clause that does not look at `authoritative` says that such a request is refused: it refutes at once "
-        "where the target is strongly read as unchanged.",
+        "A terminal failure at the source, such as a declined payment. A terminal failure refutes before the "
+        "window closes. A clause without `authoritative` describes a request that the system always refuses. "
+        "Such a clause refutes at once if a strong reading shows an unchanged target.",
     ),
     "may_change": Key(
         "list of paths under `authoritative`",
         "no frame",
-        "The frame: whatever else differs between `before` and the reading is a hidden side effect.",
+        "The frame. Any other difference between `before` and the reading is a hidden side effect.",
     ),
     "on_unchanged": Key(
         "`accept`, `refuse` or `equivalent`",
-        "`accept` for a set that names a state, else `refuse`",
-        "The meaning of a call without a change. `accept`: success, where every postcondition held before the "
-        "call already. `refuse`: the request names a change, such as an edit or a deletion; without a change it "
-        'is refuted and told as "nothing was changed". The end is FAILED where a reader with `whole_region` read '
-        "the same strongly before and after, or where `fails_when` names the refusal and the target is strongly "
-        "read as unchanged; else it is unknown or a person decides. `refuse` has the state read before, whatever "
-        "the class. The default of a set is `accept` only where `ensure` names a state: a clause judges fields of "
-        "`authoritative` without `before`, or no clause names `before`. For kinds that have to be our own doing, "
-        "below high risk, `equivalent` says that a second effect of the one operation leaves what one alone "
-        "leaves: it is recorded as a replay.",
+        "`accept` for a set with a state, else `refuse`",
+        "The meaning of a call without a change. `accept`: success, if every postcondition already held before "
+        "the call. `refuse`: the request names a change, such as an edit or a deletion. Without a change the "
+        'action is refuted and reported as "nothing was changed". The final state is FAILED in two cases: a '
+        "reader with `whole_region` read the same state strongly before and after, or `fails_when` names the "
+        "refusal and a strong reading shows an unchanged target. In all other cases the action stays unknown or "
+        "a person decides. `refuse` reads the state before execution in every class. The default of a set is "
+        "`accept` only if `ensure` names a state: a clause judges fields of `authoritative` without `before`, or "
+        "no clause names `before`. `equivalent` is for kinds with the column *has to be ours*, below high risk. "
+        "A second effect of the same operation then leaves the same state as a single effect, and is recorded as "
+        "a replay.",
     ),
     "noop": Key(
         "`allow`, `refuse` or `equivalent`",
-        "that of `on_unchanged`",
-        "The older name of `on_unchanged`: `allow` stands for `accept`. A contract keeps its hash under either name.",
+        "as `on_unchanged`",
+        "The older name of `on_unchanged`. `allow` means `accept`. Both names give a contract the same hash.",
     ),
     "within": Key(
         "duration",
         "the class's",
-        "The window: until it closes, a violated postcondition is still propagating and not refuted.",
+        "The window. Until the window closes, a violated postcondition counts as propagation, not as a refutation.",
     ),
     "polls": Key(
         "list of durations",
         "0 s, 2 s, 4 s, 8 s",
-        "Pauses before each reading, jittered by up to a tenth; then the last one, doubled each time. The window's "
-        "close and the deadline always have a reading.",
+        "Pauses before each reading, with a jitter of up to a tenth. After the list, the last pause is doubled "
+        "each time. The close of the window and the deadline always have a reading.",
     ),
-    "stable_for": Key("duration", "0 s", "For how long everything has to hold before it is told as success."),
+    "stable_for": Key(
+        "duration",
+        "0 s",
+        "Time for all postconditions to hold before a success is reported.",
+    ),
     "deadline": Key(
-        "duration", "`within`", "When verification ends; what is open then has timed out and goes to the table."
+        "duration",
+        "`within`",
+        "End of verification. An undetermined action then times out, and the recovery table decides.",
     ),
     "late_window": Key(
         "duration",
-        "not known (0 s where an ephemeral write's tool has ended, and does not say that more follows)",
-        "Until when an effect of the attempt may still land. Without it, absence never becomes failure.",
+        "not known (0 s for an ephemeral write, if the tool has ended and announces no further effects)",
+        "Time for a late effect of the attempt. Without a late window, absence never becomes failure.",
     ),
     "watch": Key(
         "duration, or mapping of `after`, `every`, `for`, `ensure`",
-        "it is not watched",
-        "When it is looked at again after success: once after a time; or first `after` (else `every`), then `every` so "
-        "often, `for` so long, at most 1,000 times. `ensure` names the postconditions that have to hold later (else "
-        "all).",
+        "no watch",
+        "Readings after a success. A duration means one later reading. In the mapping, `after` (else `every`) is "
+        "the time of the first reading, `every` the interval, and `for` the whole time, with at most 1,000 "
+        "readings. `ensure` names the postconditions for later readings (else all).",
     ),
     "key_fields": Key(
         "list of arguments",
         "none",
-        "The arguments that name the operation where the caller gives no operation id.",
+        "The arguments that name the operation if the caller passes no operation id.",
     ),
     "key_kept": Key(
         "duration",
         "30 d",
-        "How long a settled operation answers for itself: until then a repeated one gets the recorded outcome. An open "
-        "one is never forgotten.",
+        "Lifetime of a settled operation's record. Until then a repeated operation gets the recorded outcome. An "
+        "open operation is never forgotten.",
     ),
-    "principals": Key("list of patterns", "anyone", "Who may run it, such as `agent:*`."),
+    "principals": Key(
+        "list of patterns",
+        "anyone",
+        "The permitted principals, such as `agent:*`.",
+    ),
     "scopes": Key(
         "list of names",
         "none",
-        "Permission scopes of which the client has to hold all (`Readback.open(scopes=...)`); else nothing is done. A "
-        "compensation, and a step of a saga, was admitted with what it belongs to.",
+        "Permission scopes of the contract. The client must hold all of them (`Readback.open(scopes=...)`). "
+        "Otherwise nothing is executed. A compensation or a step of a saga needs no further check: the original "
+        "action or the saga was already admitted.",
     ),
     "redact": Key(
         "list of paths such as `requested.card`",
         "none",
-        "Neither stored nor shown: under `requested`, `intended`, `observed`, `before`, `authoritative`. No digest of "
-        "it is kept either.",
+        "Fields neither stored nor shown, under `requested`, `intended`, `observed`, `before`, `authoritative`. "
+        "No digest of such a field is stored either.",
     ),
     "tell": Key(
         "list of paths under `authoritative` or `before`",
         "none",
-        "Fields of the system of record that reach the model's text, bounded and marked as data. Nothing else "
-        "does. Those under `before` are told where the action is not verified, such as the error with which a "
-        "statement fails.",
+        "Fields of the system of record for the model's text, bounded and marked as data. No other field reaches "
+        "the model. Fields under `before` are reported if the action is not verified, such as the error of a "
+        "failing statement.",
     ),
     "unverifiable": Key(
         "reason",
         "none",
-        "In place of readers: no system of record can confirm it. It is never told as done.",
+        "Replaces the readers: no system of record can confirm the effect. Such an action is never reported as done.",
     ),
     "proves": Key(
         "`submitted` or `delivered`",
         "`submitted` for send",
-        "What the readings of a send prove, and no more than that is said.",
+        "The proof by the readings of a send. Readback reports no more than this.",
     ),
     "approval": Key(
         '`"required"`, or a mapping',
         "none; required for critical mutations",
-        "A person has to approve it before it is attempted; see [approvals](how-to/approvals.md):",
+        "A person must approve the action before the attempt; see [approvals](how-to/approvals.md):",
     ),
-    "approval.people": Key("1 or 2", "1", "How many people have to, by different names and keys."),
-    "approval.expires": Key("duration", "24 h", "For how long it waits. Then it ends unexecuted, and may be repeated."),
+    "approval.people": Key(
+        "1 or 2",
+        "1",
+        "Number of required approvers, with different names and keys.",
+    ),
+    "approval.expires": Key(
+        "duration",
+        "24 h",
+        "Lifetime of the request. An expired action ends without execution, and may be repeated.",
+    ),
     "approval.when": Key(
         "expression over `requested`, `intended`, `scope`",
         "always",
-        "For which requests. What cannot be told is approved by a person. Not for critical mutations.",
+        "The requests with a required approval. An undetermined condition requires an approval. Not for critical "
+        "mutations.",
     ),
     "freeze": Key(
         "list of `resource`, `principal`, `tool`, `tenant`",
         "`resource`",
-        "What is frozen after a severe outcome, until an operator lifts it: the target always, and what else is named. "
-        "New actions on what is frozen are refused before they are executed.",
+        "The frozen subjects after a severe outcome, until an operator lifts the freeze: always the target, and "
+        "the named subjects. New actions on a frozen subject are refused before execution.",
     ),
 }
 
 WORDS: Final[dict[str, dict[str, str]]] = {
     "Presence": {
-        "present": "The object is there, and looks so.",
-        "absent": "The object is not there, and would have been seen.",
-        "not_visible": "Nothing was shown, which may also be a question of permission: never taken for absence.",
-        "unavailable": "The source did not answer: down, 5xx, timeout. Never taken for absence.",
+        "present": "The object exists with this value.",
+        "absent": "The object does not exist. An existing object would have been visible.",
+        "not_visible": "Nothing was shown, possibly for lack of permission. Never counts as absence.",
+        "unavailable": "The source did not answer: down, 5xx, timeout. Never counts as absence.",
     },
     "ObservationStatus": {
-        "success": "The tool says that it is done. A claim.",
-        "accepted": "It took the request in, and has not done it (202, `queued`).",
-        "pending": "It is at work (`processing`).",
+        "success": "The tool reports success. This is a claim, not a proof.",
+        "accepted": "The tool accepted the request and has not executed the request yet (202, `queued`).",
+        "pending": "The tool is processing the request (`processing`).",
         "partial": "Some parts were done and others not (207, mixed results).",
-        "error": "It says that it failed: `success: false`, an error field, 4xx, 5xx, an exception, a redirect.",
-        "timeout": "No answer in time, 408 or 504: the effect is open.",
-        "cancelled": "The call was cancelled after it began: the effect is open.",
-        "malformed": "No structured statement: nothing is concluded from its words.",
-        "none": "No answer is on record: the process died, or the attempt was cut off.",
-        "not_dispatched": "Provably nothing left this process: the only answer after which nothing is read back.",
+        "error": "The tool reports a failure: `success: false`, an error field, 4xx, 5xx, an exception, a redirect.",
+        "timeout": "No answer in time, 408 or 504. The effect is open.",
+        "cancelled": "The call was cancelled after the start. The effect is open.",
+        "malformed": "The answer has no structured statement. Readback draws no conclusion from the text.",
+        "none": "No answer is on record: the process died, or the attempt was interrupted.",
+        "not_dispatched": "Provably nothing left this process. Only after this answer nothing is read back.",
     },
     "Verdict": {
-        "verified": "Every postcondition holds, over a reading that may be believed.",
-        "refuted": "A postcondition is violated for good: a terminal failure, or a strong reading after the window.",
-        "undetermined": "It cannot be told; `why` says why. Neither success nor failure.",
-        "not_checked": "Nothing was verified, since nothing was executed. Never passed.",
+        "verified": "Every postcondition holds, over a trusted reading.",
+        "refuted": "A postcondition is finally violated: a terminal failure, or a strong reading after the window.",
+        "undetermined": "The evidence allows no verdict; `why` gives the reason. Neither success nor failure.",
+        "not_checked": "Nothing was verified, because nothing was executed. Never counts as passed.",
     },
     "Attribution": {
-        "ours": "Shown to be this attempt's doing: its stamp, the source's own word, or the record under its key.",
+        "ours": (
+            "Proven to be the effect of this attempt: by the stamp, by the source's own statement, or by the "
+            "record under the key."
+        ),
         "other_actor": "The last writer left another stamp or name.",
-        "already_so": "It was so before, and nothing has changed.",
-        "unknown": "The state is as it is, and nothing shows who made it so.",
+        "already_so": "The state was the same before, and nothing has changed.",
+        "unknown": "The evidence does not show the author of the state.",
     },
     "Level": {
-        "0": "Raw: what the tool said, as text.",
-        "1": "Normalised: what the tool said, in our vocabulary.",
+        "0": "Raw: the tool's answer, as text.",
+        "1": "Normalised: the tool's answer, in Readback's vocabulary.",
         "2": "Read back: a system of record was read.",
-        "3": "Reconciled: every postcondition was held against it.",
-        "4": "Audit-confirmed: covered by a signed checkpoint. Nothing in this release reaches it.",
+        "3": "Reconciled: every postcondition was compared with the reading.",
+        "4": "Audit-confirmed: covered by a signed checkpoint. Only a verified outcome reaches this level.",
     },
     "Finding": {
         "verified": "Every postcondition holds.",
-        "no_op_allowed": "It was so already, and the contract permits that.",
-        "propagation_delay": "Everything holds, and has still to prove that it stays so and stays single.",
-        "failed_before_effect": "The failure provably precedes dispatch: there is nothing to verify.",
-        "refuted_dead": "A strong, complete reading shows no effect, and nothing of the attempt may still land.",
+        "no_op_allowed": "The state already held before the call, and the contract permits a call without a change.",
+        "propagation_delay": (
+            "Every postcondition holds. The state must still prove to be stable and without a second effect."
+        ),
+        "failed_before_effect": "The failure provably precedes dispatch. There is nothing to verify.",
+        "refuted_dead": "A strong, complete reading shows no effect, and the attempt can have no later effect.",
         "no_op_failure": "A change was required, and nothing changed.",
-        "target_missing": "There is no such target.",
+        "target_missing": "The target does not exist.",
         "stale_state": "Another actor has changed the target.",
-        "authority_mismatch": "The tool's claim is not what a reading shows, and nothing is final yet.",
-        "value_mismatch": "The target changed, and not as required.",
-        "drift": "It was verified, and a later reading shows that it no longer holds.",
+        "authority_mismatch": "The reading contradicts the tool's claim, and nothing is final yet.",
+        "value_mismatch": "The target changed, but not as required.",
+        "drift": "The action was verified, and a later reading contradicts the result.",
         "partial_success": "Some effect groups hold and others do not.",
         "provider_outage": "The system of record could not be read.",
-        "pending_timeout": "The call gave no answer, and the record under its key says that it is still at work.",
-        "verification_timeout": "The deadline passed and nothing settled it.",
-        "unverifiable": "No system of record can confirm it.",
-        "unknown": "The evidence allows no conclusion: readings disagree, or nothing shows whose doing it is.",
-        "verifier_error": "A reader or a postcondition broke, or read outside the scope.",
-        "policy_version_mismatch": "The policy changed meanwhile. Nothing in this release finds it.",
-        "approval_mismatch": "Nobody approved it, or not this.",
-        "compensation_required": "A committed effect has to be reversed: the caller cancelled it.",
-        "hidden_side_effect": "Something outside the frame changed with it.",
-        "duplicate_side_effect": "Several effects bear the stamp of this one operation.",
+        "pending_timeout": "The call gave no answer, and the record under the key reports work in progress.",
+        "verification_timeout": "The deadline passed without a verdict.",
+        "unverifiable": "No system of record can confirm the effect.",
+        "unknown": "The evidence allows no conclusion: readings disagree, or the author of the state is not proven.",
+        "verifier_error": "A reader or a postcondition failed, or read outside the scope.",
+        "policy_version_mismatch": (
+            "The list of approvers or the expression engine changed between the start and the decision."
+        ),
+        "approval_mismatch": "The action has no approval, or the approval covers something else.",
+        "compensation_required": "A committed effect must be reversed, because the caller cancelled the action.",
+        "hidden_side_effect": "Something outside the frame changed as well.",
+        "duplicate_side_effect": "Several effects carry the stamp of this operation.",
         "compensation_failed": "The reversal failed, was refused or is held.",
-        "wrong_target": "An effect of ours is where it must not be.",
+        "wrong_target": "An effect of this action is at a forbidden place.",
     },
     "KeyStatus": {
-        "PENDING": "In flight, unknown, or waiting for a person. Blocks every second execution; never expires.",
+        "PENDING": "In flight, unknown, or waiting for a person. Blocks every second execution. Never expires.",
         "COMPLETED": "Reconciled as success: a verdict, never a mere return.",
-        "FAILED_RETRYABLE": "No effect, and none can follow: the same operation may be run again.",
-        "FAILED_FINAL": "Failed for good; the same operation answers with that.",
-        "COMPENSATED": "Its effect was reversed; a new intention needs a new operation.",
-        "EXPIRED": "A settled record that is older than it is kept for: the operation is new again.",
+        "FAILED_RETRYABLE": "No effect, and no later effect is possible. The same operation may run again.",
+        "FAILED_FINAL": "Finally failed. The same operation returns this failure.",
+        "COMPENSATED": "The effect was reversed. A new intention needs a new operation.",
+        "EXPIRED": "A settled record past the end of `key_kept`. The operation counts as new again.",
     },
     "SagaOutcome": {
-        "steps": "Each step by name, in the order in which they were given.",
+        "steps": "The steps by name, in the given order.",
         "name": "The saga's name.",
-        "heading": "Which way it goes: onward, backward or forward.",
-        "because": "The step for which it turned, or on which it waits.",
-        "quiet": "It waits for a person, an approval, or for what stays unknown.",
+        "heading": "The direction of the saga: onward, backward or forward.",
+        "because": "The step behind the last change of direction, or the awaited step.",
+        "quiet": "True while the saga waits for a person, for an approval, or for an unknown result.",
     },
     "StepOutcome": {
         "name": "The step's name.",
-        "word": "What may be said of it: completed, left, reversed, reversing, not_reversed, failed, unknown, review, "
-        "held, pending or not_begun.",
-        "outcome": "The outcome of its action; None where it was not begun.",
-        "compensation": "The outcome of its reversal; None where there is none.",
-        "state": "The state of its action; None where it was not begun.",
+        "word": (
+            "The reported status of the step: completed, left, reversed, reversing, not_reversed, failed, "
+            "unknown, review, held, pending or not_begun."
+        ),
+        "outcome": "The outcome of the step's action; None before the start.",
+        "compensation": "The outcome of the step's reversal; None without a reversal.",
+        "state": "The state of the step's action; None before the start.",
         "contract": "The contract's name.",
-        "region": "Where it stands to the pivot: before, pivot or after.",
-        "after": "The steps that it comes after.",
-        "tries": "How often it was begun under its one key.",
-        "code": "Why it could not even be proposed.",
-        "detail": "The same in one line.",
-        "as_json()": "Its part of the saga's outcome as plain data.",
+        "region": "The position relative to the pivot: before, pivot or after.",
+        "after": "The preceding steps.",
+        "tries": "The number of starts under the step's key.",
+        "code": "The reason for a failed proposal.",
+        "detail": "The same reason in one line.",
+        "as_json()": "The step's part of the saga's outcome as plain data.",
     },
     "Outcome": {
         "id": "The action's id in the ledger.",
         "verified": "True only when reconciled as success.",
-        "state": "Where the action stands.",
-        "verdict": "What the readings amount to.",
-        "why": "Why the verdict is undetermined; empty where it is not.",
-        "discrepancy": "How the state differs from what was intended, or None.",
-        "attribution": "Whose doing the state is.",
+        "state": "The action's state.",
+        "verdict": "The verdict of the readings.",
+        "why": "The reason for an undetermined verdict; empty for any other verdict.",
+        "discrepancy": "The difference between the state and the intent, or None.",
+        "attribution": "The author of the state.",
         "level": "The trust level.",
-        "message": "The only words a user may be told.",
-        "for_model()": "The only text that goes into the model's next context. It says whether repeating is allowed.",
-        "may_repeat": "Whether the operation may be proposed again: its key was released, for a recorded reason.",
-        "replayed": "This is the recorded outcome of an earlier run of the same operation.",
-        "standing": "The success that was told stands: verified, contradicted by nothing later, and not taken back.",
-        "value": "The authoritative state of an outcome that is verified and stands; else NotVerifiedError.",
-        "exception": "What the tool raised during this call, with its traceback; None of a replay and after a restart.",
-        "settled": "Nothing more is going to happen soon: it has ended, or stays unknown.",
-        "contested": "What was told of it is contradicted, by a later reading or by a person.",
-        "claims": "What is claimed of it, and how each claim stands; see [claims](#claims).",
-        "claimed_us": "When it was verified first, which is what makes its claims; 0 where it never was.",
-        "said": "What was said last of each of its claims; nothing for one that merely stands.",
-        "fallen": "Ids of claims that it was planned upon, or those in turn were, and that stand no more.",
-        "attempted": "Whether anything may have been sent: false only where provably nothing was.",
-        "model_status": "What the state amounts to in the model's words: the head of `for_model()`.",
-        "repeat_allowed": "Whether the model may be told that it may ask again: doubt outweighs `may_repeat`.",
-        "cite()": "A citation of what it was verified by, for a [final report](reports.md).",
-        "raise_unless_verified()": "Itself, where it stands as verified; else NotVerifiedError, which carries it.",
-        "exit_code": "The command line's exit code for it.",
-        "tool_words": "What the tool said, as its words, where the action is settled and not verified.",
+        "message": "The only text for users.",
+        "for_model()": ("The only text for the model's next context. The text states whether a repetition is allowed."),
+        "may_repeat": "Whether the operation may be proposed again: the key was released, for a recorded reason.",
+        "replayed": "Whether an earlier run of the same operation recorded this outcome.",
+        "standing": "Whether the reported success still stands: verified, not contradicted later, not reversed.",
+        "value": "The authoritative state of a verified and standing outcome; else NotVerifiedError is raised.",
+        "exception": (
+            "The exception raised by the tool during this call, with traceback; None after a restart or for a replay."
+        ),
+        "settled": "Whether no progress is near: the action has ended, or stays unknown.",
+        "contested": "Whether a later reading or a person contradicts the reported outcome.",
+        "claims": "The claims about the action, with a status each; see [claims](#claims).",
+        "claimed_us": (
+            "Time of the first verification, in microseconds since the epoch; 0 without a verification. The "
+            "first verification makes the claims."
+        ),
+        "said": "The last event of each claim. An undisputed claim has no event.",
+        "fallen": "Ids of fallen claims behind this action's plan, including claims behind those claims.",
+        "attempted": "Whether a request may have been sent: false only if provably nothing was sent.",
+        "model_status": "The state in the model's words: the head of `for_model()`.",
+        "repeat_allowed": (
+            "Whether the model may request the operation again. Doubt about the state outweighs `may_repeat`."
+        ),
+        "cite()": "A citation of the verified state, for a [final report](reports.md).",
+        "raise_unless_verified()": (
+            "Returns a verified and standing outcome unchanged; else raises NotVerifiedError with the outcome."
+        ),
+        "exit_code": "The command line's exit code for the outcome.",
+        "tool_words": "The tool's own words, for a settled and unverified action.",
         "as_json()": "The outcome as plain data.",
         "contract": "The contract's name.",
         "contract_version": "The contract's version.",
         "kind": "The kind of operation.",
-        "target": "What was aimed at.",
-        "operation": "The operation's id; drawn fresh where none was given.",
-        "tenant": "Whose data it is.",
-        "principal": "Who acted.",
+        "target": "The target of the action.",
+        "operation": "The operation's id; a fresh id if the caller passed none.",
+        "tenant": "The owner of the data.",
+        "principal": "The acting principal.",
         "stamp": "The mark inside the artefact.",
         "ledger_entry": "The hash of the action's last entry.",
         "trace": "The caller's trace id.",
-        "authoritative": "What the system of record said last, as JSON; None where it showed nothing.",
-        "before": "What it said before execution.",
-        "observation": "What the tool answered: evidence, never truth.",
-        "postconditions": "Each postcondition as it was judged, with the values it looked at.",
-        "parts_done": "Effect groups that hold, of a partial outcome.",
-        "parts_open": "Effect groups that do not.",
-        "row": "The recovery table's row that decided.",
-        "recovery": "That row's action.",
-        "code": "Why it was not executed, or not gone on with; see [errors](#errors).",
-        "detail": "The same in one line, or what was found.",
-        "hold": "Why a validated action waits.",
-        "review": "What calls for a person; empty where nothing does.",
-        "incident": "What is to be alarmed about.",
-        "compensation": "The id of the action that reverses it.",
-        "resolution": "What a person attested of it, if anything. Never a verification.",
-        "approval": "The id of the approval that it waits for, or stood on.",
-        "approved_by": "Who has approved it.",
-        "attempts": "How often the tool was, or may have been, called.",
-        "due_us": "When it is looked at next, in microseconds since the epoch.",
-        "erased": "Whether its payloads were erased: what was asked for, answered and read is None then.",
-        "erased_us": "When they were erased last, in microseconds since the epoch; 0 where they were not.",
+        "authoritative": "The last reading of the system of record, as JSON; None without a visible object.",
+        "before": "The reading before execution.",
+        "observation": "The tool's answer: evidence, never truth.",
+        "postconditions": "Each judged postcondition, with the compared values.",
+        "parts_done": "The effect groups of a partial outcome that hold.",
+        "parts_open": "The effect groups of a partial outcome that do not hold.",
+        "row": "The deciding row of the recovery table.",
+        "recovery": "The action of the deciding row.",
+        "code": "The reason for a missing execution or an early stop; see [errors](#errors).",
+        "detail": "The same reason in one line, or the finding.",
+        "hold": "The reason for a validated action's wait.",
+        "review": "The reason for a review by a person; empty without a review.",
+        "incident": "The reason for an alarm.",
+        "compensation": "The id of the reversing action.",
+        "resolution": "The statement of a person about the action, if any. Never a verification.",
+        "approval": "The id of the awaited or used approval.",
+        "approved_by": "The names of the approvers.",
+        "attempts": "The number of actual or possible calls of the tool.",
+        "due_us": "Time of the next look at the action, in microseconds since the epoch.",
+        "erased": "Whether the payloads were erased. Request, answer and readings are None after an erasure.",
+        "erased_us": "Time of the last erasure, in microseconds since the epoch; 0 without an erasure.",
         "told": "The fields under `tell`.",
-        "proves": "What the readings of a send prove.",
-        "wording()": "`message`, `for_model()` and `repeat_allowed` at once: for who needs them all.",
+        "proves": "The proof by the readings of a send.",
+        "wording()": "`message`, `for_model()` and `repeat_allowed` together, at the cost of a single call.",
     },
     "Claim": {
         "id": "The action's id, and `:happened` or `:holds`.",
-        "action_id": "Of which action.",
-        "kind": "happened: at its time it was done. holds: what it left is still so; that falls with the other one.",
+        "action_id": "The id of the claim's action.",
+        "kind": (
+            "happened: the action was done at the time. holds: the effect still exists. `holds` falls together "
+            "with `happened`."
+        ),
         "status": "none, standing, contested, retracted or reinstated.",
-        "standing": "Whether it may be relied on: standing or reinstated.",
-        "made_us": "When it was verified first, in microseconds since the epoch; 0 where it never was.",
-        "said": "What was said of it last: why, how surely, what is recommended, by whom, and who was planned upon it.",
-        "grounds": "The entries that it stands on, by number and leaf hash.",
-        "version": "The version of its action that was looked at.",
+        "standing": "Whether consumers may rely on the claim: standing or reinstated.",
+        "made_us": "Time of the first verification, in microseconds since the epoch; 0 without a verification.",
+        "said": ("The last event of the claim: reason, confidence, recommendation, author, and the dependent actions."),
+        "grounds": "The entries behind the claim, by number and leaf hash.",
+        "version": "The action's version at the time of the look.",
         "as_json()": "The claim as plain data.",
     },
     "Context": {
         "action_id": "The action's id.",
-        "tenant": "Whose data it is.",
-        "principal": "Who acts.",
+        "tenant": "The owner of the data.",
+        "principal": "The acting principal.",
         "operation": "The operation's id.",
-        "target": "What is aimed at.",
-        "idempotency_key": "Stops a second execution, where the tool honours it. The same for every attempt.",
-        "stamp": "Travels inside the artefact and is found there by another path. The same for every attempt.",
-        "attempt": "Which attempt it is, from 1.",
-        "strong": "The reader is asked to bypass caches and replicas.",
-        "observed": "What the tool answered: a hint, such as a provider's id; None before there is an answer.",
+        "target": "The target of the action.",
+        "idempotency_key": "Prevents a second execution, if the tool honours the key. The same for every attempt.",
+        "stamp": (
+            "The mark inside the artefact, found again by the reader's separate path. The same for every attempt."
+        ),
+        "attempt": "The number of the attempt, from 1.",
+        "strong": "Whether the reader must bypass caches and replicas.",
+        "observed": "The tool's answer: a hint, such as a provider's id; None before an answer.",
         "run": "The caller's run id.",
         "trace": "The caller's trace id.",
-        "before": "What the reading before execution showed; None before it, and where there was no such object.",
-        "reverses": "In a compensation: the stamp of the action whose effect is to be reversed; else empty.",
+        "before": "The reading before execution; None before this reading, and for an absent object.",
+        "reverses": "In a compensation: the stamp of the action to reverse; else empty.",
     },
     "Situation": {
         "side_effect": "The class of the contract.",
-        "within_window": "The window is open and no verdict is final: the next reading may say otherwise.",
-        "maybe_stale": "The deciding reading was weaker than strong, and a stronger one can be taken.",
-        "reversible": "How the effect could be taken back: a local boundary, a compensation, or not at all.",
-        "pivot_passed": "The point of no return is behind. Never so in this release, which has no workflows.",
-        "effect_shown": "A reading shows an effect of ours.",
+        "within_window": "The window is open and no verdict is final. The next reading may change the result.",
+        "maybe_stale": "The deciding reading was weaker than strong, and a stronger reading is available.",
+        "reversible": "The possible reversal: a local boundary, a compensation, or none.",
+        "pivot_passed": (
+            "The saga is past the point of no return: the step follows the pivot, or is the pivot with a visible "
+            "effect."
+        ),
+        "effect_shown": "A reading shows an effect of this action.",
         "executed": "An attempt may have reached the tool.",
-        "key_record": "What became of the attempt can be looked up under its key (`.lookup`).",
-        "in_progress": "The answer was accepted or pending, or the state is one that the contract calls intermediate.",
-        "resend_due": "The request was lost, nothing of it is seen, and its honoured key may be sent again now.",
-        "key_honoured": "The contract says that the tool executes one key once, and attempts are left.",
-        "dead": "Nothing of the attempt may still land.",
-        "equivalent_duplicate": "The duplicate leaves an equivalent state. No contract can say so in this release.",
-        "repeated": "The counter of consecutive faults of this contract or source is at its limit.",
-        "late_open": "An effect may still land late.",
-        "searched": "A search or look-up covered the places where the effect could be instead, or the tool said no.",
+        "key_record": "The result of the attempt can be looked up under the key (`.lookup`).",
+        "in_progress": "The answer was accepted or pending, or the contract calls the state intermediate.",
+        "resend_due": "The request was lost, no effect is visible, and the honoured key may be sent again now.",
+        "key_honoured": "The contract declares that the tool executes a key only once, and attempts are left.",
+        "dead": "The attempt can have no later effect.",
+        "equivalent_duplicate": "The duplicate leaves an equivalent state, by `on_unchanged='equivalent'`.",
+        "repeated": "The counter of consecutive faults of this contract or source is at the limit.",
+        "late_open": "An effect may still arrive late.",
+        "searched": "A search or look-up covered all other places of the effect, or the tool refused the request.",
     },
 }
 
 ROOT_MEANINGS: Final[dict[str, str]] = {
-    "intended": "The goal, where it is more than the request; else the request.",
+    "intended": "The goal, if wider than the request; else the request.",
     "requested": "The bound arguments.",
-    "observed": "What the tool answered: a hint, never truth.",
-    "before": "What the reading before execution showed; null where there was none, or no such object.",
-    "authoritative": "What the reading under judgement shows; null where there is no such object.",
-    "scope": "`tenant`, `principal`, `operation`, `stamp`, `idempotency_key`, `target`, `run`, `attempt`, "
-    "`attempted_s` (when the attempt was made, in seconds since 1970), `budget`.",
+    "observed": "The tool's answer: a hint, never truth.",
+    "before": "The reading before execution; null without such a reading, and for an absent object.",
+    "authoritative": "The reading under judgement; null for an absent object.",
+    "scope": (
+        "`tenant`, `principal`, `operation`, `stamp`, `idempotency_key`, `target`, `run`, `attempt`, "
+        "`attempted_s` (the time of the attempt, in seconds since 1970), `budget`."
+    ),
 }
 
 OPERATORS: Final[dict[str, str]] = {
-    "a ? b : c": "`b` where `a` is true, `c` where it is false; the other is not evaluated",
-    "a || b": "either",
-    "a && b": "both",
+    "a ? b : c": "`b` if `a` is true, `c` if `a` is false; the other branch is not evaluated",
+    "a || b": "or",
+    "a && b": "and",
     "a == b, a != b, a < b, a <= b, a > b, a >= b": (
-        "equality and order of two values of one kind; texts in the order of Unicode"
+        "equality and order of two values of the same type; texts in the order of Unicode"
     ),
-    "a in b": "whether a list has a value that is equal, or an object the key",
-    "a + b, a - b": "of numbers, timestamps and durations; `+` also joins two texts, two lists, or bytes",
-    "a * b, a / b, a % b": "of numbers; `%` of whole ones, with the sign of the first",
-    "!a, -a": "the opposite of a truth value, or of a number",
-    "a.name, a['name'], a[0]": "a field, or a place in a list, from 0; undetermined where there is none",
+    "a in b": "whether a list contains an equal value, or an object contains the key",
+    "a + b, a - b": (
+        "sum and difference of numbers, timestamps and durations; `+` also joins two texts, two lists, or bytes"
+    ),
+    "a * b, a / b, a % b": (
+        "product, quotient and remainder of numbers; `%` for whole numbers, with the sign of the first"
+    ),
+    "!a, -a": "the negation of a truth value, or of a number",
+    "a.name, a['name'], a[0]": (
+        "a field, or an element of a list, from 0; undetermined for a missing field or element"
+    ),
     "has(a.name)": "whether an object has the field",
     "list.all(x, p), list.exists(x, p), list.exists_one(x, p)": (
-        "whether `p` holds of each value, of one at least, of exactly one; over the keys of an object as well"
+        "whether `p` holds for every value, for at least 1 value, for exactly 1 value; also over the keys of an object"
     ),
-    "list.filter(x, p), list.map(x, e), list.map(x, p, e)": "the values of which `p` holds; what `e` gives for each",
+    "list.filter(x, p), list.map(x, e), list.map(x, p, e)": (
+        "the values with a true `p`; the value of `e` for each element"
+    ),
 }
 
 ACCESSORS_MEANING: Final = (
-    "that part of a timestamp in UTC, or at an offset such as `t.getHours('+02:00')`; months, days of a month, of the "
-    "week (Sunday) and of the year count from 0, `getDate` from 1; of a duration the hours, minutes, seconds, or the "
-    "milliseconds"
+    "the named part of a timestamp in UTC, or at an offset such as `t.getHours('+02:00')`. Months, days of a "
+    "month, of the week (from Sunday) and of the year count from 0, `getDate` from 1. For a duration: the hours, "
+    "minutes, seconds, or the milliseconds"
 )
 
 LIMITS: Final[dict[str, str]] = {
-    "audit.feedback.findings.DRIFTED_PERMILLE_MAX": "Successes that no longer held at a later look, of a thousand.",
-    "domain.grounding.report.REPORT_MAX_BYTES": "A final report that is checked.",
+    "audit.feedback.findings.DRIFTED_PERMILLE_MAX": "Successes contradicted by a later reading, per thousand.",
+    "domain.grounding.report.REPORT_MAX_BYTES": "Size of a checked final report.",
     "domain.grounding.report.CITATIONS_MAX": "Citations in one final report.",
-    "domain.grounding.report.SHOWN_MAX_CHARACTERS": "What is shown of a place with a fault.",
-    "domain.contract.watch.LOOKS_MAX": "Looks that a contract may ask for after a success.",
-    "domain.contract.watch.TRIES_MAX": "Looks that are made, those that could not tell among them.",
-    "domain.contract.watch.CHANGES_MAX": "How often a watched state may fall before its watch ends.",
-    "domain.contract.watch.RETRY_FIRST_US": "When a later look that could not tell is made again, at first.",
-    "domain.saga.planner.HELD_FIRST_US": "When a saga that is held looks again, at first.",
-    "domain.saga.planner.HELD_MAX_US": "The same, at most.",
-    "domain.saga.planner.REVIEW_FIRST_US": "When a saga that waits for a person looks again, at first.",
-    "domain.saga.planner.REVIEW_MAX_US": "The same, at most.",
-    "domain.saga.planner.FORWARD_FIRST_US": "How long a step after the pivot waits for its second try.",
-    "domain.saga.planner.FORWARD_MAX_US": "The same between two tries, at most.",
+    "domain.grounding.report.SHOWN_MAX_CHARACTERS": "Length of the shown text at a fault.",
+    "domain.contract.watch.LOOKS_MAX": "Readings of a contract's watch after a success.",
+    "domain.contract.watch.TRIES_MAX": "Executed readings of a watch, with undetermined readings included.",
+    "domain.contract.watch.CHANGES_MAX": "Falls of a watched state before the end of the watch.",
+    "domain.contract.watch.RETRY_FIRST_US": "First pause before a retry of an undetermined later reading.",
+    "domain.saga.planner.HELD_FIRST_US": "First pause of a held saga before the next look.",
+    "domain.saga.planner.HELD_MAX_US": "Longest pause of a held saga.",
+    "domain.saga.planner.REVIEW_FIRST_US": "First pause of a saga in review before the next look.",
+    "domain.saga.planner.REVIEW_MAX_US": "Longest pause of a saga in review.",
+    "domain.saga.planner.FORWARD_FIRST_US": "First pause before the second try of a step after the pivot.",
+    "domain.saga.planner.FORWARD_MAX_US": "Longest pause between two tries of such a step.",
     "canon.limits.KEY_MAX_BYTES": "One key of an object.",
     "canon.limits.STRING_MAX_BYTES": "One text.",
     "canon.limits.EXPRESSION_MAX_BYTES": "One expression.",
     "canon.limits.EXPRESSION_DEPTH_MAX_LEVELS": "Nesting of brackets in an expression.",
-    "canon.limits.EXPRESSION_NESTED_LOOPS_MAX": "`all`, `exists`, `map`, `filter` within each other.",
+    "canon.limits.EXPRESSION_NESTED_LOOPS_MAX": "Nesting of `all`, `exists`, `map` and `filter`.",
     "canon.limits.EXPRESSION_ADDITIONS_MAX": "Plus signs in an expression.",
     "canon.limits.EXPRESSION_EDITS_MAX": "Replacements in one call of `edited`.",
     "canon.limits.EXPRESSION_PATTERN_MAX_CHARS": "A pattern of `matches`.",
-    "domain.contract.contract.ATTEMPTS_MAX": "Attempts of one action, all under one key.",
-    "domain.contract.contract.POLLS_MAX": "Readings of one attempt until only the close and the deadline are left.",
-    "domain.contract.contract.LATE_POLLS_MAX": "Readings for a late effect where no late window is known.",
+    "domain.contract.contract.ATTEMPTS_MAX": "Attempts of one action, all under the same key.",
+    "domain.contract.contract.POLLS_MAX": (
+        "Readings of one attempt. After the limit, only the close of the window and the deadline have readings."
+    ),
+    "domain.contract.contract.LATE_POLLS_MAX": "Readings for a late effect without a known late window.",
     "domain.outcome.reporting.TOLD_FIELDS_MAX": "Fields of `tell` in a text for the model.",
-    "domain.outcome.reporting.TOLD_VALUE_MAX_CHARACTERS": "One told value.",
+    "domain.outcome.reporting.TOLD_VALUE_MAX_CHARACTERS": "One value of a `tell` field.",
     "domain.outcome.reporting.POINTER_MAX_CHARACTERS": "One pointer in a text for the model.",
-    "domain.outcome.reporting.PARTS_MAX": "Parts that are named of a partial outcome.",
-    "domain.contract.approval.BOUND_MAX_BYTES": "What an approver is shown, and signs.",
+    "domain.outcome.reporting.PARTS_MAX": "Named parts of a partial outcome.",
+    "domain.contract.approval.BOUND_MAX_BYTES": "The shown and signed bytes of an approval request.",
     "domain.contract.approval.TOKEN_MAX_BYTES": "One signed token.",
-    "domain.contract.approval.PEOPLE_MAX": "People who have to approve one action.",
+    "domain.contract.approval.PEOPLE_MAX": "Required approvers of one action.",
     "domain.contract.approval.APPROVERS_MAX": "Approvers in the settings.",
-    "domain.contract.approval.PATTERNS_MAX": "Tenants, or contracts, that one approver is listed for.",
+    "domain.contract.approval.PATTERNS_MAX": "Tenants, or contracts, of one approver in the settings.",
     "domain.contract.approval.NAME_MAX_CHARACTERS": "An approver's name.",
-    "domain.belief.text.NAME_MAX_CHARACTERS": "A target, an operation or a run's name in the text of a run.",
+    "domain.belief.text.NAME_MAX_CHARACTERS": "The name of a target, an operation or a run in the text of a run.",
     "domain.belief.text.REASON_MAX_CHARACTERS": "The reason of a freeze in the text of a run.",
-    "domain.belief.text.PERSON_LINES_MAX": "Settled results in the text of a run for a person; the newest ones.",
-    "audit.feedback.findings.UNDETERMINED_PERMILLE_MAX": "Actions without a verdict, per thousand that ended.",
+    "domain.belief.text.PERSON_LINES_MAX": (
+        "Settled results in the text of a run for a person. The newest results are shown."
+    ),
+    "audit.feedback.findings.UNDETERMINED_PERMILLE_MAX": "Actions without a verdict, per thousand ended actions.",
     "audit.feedback.findings.CLAIMED_REFUTED_PERMILLE_MAX": "Refuted claims of a tool, per thousand.",
-    "audit.feedback.findings.ACKNOWLEDGED_REFUTED_PERMILLE_MAX": "What a tool accepted and was refuted, per thousand.",
+    "audit.feedback.findings.ACKNOWLEDGED_REFUTED_PERMILLE_MAX": (
+        "Refuted requests after an acceptance by the tool, per thousand."
+    ),
     "audit.feedback.findings.LOST_PERMILLE_MAX": "Calls without an answer, per thousand.",
-    "audit.feedback.findings.SOURCE_FAULTS_PERMILLE_MAX": "Readings that failed, per thousand of a source.",
-    "audit.feedback.findings.OUTAGE_PERMILLE_MAX": "Actions refused since their source was down, per thousand.",
-    "audit.feedback.findings.DISCREPANCY_PERMILLE_MAX": "Actions that differ from what was intended, per thousand.",
-    "audit.feedback.findings.VERDICT_MAX_US": "First look to verdict, of all but one in twenty.",
+    "audit.feedback.findings.SOURCE_FAULTS_PERMILLE_MAX": "Failed readings, per thousand readings of a source.",
+    "audit.feedback.findings.OUTAGE_PERMILLE_MAX": "Actions refused because the source was down, per thousand.",
+    "audit.feedback.findings.DISCREPANCY_PERMILLE_MAX": "Actions with a difference from the intent, per thousand.",
+    "audit.feedback.findings.VERDICT_MAX_US": "Time from the first look to the verdict, for 95 % of the actions.",
     "audit.feedback.findings.COMPENSATION_FAILED_MAX": "Failed compensations of a contract.",
     "audit.feedback.findings.WITHHELD_MAX": "Readings by a source of another tenant's or target's record.",
     "contracts.options.NAME_MAX_CHARS": "Names and versions of contracts.",
@@ -513,19 +600,21 @@ LIMITS: Final[dict[str, str]] = {
     "contracts.options.REASON_MAX_CHARS": "The reason of `unverifiable`.",
     "contracts.options.DURATION_MAX_US": "Any duration in a contract.",
     "contracts.templates.TEMPLATE_MAX_CHARS": "A template.",
-    "contracts.templates.RENDERED_MAX_CHARS": "What a template renders to.",
-    "contracts.templates.RENDERED_MAX_BYTES": "The same in UTF-8.",
-    "engine.schedule.LATE_POLL_FIRST_US": "First pause before looking for a late effect; doubled each time.",
-    "engine.schedule.LATE_JITTER_MAX_US": "The most by which a look for a late effect comes after its moment.",
+    "contracts.templates.RENDERED_MAX_CHARS": "The rendered text of a template.",
+    "contracts.templates.RENDERED_MAX_BYTES": "The rendered text of a template in UTF-8.",
+    "engine.schedule.LATE_POLL_FIRST_US": (
+        "First pause before a look for a late effect. Each further pause is doubled."
+    ),
+    "engine.schedule.LATE_JITTER_MAX_US": "Longest delay of a look for a late effect after the planned time.",
     "engine.schedule.LATE_POLL_MAX_US": "Longest pause between looks for a late effect.",
-    "engine.schedule.LEASE_MARGIN_US": "What a lease lasts longer than the tool and a round of readings may take.",
-    "engine.stages.verify.FOUND_MAX": "Effects that `.find` may bring; with more, nobody has looked at everything.",
-    "engine.values.reader_results.ERROR_TEXT_MAX": "What is kept of a reader's error.",
-    "engine.values.reader_results.FORMS_MAX": "Fields of a reading whose normal form its source states.",
-    "systems.files.source.ENTRIES_MAX": "Entries of a folder whose manifest is read; with more, the reading fails.",
-    "systems.files.source.LINES_MAX_BYTES": "A file that is read line by line; of a larger one the reading fails.",
-    "systems.mail.source.HEADER_MAX_BYTES": "The part of a message's header that is read.",
+    "engine.schedule.LEASE_MARGIN_US": "Extra time of a lease beyond the longest tool call and round of readings.",
+    "engine.stages.verify.FOUND_MAX": "Effects returned by `.find`. A larger result is incomplete.",
+    "engine.values.reader_results.ERROR_TEXT_MAX": "Stored length of a reader's error.",
+    "engine.values.reader_results.FORMS_MAX": "Fields of a reading with a normal form stated by the source.",
+    "systems.files.source.ENTRIES_MAX": "Entries of a folder with a manifest. The reading of a larger folder fails.",
+    "systems.files.source.LINES_MAX_BYTES": "A file read line by line. The reading of a larger file fails.",
+    "systems.mail.source.HEADER_MAX_BYTES": "The part of a message's header in a reading.",
     "systems.mail.executor.RECIPIENTS_MAX": "Recipients of one message.",
-    "systems.mail.executor.REPLY_MAX_BYTES": "One reply of a mail server, all its lines.",
+    "systems.mail.executor.REPLY_MAX_BYTES": "One reply of a mail server, with all lines.",
     "systems.mail.executor.REPLY_LINE_MAX_BYTES": "One line of a mail server's reply.",
 }
