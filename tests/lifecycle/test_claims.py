@@ -14,7 +14,7 @@ from readback.domain.events import Event, EventKind
 from readback.domain.state import State
 from readback.domain.verdict import Verdict
 from readback.domain.verification.reading import Reading
-from readback.engine.claims.entries import REVERSED
+from readback.engine.claims.entries import NAMED_MAX, REVERSED
 from readback.engine.compiled_contract import CallerContext
 from readback.errors import NOT_STANDING, ClaimError, StoreCorruptError
 from readback.testing.driver_virtual import CallHangs, ProcessDied
@@ -316,6 +316,17 @@ def test_what_is_planned_upon_a_claim_that_does_not_stand_is_refused_before_anyt
     if fallen == "other kind":
         assert upon(house, made, "op-3", f"{first}:happened").verified, "that it happened stands"
     sound(house)
+
+
+@pytest.mark.parametrize(("fallen", "named"), [(1, 1), (NAMED_MAX, NAMED_MAX), (NAMED_MAX + 2, NAMED_MAX)])
+def test_a_refusal_names_the_claims_that_do_not_stand_and_counts_those_beyond_its_limit(
+    house: House, fallen: int, named: int
+) -> None:
+    claims = [f"nobody{number}:holds" for number in range(fallen)]
+    told = upon(house, house.action(), "op-1", *claims)
+    more = f" and {fallen - named} more" if fallen > named else ""
+    reasons = [str(event.data.get("detail", "")) for event in house.events(told.id)]
+    assert f"({', '.join(claims[:named])}{more})" in "".join(reasons)
 
 
 @pytest.mark.requirement("CLAIM-relied-on")

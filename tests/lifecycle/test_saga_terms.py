@@ -13,6 +13,7 @@ from readback.domain.people.review import Decision
 from readback.domain.saga.outcome import SagaOutcome, StepWord
 from readback.domain.state import State
 from readback.domain.verification.reading import Reading
+from readback.engine.compiled_contract import CallerContext
 from readback.engine.people import review
 from readback.engine.people.review import Order
 from readback.engine.saga import review as saga_review
@@ -294,6 +295,29 @@ def test_an_outcome_of_a_saga_is_no_truth_value_and_names_each_step(trip: Trip) 
     assert told.steps["flight"].compensation is not None
     assert told.steps["flight"].compensation.verified
     assert 'Steps: "flight" reversed' in told.for_model()
+
+
+def test_a_sagas_first_entry_holds_all_of_the_callers_context() -> None:
+    scope = CallerContext(TENANT, "agent:ops", "run-1", "plan-2", "task-3", "bounds-4", "trace-5", parent_span="span-6")
+    trip = Trip(scope=scope)
+    told = trip.run()
+    assert trip.events(told.id)[0].data["context"] == {
+        "run": "run-1",
+        "plan": "plan-2",
+        "task_state": "task-3",
+        "boundary": "bounds-4",
+        "trace": "trace-5",
+        "parent_span": "span-6",
+    }
+
+
+def test_a_reversal_that_ended_is_recorded_without_a_detail(trip: Trip) -> None:
+    trip.world.faults["charge"] = "refused"
+    told = trip.run()
+    trip.work()
+    steps = [event.data for event in trip.events(told.id) if event.kind is EventKind.SAGA_STEP]
+    reversed_ = [(data["step"], data["state"], data["detail"]) for data in steps if data["what"] == "reversed"]
+    assert sorted(reversed_) == [(name, "reconciled_success", "") for name in ("car", "flight", "hotel")]
 
 
 def test_a_saga_that_came_to_nothing_may_be_begun_again(trip: Trip) -> None:

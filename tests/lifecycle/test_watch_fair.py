@@ -169,6 +169,14 @@ def test_a_look_under_another_contract_is_put_off_and_says_nothing(house: House)
     assert claim_events(house, told.id) == FALLEN, "whoever has the contract looks again"
 
 
+def test_a_look_that_is_put_off_is_recorded_with_the_changed_contract_as_its_reason(house: House) -> None:
+    told = watched(house)
+    house.action(watch=DAILY, identity=AGREED, version="2")
+    on(house, 3)
+    looks = [event.data for event in house.events(told.id) if event.kind is EventKind.WATCHED]
+    assert {(data["verdict"], data["error"]) for data in looks} == {("undetermined", "contract.changed")}
+
+
 @pytest.mark.requirement("WATCH-ends", "WATCH-undetermined")
 def test_what_nobody_can_look_at_any_more_ends_with_its_time(house: House) -> None:
     told = watched(house)
