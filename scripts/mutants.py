@@ -37,7 +37,7 @@ from typing import Any
 from mutants_child import AT_IMPORT, BROKEN, INVALID, SURVIVED
 from mutants_make import Mutant, mutants_of, vocabularies_of
 from mutants_rooms import PACKAGE, ROOMS, ROOT, SOURCE, Room, label_of, path_of
-from mutants_run import RedTestsError, cold, preload, pytest_arguments, warm
+from mutants_run import CONTROL, RedTestsError, cold, preload, pytest_arguments, warm
 
 KNOWN = Path(__file__).with_name("mutants_known.toml")
 SEED = "readback/mutants/1"
@@ -164,7 +164,7 @@ def try_all(run: Run, mutants: Sequence[Mutant]) -> None:
 
     A control stands first both times: a change of nothing, which has to survive, or no death here means anything.
     """
-    control = Mutant(*control_of(mutants), 0, 0, b"", "control")
+    control = Mutant(*control_of(mutants), 0, 0, b"", CONTROL)
     named = {one.id: one for one in mutants}
 
     def take(line: dict[str, Any]) -> None:
@@ -187,8 +187,8 @@ def try_all(run: Run, mutants: Sequence[Mutant]) -> None:
         raise RedTestsError(f"the session was ended, since it did nothing any more: {run.hangs}")
     if not run.green or run.green["red"]:
         raise RedTestsError(", ".join(run.green.get("red", [])) or "the tests could not be started")
-    if run.result.get("control") != SURVIVED:
-        killer = run.killed_by.get("control", "its bounds of time")
+    if run.result.get(CONTROL) != SURVIVED:
+        killer = run.killed_by.get(CONTROL, "its bounds of time")
         raise RedTestsError(f"a change of nothing, in a warm process: ended by {killer}")
     if not run.room.whole:
         run.result |= {
@@ -199,7 +199,7 @@ def try_all(run: Run, mutants: Sequence[Mutant]) -> None:
     run.importing = run.green["collecting"]
     for one in [control, *(one for one in mutants if one.id not in run.result)]:
         try_cold(run, one)
-        if one is control and run.result["control"] != SURVIVED:
+        if one is control and run.result[CONTROL] != SURVIVED:
             raise RedTestsError("a change of nothing, in a cold process")
 
 
@@ -211,7 +211,7 @@ def control_of(mutants: Sequence[Mutant]) -> tuple[str, str]:
 
 def try_cold(run: Run, mutant: Mutant) -> None:
     """Try one mutant from the import on."""
-    files = run.files_for(mutant.module)[: CONTROL_FILES if mutant.id == "control" else None]
+    files = run.files_for(mutant.module)[: CONTROL_FILES if mutant.id == CONTROL else None]
     importing = run.again.get(mutant.id)
     if importing:
         files = [file for file in files if file in importing or taken_from(ROOT / file) & {*importing}] or files
@@ -220,11 +220,11 @@ def try_cold(run: Run, mutant: Mutant) -> None:
     if status == BROKEN:
         raise RedTestsError(f"pytest itself, in {killer or 'an import'}, with {mutant.id}")
     run.result[mutant.id] = status
-    if mutant.id == "control":
+    if mutant.id == CONTROL:
         run.importing = used
     if killer:
         run.killers[mutant.module][killer] += 1
-    elif status == SURVIVED and mutant.id != "control":
+    elif status == SURVIVED and mutant.id != CONTROL:
         show_survivor(run, mutant)
 
 

@@ -27,6 +27,7 @@ import select
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -38,6 +39,8 @@ from mutants_child import AT_IMPORT, BROKEN, COLD, INVALID, KILLED, SURVIVED, Co
 from mutants_make import Mutant, is_program
 from mutants_rooms import ROOT, dotted, label_of, path_of
 
+CONTROL = "control"
+"""The id of the change of nothing."""
 SILENT_SECONDS = 120.0
 """How long a warm session may do nothing at all, before it is ended: a test waits in it for what never comes."""
 
@@ -205,7 +208,7 @@ class Warm(_WithoutShrinking):
             return True
         gc.collect()
         gc.freeze()
-        for mutant in self.mutants:
+        for mutant in map(self._placed, self.mutants):
             self.tell(tries=mutant.id)
             status, killer = self._try(mutant, items)
             importers = self.entries.at_import.get((mutant.module, mutant.scope), {})
@@ -229,6 +232,15 @@ class Warm(_WithoutShrinking):
             self.costs[item.nodeid] = Cost(time.process_time() - processor, time.monotonic() - clock)
             red += [f"{item.nodeid} ({_reason(report)})" for report in reports if report.failed]
         return red
+
+    def _placed(self, mutant: Mutant) -> Mutant:
+        """The control goes into a function that tests enter and no import does; elsewhere it would show nothing."""
+        if mutant.id != CONTROL:
+            return mutant
+        places = ((one.module, one.scope) for one in self.mutants)
+        held = (each for each in places if each in self.entries.by and each not in self.entries.at_import)
+        module, scope = next(held, (mutant.module, mutant.scope))
+        return replace(mutant, module=module, scope=scope)
 
     def tests_of(self, mutant: Mutant) -> Iterable[str]:
         """The tests that enter the mutant's function."""
