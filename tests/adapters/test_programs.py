@@ -35,6 +35,12 @@ SPAWN = (
 )
 
 
+@pytest.fixture(autouse=True)
+def folder_without_contracts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs run in the working folder by default, and are refused beside contracts of other tests."""
+    monkeypatch.chdir(tmp_path)
+
+
 def _py(code: str, *args: str) -> list[str]:
     return [sys.executable, "-c", code, *args]
 

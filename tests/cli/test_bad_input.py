@@ -217,7 +217,7 @@ WRONG = {
         ("list", "--url", "sqlite:x.db"), 2, "input.usage", "names no database file", "sqlite:///"
     ),
     "server with half of a pair of brackets": Wrong(
-        ("mcp", "--url", "http://[bad"), 2, "input.usage", "is no address: Invalid IPv6", "Write http://HOST:PORT"
+        ("mcp", "--url", "http://[bad"), 2, "input.usage", "is not an address: Invalid IPv6", "Write http://HOST:PORT"
     ),
     "no ledger": Wrong(("list",), 6, "store.cannot-open", "There is no database at", "Check the path"),
     "no folder": Wrong(

@@ -273,7 +273,7 @@ def test_a_server_that_changes_nothing_has_nothing_to_draft() -> None:
 
 @pytest.mark.slow
 def test_a_draft_that_no_file_would_hold_is_not_written() -> None:
-    with pytest.raises(UsageError, match="Over 1000 tools"):
+    with pytest.raises(UsageError, match="More than 1000 tools"):
         draft([tool(f"set_{n}", {"id": "string"}) for n in range(1001)], HERE)
     wide = {f"argument_{n}": "string" for n in range(64)}
     with pytest.raises(UsageError, match="1048576 bytes"):

@@ -27,7 +27,7 @@ def test_the_last_entry_of_an_action_is_proved_and_checked_without_the_ledger(
     assert found["entry"]["path"][-1] == "reconciled_success"
     said = desk("ledger", "verify-proof", "one.tlog-proof", "--key", at_hand.key, code=0)
     assert at_hand.ids[7] in said.out
-    assert "no proof can show" in said.err
+    assert "No proof can show" in said.err
 
 
 @pytest.mark.requirement("LEDGER-merkle-proof")
