@@ -12,9 +12,10 @@ from typing import Any, cast
 import pytest
 
 from readback.ports.storage.contract_filter import ContractFilter
+from readback.ports.storage.store import TooManyInFlight
 from readback.ports.storage.store_rules import fairly
 from readback.stores.sqlite import SqliteStore, due_queries, open_sqlite_store
-from readback.testing.store_samples import sample_creation
+from readback.testing.store_samples import sample_append, sample_creation
 from tests.store.due_given import NOW_US, compare, filled
 
 
@@ -141,3 +142,11 @@ def test_sagas_are_found_by_time_although_each_has_a_definition_of_its_own(
             return steps_of(store, monkeypatch, ask)
 
     assert steps(4_000) <= steps(400) + 4
+
+
+def test_actions_in_flight_are_counted_no_further_than_one_over_the_limit(tmp_path: Path) -> None:
+    with open_sqlite_store(tmp_path / "ledger.db") as store:
+        store.append([sample_creation(f"a{number}", due_us=NOW_US) for number in range(6)])
+        for limit in (1, 2, 4):
+            assert store.append([sample_append("b", in_flight_max=limit)]) == [TooManyInFlight(limit + 1)]
+        assert store.append([sample_append("b", in_flight_max=6)]) == [TooManyInFlight(6)]
