@@ -145,9 +145,7 @@ _WORDS_OF_KEYS: Final = (
     Key("failed", Shape.WORDS, "Status words for a final end without effect.", uses=("lookup",)),
 )
 _SERVER: Final = Key("server", Shape.WRITTEN, "A name of the file's `servers`; default: the file's own `server`.")
-_ROOT: Final = Key(
-    "root", Shape.FIXED, "The folder that confines every path, such as `.` for the file's own.", required=True
-)
+_ROOT: Final = Key("root", Shape.FIXED, "The folder that confines every path; default: the contract file's folder.")
 
 SOURCES: Final = (
     SourceKind(
