@@ -35,7 +35,6 @@ MOVED: Final[Mapping[str, str]] = {
     "readback.sdk.systems": "readback.systems",
     "readback.testing.conformance_anchor": "readback.testing.conformance.anchor",
     "readback.testing.conformance_scripts": "readback.testing.conformance.scripts",
-    "readback.testing.conformance_signer": "readback.testing.conformance.signer",
     "readback.testing.conformance_sink": "readback.testing.conformance.sink",
     "readback.testing.conformance_source": "readback.testing.conformance.source",
     "readback.testing.conformance_store": "readback.testing.conformance.store",
