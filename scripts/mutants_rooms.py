@@ -113,7 +113,7 @@ STORES = Room(
     ),
     ("tests/store/test_conformance.py", "tests/store/test_sqlite_due.py", "tests/store/test_sqlite_faults.py"),
     sample=20,
-    floor=0.78,
+    floor=0.70,
 )
 """Appends, leases and keys, in the store that is always there."""
 
