@@ -1,6 +1,6 @@
-"""Every fault of one contract, collected before any is raised, so that the author sees all of them together.
+"""Collects every fault of a contract before raising an error. The author sees all faults together.
 
-Used by this whole room. Nothing here decides what is a fault.
+Used by all of `contracts`. The callers decide what counts as a fault.
 """
 
 from __future__ import annotations

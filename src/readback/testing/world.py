@@ -1,8 +1,8 @@
-"""A simulated system of record with a known truth: records of several tenants, their history, and every effect.
+"""A simulated system of record with a known truth: records of several tenants, the history, and every effect.
 
 For tests and simulations under any clock. The world is the oracle: `record`, `effects` and `coming` give the truth.
-`world_effects` holds the deeds of tools, `world_answers` their answers, `world_views` the views of readers. Only those
-three may lie.
+`world_effects` holds the deeds of tools, `world_answers` the answers of tools, `world_views` the views of readers. No
+other module may lie.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from readback.domain.verification.reading import Lookup, Reading
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
-    """The place of a record: its tenant and its id."""
+    """The place of a record: the tenant and the record's id."""
 
     tenant: str
     id: str
@@ -28,7 +28,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record at one time. `stamp` and `author` belong to its last change."""
+    """A record at a moment. `stamp` and `author` belong to the last change."""
 
     place: Place
     fields: Mapping[str, Json]
@@ -51,7 +51,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """One real change. `fields` were written; `removed` marks a removal."""
+    """A real change. `fields` were written; `removed` marks a removal."""
 
     place: Place
     fields: Mapping[str, Json]
@@ -64,7 +64,7 @@ class Effect:
 
 @dataclass(slots=True)
 class World:
-    """The present and past of the world. `now_us` gives the time. A planned change happens at its moment."""
+    """The present and past of the world. `now_us` gives the time. Planned changes happen at the planned moment."""
 
     now_us: Callable[[], int]
     journal: list[Effect] = field(default_factory=list)
@@ -79,7 +79,7 @@ class World:
     def put(
         self, place: Place, fields: Mapping[str, Json], *, stamp: str = "", key: str = "", author: str = "somebody"
     ) -> Effect:
-        """Create the record, or change these fields. Adds one effect and one version."""
+        """Create the record, or change the given fields. Adds an effect and a version."""
         now_us = self._now()
         old = self._newest(place)
         merged = {**(old.fields if old is not None else {}), **fields}
@@ -96,11 +96,11 @@ class World:
         return self._effect(Effect(place, {}, stamp, key, author, self._now(), removed=True))
 
     def later(self, after_us: int, act: Callable[[], object], *, stamp: str = "") -> None:
-        """Plan a change for `after_us` from now. `stamp` is the stamp of its effect."""
+        """Plan a change for `after_us` from now. The effect bears `stamp`."""
         heapq.heappush(self._planned, (self._now() + after_us, next(self._order), stamp, act))
 
     def settle(self) -> None:
-        """Apply every planned change up to now, each at its own moment."""
+        """Apply every planned change up to now, each at the planned moment."""
         while self._planned and self._planned[0][0] <= self.now_us():
             self._moment_us, _, _, act = heapq.heappop(self._planned)
             try:
@@ -111,7 +111,7 @@ class World:
     # --- what is true --------------------------------------------------------------------------------
 
     def record(self, place: Place, as_of_us: int | None = None) -> Record | None:
-        """Return the record as it is now, or as it was at an earlier time."""
+        """Return the present record, or the record at an earlier time."""
         self.settle()
         if as_of_us is None:
             return self._newest(place)
@@ -122,7 +122,7 @@ class World:
         return found
 
     def stamped(self, stamp: str, tenant: str | None = None, as_of_us: int | None = None) -> list[Record]:
-        """Return the records with a stamp, in every tenant or in one."""
+        """Return the records with a stamp, in every tenant or in the given tenant."""
         self.settle()
         shown = [self.record(place, as_of_us) for place in sorted(self._records)]
         return [r for r in shown if r is not None and r.stamp == stamp and tenant in (None, r.place.tenant)]
@@ -145,7 +145,7 @@ class World:
     # --- what a source may offer ---------------------------------------------------------------------
 
     def find(self, stamp: str) -> list[Reading]:
-        """Search by stamp: one reading for each effect, over all tenants."""
+        """Search by stamp, and return a reading for each effect, over all tenants."""
         return [
             Reading.of(
                 {"id": e.place.id, "tenant": e.place.tenant, "author": e.author, "stamp": e.stamp, **e.fields},

@@ -39,7 +39,7 @@ NAME: Final = pattern(r"[A-Za-z_][A-Za-z0-9_.\-]*")
 
 @dataclass(slots=True)
 class Draft:
-    """One file after reading: the written contracts, and the faults so far."""
+    """A file after reading: the written contracts, and the faults so far."""
 
     home: Home
     findings: Diagnostics = field(default_factory=Diagnostics)
@@ -96,8 +96,8 @@ def load_files(
     pins: Mapping[str, str] | None = None,
     toolbox: Toolbox | None = None,
 ) -> Loaded:
-    """Load all contracts of these files. Raises SettingsError for an unreadable file, or a file with another hash than
-    pinned.
+    """Load all contracts of the given files. Raises SettingsError for an unreadable file, or a file with another hash
+    than pinned.
 
     `pins`: SHA-256 by absolute path. `toolbox`: the known tools of servers.
     """
@@ -111,7 +111,7 @@ def load_files(
 
 
 def read_draft(path: str, pin: str = "") -> Draft:
-    """Read one file from the disk, or a pack of the package. Raises SettingsError."""
+    """Read a file from the disk, or a pack of the package. Raises SettingsError."""
     if is_pack(path):
         return drafted(path, pack_content(path), ".")
     try:
@@ -140,7 +140,7 @@ def drafted(path: str, content: bytes, folder: str = "") -> Draft:
 
 
 def assembled(drafts: list[Draft], engine: PredicateEngine, fittings: SystemFactory, toolbox: Toolbox) -> Loaded:
-    """Merge the drafts' contracts in their order, and compile."""
+    """Merge the drafts' contracts in order, and compile."""
     entries: dict[str, Entry] = {}
     doubles = [each for draft in drafts for each in _merge(entries, draft)]
     assembly = _Assembly(entries, engine, fittings, toolbox)
@@ -157,7 +157,7 @@ def _in_order(faults: list[Fault]) -> list[Fault]:
 
 
 def _merge(entries: dict[str, Entry], draft: Draft) -> list[Entry]:
-    """Add the contracts of one more file. Contracts with a name already in use are reported and returned."""
+    """Add the contracts of a further file. Contracts with a name already in use are reported and returned."""
     doubles: list[Entry] = []
     for name, node in draft.overrides.items():
         if name not in entries:
@@ -273,7 +273,7 @@ class _Assembly:
         return {name: self.made[name] for name in self._entries if name in self.made}
 
     def compile(self, name: str) -> FileContract | None:
-        """Return None for a contract with faults, or during its own compilation."""
+        """Return None for a contract with faults, or for a contract in the middle of compilation."""
         if name in self._begun:
             return self.made.get(name)
         self._begun.add(name)
@@ -290,8 +290,9 @@ class _Assembly:
         return self.made.get(name)
 
     def examine(self, entry: Entry) -> None:
-        """Report the faults of a contract whose name is in use, so that the author corrects all of them together. The
-        reversing contract is left out: its name may be that of the other reversing contract.
+        """Report the faults of a contract with a name in use. The author then corrects all faults together.
+
+        The reversing contract is left out: the other contract may have a reversing contract of the same name.
         """
         if not tell_undecided(entry.node, entry.path, entry.findings):
             keys = {name: each for name, each in (entry.node.mapping or {}).items() if name != "compensate"}

@@ -1,7 +1,7 @@
-"""Decision types: the bounds of an envelope, its reports of passed bounds, and the sealed record.
+"""Decision types: the bounds of an envelope, the reports of passed bounds, and the sealed record.
 
-Nouns and tables, pure; `decisions.flow` enforces them. There is no second engine: the action of a decision runs like
-any other, and its outcome is judged here.
+Pure nouns and tables. `decisions.flow` enforces the bounds. The action of a decision runs in the usual engine, and this
+package judges the outcome.
 
 Source: the decision-type specification.
 """

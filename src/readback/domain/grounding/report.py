@@ -2,11 +2,11 @@
 
 Called by the clients with the ledger's evidence for each cited action. In order:
 
-1. Read the text: its citations, the imitations of citations, and its blocks.
-2. For each citation: the action, its claim, its evidence, the place in it, the hash.
-3. For each block declared as done: at least one visible citation of its own.
+1. Read the text: citations, imitations of citations, and blocks.
+2. For each citation: the action, the claim, the evidence, the cited place, the hash.
+3. For each block declared as done: at least one visible citation inside the block.
 
-The check covers the source of a statement and its standing, not the words beside a citation.
+The check covers the source of a statement and the standing of the claim, not the words beside a citation.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ _AFTER: Final = frozenset(":(")
 
 @dataclass(frozen=True, slots=True)
 class CitedEvidence:
-    """The ledger's answer for one cited action: its evidence, or why no evidence is reliable."""
+    """The ledger's answer for a cited action: the evidence, or why no evidence is reliable."""
 
     evidence: bytes = b""
     fault: Fault | None = None
@@ -103,7 +103,7 @@ class CitedEvidence:
 
 @dataclass(frozen=True, slots=True)
 class ReportFault:
-    """One fault, with its line. `cited`: the citation, or the beginning of the uncited block."""
+    """A fault with a line number. `cited`: the citation, or the beginning of the uncited block."""
 
     fault: Fault
     line: int
@@ -121,7 +121,7 @@ class ReportFault:
 
 @dataclass(frozen=True, slots=True)
 class ReportCheck:
-    """The result of checking a report. It has no truth value: read `passed`."""
+    """The result of checking a report. The object has no truth value: read `passed`."""
 
     run: str
     citations: int
@@ -170,7 +170,7 @@ class ReadReport:
         return tuple(self._of)
 
     def cited(self, action_id: str) -> tuple[Citation, ...]:
-        """The citations of one action, each once."""
+        """The citations of an action, each listed once."""
         return self._of.get(action_id, ())
 
     def line(self, at: int) -> int:

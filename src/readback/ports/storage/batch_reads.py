@@ -1,6 +1,6 @@
-"""Batch operations of a remote ledger store: many reads, or many leases, in one round trip.
+"""Batch operations of a remote ledger store: many reads, or many leases, in a single round trip.
 
-Used by the async driver and the worker, if the store offers them. A local store has no need to.
+The async driver and the worker use batch operations of stores with such methods. A local store has no need of batches.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from readback.ports.storage.store import Evidence, Opened, StoredEvent, StoredPr
 
 @dataclass(frozen=True, slots=True)
 class LeaseWanted:
-    """One of many leases requested together; see `LedgerStore.lease`."""
+    """A lease in a batch of requests; see `LedgerStore.lease`."""
 
     action_id: str
     until_us: int
@@ -23,9 +23,9 @@ class LeaseWanted:
 
 @runtime_checkable
 class LooksTogether(Protocol):
-    """An addition to `LedgerStore` for stores behind a network: many reads in one round trip.
+    """An addition to `LedgerStore` for stores behind a network: many reads in a single round trip.
 
-    Each method returns, and raises, as the port's method named in its docstring.
+    The docstring of each method names a method of the port. Results and errors are the same.
     """
 
     def openings(self, asked: Sequence[tuple[str, str, Sequence[str]]]) -> list[Opened]:
@@ -45,9 +45,9 @@ class LooksTogether(Protocol):
         ...
 
     def counts_of(self, tenants: Sequence[str]) -> dict[str, list[tuple[str, str, int]]]:
-        """The results of `counts`, for each of these tenants."""
+        """The results of `counts`, for each given tenant."""
         ...
 
     def leases(self, wanted: Sequence[LeaseWanted], owner: str, now_us: int) -> list[int | None]:
-        """The results of `lease` for each, in one transaction. Each action is named once."""
+        """The results of `lease` for each, in a single transaction. No action is named twice."""
         ...
