@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -59,3 +60,14 @@ def test_the_command_says_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert "is another project" in said.stderr
     assert "is another project" not in said.stdout
     assert "pip uninstall readback" in CliRunner().invoke(main, ["doctor"]).output
+
+
+def test_an_environment_that_a_user_may_not_list_stops_no_command(tmp_path: Path) -> None:
+    class Shut(type(tmp_path)):  # type: ignore[misc]
+        """A folder without the right to list it. A real one is open to the superuser, who may run these tests."""
+
+        def glob(self, pattern: str) -> Any:
+            raise PermissionError(13, "Permission denied", str(self))
+
+    assert unrelated([Shut(tmp_path)]) == ""
+    assert "0.1.0" in unrelated([Shut(tmp_path), installed(tmp_path, "Reads articles aloud")])

@@ -139,6 +139,7 @@ def test_a_large_memory_is_verified_too(desk: Desk) -> None:
 
 def test_of_creates_at_the_same_time_those_are_told_as_created_that_stay(desk: Desk) -> None:
     """The server loses what calls at the same time write: the last one writes the file that it had read."""
+    verified = 0
     for n in range(5):
         names = [f"same time {n} {each}" for each in "abcdefgh"]
         told = desk.call_all("create_entities", [{"entities": [bare(entity(name))]} for name in names])
@@ -146,4 +147,6 @@ def test_of_creates_at_the_same_time_those_are_told_as_created_that_stay(desk: D
         for name, each in zip(names, told, strict=True):
             assert not each.verified or name in kept, (name, each.text)
             assert each.outcome["pending"] is False
-        assert any(each.verified for each in told)
+        verified += sum(each.verified for each in told)
+    # Two writes of the server that interleave leave a file without a reading: then no call of that round is verified.
+    assert verified >= 1

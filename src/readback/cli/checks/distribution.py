@@ -29,16 +29,23 @@ def folders() -> tuple[Path, ...]:
 def unrelated(inside: Iterable[Path] | None = None) -> str:
     """The warning for an installed unrelated distribution `readback`, or ""."""
     for folder in folders() if inside is None else inside:
-        for pattern in _OTHER:
-            for header in folder.glob(pattern):
-                version = _version_of_another(header)
-                if version:
-                    return (
-                        f"Warning: the distribution 'readback' {version} is installed in this environment. It is "
-                        f"another project, and its files may replace those of '{NAME}'. Next: pip uninstall readback, "
-                        f"then pip install --force-reinstall {NAME}."
-                    )
+        for header in _headers(folder):
+            version = _version_of_another(header)
+            if version:
+                return (
+                    f"Warning: the distribution 'readback' {version} is installed in this environment. It is "
+                    f"another project, and its files may replace those of '{NAME}'. Next: pip uninstall readback, "
+                    f"then pip install --force-reinstall {NAME}."
+                )
     return ""
+
+
+def _headers(folder: Path) -> list[Path]:
+    """Return the headers of distributions with the other project's name. An unreadable folder shows none."""
+    try:
+        return [header for pattern in _OTHER for header in folder.glob(pattern)]
+    except OSError:  # a user without the right to list the environment may still run a command
+        return []
 
 
 def _version_of_another(header: Path) -> str:
