@@ -1,8 +1,7 @@
-"""Write docs/reference.md from the program's own tables.
+"""Write the reference (docs/reference.md and docs/reference/) from the program's own tables.
 
-Run this script after a change of a table, a text, an error or a command. Without a flag the script prints the page.
-``--write`` writes the page into docs. ``--check`` exits with 1 if the committed page is out of date. Facts in the code
-are read from the code and not repeated here.
+Run this script with ``--write`` after a change of a table, a text, an error or a command. ``--check`` exits with 1 if a
+committed page is out of date. Facts in the code are read from the code and not repeated here.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import click
@@ -65,49 +64,106 @@ from scripts.reference_words import (  # noqa: E402
     WORDS,
 )
 
-PAGE = ROOT / "docs" / "reference.md"
+DOCS = ROOT / "docs"
+INDEX = "reference.md"
 RECIPE_PARTS = ("HttpReceipts", "Resource", "SqlReceipts", "Table", "Timings")
 """Parameters and results of recipes. The module's other names are types for annotations."""
-HEAD = """\
+MADE = "<!-- made by scripts/reference.py from the tables; edit those, not this page -->"
+HEAD = f"""\
 # Reference
 
-<!-- made by scripts/reference.py from the tables; edit those, not this page -->
+{MADE}
 
-This page lists every name, key, state, error, command and limit of Readback. The page is made from the program's own
+Ten pages list every name, key, state, error, command and limit of Readback. The pages are made from the program's own
 tables, and a test compares the two. A row marked *ours* is an addition to the action verification specification. The
 other rows of the same tables are as printed in the specification. The terms are explained in
-[concepts](concepts.md)."""
+[concepts](concepts.md). The docstrings of the Python names, with examples, are in the [Python API](api.md)."""
 
 
-def page() -> str:
-    """The whole reference as markdown."""
-    sections: list[tuple[str, Callable[[], Iterable[str]]]] = [
-        ("Python names", _names),
-        ("Keys of a contract", _keys),
-        ("Expressions", _expressions),
-        ("Kinds of operation", domain.kinds),
-        ("Side-effect classes", domain.classes),
-        ("Readings", domain.readings),
-        ("What a tool's answer says", lambda: [vocabulary(ObservationStatus)]),
-        ("Verdicts", domain.verdicts),
-        ("States", domain.states),
-        ("Discrepancies", domain.discrepancies),
-        ("Findings", domain.findings),
-        ("Recovery table", domain.recovery),
-        ("What may be said", domain.texts),
-        ("Idempotency records", lambda: [vocabulary(KeyStatus, "status")]),
-        ("Claims", _claims),
-        ("Reasoning traces", _traces),
-        ("Final reports", _reports),
-        ("Errors", _errors),
-        ("Command line", _commands),
-        ("Environment and settings", _environment),
-        ("Limits", _limits),
+@dataclass(frozen=True)
+class Page:
+    """One page of the reference: a title, an opening sentence, and the sections with the functions that make them."""
+
+    title: str
+    opening: str
+    sections: tuple[tuple[str, Callable[[], Iterable[str]]], ...]
+
+
+def pages() -> dict[str, Page]:
+    """Return the ten pages by file name, in the order of the index."""
+    return {
+        "python.md": Page("Python names", "Every public name of the package.", (("Public names", _names),)),
+        "contracts.md": Page(
+            "Contracts",
+            "The keys of a contract, and the values that some keys accept.",
+            (
+                ("Keys of a contract", _keys),
+                ("Kinds of operation", domain.kinds),
+                ("Side-effect classes", domain.classes),
+            ),
+        ),
+        "expressions.md": Page(
+            "Expressions", "The language of conditions and postconditions.", (("The language", _expressions),)
+        ),
+        "readings.md": Page(
+            "Readings and findings",
+            "The result of a reading, of a comparison with the intent, and of the comparison's evaluation.",
+            (
+                ("Readings", domain.readings),
+                ("What a tool's answer says", lambda: [vocabulary(ObservationStatus)]),
+                ("Verdicts", domain.verdicts),
+                ("Discrepancies", domain.discrepancies),
+                ("Findings", domain.findings),
+            ),
+        ),
+        "states.md": Page("States", "The states of an action, and every transition.", (("All states", domain.states),)),
+        "recovery.md": Page(
+            "Recovery",
+            "The next step for each finding, and the records of keys.",
+            (
+                ("Recovery table", domain.recovery),
+                ("Idempotency records", lambda: [vocabulary(KeyStatus, "status")]),
+            ),
+        ),
+        "outcomes.md": Page(
+            "Outcomes, claims and reports",
+            "The wordings of outcomes, the status of claims, and the codes of trace and report checks.",
+            (
+                ("What may be said", domain.texts),
+                ("Claims", _claims),
+                ("Reasoning traces", _traces),
+                ("Final reports", _reports),
+            ),
+        ),
+        "errors.md": Page("Errors", "Every error and every stable code.", (("All errors", _errors),)),
+        "command-line.md": Page(
+            "Command line", "Every command with its help text.", (("Commands and exit codes", _commands),)
+        ),
+        "settings.md": Page(
+            "Settings and limits",
+            "Environment variables, settings files, and the limits of the program.",
+            (("Environment and settings", _environment), ("Limits", _limits)),
+        ),
+    }
+
+
+def documents() -> dict[str, str]:
+    """Return the text of the index and of each page, by path below docs."""
+    made = pages()
+    rows = [
+        (f"[{page.title}](reference/{name})", ", ".join(_link(name, title) for title, _ in page.sections))
+        for name, page in made.items()
     ]
-    contents = [f"- [{title}](#{anchor(title)})" for title, _ in sections]
-    parts = [HEAD, "\n".join(contents)]
-    parts += [f"## {title}\n\n" + "\n".join(lines()).strip() for title, lines in sections]
-    return "\n\n".join(parts) + "\n"
+    texts = {INDEX: f"{HEAD}\n\n{table(('page', 'sections'), rows)}"}
+    for name, page in made.items():
+        parts = [f"# {page.title}", MADE, f"{page.opening} All pages: [reference](../{INDEX})."]
+        parts += [f"## {title}\n\n" + "\n".join(lines()).strip() for title, lines in page.sections]
+        texts[f"reference/{name}"] = "\n\n".join(parts) + "\n"
+    return texts
+
+
+def _link(name: str, title: str) -> str:
+    return f"[{title}](reference/{name}#{anchor(title)})"
 
 
 # --- Python and contracts ---
@@ -410,22 +466,25 @@ def _limits() -> Iterator[str]:
 
 
 def run(argv: Sequence[str] | None = None) -> int:
-    """Return 0 on success, and 1 if the committed page differs."""
-    parser = argparse.ArgumentParser(description="docs/reference.md, from the tables.")
-    group = parser.add_mutually_exclusive_group()
-    group.add_argument("--check", action="store_true", help="exit with 1 if the committed page is old")
-    group.add_argument("--write", action="store_true", help="write the page")
+    """Return 0 on success, and 1 if a committed page differs."""
+    parser = argparse.ArgumentParser(description="docs/reference.md and docs/reference/, from the tables.")
+    group = parser.add_mutually_exclusive_group(required=True)
+    group.add_argument("--check", action="store_true", help="exit with 1 if a committed page is old")
+    group.add_argument("--write", action="store_true", help="write the pages")
     options = parser.parse_args(argv)
-    made = page()
+    old = [name for name, text in documents().items() if not _is_current(DOCS / name, text)]
     if options.write:
-        PAGE.write_text(made, encoding="utf-8")
-    elif options.check:
-        if not PAGE.is_file() or PAGE.read_text(encoding="utf-8") != made:
-            print("docs/reference.md is out of date; run: python scripts/reference.py --write", file=sys.stderr)
-            return 1
-    else:
-        print(made, end="")
+        for name, text in documents().items():
+            (DOCS / name).parent.mkdir(exist_ok=True)
+            (DOCS / name).write_text(text, encoding="utf-8")
+    elif old:
+        print(f"Out of date: {', '.join(old)}. Run: python scripts/reference.py --write", file=sys.stderr)
+        return 1
     return 0
+
+
+def _is_current(path: Path, text: str) -> bool:
+    return path.is_file() and path.read_text(encoding="utf-8") == text
 
 
 if __name__ == "__main__":

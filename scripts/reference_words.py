@@ -235,7 +235,7 @@ KEYS: Final[dict[str, Key]] = {
     "approval": Key(
         '`"required"`, or a mapping',
         "none; required for critical mutations",
-        "A person must approve the action before the attempt; see [approvals](how-to/approvals.md):",
+        "A person must approve the action before the attempt; see [approvals](../how-to/approvals.md):",
     ),
     "approval.people": Key(
         "1 or 2",
@@ -385,7 +385,7 @@ WORDS: Final[dict[str, dict[str, str]]] = {
         ),
         "settled": "Whether no progress is near: the action has ended, or stays unknown.",
         "contested": "Whether a later reading or a person contradicts the reported outcome.",
-        "claims": "The claims about the action, with a status each; see [claims](#claims).",
+        "claims": "The claims about the action, with a status each; see [claims](outcomes.md#claims).",
         "claimed_us": (
             "Time of the first verification, in microseconds since the epoch; 0 without a verification. The "
             "first verification makes the claims."
@@ -397,7 +397,7 @@ WORDS: Final[dict[str, dict[str, str]]] = {
         "repeat_allowed": (
             "Whether the model may request the operation again. Doubt about the state outweighs `may_repeat`."
         ),
-        "cite()": "A citation of the verified state, for a [final report](reports.md).",
+        "cite()": "A citation of the verified state, for a [final report](../reports.md).",
         "raise_unless_verified()": (
             "Returns a verified and standing outcome unchanged; else raises NotVerifiedError with the outcome."
         ),
@@ -422,7 +422,7 @@ WORDS: Final[dict[str, dict[str, str]]] = {
         "parts_open": "The effect groups of a partial outcome that do not hold.",
         "row": "The deciding row of the recovery table.",
         "recovery": "The action of the deciding row.",
-        "code": "The reason for a missing execution or an early stop; see [errors](#errors).",
+        "code": "The reason for a missing execution or an early stop; see [errors](errors.md#all-errors).",
         "detail": "The same reason in one line, or the finding.",
         "hold": "The reason for a validated action's wait.",
         "review": "The reason for a review by a person; empty without a review.",

@@ -299,7 +299,7 @@ class ContractFieldError(ContractError):
     """A contract has an unknown key, or an invalid value for a key."""
 
     code = "contract.field"
-    remedy_default = "Compare the contract with the key reference in docs/reference.md."
+    remedy_default = "Compare the contract with the key reference in docs/reference/contracts.md."
 
 
 class MissingPostconditionError(ContractError):
