@@ -6,6 +6,7 @@
 #   make bench   how fast it is here           make lock    write the lock files again (needs uv)
 #   make soak    ten minutes of a fleet    make conformance  the protocol's own suite
 #   make docs    the site of the documents, into build/site
+#   make frameworks  adapters of agent frameworks, three of them (ALL=1: all; KIND=lowest: oldest versions)
 
 PYTHON ?= python3
 VENV   := .venv
@@ -29,10 +30,10 @@ DEMO  := $(VENV)/.demo-stamp
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test quick check lint format types layers crash soak differential mutants mutants-sample bench lock clean \
-  conformance docs
+  conformance docs frameworks
 
 help:
-	@sed -n '/^# /s/^# //p' Makefile | head -7
+	@sed -n '/^# /s/^# //p' Makefile | head -8
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -64,13 +65,25 @@ test: $(SETUP)
 	@scripts/reference_log.sh
 	@scripts/mcp_servers.sh
 	@$(KEEP) $(BIN)/python -m compileall -q -j $(WORKERS) src bench examples tests
-	$(KEEP) $(TEMPORARY) $(PYTEST) $(PARALLEL) $(LEARN) --ignore=tests/conformance tests
+	$(KEEP) $(TEMPORARY) $(PYTEST) $(PARALLEL) $(LEARN) --ignore=tests/conformance --ignore=tests/frameworks tests
 
 # The suite of the Model Context Protocol, directly against two SDKs' servers and through the gateway. Fails where it
 # cannot be installed.
 conformance: $(SETUP)
 	scripts/conformance.sh
 	$(KEEP) $(TEMPORARY) $(PYTEST) -q -o faulthandler_timeout=0 tests/conformance
+
+# The adapters of agent frameworks, each in an environment of its own, made from a lock file. Fails where one cannot be
+# installed. A framework has a driver in the bed.
+FRAMEWORKS := langchain openai_agents pydantic_ai
+KIND := latest
+ifdef ALL
+FRAMEWORKS := $(filter-out __init__,$(basename $(notdir $(wildcard tests/frameworks/drivers/*.py))))
+endif
+frameworks: $(SETUP)
+	scripts/frameworks.sh $(KIND) $(FRAMEWORKS)
+	READBACK_FRAMEWORKS="$(FRAMEWORKS)" READBACK_FRAMEWORKS_KIND=$(KIND) \
+	  $(KEEP) $(TEMPORARY) $(PYTEST) -q -o faulthandler_timeout=0 tests/frameworks
 
 # What is marked slow (searches, whole spaces, every crash point), and most examples, are left to `make test`.
 # Two runs side by side: two workers of one run would each collect everything.

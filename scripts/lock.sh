@@ -8,7 +8,8 @@ uv="$(command -v uv || true)"
 [ -x "$uv" ] || { echo "make lock needs uv: .venv/bin/python -m pip install uv" >&2; exit 1; }
 
 compile() { "$uv" pip compile --quiet --universal --generate-hashes --no-header --no-annotate "$@"; }
-compile pyproject.toml --all-extras --output-file requirements.lock
+# The extra `test` has what the tests need. The frameworks have environments of their own: their packages clash.
+compile pyproject.toml --extra test --output-file requirements.lock
 compile pyproject.toml --extra demo --extra build --constraint requirements.lock \
   --output-file requirements-demo.lock
 
@@ -22,6 +23,8 @@ printf 'mkdocs-material\nmkdocstrings[python]\n' | compile --python-version 3.11
 for name in bench/environments/*.in; do
   compile --python-version 3.11 --output-file "${name%.in}.lock" "$name"
 done
+
+scripts/framework_locks.sh
 
 if grep -nE '://|^--' requirements*.lock bench/environments/*.lock; then
   echo "a lock file names a registry; see the lines above" >&2

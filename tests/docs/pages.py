@@ -1,8 +1,9 @@
 """The project's pages taken apart: fenced blocks with the notes above them, headings, links, commands in the text.
 
 A comment directly above a block says how it is to be taken: `<!-- file: NAME -->` writes it there, `<!-- not run:
-REASON -->` leaves it alone, `<!-- new session -->` begins a fresh folder and program. What stands in a comment
-`<!-- setup` is run and not shown. This module runs nothing.
+REASON -->` leaves it alone, `<!-- new session -->` begins a fresh folder and program, `<!-- environment: FRAMEWORK -->`
+leaves it to `make frameworks`, which runs it where the framework is installed. What stands in a comment `<!-- setup` is
+run and not shown. This module runs nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ PAGES = ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "AGE
 ))  # fmt: skip
 
 _FENCE = re.compile(r"^(`{3,})(\w*)\s*$")
-_NOTE = re.compile(r"^<!-- (file|not run|new session)(?:: (.*?))? -->$")
+_NOTE = re.compile(r"^<!-- (file|not run|new session|environment)(?:: (.*?))? -->$")
 _HEADING = re.compile(r"^#{1,6} (.+)$")
 
 
@@ -79,7 +80,7 @@ def sessions(page: str) -> tuple[Session, ...]:
     """The blocks of a page that are run or written, by session."""
     made: list[Session] = []
     for block in blocks(page):
-        if "not run" in block.notes:
+        if "not run" in block.notes or "environment" in block.notes:
             continue
         if block.language not in ("python", "console") and "file" not in block.notes:
             continue

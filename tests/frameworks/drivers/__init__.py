@@ -1,0 +1,1 @@
+"""One module a framework; each holds one subclass of `Driver`."""
