@@ -7,8 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 from readback import bootstrap
+from readback.domain.action.claim import ClaimKind, ClaimStatus
+from readback.domain.state import EXIT_UNDETERMINED, EXIT_VERIFIED
 from readback.ports.storage.store import LedgerStore
 from tests.cli.conftest import Desk
+from tests.lifecycle.claiming import person
 from tests.lifecycle.trip import TENANT, S, Trip
 
 
@@ -31,6 +34,20 @@ def test_a_saga_is_listed_beside_its_actions(desk: Desk, trip: Trip) -> None:
     assert (saga["contract"], saga["state"], saga["operation"]) == ("saga:trip", "reconciled_success", "op-1")
     assert len(rows) == 6
     assert "saga:trip" in desk("list", "--tenant", TENANT, code=0).out
+
+
+@pytest.mark.requirement("SAGA-shell", "SAGA-standing")
+def test_a_saga_with_a_fallen_step_is_not_listed_as_verified(desk: Desk, trip: Trip) -> None:
+    told = trip.run()
+    assert "read back at 2026-01-01 00:00:00" in desk("show", told.id, "--tenant", TENANT, code=0).out
+    flight = told.steps["flight"].outcome
+    assert flight is not None
+    person(trip, flight.id, ClaimStatus.RETRACTED, ClaimKind.HOLDS)
+    row = next(row for row in desk("list", "--tenant", TENANT, "--json", code=0).json if row["id"] == told.id)
+    assert row["exit_code"] == trip.get(told.id).exit_code == EXIT_UNDETERMINED
+    person(trip, flight.id, ClaimStatus.REINSTATED, ClaimKind.HOLDS)
+    row = next(row for row in desk("list", "--tenant", TENANT, "--json", code=0).json if row["id"] == told.id)
+    assert row["exit_code"] == trip.get(told.id).exit_code == EXIT_VERIFIED
 
 
 @pytest.mark.requirement("SAGA-shell")

@@ -164,6 +164,7 @@ def test_a_step_is_plain_data_by_fixed_names() -> None:
         "action": "",
         "state": None,
         "verified": False,
+        "verified_us": 0,
         "compensation": "",
         "compensation_state": None,
         "compensation_verified": False,
@@ -171,7 +172,7 @@ def test_a_step_is_plain_data_by_fixed_names() -> None:
         "code": "",
         "detail": "",
     }
-    whole = StepOutcome("pay", StepWord.REVERSED, "charge", "before", ("book",), DONE, DONE, 2, "c", "d")
+    whole = StepOutcome("pay", StepWord.REVERSED, "charge", "before", ("book",), DONE, DONE, 2, "c", "d", 7)
     assert whole.as_json() == {
         "name": "pay",
         "word": "reversed",
@@ -181,6 +182,7 @@ def test_a_step_is_plain_data_by_fixed_names() -> None:
         "action": "a",
         "state": "reconciled_success",
         "verified": True,
+        "verified_us": 7,
         "compensation": "a",
         "compensation_state": "reconciled_success",
         "compensation_verified": True,

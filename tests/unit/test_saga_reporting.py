@@ -25,7 +25,17 @@ VERIFIED = replace(OPEN, state=State.RECONCILED_SUCCESS, verdict=Verdict.VERIFIE
 REFUTED = replace(OPEN, verdict=Verdict.REFUTED)
 DONE = (("hotel", W.COMPLETED), ("car", W.COMPLETED))
 
+AT = 1_767_225_600_000_000
+TIMES = {
+    "at-several-times": {"hotel": AT, "car": AT + 61_900_000, "mail": AT + 86_400_000_000},
+    "at-one-time": {"hotel": AT, "car": AT + 999_999},
+    "contradicted": {"car": AT},
+}
+"""The times of the steps' readings, in microseconds, by case."""
 CASES = {
+    "at-several-times": (VERIFIED, (*DONE, ("mail", W.COMPLETED))),
+    "at-one-time": (VERIFIED, DONE),
+    "contradicted": (replace(VERIFIED, contested=True), (("hotel", W.REVIEW), ("car", W.COMPLETED))),
     "verified": (
         VERIFIED,
         (*DONE, ("mail", W.COMPLETED)),
@@ -71,7 +81,8 @@ CASES = {
 
 def text(name: str) -> str:
     report, words = CASES[name]
-    return f"{saga_user_text(report, words)}\n---\n{saga_model_text(report, words)}\n"
+    times = TIMES.get(name, {})
+    return f"{saga_user_text(report, words, times)}\n---\n{saga_model_text(report, words, times)}\n"
 
 
 @pytest.mark.requirement("REPORT-partial", "PRINCIPLE-tell-reconciled")
@@ -89,7 +100,7 @@ def test_a_saga_is_told_as_completed_only_where_it_is_reconciled() -> None:
         saga_user_text(replace(OPEN, state=State.RECONCILED_SUCCESS), DONE)
     for name, (report, words) in CASES.items():
         completed = "completed successfully" in saga_user_text(report, words)
-        assert completed == (report.state is State.RECONCILED_SUCCESS), name
+        assert completed == (report.state is State.RECONCILED_SUCCESS and not report.contested), name
 
 
 def test_every_word_has_its_text_and_names_are_bounded_and_harmless() -> None:

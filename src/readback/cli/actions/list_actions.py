@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 import click
@@ -14,7 +15,9 @@ from readback.cli.sessions import reading, settings_of
 from readback.cli.terminal import BAD, OK, OPEN, console, mark, moment, note, print_json, safe
 from readback.client.session import Session
 from readback.config import Settings, shown
+from readback.domain.action.claim import FALLEN, ClaimStatus
 from readback.domain.events import EventKind
+from readback.domain.saga.fold import KIND, STEPS_MAX
 from readback.domain.state import EXIT_FAILED, EXIT_VERIFIED, State
 from readback.ports.storage.store import ActionFilter, Projection, StoredProjection
 
@@ -54,7 +57,7 @@ def list_actions(
     """List the newest actions of the tenant, newest first."""
     settings = settings_of(url, tenant, principal)
     with reading(settings) as session:
-        page = session.page(state or "", contract, run_id, "", limit)
+        page = [_with_steps(session, each) for each in session.page(state or "", contract, run_id, "", limit)]
         if as_json:
             print_json([{**_row(stored), "erased": _erased(session, stored)} for stored in page])
             return 0
@@ -65,6 +68,16 @@ def list_actions(
         if len(page) == limit:
             note(f"The newest {limit} are shown; --limit shows more.")
     return 0
+
+
+def _with_steps(session: Session, stored: StoredProjection) -> StoredProjection:
+    """A saga stands only on standing steps: a fallen claim of a step counts as the saga's, as in the saga's outcome."""
+    p = stored.projection
+    if p.kind != KIND or p.state != State.RECONCILED_SUCCESS:
+        return stored
+    steps = session.store.page(ActionFilter(p.tenant, saga=p.action_id, claim=True, limit=STEPS_MAX))
+    fell = any(each.projection.claim in FALLEN for each in steps)
+    return replace(stored, projection=replace(p, claim=ClaimStatus.CONTESTED.value)) if fell else stored
 
 
 def _row(stored: StoredProjection) -> dict[str, Json]:

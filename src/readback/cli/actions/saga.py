@@ -140,7 +140,8 @@ def _step_line(step: StepOutcome) -> str:
     tries = f", begun {step.tries} times under one key" if step.tries > 1 else ""
     after = f", after {safe(', '.join(step.after))}" if step.after else ""
     where = ", the pivot" if step.region == "pivot" else ""
-    return f"{safe(step.name)}: {STEP_TEXT[step.word].lower()} ({safe(step.contract)}{where}{after}{tries})"
+    seen = f", read back at {moment(step.verified_us)}" if step.verified_us else ""
+    return f"{safe(step.name)}: {STEP_TEXT[step.word].lower()} ({safe(step.contract)}{where}{after}{tries}{seen})"
 
 
 def _review(step: StepOutcome) -> str:

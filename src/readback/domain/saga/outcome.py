@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
+from datetime import UTC, datetime
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
@@ -22,6 +23,7 @@ from readback.domain.outcome.reporting import (
     Wording,
     model_text,
     quoted,
+    report_key,
     user_text,
 )
 from readback.domain.state import TERMINAL, ReportKey, State
@@ -31,6 +33,10 @@ from readback.errors import CitationError
 # Texts about a saga: the words of its state, and the steps' names by status.
 
 Words = tuple[tuple[str, "StepWord"], ...]
+Times = Mapping[str, int]
+"""`StepOutcome.verified_us` by step; only steps with a verified effect."""
+NO_TIMES: Final[Times] = MappingProxyType({})
+SECOND_US: Final = 1_000_000
 
 
 class StepWord(StrEnum):
@@ -77,9 +83,25 @@ _PARTIAL: Final = frozenset({State.REVIEW_REQUIRED, State.FORWARD_RECOVERY, Stat
 """States reported as partial where a step is done."""
 
 
-def saga_user_text(report: ReportInput, words: Words) -> str:
-    """The only text about a saga for users."""
-    return f"{_whole(report, words)} {steps_text(words)}".rstrip()
+def saga_user_text(report: ReportInput, words: Words, verified_us: Times = NO_TIMES) -> str:
+    """The only text about a saga for users. `verified_us`: see `StepOutcome`, by step."""
+    when = _when(verified_us) if report_key(report) is ReportKey.COMPLETED else ""
+    return f"{_whole(report, words)}{when} {steps_text(words)}".rstrip()
+
+
+def _when(verified_us: Times) -> str:
+    """The times of the steps' readings. A saga does not read all steps again at its end, so its text claims no more."""
+    if not verified_us:
+        return ""
+    first, last = _moment(min(verified_us.values())), _moment(max(verified_us.values()))
+    if first == last:
+        return f" Each step was read back at {first}."
+    return f" Each step was read back at its own end: the first at {first}, the last at {last}."
+
+
+def _moment(at_us: int) -> str:
+    """A time in UTC, rounded down to the second: what happened after it is not in the reading."""
+    return f"{datetime.fromtimestamp(at_us // SECOND_US, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _whole(report: ReportInput, words: Words) -> str:
@@ -103,14 +125,23 @@ def steps_text(words: Words) -> str:
 REVIEWED: Final = "It requires review by a person."
 
 
-def saga_model_text(report: ReportInput, words: Words) -> str:
+def saga_model_text(report: ReportInput, words: Words, verified_us: Times = NO_TIMES) -> str:
     """The only text about a saga for the model's next context: the action's text, and a line for the steps."""
     first, *lines, pointers, _ = model_text(_bare(report)).split("\n")
     lines = [first.replace("[action outcome]", "[saga outcome]", 1), *lines]
     if report.state is State.FORWARD_RECOVERY:
         lines = [*lines, "Recovery: the steps that are missing are completed by the system; do not begin any of them."]
-    told = quoted(saga_user_text(report, words), 4096)
-    return "\n".join([*lines, f"Steps: {_listed(words)}", pointers, f"Tell the user only: {told}"])
+    told = quoted(saga_user_text(report, words, verified_us), 4096)
+    steps = [f"Steps: {_listed(words)}", *_times_listed(words, verified_us)]
+    return "\n".join([*lines, *steps, pointers, f"Tell the user only: {told}"])
+
+
+def _times_listed(words: Words, verified_us: Times) -> list[str]:
+    shown = [f"{quoted(name, 80)} {_moment(verified_us[name])}" for name, _ in words if name in verified_us]
+    if not shown:
+        return []
+    more = f" and {len(shown) - PARTS_MAX} more" if len(shown) > PARTS_MAX else ""
+    return [f"Read back at: {', '.join(shown[:PARTS_MAX])}{more}. Changes since then are not seen."]
 
 
 def _bare(report: ReportInput) -> ReportInput:
@@ -134,7 +165,8 @@ class StepOutcome:
     """One step. `word`: its status. `outcome`: its action's outcome, None before the step begins.
 
     `compensation`: the reversal's outcome, or None. `tries`: number of attempts under its key. `code` and `detail`: why
-    the step could not be proposed.
+    the step could not be proposed. `verified_us`: time in microseconds of the last reading that verified the step, or 0
+    without a standing effect. Later changes are seen only by later looks (`watch`).
     """
 
     name: str
@@ -147,6 +179,7 @@ class StepOutcome:
     tries: int = 0
     code: str = ""
     detail: str = ""
+    verified_us: int = 0
 
     @property
     def state(self) -> State | None:
@@ -164,6 +197,7 @@ class StepOutcome:
             "action": "" if self.outcome is None else self.outcome.id,
             "state": None if self.outcome is None else self.outcome.state.value,
             "verified": self.outcome is not None and self.outcome.verified,
+            "verified_us": self.verified_us,
             "compensation": "" if self.compensation is None else self.compensation.id,
             "compensation_state": None if self.compensation is None else self.compensation.state.value,
             "compensation_verified": self.compensation is not None and self.compensation.verified,
@@ -195,11 +229,11 @@ class SagaOutcome(Outcome):
     @property
     def message(self) -> str:
         """The only text for users."""
-        return saga_user_text(self._report(), self._words())
+        return saga_user_text(self._report(), self._words(), self._times())
 
     def for_model(self) -> str:
         """The only text for the model's next context. It states whether a repetition is allowed."""
-        return saga_model_text(self._report(), self._words())
+        return saga_model_text(self._report(), self._words(), self._times())
 
     def wording(self) -> Wording:
         """`message`, `for_model()` and `repeat_allowed` together."""
@@ -222,6 +256,9 @@ class SagaOutcome(Outcome):
 
     def _words(self) -> tuple[tuple[str, StepWord], ...]:
         return tuple((step.name, step.word) for step in self.steps.values())
+
+    def _times(self) -> Times:
+        return {step.name: step.verified_us for step in self.steps.values() if step.verified_us}
 
     def as_json(self) -> dict[str, Json]:
         """The outcome as plain data, for `--json` and for programs."""

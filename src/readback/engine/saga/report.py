@@ -75,9 +75,13 @@ def outcome_of_saga(saga: Saga, *, replayed: bool = False) -> Generator[Effect, 
 
 def _contested(saga: Saga, step: StepOutcome) -> bool:
     """The reported result is contradicted now: a step's success (by a drift, too), or its reversal. For a saga ended
-    without effect: an effect of this step has landed since.
+    without effect: an effect of this step has landed since. A saga with success stands only on standing steps.
     """
     own, undo = step.outcome, step.compensation
+    if saga.state is State.RECONCILED_SUCCESS and (
+        own is None or not own.standing or step.word is not StepWord.COMPLETED
+    ):
+        return True
     if undo is not None and undo.contested and undo.state is State.RECONCILED_SUCCESS:
         return True
     if own is None or not own.contested or step.word is StepWord.REVERSED:
@@ -108,9 +112,10 @@ def _step(saga: Saga, terms: StepTerms, family: Family) -> Generator[Effect, Eff
         outcome = yield from outcome_of(child)
     if undo is not None:
         reversal = yield from outcome_of(undo)
+    word = word_of(saga, terms.name, family)
     return StepOutcome(
         terms.name,
-        word_of(saga, terms.name, family),
+        word,
         terms.contract,
         terms.region.value,
         terms.after,
@@ -119,7 +124,19 @@ def _step(saga: Saga, terms: StepTerms, family: Family) -> Generator[Effect, Eff
         record.tries,
         record.refused,
         record.detail,
+        _verified_us(child) if child is not None and word in (StepWord.COMPLETED, StepWord.LEFT) else 0,
     )
+
+
+def _verified_us(child: Action) -> int:
+    """The time of the last reading that showed the step's effect: the start of the verifying reading, or a later look.
+
+    The effect may have changed while a reading was under way, so its start counts, not its end.
+    """
+    started = child.reading.get("started") if child.reading is not None else None
+    verified_us = started if isinstance(started, int) else child.claimed_us
+    watched = child.watch
+    return max(verified_us, watched.held_us) if watched is not None and watched.looks else verified_us
 
 
 def word_of(saga: Saga, name: str, family: Family) -> StepWord:
