@@ -363,6 +363,7 @@ WORDS: Final[dict[str, dict[str, str]]] = {
         "tries": "The number of starts under the step's key.",
         "code": "The reason for a failed proposal.",
         "detail": "The same reason in one line.",
+        "verified_us": "The time in microseconds of the last reading that showed the step's effect; 0 without one.",
         "as_json()": "The step's part of the saga's outcome as plain data.",
     },
     "Outcome": {
