@@ -153,14 +153,19 @@ def test_a_proposal_runs_in_the_client_in_use() -> None:
         async with opened_async() as rb:
             with use(rb):
                 assert (await shipping(Shop())("o-17").run_async()).verified
+                proposal = shipping(Shop())("o-17")
                 with pytest.raises(UsageError, match="run_async"):
-                    shipping(Shop())("o-17").run()
+                    proposal.run()
+                assert (await proposal.run_async()).verified
 
     asyncio.run(under_async())
+    proposal = shipping(Shop())("o-17")
     with pytest.raises(UsageError, match="No client is in use"):
-        ship("o-17").run()
-    with opened() as rb, use(rb), pytest.raises(UsageError, match=r"proposal\.run\(\)"):
-        asyncio.run(ship("o-17").run_async())
+        proposal.run()
+    with opened() as rb, use(rb):
+        with pytest.raises(UsageError, match=r"proposal\.run\(\)"):
+            asyncio.run(proposal.run_async())
+        assert proposal.run().verified
 
 
 def test_only_an_open_client_is_used() -> None:
