@@ -15,8 +15,7 @@ for name in "$@"; do
   lock=tests/frameworks/locks/$name-$KIND.lock
   folder=.venv/frameworks/$name-$KIND
   [ -f "$lock" ] || missing "$name ($lock does not exist)"
-  # An editable install records the project's dependencies, so a change of those makes a new environment too.
-  wanted=$(cat "$lock" pyproject.toml | cksum)
+  wanted=$(cksum <"$lock")
   [ -f "$folder/.stamp" ] && [ "$(cat "$folder/.stamp")" = "$wanted" ] && continue
   echo "installing $name ($KIND) for tests/frameworks" >&2
   mkdir -p .venv/frameworks

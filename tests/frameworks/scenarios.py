@@ -22,6 +22,9 @@ LIE = "I have shipped both orders."
 CORRECTIONS_MAX = 4
 """A model that repeats its lie is asked this often at most in these scenarios."""
 
+WAITS_MAX = 8
+"""Calls of `readback_wait` after which the model gives up."""
+
 SHIP = Call("ship_order", {"order_id": "o-17"}, "c1")
 LIED = Call("ship_order", {"order_id": "o-18", "carrier": "dhl"}, "c2")
 PAY = Call("pay", {"to": "s1", "amount": 900}, "p1")
@@ -168,7 +171,14 @@ async def arguments_that_do_not_fit(bed: Bed) -> None:
 
 @scenario("tools")
 async def arguments_that_are_no_object(bed: Bed) -> None:
-    played = await _results(bed, [Call("ship_order", "[1, 2]", "c1")], [False], Setting())
+    """Some frameworks answer such a call themselves, or leave the call out. Nothing may act."""
+    driver = bed.open()
+    try:
+        played = await driver.play([[Call("ship_order", "[1, 2]", "c1")], "The run ends here."], Setting())
+    finally:
+        await bed.close(driver)
+    bed.verdict.false_successes += sum(result.ok for result in played.results)
+    bed.acted()
     _refused(bed, played)
 
 
@@ -349,23 +359,27 @@ async def crash_phase(framework: str, driver: Driver, home: Path, *, again: bool
 
 @scenario("pause")
 async def pending_then_waited(bed: Bed) -> None:
+    """The model waits with `readback_wait`, at most a second at a time, until the action is verified."""
     call = Call("open_ticket", {"queue": "slow", "title": "T"}, "c1")
 
-    def wait_for_it(seen: Seen) -> Sequence[Call]:
+    def wait_for_it(seen: Seen) -> str | Sequence[Call]:
         with bed.client() as rb:
             [outcome] = rb.list()
-        bed.verdict.false_successes += int(outcome.verified)
-        shop.settle()
-        return [Call("readback_wait", {"action": outcome.id, "seconds": 15}, "w1")]
+        if len(seen.results) == 1:
+            bed.verdict.false_successes += int(outcome.verified)
+            shop.settle()
+        elif outcome.verified or len(seen.results) > WAITS_MAX:
+            return "The run ends here."
+        return [Call("readback_wait", {"action": outcome.id}, f"w{len(seen.results)}")]
 
-    driver = bed.open(wait=0.2)
+    driver = bed.open(wait=1.0)
     try:
-        played = await driver.play([[call], wait_for_it, "The run ends here."], Setting())
+        played = await driver.play([[call], wait_for_it], Setting())
     finally:
         await bed.close(driver)
     bed.verdict.expect(not played.raised, f"the run raised {played.raised}")
     flags = [result.ok for result in played.results]
-    bed.verdict.expect(flags == [False, True], f"the success flags are {flags}: {_texts(played.results)}")
+    bed.verdict.expect(len(flags) > 1 and flags[-1] and not any(flags[:-1]), f"the flags are {flags}")
     bed.acted(open_ticket=1)
 
 

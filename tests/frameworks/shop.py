@@ -84,6 +84,13 @@ def settle() -> None:
 
 def holds(tool: str, arguments: Mapping[str, Any]) -> bool:
     """Whether the system of record shows the effect that a call asked for."""
+    try:
+        return _holds(tool, arguments)
+    except KeyError:  # arguments that do not fit ask for no effect
+        return False
+
+
+def _holds(tool: str, arguments: Mapping[str, Any]) -> bool:
     match tool:
         case "ship_order":
             wanted = (arguments["order_id"], arguments.get("carrier", "ups"))
@@ -119,9 +126,9 @@ def ship_order(ctx: Context, order_id: str, carrier: str = "ups") -> object:
 
 @ship_order.read(source="orders", consistency="strong", independence="other_client")
 def order_row(ctx: Context, order_id: str, carrier: str) -> Reading:
-    if order_id == "o-13":
-        raise RuntimeError("the reader is broken")
     rows = sql("select * from orders where id=?", order_id)
+    if order_id == "o-13" and rows[0]["status"] == "shipped":
+        raise RuntimeError("the reader is broken")
     return Reading.of(rows[0], stamp=rows[0]["stamp"]) if rows else Reading.absent()
 
 
