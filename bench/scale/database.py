@@ -53,7 +53,7 @@ class StaysOpen:
 class _Unplaced(StaysOpen):
     """Its clients leave it to somebody else to give places, so that these have a cost of their own."""
 
-    places_later = False
+    sequences_asynchronously = False
 
 
 def _one(server: PostgresServer, name: str, actions: int) -> Database:
@@ -83,5 +83,5 @@ def _one(server: PostgresServer, name: str, actions: int) -> Database:
 
 def _place(store: LedgerStore) -> None:
     """Until every entry has its place."""
-    while store.take_places(PLACED_AT_ONCE):
+    while store.assign_sequence_numbers(PLACED_AT_ONCE):
         pass

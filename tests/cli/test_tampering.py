@@ -495,12 +495,12 @@ def test_the_first_bad_entry_is_named_with_its_place(ledger: Path, desk: Desk) -
 def test_a_due_time_that_was_brought_forward_is_no_fault(ledger: Path) -> None:
     """A signal does that: it wakes the next reading, and decides nothing."""
 
-    def wake(connection: apsw.Connection) -> None:
+    def make_due(connection: apsw.Connection) -> None:
         connection.execute(
             "update action set due_us = due_us - 1000, ready_us = ready_us - 1000 where due_us is not null"
         )
 
-    tamper(ledger, wake)
+    tamper(ledger, make_due)
     assert checked(ledger).ok
 
 

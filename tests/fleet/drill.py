@@ -188,7 +188,7 @@ class Drill:
     def _evidence(self) -> Evidence:
         store = bootstrap.store(self.url(None))
         try:
-            while store.take_places(10_000):
+            while store.assign_sequence_numbers(10_000):
                 pass
             report = audit(store, authority=self._authority)
             assert report.ok, (self.seed, self.done, report.faults)

@@ -300,10 +300,10 @@ def test_a_call_that_is_answered_for_now_goes_on_and_its_id_is_free(cancelled: b
             self.calls: list[Any] = []
             self.go_on = asyncio.Event()
 
-        async def answer(self, context: Any, put_off: Any) -> dict[str, Any]:
+        async def answer(self, context: Any, suspend: Any) -> dict[str, Any]:
             self.calls.append(context)
             if len(self.calls) == 1:
-                put_off({"resultType": "input_required"})
+                suspend({"resultType": "input_required"})
                 await self.go_on.wait()
             return {"call": len(self.calls)}
 

@@ -32,7 +32,7 @@ def filled(url: str, actions: int, make: Callable[[int], Append]) -> Iterator[Le
     try:
         for first in range(0, actions, AT_ONCE):
             store.append([make(number) for number in range(first, min(first + AT_ONCE, actions))])
-        while store.take_places(10_000):
+        while store.assign_sequence_numbers(10_000):
             pass
         if isinstance(store, PostgresStore):
             connection = store._writer._connection

@@ -37,7 +37,7 @@ def log_of(kind: str, folder: Path, actions: int, request: Any, signer: Any, beh
     with filled(url_of(kind, folder, actions, request), actions, numbered) as store:
         seal_all(store, signer, authority(signer), 1)
         store.append([numbered(actions + number) for number in range(behind)])
-        while store.take_places(1_000):
+        while store.assign_sequence_numbers(1_000):
             pass
         yield store
 

@@ -36,7 +36,7 @@ def told(house: House, made: ActionDefinition[Any], operation: str = "", **more:
 
 def test_it_is_cleared_when_the_ledger_was_asked_and_before_its_attempt_is_made_durable(house: House) -> None:
     ended = told(house, house.action(readers=(), **BLIND))
-    assert house.driver.done[:4] == ["Begin", "LoadPreconditions", "AllowEarlyDispatch", "Commit"]
+    assert house.driver.done[:4] == ["GetClock", "LoadPreconditions", "AllowEarlyDispatch", "Commit"]
     assert (ended.state, ended.attempts) == (State.UNKNOWN, 1)
 
 

@@ -302,7 +302,7 @@ def test_one_that_a_person_reopens_before_it_was_approved_is_held_and_can_be_app
     if signed:
         approve(house, held.id)
     house.action(**terms, version="2")
-    assert house.store.wake(held.id, house.runtime.now_us())
+    assert house.store.make_due(held.id, house.runtime.now_us())
     house.work(1)
     assert house.get(held.id).state is State.REVIEW_REQUIRED
     house.action(**terms)
@@ -610,7 +610,7 @@ def test_a_broken_glass_that_was_written_into_the_ledger_lets_nothing_through(ho
 
     held = house.run(house.action(**CRITICAL))
     rewritten(house, held.id, "glass")
-    assert house.store.wake(held.id, house.runtime.now_us())
+    assert house.store.make_due(held.id, house.runtime.now_us())
     house.work(60)
     assert house.get(held.id).hold == "approval"
     assert house.shop.calls == []
@@ -747,7 +747,7 @@ def test_another_processes_broken_glass_lets_nobody_else_act(house: House) -> No
 def test_a_word_from_outside_wakes_what_waits_and_decides_nothing(house: House) -> None:
     held = house.run(house.action(**ASKED))
     for _ in range(3):
-        assert house.store.wake(held.id, house.runtime.now_us())
+        assert house.store.make_due(held.id, house.runtime.now_us())
         house.work((house.runtime.now_us() - START_US) / 1e6)
         assert house.get(held.id).hold == "approval"
     assert house.wait(held.id, wait_s=5).hold == "approval"

@@ -128,7 +128,7 @@ def _contract_changed() -> LedgerStore:
     asked: Mapping[str, Any] = {"approval": {"people": 1, "expires": "1h"}}
     action_id = house.run(house.action(**asked)).id
     house.action(**asked, version="2")
-    assert house.store.wake(action_id, house.runtime.now_us())
+    assert house.store.make_due(action_id, house.runtime.now_us())
     house.work(1)
     return house.store
 

@@ -230,12 +230,12 @@ def test_a_signal_wakes_the_next_reading_and_proves_nothing(house: House) -> Non
     house.shop.tool = _never
     made = house.action(polls=["0s", "30s"], within="60s")
     pending = house.run(made, wait_s=1)
-    house.driver.at(START_US + 5 * S, lambda: house.store.wake(pending.id, house.runtime.now_us()))
+    house.driver.at(START_US + 5 * S, lambda: house.store.make_due(pending.id, house.runtime.now_us()))
     still = house.wait(pending.id, wait_s=10)
     assert house.shop.looks[-1] == 5
     assert still.state is State.PENDING
     house.driver.at(START_US + 20 * S, lambda: house.shop.rows["o-1"].update(status="shipped", version=2))
-    house.driver.at(START_US + 20 * S, lambda: house.store.wake(pending.id, house.runtime.now_us()))
+    house.driver.at(START_US + 20 * S, lambda: house.store.make_due(pending.id, house.runtime.now_us()))
     assert house.wait(pending.id, wait_s=15).verified
     assert house.shop.looks[-1] == 20
 
@@ -249,7 +249,7 @@ def test_a_signal_during_an_unknown_state_makes_the_next_wait_look_at_once(house
     looks = len(house.shop.looks)
     assert looks == len(house.shop.looks)
     house.shop.rows["o-1"].update(status="shipped", version=2)
-    assert house.store.wake(unknown.id, house.runtime.now_us())
+    assert house.store.make_due(unknown.id, house.runtime.now_us())
     assert house.wait(unknown.id).verified
 
 

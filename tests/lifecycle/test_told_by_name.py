@@ -8,7 +8,7 @@ from typing import Any
 from readback.domain.action.action import Action
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import State
-from readback.engine.effects import Begun
+from readback.engine.effects import ClockResult
 from readback.engine.run import Run
 from readback.engine.stages.execute import draft, propose
 from readback.engine.stages.report import outcome_of_run
@@ -30,7 +30,7 @@ OTHERWISE = {
 def marked(house: House) -> Run:
     """A run of which each word, number and flag of its action is told from every other."""
     request = house.propose(house.action()).request("op-1")
-    run = propose(draft(request, house.scope, Begun(NOW_US, "a-1", "me")), house.engine.table.version)
+    run = propose(draft(request, house.scope, ClockResult(NOW_US, "a-1", "me")), house.engine.table.version)
     action = run.action
     both: tuple[Any, ...] = (action, action.judgement)
     for place, each in enumerate(both):

@@ -128,7 +128,7 @@ def test_waking_a_lane_whose_thread_is_just_ending_waits_for_nothing_but_its_end
 
     monkeypatch.setattr(lane, "_round", held_at_its_end)
     run_some(store, runtime, "1")
-    lane.wake()
+    lane.notify()
     assert ended.wait(PATIENT_S)
     run_some(store, runtime, "2")
     first, joined = lane._thread, threading.Event()
@@ -140,7 +140,7 @@ def test_waking_a_lane_whose_thread_is_just_ending_waits_for_nothing_but_its_end
         join(timeout)
 
     monkeypatch.setattr(first, "join", asked_to_join)
-    waking = threading.Thread(target=lane.wake, daemon=True)
+    waking = threading.Thread(target=lane.notify, daemon=True)
     waking.start()
     assert joined.wait(PATIENT_S), "it holds the bell now"
     go_on.set()

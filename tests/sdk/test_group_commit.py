@@ -12,7 +12,7 @@ import pytest
 
 from readback.drivers.group_commit import HELD_US_MAX, GroupCommit
 from readback.errors import StoreError
-from readback.ports.storage.batch_reads import LooksTogether
+from readback.ports.storage.batch_reads import BatchReads
 from readback.ports.storage.store import Append, Appended, AppendResult, LedgerStore
 from readback.testing.runtime_virtual import US_PER_SECOND, VirtualRuntime
 
@@ -112,7 +112,7 @@ def test_beside_others_that_have_something_to_do_a_group_is_committed_beside_the
 def test_a_store_far_away_commits_no_group_on_the_loop() -> None:
     runtime = VirtualRuntime()
     store = FarStore(runtime, 0, 0)
-    assert isinstance(store, LooksTogether)
+    assert isinstance(store, BatchReads)
     commits(store, runtime, 16, 16)
 
     assert store.on_loop == [False, False]

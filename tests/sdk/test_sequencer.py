@@ -44,7 +44,7 @@ def no_thread_is_left_over() -> Iterator[None]:
 
 @pytest.fixture
 def store() -> MemoryStore:
-    return MemoryStore(places_later=True)
+    return MemoryStore(sequences_asynchronously=True)
 
 
 @dataclass
@@ -76,16 +76,16 @@ class Held(MemoryStore):
     """Gives no places while somebody holds them up; `fault` is raised in their stead."""
 
     def __init__(self) -> None:
-        super().__init__(places_later=True)
+        super().__init__(sequences_asynchronously=True)
         self.held = True
         self.fault: StoreError | None = None
         self.asked = threading.Semaphore(0)
 
-    def take_places(self, limit: int) -> int:
+    def assign_sequence_numbers(self, limit: int) -> int:
         self.asked.release()
         if self.fault is not None:
             raise self.fault
-        return 0 if self.held else super().take_places(limit)
+        return 0 if self.held else super().assign_sequence_numbers(limit)
 
 
 def without_places(rb: Readback) -> Readback:
@@ -253,7 +253,7 @@ def test_everything_that_was_done_is_placed_and_sealed_when_the_client_is_closed
     head = again.checkpoint()
     assert head is not None
     assert head.size == again.last_seq() == len(again.events(done.id)) > 0
-    assert again.unplaced(1) == []
+    assert again.unsequenced(1) == []
     assert audit(again).ok
     assert is_confirmed(again, done.id, authority(signer))
 
@@ -306,7 +306,7 @@ class Unplaced:
 
 
 @pytest.fixture
-def unplaced(store: MemoryStore) -> Unplaced:
+def unsequenced(store: MemoryStore) -> Unplaced:
     rb = without_places(opened(store))
     return Unplaced(store, ship(rb, Desk()))
 
@@ -316,16 +316,16 @@ def changed(store: MemoryStore, action_id: str, how: Callable[[list[StoredEvent]
 
 
 @pytest.mark.requirement("PLACE-later", "TRUST-4")
-def test_what_has_no_place_is_neither_sealed_nor_confirmed_nor_proved(unplaced: Unplaced) -> None:
-    store, signer = unplaced.store, unplaced.signer
+def test_what_has_no_place_is_neither_sealed_nor_confirmed_nor_proved(unsequenced: Unplaced) -> None:
+    store, signer = unsequenced.store, unsequenced.signer
     by = authority(signer)
     assert seal(store, signer, by, NOON_US) is None
     store.append([sample_append("z1")])
-    last = unplaced.entries[-1]
+    last = unsequenced.entries[-1]
     place_all(store)
     assert seal(store, signer, by, NOON_US) is not None
-    changed(store, unplaced.outcome.id, lambda events: events.__setitem__(-1, replace(events[-1], seq=0)))
-    assert not is_confirmed(store, unplaced.outcome.id, by), "every entry has to be covered"
+    changed(store, unsequenced.outcome.id, lambda events: events.__setitem__(-1, replace(events[-1], seq=0)))
+    assert not is_confirmed(store, unsequenced.outcome.id, by), "every entry has to be covered"
     proofs: list[Callable[[], object]] = [
         lambda: prove_sealed(store, last, by),
         lambda: prove_now(store, last, by, signer),
@@ -339,43 +339,43 @@ def test_what_has_no_place_is_neither_sealed_nor_confirmed_nor_proved(unplaced: 
 
 @pytest.mark.requirement("PLACE-later", "TRUST-4")
 def test_an_outcome_is_confirmed_only_when_its_entries_have_places_and_a_checkpoint_over_them(
-    unplaced: Unplaced, tmp_path: Path
+    unsequenced: Unplaced, tmp_path: Path
 ) -> None:
-    store, action_id = unplaced.store, unplaced.outcome.id
-    by = authority(unplaced.signer)
+    store, action_id = unsequenced.store, unsequenced.outcome.id
+    by = authority(unsequenced.signer)
     assert not is_confirmed(store, action_id, by)
     place_all(store)
     assert not is_confirmed(store, action_id, by)
-    seal(store, unplaced.signer, by, NOON_US)
+    seal(store, unsequenced.signer, by, NOON_US)
     assert is_confirmed(store, action_id, by)
-    assert unplaced.outcome.level is Level.RECONCILED
+    assert unsequenced.outcome.level is Level.RECONCILED
 
 
 @pytest.mark.requirement("PLACE-later", "LEDGER-leaf-hash")
-def test_audit_counts_what_has_no_place_and_calls_it_no_damage(unplaced: Unplaced) -> None:
-    report = audit(unplaced.store)
+def test_audit_counts_what_has_no_place_and_calls_it_no_damage(unsequenced: Unplaced) -> None:
+    report = audit(unsequenced.store)
     assert report.ok, report.faults
-    assert (report.events, report.unplaced, report.head_seq) == (0, len(unplaced.entries), 0)
-    unplaced.store.take_places(2)
-    report = audit(unplaced.store)
+    assert (report.events, report.unsequenced, report.head_seq) == (0, len(unsequenced.entries), 0)
+    unsequenced.store.assign_sequence_numbers(2)
+    report = audit(unsequenced.store)
     assert report.ok, report.faults
-    assert (report.events, report.unplaced, report.head_seq) == (2, len(unplaced.entries) - 2, 2)
+    assert (report.events, report.unsequenced, report.head_seq) == (2, len(unsequenced.entries) - 2, 2)
 
 
 @pytest.mark.requirement("PLACE-later", "LEDGER-leaf-hash")
-def test_audit_names_what_is_wrong_with_an_entry_that_has_no_place(unplaced: Unplaced) -> None:
+def test_audit_names_what_is_wrong_with_an_entry_that_has_no_place(unsequenced: Unplaced) -> None:
     def spoil(events: list[StoredEvent]) -> None:
         events[-1] = replace(events[-1], leaf=b"\0" * 32)
 
-    changed(unplaced.store, unplaced.outcome.id, spoil)
-    report = audit(unplaced.store)
+    changed(unsequenced.store, unsequenced.outcome.id, spoil)
+    report = audit(unsequenced.store)
     assert "entry.leaf" in [fault.code for fault in report.faults]
-    assert f"of action {unplaced.outcome.id} does not match its leaf hash" in report.faults[-1].what
+    assert f"of action {unsequenced.outcome.id} does not match its leaf hash" in report.faults[-1].what
 
 
 @pytest.mark.requirement("PLACE-later", "LEDGER-leaf-hash")
-def test_audit_names_an_entry_that_stands_before_an_older_one_of_its_action(unplaced: Unplaced) -> None:
-    store, action_id = unplaced.store, unplaced.outcome.id
+def test_audit_names_an_entry_that_stands_before_an_older_one_of_its_action(unsequenced: Unplaced) -> None:
+    store, action_id = unsequenced.store, unsequenced.outcome.id
     place_all(store)
 
     def swap(events: list[StoredEvent]) -> None:
@@ -398,7 +398,7 @@ def test_freezes_and_incidents_of_entries_without_a_place_are_what_the_entries_s
     desk.instead = lambda ctx: desk.order("o-1").update(tenant="globex", stamp=ctx.stamp)
     for order in ("o-1", "o-2", "o-3"):
         rb.run(ship_of(desk, late_window="0s")(order_id=order, carrier="c"), operation=order)
-    store.take_places(placed)
+    store.assign_sequence_numbers(placed)
     assert store.incidents(), "there is something to compare"
     report = audit(store)
     assert report.ok, report.faults
@@ -422,25 +422,25 @@ def test_the_operators_file_begins_before_an_incident_that_has_no_place_yet(stor
 
 
 @pytest.mark.requirement("PLACE-later", "PRIVACY-bytes-gone")
-def test_an_erasure_gives_places_first_so_that_what_it_looked_at_is_older(unplaced: Unplaced) -> None:
-    rb = opened(unplaced.store.reopened())
-    done = rb.erase(unplaced.outcome.id, who="human:dpo", reason="Ana asked for it.")
+def test_an_erasure_gives_places_first_so_that_what_it_looked_at_is_older(unsequenced: Unplaced) -> None:
+    rb = opened(unsequenced.store.reopened())
+    done = rb.erase(unsequenced.outcome.id, who="human:dpo", reason="Ana asked for it.")
     assert (done.actions, done.gone) == (1, True)
     assert done.pieces > 0
     rb.close()
-    again = unplaced.store.reopened()
+    again = unsequenced.store.reopened()
     report = audit(again)
     assert report.ok, report.faults
     assert report.erased == done.pieces
 
 
 @pytest.mark.requirement("PLACE-later")
-def test_a_person_is_shown_that_an_entry_has_no_place_yet(unplaced: Unplaced) -> None:
-    rb = without_places(opened(unplaced.store))
-    outcome = rb.get(unplaced.outcome.id)
+def test_a_person_is_shown_that_an_entry_has_no_place_yet(unsequenced: Unplaced) -> None:
+    rb = without_places(opened(unsequenced.store))
+    outcome = rb.get(unsequenced.outcome.id)
     shown: Any = picture(rb._session, outcome)
     assert {each["seq"] for each in shown["events"]} == {None}
-    place_all(unplaced.store)
+    place_all(unsequenced.store)
     shown = picture(rb._session, outcome)
-    assert [each["seq"] for each in shown["events"]] == list(range(1, len(unplaced.entries) + 1))
+    assert [each["seq"] for each in shown["events"]] == list(range(1, len(unsequenced.entries) + 1))
     rb.close()

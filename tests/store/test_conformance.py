@@ -27,10 +27,10 @@ class TestMemoryStore(StoreConformance):
 class TestMemoryStoreThatPlacesLater(TestMemoryStore):
     """The fake as it stands for a store that many processes append to."""
 
-    places_later = True
+    sequences_asynchronously = True
 
     def make_store(self) -> LedgerStore:
-        return conforms(MemoryStore(places_later=True))
+        return conforms(MemoryStore(sequences_asynchronously=True))
 
 
 class TestSqliteStore(StoreConformance):

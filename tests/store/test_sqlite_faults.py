@@ -80,7 +80,7 @@ def test_a_lock_of_another_process_is_waited_for_a_bounded_time_and_named(store:
         for call in (
             lambda: store.append([sample_creation("a2")]),
             lambda: store.lease("a1", "w", 0, 1),
-            lambda: store.wake("a1", 0),
+            lambda: store.make_due("a1", 0),
         ):
             with pytest.raises(StoreLockedError, match=rf"locked by process {writer} ") as caught:
                 call()

@@ -262,7 +262,7 @@ def test_a_store_that_is_opened_read_only_shows_and_refuses_to_change(path: Path
         for call in (
             lambda: store.append([sample_append("a001", 1)]),
             lambda: store.lease("a001", "w", 0, 1),
-            lambda: store.wake("a001", 0),
+            lambda: store.make_due("a001", 0),
             lambda: store.release("w"),
         ):
             with pytest.raises(StoreReadOnlyError):

@@ -26,7 +26,7 @@ CHANGES: dict[str, Callable[[SqliteStore], object]] = {
     "what is known": lambda store: store.append([sample_append("a1", 1)]),
     "a lease": lambda store: store.lease("a1", "w", 0, 1_000_000),
     "a release": lambda store: store.release("w"),
-    "a wake-up": lambda store: store.wake("a1", 0),
+    "a wake-up": lambda store: store.make_due("a1", 0),
     "a pace": lambda store: store.pace(TENANT, 0, 0, 1),
     "a seal": lambda store: store.seal(0, [], SealedHead(1, 0, b"note")),
     "a cosignature": lambda store: store.cosigned(1, b"note"),

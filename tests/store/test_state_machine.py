@@ -124,8 +124,8 @@ class InStep(RuleBasedStateMachine):
         assert found == self.memory.lease(name, owner, now, now + length, dead)
 
     @rule(which=st.booleans(), name=actions, at=TIMES)
-    def wake(self, which: bool, name: str, at: int) -> None:
-        assert self._one(which).wake(name, at) == self.memory.wake(name, at)
+    def make_due(self, which: bool, name: str, at: int) -> None:
+        assert self._one(which).make_due(name, at) == self.memory.make_due(name, at)
 
     @rule(which=st.booleans(), owner=owners)
     def release(self, which: bool, owner: str) -> None:

@@ -41,7 +41,7 @@ def take(url: str, hold: bool) -> None:
 
             store._beside.run = held  # type: ignore[method-assign]
         say("ready")
-        say("taken", store.take_places(1_000))
+        say("taken", store.assign_sequence_numbers(1_000))
         for_ever()
 
 
@@ -49,7 +49,7 @@ def place(url: str) -> None:
     with open_postgres_store(url) as store:
         say("ready")
         while True:
-            taken = store.take_places(PLACES_AT_ONCE)
+            taken = store.assign_sequence_numbers(PLACES_AT_ONCE)
             if taken:
                 say("taken", taken)
             threading.Event().wait(PAUSE_SECONDS)

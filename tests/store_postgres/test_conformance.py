@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 class TestPostgresStore(TogetherConformance, StoreConformance):
     """The real one, on a real server. Leases by the callers' times, which the suite makes up."""
 
-    places_later = True
+    sequences_asynchronously = True
 
     @pytest.fixture(autouse=True)
     def opened(self, ledger_url: str) -> Iterator[None]:

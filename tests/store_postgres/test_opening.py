@@ -123,7 +123,7 @@ def test_read_only_nothing_is_made_and_nothing_is_changed(ledger_url: str, ledge
         for call in (
             lambda: store.append([sample_creation("a1")]),
             lambda: store.lease("a1", "w", 0, 1),
-            lambda: store.wake("a1", 0),
+            lambda: store.make_due("a1", 0),
         ):
             with pytest.raises(StoreReadOnlyError):
                 call()

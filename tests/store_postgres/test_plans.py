@@ -48,7 +48,7 @@ QUESTIONS: dict[str, Callable[[PostgresStore], object]] = {
     "pick": lambda store: store.pick(1, ("judged",), 9),
     "entries": lambda store: store.entries(1, 9),
     "last_seq": lambda store: store.last_seq(),
-    "unplaced": lambda store: store.unplaced(1),
+    "unplaced": lambda store: store.unsequenced(1),
     "projections": lambda store: list(store.projections()),
     "tile": lambda store: store.tile(0, 0),
     "checkpoint": lambda store: store.checkpoint(),
@@ -62,8 +62,8 @@ def store(ledger_url: str) -> Iterator[PostgresStore]:
     with open_postgres_store(ledger_url) as opened:
         for n in range(3):
             opened.append([sample_creation(f"a{n}{m:03}", due_us=n, tenant=f"t{m % 5}") for m in range(300)])
-            while opened.unplaced(1):
-                opened.take_places(10_000)
+            while opened.unsequenced(1):
+                opened.assign_sequence_numbers(10_000)
         yield opened
 
 

@@ -20,7 +20,7 @@ CHANGES: dict[str, Callable[[PostgresStore], object]] = {
     "a new action": lambda store: store.append([sample_creation("a2")]),
     "what is known": lambda store: store.append([sample_append("a1", 1)]),
     "a lease": lambda store: store.lease("a1", "w", 0, 1_000_000),
-    "places": lambda store: store.take_places(10),
+    "places": lambda store: store.assign_sequence_numbers(10),
 }
 
 
@@ -58,7 +58,7 @@ def _every_session(store: PostgresStore, said: str) -> None:
     assert store._writer is not None
     sessions: list[psycopg.Connection[tuple[object, ...]]] = [store._writer._connection]
     if store._beside._connection is None:
-        store.take_places(0)
+        store.assign_sequence_numbers(0)
     assert store._beside._connection is not None
     for session in (*sessions, store._beside._connection):
         session.execute(said.encode())

@@ -110,7 +110,7 @@ class Process:
 def place(store: PostgresStore) -> None:
     """Every entry gets its place, as soon as whoever holds it up has let go."""
     for _ in range(TRIES_MAX):
-        if not store.take_places(1_000) and not store.unplaced(1):
+        if not store.assign_sequence_numbers(1_000) and not store.unsequenced(1):
             return
         threading.Event().wait(0.002)
     raise AssertionError("entries stay without a place")
@@ -174,7 +174,7 @@ def test_who_dies_when(
             blocked(beside)
             fill(store, 2)  # nobody who appends waits for it
             if step != "the lock was taken":
-                assert store.take_places(100) == 0, "one at a time"
+                assert store.assign_sequence_numbers(100) == 0, "one at a time"
                 assert store.last_seq() == 5
             if whole == "the process":
                 process.kill()
@@ -205,7 +205,7 @@ def test_who_dies_before_its_commit_leaves_nothing_and_after_it_everything(
         process.until("held" if after else "taken")
         fill(store, 2)
         if after:
-            assert store.take_places(100) == 0, "one at a time"
+            assert store.assign_sequence_numbers(100) == 0, "one at a time"
         process.kill()
         assert process.said[-1] == ("held" if after else "taken 10")
     assert store.last_seq() in ((0, 10) if after else (10,))
@@ -224,8 +224,8 @@ def test_what_came_earlier_and_is_not_committed_yet_holds_up_what_came_later(
         session.execute("CREATE TEMPORARY TABLE written (number int) ON COMMIT DROP")
         session.execute("SELECT pg_current_xact_id()")
         fill(store, 0)
-        assert store.take_places(100) == 0
-        assert len(store.unplaced(100)) == 5
+        assert store.assign_sequence_numbers(100) == 0
+        assert len(store.unsequenced(100)) == 5
         session.rollback()
     place(store)
     stands_once_and_in_order(store, 1)
@@ -244,7 +244,7 @@ def test_an_entry_of_an_older_transaction_that_arrived_later_stands_later(
             "INSERT INTO event (tenant, action_id, version, kind, at_us, envelope, leaf)"
             " SELECT tenant, action_id, 2, kind, at_us, envelope, leaf FROM event WHERE action_id = 'a1'"
         )
-        assert store.take_places(100) == 0
+        assert store.assign_sequence_numbers(100) == 0
         session.commit()
     place(store)
     assert [(each.seq, each.version) for each in store.scan()] == [(1, 1), (2, 2)]
@@ -258,7 +258,7 @@ def test_a_long_backlog_is_placed_in_pieces_that_others_may_go_on_with(store: Po
         taken = 0
         while taken < 200:
             for one in (store, other):
-                taken += one.take_places(7)
+                taken += one.assign_sequence_numbers(7)
                 fill_more = taken == 21
                 if fill_more:
                     fill(store, 40)
@@ -312,7 +312,7 @@ def test_the_lock_is_this_ledgers_own(store: PostgresStore, ledger_server: Postg
         place(store)
         fill(store, 1)
         session.execute(f"SELECT pg_advisory_lock({lock_class(schema_of(ledger_url))}, -2)".encode())
-        assert store.take_places(100) == 0
+        assert store.assign_sequence_numbers(100) == 0
     place(store)
     stands_once_and_in_order(store, 2)
 
@@ -332,9 +332,9 @@ def test_a_position_is_leased_by_the_databases_clock(store: PostgresStore) -> No
 def test_a_read_only_store_gives_no_places_and_sees_what_waits(store: PostgresStore, ledger_url: str) -> None:
     fill(store, 0)
     with open_postgres_store(ledger_url, read_only=True) as looking:
-        assert len(looking.unplaced(100)) == 5
+        assert len(looking.unsequenced(100)) == 5
         with pytest.raises(StoreError) as refused:
-            looking.take_places(1)
+            looking.assign_sequence_numbers(1)
         assert refused.value.code == "store.read-only"
 
 
@@ -374,13 +374,13 @@ def test_many_act_and_place_and_are_killed_and_there_is_one_sound_log(ledger_url
     with open_postgres_store(ledger_url) as store:
         for _ in range(TRIES_MAX):
             place_all(store)
-            if not store.unplaced(1):
+            if not store.unsequenced(1):
                 break
             threading.Event().wait(0.002)
         seal_all(store, signer, by, NOON_US)
         report = audit(store, authority=by)
         assert report.ok, report.faults
-        assert report.unplaced == 0
+        assert report.unsequenced == 0
         assert report.sealed == report.events == report.head_seq
         assert report.checkpoints > 1
         for action_id in done:

@@ -28,7 +28,7 @@ def test_it_stays_in_step_with_the_store_in_memory(ledger_url: str) -> None:
         @initialize()
         def open(self) -> None:
             self.url = f"{ledger_url}_{next(numbers)}"
-            self.memory = MemoryStore(places_later=True)
+            self.memory = MemoryStore(sequences_asynchronously=True)
             self.handles = cast("Any", [self._opened(), self._opened()])
 
         def _opened(self) -> PostgresStore:
@@ -46,10 +46,10 @@ def test_it_stays_in_step_with_the_store_in_memory(ledger_url: str) -> None:
 
         @rule(which=st.booleans())
         def place(self, which: bool) -> None:
-            while self.memory.unplaced(1):
-                self.memory.take_places(100)
-            while self.handles[which].unplaced(1):
-                self.handles[which].take_places(100)
+            while self.memory.unsequenced(1):
+                self.memory.assign_sequence_numbers(100)
+            while self.handles[which].unsequenced(1):
+                self.handles[which].assign_sequence_numbers(100)
 
         def teardown(self) -> None:
             for handle in getattr(self, "handles", []):

@@ -44,8 +44,8 @@ def role(ledger_server: PostgresPair, ledger_url: str) -> Iterator[str]:
     schema = ledger_url.rpartition("schema=")[2]
     with open_postgres_store(ledger_url) as store:
         store.append([_everything(OURS), _everything(THEIRS)])
-        while store.unplaced(1):
-            store.take_places(10)
+        while store.unsequenced(1):
+            store.assign_sequence_numbers(10)
     name = f"auditor_{schema}"
     ledger_server.run(f"create role {name} login")
     ledger_server.run(f"create role other_{schema}")

@@ -118,30 +118,30 @@ def owner_of(runtime: SystemRuntime, pid: int) -> str:
 def test_an_owner_names_this_process(runtime: SystemRuntime) -> None:
     assert runtime.owner() == SystemRuntime().owner() == runtime.owner()
     assert runtime.owner().split("/")[3] == str(os.getpid())
-    assert not runtime.is_gone(runtime.owner())
+    assert not runtime.is_owner_dead(runtime.owner())
 
 
 def test_a_process_is_gone_once_it_has_ended_and_not_before(
     runtime: SystemRuntime, child: subprocess.Popen[bytes]
 ) -> None:
     owner = owner_of(runtime, child.pid)
-    assert not runtime.is_gone(owner)
+    assert not runtime.is_owner_dead(owner)
     child.kill()
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-    assert runtime.is_gone(owner), "it has ended, though nobody has reaped it"
+    assert runtime.is_owner_dead(owner), "it has ended, though nobody has reaped it"
     child.wait()
-    assert runtime.is_gone(owner)
+    assert runtime.is_owner_dead(owner)
 
 
 def test_a_stopped_process_is_not_gone(runtime: SystemRuntime, child: subprocess.Popen[bytes]) -> None:
     child.send_signal(signal.SIGSTOP)
     os.waitid(os.P_PID, child.pid, os.WSTOPPED | os.WNOWAIT)
-    assert not runtime.is_gone(owner_of(runtime, child.pid))
+    assert not runtime.is_owner_dead(owner_of(runtime, child.pid))
 
 
 def test_a_number_that_was_given_again_is_another_process(runtime: SystemRuntime) -> None:
     parts = runtime.owner().split("/")
-    assert runtime.is_gone("/".join([*parts[:4], str(int(parts[4]) - 1)]))
+    assert runtime.is_owner_dead("/".join([*parts[:4], str(int(parts[4]) - 1)]))
 
 
 @pytest.mark.parametrize(
@@ -152,20 +152,20 @@ def test_a_number_that_was_given_again_is_another_process(runtime: SystemRuntime
 def test_what_ran_elsewhere_is_not_known_to_be_gone(runtime: SystemRuntime, place: int) -> None:
     parts = runtime.owner().split("/")
     parts[3], parts[4] = "4194303", "1"
-    assert runtime.is_gone("/".join(parts))
+    assert runtime.is_owner_dead("/".join(parts))
     parts[place] = "other"
-    assert not runtime.is_gone("/".join(parts))
+    assert not runtime.is_owner_dead("/".join(parts))
 
 
 @pytest.mark.parametrize("owner", ["", "somebody", "a/b/c/d/e", "a/b/c/1", "///1/2", "////"])
 def test_a_name_that_is_no_owner_is_not_known_to_be_gone(runtime: SystemRuntime, owner: str) -> None:
-    assert not runtime.is_gone(owner)
+    assert not runtime.is_owner_dead(owner)
 
 
 def test_odd_numbers_of_processes_are_not_known_to_be_gone(runtime: SystemRuntime) -> None:
     parts = runtime.owner().split("/")
     for pid in ("0", "-1", str(2**70), "²"):
-        assert not runtime.is_gone("/".join([*parts[:3], pid, parts[4]]))
+        assert not runtime.is_owner_dead("/".join([*parts[:3], pid, parts[4]]))
 
 
 def test_without_proof_of_identity_nobody_is_gone(runtime: SystemRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,7 +173,7 @@ def test_without_proof_of_identity_nobody_is_gone(runtime: SystemRuntime, monkey
     fresh = SystemRuntime()
     assert fresh.owner() != SystemRuntime().owner()
     parts = fresh.owner().split("/")
-    assert not fresh.is_gone("/".join([*parts[:3], "4194303", "1"]))
+    assert not fresh.is_owner_dead("/".join([*parts[:3], "4194303", "1"]))
 
 
 FORK = """
@@ -193,7 +193,7 @@ def test_a_forked_child_is_another_owner() -> None:
     assert answer.stdout.split() == ["True", "True"]
 
 
-# --- sleep and poke ----------------------------------------------------------------------------------------
+# --- sleep and notify --------------------------------------------------------------------------------------
 
 
 def test_no_time_and_less_is_no_sleep(runtime: SystemRuntime) -> None:
@@ -208,7 +208,7 @@ def test_a_poke_wakes_every_thread_that_sleeps(runtime: SystemRuntime) -> None:
     for thread in threads:
         thread.start()
     _until(lambda: len(runtime._poked._waiters) == 2)  # type: ignore[attr-defined]
-    runtime.poke()
+    runtime.notify()
     for thread in threads:
         thread.join(LIMIT_SECONDS)
         assert not thread.is_alive()
@@ -222,7 +222,7 @@ def test_a_poke_from_another_thread_wakes_every_task_of_every_loop(runtime: Syst
     for thread in threads:
         thread.start()
     _until(lambda: len(runtime._sleepers) == 4)
-    runtime.poke()
+    runtime.notify()
     for thread in threads:
         thread.join(LIMIT_SECONDS)
         assert not thread.is_alive()
@@ -239,19 +239,19 @@ def test_a_cancelled_sleep_is_forgotten(runtime: SystemRuntime) -> None:
 
     asyncio.run(cancelled())
     assert not runtime._sleepers
-    runtime.poke()
+    runtime.notify()
 
 
 def test_a_loop_that_was_closed_under_its_sleeper_does_no_harm(runtime: SystemRuntime) -> None:
     loop = asyncio.new_event_loop()
     runtime._sleepers.add(loop.create_future())
     loop.close()
-    runtime.poke()
+    runtime.notify()
 
 
 def test_a_signal_handler_may_poke_in_the_middle_of_anything(runtime: SystemRuntime) -> None:
     with runtime._poked:
-        runtime.poke()
+        runtime.notify()
     with runtime._lock:
         runtime.now_us()
 

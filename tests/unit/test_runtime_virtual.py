@@ -64,9 +64,9 @@ def test_a_sibling_shares_time_and_ids_and_is_another_owner(runtime: VirtualRunt
     assert other.now_us() == runtime.now_us()
     assert other.new_id() < runtime.new_id() < other.new_id()
     assert other.owner() != runtime.owner()
-    assert not runtime.is_gone("virtual/2")
+    assert not runtime.is_owner_dead("virtual/2")
     runtime.declare_gone("virtual/2")
-    assert other.is_gone("virtual/2")
+    assert other.is_owner_dead("virtual/2")
 
 
 # --- sleeping in a thread ----------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ def test_a_poke_wakes_every_sleeper_and_no_time_passes(runtime: VirtualRuntime) 
     async def story() -> None:
         sleeps = [asyncio.ensure_future(runtime.sleep_async(length)) for length in (5, HOUR)]
         await asyncio.wait([asyncio.ensure_future(_nothing())])
-        runtime.poke()
+        runtime.notify()
         await asyncio.gather(*sleeps)
 
     asyncio.run(story())
@@ -197,7 +197,7 @@ def test_a_poke_may_come_from_another_thread(runtime: VirtualRuntime) -> None:
         with runtime.holding():
             sleep = asyncio.ensure_future(runtime.sleep_async(HOUR))
             await asyncio.wait([asyncio.ensure_future(_nothing())])
-            await asyncio.to_thread(runtime.poke)
+            await asyncio.to_thread(runtime.notify)
             await sleep
 
     asyncio.run(story())
@@ -243,7 +243,7 @@ def test_many_pokes_leave_nothing_behind(runtime: VirtualRuntime) -> None:
         for _ in range(1_000):
             sleep = asyncio.ensure_future(runtime.sleep_async(HOUR))
             await asyncio.wait([asyncio.ensure_future(_nothing())])
-            runtime.poke()
+            runtime.notify()
             await sleep
 
     asyncio.run(story())

@@ -43,7 +43,7 @@ class SystemRuntime:
         """The last returned time in microseconds, and the monotonic clock at that time in nanoseconds."""
         self._last_id = 0
         self._pokes = 0
-        # An RLock: a signal handler may poke while a sleeper holds the lock.
+        # An RLock: a signal handler may call `notify` while a sleeper holds the lock.
         self._poked = threading.Condition(threading.RLock())
         self._sleepers: set[asyncio.Future[None]] = set()
         self._owner = (0, "")
@@ -87,7 +87,7 @@ class SystemRuntime:
             self._owner = (pid, name)
         return name
 
-    def is_gone(self, owner: str) -> bool:
+    def is_owner_dead(self, owner: str) -> bool:
         """Known only for processes of this boot and of this process namespace."""
         parts = owner.split("/")
         ours = self.owner().split("/")
@@ -117,10 +117,10 @@ class SystemRuntime:
             with self._poked:
                 self._sleepers.discard(woken)
 
-    def poke(self) -> None:
+    def notify(self) -> None:
         """Wake sleepers. Safe from any thread and from a signal handler.
 
-        A later sleeper misses an earlier poke. Long sleepers look again in between.
+        A later sleeper misses an earlier call. Long sleepers look again in between.
         """
         with self._poked:
             self._pokes += 1
@@ -157,7 +157,7 @@ def _owner_name(pid: int) -> str:
         namespace = ""
     stat = _stat_of(pid)
     if stat is None or not boot or not namespace:
-        # Without proof of identity, the name is only unique; `is_gone` never answers yes.
+        # Without proof of identity, the name is only unique; `is_owner_dead` never answers yes.
         return f"{host}///{pid}/{os.urandom(8).hex()}"
     return f"{host}/{boot}/{namespace}/{pid}/{stat.started}"
 

@@ -94,7 +94,7 @@ class Delivery:
         now_us = self.runtime.now_us()
         if cursor is None or self._stopping.is_set():
             return None
-        ended = cursor.owner and (self.runtime.is_gone(cursor.owner) or not _is_near(cursor.until_us, now_us))
+        ended = cursor.owner and (self.runtime.is_owner_dead(cursor.owner) or not _is_near(cursor.until_us, now_us))
         dead = cursor.owner if ended else ""
         if cursor.owner != dead and lease_is_live(cursor.owner, cursor.until_us, now_us):
             return min(cursor.until_us, now_us + HELD_US)

@@ -45,7 +45,7 @@ class _SubscriberThread:
         # A test moves the virtual clock and then sweeps, so no thread waits for virtual time.
         self._waits = not hasattr(delivery.runtime, "holding")
 
-    def wake(self) -> None:
+    def notify(self) -> None:
         """Announce a possible message. Returns at once."""
         with self._bell:
             if self._closing:
@@ -82,7 +82,7 @@ class _SubscriberThread:
         return thread is None or not thread.is_alive()
 
     def _work(self) -> None:
-        # `wake` joins an ended thread while holding the lock. After `_ended` the thread must not acquire the lock
+        # `notify` joins an ended thread while holding the lock. After `_ended` the thread must not acquire the lock
         # again: the join would never return.
         try:
             while self._round():
@@ -98,7 +98,7 @@ class _SubscriberThread:
         again_us = self._look()
         with self._bell:
             if not self._goes_on(again_us):
-                self._ended()  # under the lock, so that the next `wake` starts another thread
+                self._ended()  # under the lock, so that the next `notify` starts another thread
                 return False
             return True
 
@@ -143,7 +143,7 @@ class OutboxDispatcher:
         self.sequencer: Sequencer | None = None
         """Notified of appends without positions. None if the store assigns positions with the append."""
         self._lanes = tuple(_SubscriberThread(delivery) for delivery in deliveries)
-        self.curious = any(lane.delivery.key != OPERATOR for lane in self._lanes)
+        self.has_subscribers = any(lane.delivery.key != OPERATOR for lane in self._lanes)
         """Whether a subscriber exists besides the operator's file."""
         self._swept_us = 0
 
@@ -161,9 +161,11 @@ class OutboxDispatcher:
 
     def tells(self, append: Append) -> bool:
         """Whether the append holds a message for a subscriber."""
-        return bool(append.incidents) or (self.curious and any(event.kind in _TELLING for event in append.events))
+        return bool(append.incidents) or (
+            self.has_subscribers and any(event.kind in _TELLING for event in append.events)
+        )
 
-    def wake(self) -> None:
+    def notify(self) -> None:
         """Announce an entry with messages and a position in the log. Returns at once."""
         self._wake()
 
@@ -189,7 +191,7 @@ class OutboxDispatcher:
             if lane.delivery.key != OPERATOR:
                 lane.delivery.enrol()
                 if lane.delivery.subscriber.from_start:
-                    lane.wake()
+                    lane.notify()
 
     def flush(self, patience_s: float = CLOSE_SECONDS) -> bool:
         """Wait until nothing is deliverable now. Returns False after `patience_s` seconds."""
@@ -210,7 +212,7 @@ class OutboxDispatcher:
 
     def _wake(self) -> None:
         for lane in self._lanes:
-            lane.wake()
+            lane.notify()
 
 
 def deliveries_of(

@@ -63,7 +63,7 @@ class Sequencer:
 
     def sweep(self) -> None:
         """Look once for entries without a position. Returns at once; raises StoreError."""
-        if self._thread is None and self._store.unplaced(1):
+        if self._thread is None and self._store.unsequenced(1):
             self.hear(telling=True)
 
     def close(self, patience_s: float = CLOSE_SECONDS) -> bool:
@@ -122,8 +122,8 @@ class Sequencer:
         """Assign positions once. Returns the pause before the next round, in seconds."""
         aim = self._heard
         try:
-            taken = self._store.take_places(PLACES_AT_ONCE_MAX)
-            left = taken >= PLACES_AT_ONCE_MAX or bool(self._store.unplaced(1))
+            taken = self._store.assign_sequence_numbers(PLACES_AT_ONCE_MAX)
+            left = taken >= PLACES_AT_ONCE_MAX or bool(self._store.unsequenced(1))
             last_seq = self._store.last_seq()
         except StoreError as error:
             return self._failed(error)

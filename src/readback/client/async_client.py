@@ -593,7 +593,7 @@ class AsyncReadback:
             try:
                 told = await drive(work, until_us)
             except UnknownOutcomeError as error:
-                self._session.raise_alarm(error)
+                self._session.report_unknown_outcome(error)
                 raise
         if isinstance(told, Parked):
             told = await self._drive(self._session.look(ticket.action_id, replayed=ticket.replayed))
@@ -603,7 +603,7 @@ class AsyncReadback:
         try:
             done = await self._driver.drive(work)
         except UnknownOutcomeError as error:
-            self._session.raise_alarm(error)
+            self._session.report_unknown_outcome(error)
             raise
         assert not isinstance(done, Parked)
         return done

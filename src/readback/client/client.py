@@ -594,7 +594,7 @@ class Readback:
         try:
             return self._driver.drive(work, give_up_us)
         except UnknownOutcomeError as error:
-            self._session.raise_alarm(error)
+            self._session.report_unknown_outcome(error)
             raise
 
     def close(self) -> None:

@@ -143,17 +143,17 @@ class Session:
 
     def __post_init__(self) -> None:
         self.runtime = in_ledger_time(self.store, self.runtime)
-        if self.store.places_later:  # many machines append to it
+        if self.store.sequences_asynchronously:  # many machines append to it
             self.engine = replace(self.engine, assume_owner_may_be_alive=True)
         self.sealer = self.sealing.sealer(self.store, self.runtime)
         self.courier = self.telling.courier(self.store, self.runtime, self.sealer)
-        self.sequencer = self._sequencer() if self.store.places_later else None
+        self.sequencer = self._sequencer() if self.store.sequences_asynchronously else None
         self.courier.sequencer = self.sequencer
 
     def _sequencer(self) -> Sequencer:
         from readback.background.sequencer import Sequencer
 
-        return Sequencer(self.store, self._grown, self.courier.wake)
+        return Sequencer(self.store, self._grown, self.courier.notify)
 
     def _grown(self, last_seq: int) -> None:
         if self.sealer is not None:
@@ -435,8 +435,8 @@ class Session:
         limits = self.engine.limits
         rate = limits.of(self.scope.tenant).polls_per_minute if limits is not None else 0
         at_us = self.store.pace(self.scope.tenant, now_us, now_us, rate) if rate else now_us
-        woken = self.store.wake(action_id, at_us)
-        self.runtime.poke()
+        woken = self.store.make_due(action_id, at_us)
+        self.runtime.notify()
         return woken
 
     def due(
@@ -449,7 +449,7 @@ class Session:
         self.check_open()
         now_us = self.runtime.now_us()
         for owner in self.store.owners():
-            if self.runtime.is_gone(owner):
+            if self.runtime.is_owner_dead(owner):
                 self.store.release(owner)
         if whose is not None:
             return whose(self.store, now_us, limit)
@@ -496,7 +496,7 @@ class Session:
         )
         return self.store.page(wanted)
 
-    def raise_alarm(self, error: UnknownOutcomeError) -> None:
+    def report_unknown_outcome(self, error: UnknownOutcomeError) -> None:
         """Report the worst case in every available place: an effect may have landed without a record."""
         outcome = error.outcome
         record: dict[str, Json] = outcome.as_json() if isinstance(outcome, Outcome) else {"error": str(error)}

@@ -58,7 +58,7 @@ from readback.engine.stages.execute import is_staged
 from readback.errors import StoreError, UsageError
 from readback.ports.handlers import Handler
 from readback.ports.runtime import Runtime
-from readback.ports.storage.batch_reads import LooksTogether
+from readback.ports.storage.batch_reads import BatchReads
 from readback.ports.storage.store import Append, LedgerStore, StoredProjection
 
 # Start a coroutine at once: a coroutine without a wait needs no timer.
@@ -133,7 +133,7 @@ class AsyncDriver:
         self._desk = EffectInterpreter(store, runtime, courier)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._commit = GroupCommit(store, runtime)
-        self._looks = ReadBatcher(store, runtime, self._desk.give_back) if isinstance(store, LooksTogether) else None
+        self._looks = ReadBatcher(store, runtime, self._desk.give_back) if isinstance(store, BatchReads) else None
         self._asked = _ASKED - {AllowEarlyDispatch} - (_LOOKS if self._looks is not None else {Lease})
         """Effects answered at once by the interpreter, on the loop."""
         self._threads = DaemonThreadPool(self._threads_max)
@@ -249,9 +249,7 @@ class AsyncDriver:
             self._close_lines()  # tasks waiting there get no answer: their loop is closed
             store, runtime = self._desk.store, self._desk.runtime
             self._commit = GroupCommit(store, runtime)
-            self._looks = (
-                ReadBatcher(store, runtime, self._desk.give_back) if isinstance(store, LooksTogether) else None
-            )
+            self._looks = ReadBatcher(store, runtime, self._desk.give_back) if isinstance(store, BatchReads) else None
             self._room = asyncio.Semaphore(self._threads_max)
         self._loop = asyncio.get_running_loop()
 
@@ -295,7 +293,7 @@ class AsyncDriver:
         try:
             return await asyncio.wrap_future(taken)
         except asyncio.CancelledError:
-            taken.add_done_callback(lambda late: self._desk.unheard(step, late))
+            taken.add_done_callback(lambda late: self._desk.on_cancelled(step, late))
             raise
 
     def _give_back(self, held: Mapping[str, int]) -> None:
@@ -333,8 +331,8 @@ class AsyncDriver:
             raise
         if ahead is not None:
             ahead.written(result)
-        if append.incidents or desk.listens:
-            desk.heard(append, result)
+        if append.incidents or desk.has_listeners:
+            desk.on_appended(append, result)
         return Committed(result, desk.runtime.now_us()), stop
 
     async def _together(self, works: tuple[Generator[Effect, EffectResult, Any], ...]) -> AllResults:

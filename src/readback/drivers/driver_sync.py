@@ -112,8 +112,8 @@ class SyncDriver:
         if type(step) is Commit:
             append = step.append
             result = desk.store.append((append,))[0]
-            if append.incidents or desk.listens:
-                desk.heard(append, result)
+            if append.incidents or desk.has_listeners:
+                desk.on_appended(append, result)
             return Committed(result, desk.runtime.now_us())
         if type(step) is CallReader or type(step) is Settle:
             return self._call(hand_of(step), step.context, step.arguments, step.timeout_us)

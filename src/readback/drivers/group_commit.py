@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 from readback.drivers.executor import FallbackExecutor
 from readback.ports.runtime import Runtime
-from readback.ports.storage.batch_reads import LooksTogether
+from readback.ports.storage.batch_reads import BatchReads
 from readback.ports.storage.store import Append, AppendResult, LedgerStore
 from readback.ports.storage.store_rules import interrupted_error
 
@@ -50,7 +50,7 @@ class GroupCommit:
 
     def __init__(self, store: LedgerStore, runtime: Runtime) -> None:
         self._store = store
-        self._is_far = isinstance(store, LooksTogether)
+        self._is_far = isinstance(store, BatchReads)
         self._runtime = runtime
         self._took_us, self._took_for = HELD_US_MAX, 1
         """Duration and size of the last commit. The initial values count as long."""

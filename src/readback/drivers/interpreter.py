@@ -17,10 +17,9 @@ from readback.domain.verification.observation import guarded
 from readback.engine.effects import (
     ActionsById,
     AllowEarlyDispatch,
-    Begin,
-    Begun,
     Called,
     CallReader,
+    ClockResult,
     Commit,
     Counted,
     DependantsFound,
@@ -31,6 +30,7 @@ from readback.engine.effects import (
     Folded,
     FoldedSaga,
     FreezeFound,
+    GetClock,
     KeyFound,
     Lease,
     Leased,
@@ -74,7 +74,8 @@ SLICE_MAX_SECONDS: Final = 1.0
 LEFT_MAX: Final = 1_000
 """How many leases of failed work to remember. The oldest of more must expire."""
 SLICE_VIRTUAL_SECONDS: Final = float("inf")
-"""A virtual clock has no other workers, and a check each second would only make its hours long. `poke` wakes a sleeper.
+"""A virtual clock has no other workers, and a check each second would only make its hours long. `notify` wakes a
+sleeper.
 """
 
 Ask = (
@@ -92,7 +93,7 @@ Ask = (
     | MeasureEvidence
     | MakeDue
     | Lease
-    | Begin
+    | GetClock
     | AllowEarlyDispatch
 )
 
@@ -119,8 +120,8 @@ class EffectInterpreter:
         self.courier = courier
         self.sealer = courier.sealer if courier is not None else None
         self.sequencer = courier.sequencer if courier is not None else None
-        self.listens = (
-            self.sealer is not None or self.sequencer is not None or (courier is not None and courier.curious)
+        self.has_listeners = (
+            self.sealer is not None or self.sequencer is not None or (courier is not None and courier.has_subscribers)
         )
         """Whether a listener wants appends without an incident."""
 
@@ -128,8 +129,8 @@ class EffectInterpreter:
         store, runtime = self.store, self.runtime
         if isinstance(step, LoadPreconditions):  # every action needs these two
             return store.opening(step.tenant, step.key_hash, step.subjects)
-        if isinstance(step, Begin):
-            return Begun(runtime.now_us(), runtime.new_id() if step.fresh else "", runtime.owner())
+        if isinstance(step, GetClock):
+            return ClockResult(runtime.now_us(), runtime.new_id() if step.fresh else "", runtime.owner())
         match step:
             case LoadKey(tenant, key_hash):
                 return KeyFound(store.key(tenant, key_hash))
@@ -159,7 +160,7 @@ class EffectInterpreter:
             case MeasureEvidence(tenant):
                 return EvidenceSize(store.evidence_bytes(tenant))
             case MakeDue(waiting_id):
-                store.wake(waiting_id, runtime.now_us())
+                store.make_due(waiting_id, runtime.now_us())
                 return Woken(runtime.now_us())
             case AllowEarlyDispatch():  # only the async driver sends early calls
                 return Woken(runtime.now_us())
@@ -172,7 +173,7 @@ class EffectInterpreter:
         """Return whether the owner's work on the action has ended. For this process: in an error or an interrupt."""
         if owner == self.runtime.owner():
             return action_id in self._left
-        return self.runtime.is_gone(owner)
+        return self.runtime.is_owner_dead(owner)
 
     def _lease(self, step: Lease) -> Leased:
         """Acquire the lease. The lease of a provably dead owner does not count."""
@@ -184,7 +185,7 @@ class EffectInterpreter:
             held = self.store.projection(step.action_id)
             other = held.projection.lease_owner if held is not None else ""
             left = other == owner and held is not None and self._left.get(step.action_id) == held.fence
-            if left or (other and other != owner and self.runtime.is_gone(other)):
+            if left or (other and other != owner and self.runtime.is_owner_dead(other)):
                 fence = self.store.lease(step.action_id, owner, now_us, step.until_us, dead=other)
         version = self.version(step.action_id)
         if fence is not None and step.version and version != step.version:
@@ -217,13 +218,13 @@ class EffectInterpreter:
                     now_us = self.runtime.now_us()
                     self.store.lease(action_id, owner, now_us, now_us, dead=owner)
 
-    def unheard(self, step: Lease, late: Future[EffectResult]) -> None:
+    def on_cancelled(self, step: Lease, late: Future[EffectResult]) -> None:
         """Release a lease acquired for a caller cancelled meanwhile."""
         leased = None if late.cancelled() or late.exception() is not None else late.result()
         if isinstance(leased, Leased) and leased.fence is not None:
             self.give_back({step.action_id: leased.fence})
 
-    def heard(self, append: Append, result: AppendResult) -> None:
+    def on_appended(self, append: Append, result: AppendResult) -> None:
         """Notify the background threads of a durable append."""
         if not isinstance(result, Appended):
             return
@@ -232,7 +233,7 @@ class EffectInterpreter:
             # Sealing and delivery follow after the sequencer has assigned a sequence number.
             self.sequencer.hear(telling=courier is not None and courier.tells(append))
             return
-        if courier is not None and (append.incidents or courier.curious):
+        if courier is not None and (append.incidents or courier.has_subscribers):
             courier.hear(append)
         if self.sealer is not None:
             self.sealer.hear(result.seq)

@@ -21,8 +21,8 @@ class LedgerRuntime:
 
     def __init__(self, runtime: Runtime, ahead_us: int) -> None:
         self._runtime, self._ahead_us = runtime, ahead_us
-        self.new_id, self.jitter, self.poke = runtime.new_id, runtime.jitter, runtime.poke
-        self.owner, self.is_gone = runtime.owner, runtime.is_gone
+        self.new_id, self.jitter, self.notify = runtime.new_id, runtime.jitter, runtime.notify
+        self.owner, self.is_owner_dead = runtime.owner, runtime.is_owner_dead
         self.sleep, self.sleep_async = runtime.sleep, runtime.sleep_async
 
     def now_us(self) -> int:

@@ -28,7 +28,7 @@ from readback.engine.effects import (
 from readback.engine.resume import fold, woken
 from readback.errors import StoreCorruptError
 from readback.ports.runtime import Runtime
-from readback.ports.storage.batch_reads import LeaseWanted, LooksTogether
+from readback.ports.storage.batch_reads import BatchReads, LeaseWanted
 from readback.ports.storage.store import (
     Evidence,
     LedgerStore,
@@ -57,10 +57,10 @@ class BatchQueue(Generic[Q, A]):
         ask: Callable[[list[Q]], Sequence[A]],
         threads: FallbackExecutor,
         runtime: Runtime,
-        unheard: Callable[[Q, A], None] | None = None,
+        on_cancelled: Callable[[Q, A], None] | None = None,
     ) -> None:
-        """`unheard`: handles an answer whose task was cancelled before receiving it."""
-        self._ask, self._threads, self._runtime, self._unheard = ask, threads, runtime, unheard
+        """`on_cancelled`: handles an answer whose task was cancelled before receiving it."""
+        self._ask, self._threads, self._runtime, self._on_cancelled = ask, threads, runtime, on_cancelled
         self._queue: list[tuple[Q, asyncio.Future[A]]] = []
         self._busy = False
         self._under_way: tuple[list[Q], Future[Sequence[A | StoreCorruptError]]] | None = None
@@ -81,9 +81,9 @@ class BatchQueue(Generic[Q, A]):
             raise
 
     def _drop(self, asked: Q, answer: A) -> None:
-        unheard = self._unheard
-        if unheard is not None:
-            self._threads.begin(lambda: unheard(asked, answer))
+        on_cancelled = self._on_cancelled
+        if on_cancelled is not None:
+            self._threads.begin(lambda: on_cancelled(asked, answer))
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
         batch, self._queue = self._queue[:TOGETHER_MAX], self._queue[TOGETHER_MAX:]
@@ -104,13 +104,13 @@ class BatchQueue(Generic[Q, A]):
 
     def end(self) -> None:
         """Drop the answers of the last batch, after the threads have ended."""
-        if self._under_way is None or self._unheard is None:
+        if self._under_way is None or self._on_cancelled is None:
             return
         questions, work = self._under_way
         if work.exception() is None:
             for asked, answer in zip(questions, work.result(), strict=True):
                 if not isinstance(answer, BaseException):
-                    self._unheard(asked, answer)
+                    self._on_cancelled(asked, answer)
 
     def _answers(self, asked: list[Q]) -> Sequence[A | StoreCorruptError]:
         """Answer all questions. A corrupt action fails its own question only."""
@@ -146,7 +146,7 @@ class ReadBatcher:
 
     def __init__(self, store: LedgerStore, runtime: Runtime, give_back: Callable[[Mapping[str, int]], None]) -> None:
         """`give_back`: releases leases, by action, acquired for a task cancelled meanwhile."""
-        assert isinstance(store, LooksTogether)
+        assert isinstance(store, BatchReads)
         self._store, self._runtime, self._give_back = store, runtime, give_back
         self._threads = threads = FallbackExecutor(THREADS_MAX, "readback-reader")
         self._openings: BatchQueue[LoadPreconditions, Opened] = BatchQueue(self._opened, threads, runtime)
@@ -158,7 +158,7 @@ class ReadBatcher:
         )
         self._counts: BatchQueue[str, list[tuple[str, str, int]]] = BatchQueue(self._counted, threads, runtime)
         self._leases: BatchQueue[Lease, tuple[int | None, int]] = BatchQueue(
-            self._leased, threads, runtime, self._unheard
+            self._leased, threads, runtime, self._on_cancelled
         )
         self._projections: BatchQueue[str, StoredProjection | None] = BatchQueue(self._stand, threads, runtime)
 
@@ -181,7 +181,7 @@ class ReadBatcher:
                 fence, version = await self._leases.answer(step)
                 return Leased(fence, version, now_us)
 
-    def _unheard(self, step: Lease, answer: tuple[int | None, int]) -> None:
+    def _on_cancelled(self, step: Lease, answer: tuple[int | None, int]) -> None:
         fence, _ = answer
         if fence is not None:
             self._give_back({step.action_id: fence})
@@ -262,7 +262,7 @@ class ReadBatcher:
         held = self._store.projections_of(action_ids)
         owners = {action_id: stored.projection.lease_owner for action_id, stored in held.items()}
         others = {owner for owner in owners.values() if owner and owner != self._runtime.owner()}
-        gone = {owner for owner in others if self._runtime.is_gone(owner)}
+        gone = {owner for owner in others if self._runtime.is_owner_dead(owner)}
         return {action_id: owner for action_id, owner in owners.items() if owner in gone}
 
     def _versions(self, action_ids: list[str]) -> dict[str, int]:
@@ -275,7 +275,7 @@ def projections_of(store: LedgerStore, action_ids: Sequence[str]) -> dict[str, S
 
     Raises StoreError.
     """
-    if isinstance(store, LooksTogether):
+    if isinstance(store, BatchReads):
         return store.projections_of(action_ids) if action_ids else {}
     held = ((action_id, store.projection(action_id)) for action_id in action_ids)
     return {action_id: stored for action_id, stored in held if stored is not None}

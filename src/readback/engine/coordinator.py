@@ -14,7 +14,18 @@ from readback.domain.events import EventKind
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import TERMINAL, State
 from readback.engine.compiled_contract import CallerContext, Request
-from readback.engine.effects import Begin, Begun, Commit, Effect, EffectResult, Folded, Lease, Leased, LoadAction, Wait
+from readback.engine.effects import (
+    ClockResult,
+    Commit,
+    Effect,
+    EffectResult,
+    Folded,
+    GetClock,
+    Lease,
+    Leased,
+    LoadAction,
+    Wait,
+)
 from readback.engine.engine import Engine
 from readback.engine.entries.recorder import Recorder
 from readback.engine.resume import PlanOf, changed, not_loaded, plan_for, revive
@@ -26,7 +37,7 @@ from readback.engine.stages.compensate import outcome_with_reversals
 from readback.engine.stages.escalate import escalate
 from readback.engine.stages.report import outcome_after
 from readback.engine.stages.submit import admit, unadmitted
-from readback.engine.stages.watch import put_off
+from readback.engine.stages.watch import defer
 from readback.errors import NotFoundError
 
 LOOK_AGAIN_US = 500_000
@@ -44,7 +55,7 @@ class ActionHandle:
 
     def hear(self, answer: EffectResult) -> None:
         """Take the first fresh id: later ids belong to the reversal."""
-        if not self.action_id and isinstance(answer, Begun) and answer.action_id:
+        if not self.action_id and isinstance(answer, ClockResult) and answer.action_id:
             self.action_id = answer.action_id
 
 
@@ -91,8 +102,8 @@ def recheck_after_approval(action_id: str, tenant: str) -> Generator[Effect, Eff
     action = yield from find(action_id, tenant)
     if not waits(action):
         return action
-    begun = yield Begin()
-    assert isinstance(begun, Begun)
+    begun = yield GetClock()
+    assert isinstance(begun, ClockResult)
     yield Wait(action_id, begun.now_us + LOOK_AGAIN_US)
     return (yield from find(action_id, tenant))
 
@@ -115,8 +126,8 @@ def wait_until_settled(
             if child.state is State.UNKNOWN:
                 return (yield from outcome_with_reversals(action, replayed=replayed))
             doing, due = (action, 0) if child.state in TERMINAL else (child, child.due_us)
-        begun = yield Begin()
-        assert isinstance(begun, Begun)
+        begun = yield GetClock()
+        assert isinstance(begun, ClockResult)
         if approved_blind(action):
             return (yield from outcome_with_reversals(action, replayed=replayed))
         due = begun.now_us if goes_on(action) else due
@@ -151,8 +162,8 @@ def resume(
     resume.revive.
     """
     action = yield from find(action_id, tenant)
-    begun = yield Begin()
-    assert isinstance(begun, Begun)
+    begun = yield GetClock()
+    assert isinstance(begun, ClockResult)
     plan = plan_for(action, plans)
     until = lease_until(plan.contract, begun.now_us) if plan is not None else begun.now_us + LOOK_AGAIN_US
     leased = yield Lease(action_id, until)
@@ -205,8 +216,8 @@ def advance(engine: Engine, action_id: str, tenant: str, plans: PlanOf) -> Gener
     NotFoundError for the caller. An action without a due time stays unchanged.
     """
     action = yield from find(action_id, tenant)
-    begun = yield Begin()
-    assert isinstance(begun, Begun)
+    begun = yield GetClock()
+    assert isinstance(begun, ClockResult)
     if action.due_us is None:
         return
     plan = plan_for(action, plans)
@@ -215,7 +226,7 @@ def advance(engine: Engine, action_id: str, tenant: str, plans: PlanOf) -> Gener
     if unadmitted(action):
         yield from StopAtWait(resume(engine, action_id, tenant, plans), may_wait=False)
     elif plan.contract.hash != action.contract_hash and action.state in (State.RECONCILED_SUCCESS, State.FAILED):
-        yield from put_off(action, begun.now_us)
+        yield from defer(action, begun.now_us)
     elif plan.contract.hash != action.contract_hash:
         yield from escalate(action, begun.owner, changed(action, plan).message, begun.now_us)
     else:
@@ -228,8 +239,8 @@ def cancel(engine: Engine, action_id: str, tenant: str, plans: PlanOf) -> Genera
         action = yield from find(action_id, tenant)
         if action.state in TERMINAL and not (action.state is State.REVIEW_REQUIRED and action.attempts == 0):
             return
-        begun = yield Begin()
-        assert isinstance(begun, Begun)
+        begun = yield GetClock()
+        assert isinstance(begun, ClockResult)
         leased = yield Lease(action_id, begun.now_us + LOOK_AGAIN_US)
         assert isinstance(leased, Leased)
         if leased.fence is None or leased.version != action.version:

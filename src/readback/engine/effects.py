@@ -148,7 +148,7 @@ class LoadFreeze:
 
 
 @dataclass(frozen=True, slots=True)
-class Begin:
+class GetClock:
     """Get the time, and with `fresh` the next action's id. Answer: Begun."""
 
     fresh: bool = False
@@ -247,7 +247,7 @@ Effect = (
     | ReserveReadSlot
     | ProveEnded
     | MeasureEvidence
-    | Begin
+    | GetClock
 )
 
 
@@ -320,7 +320,7 @@ class FreezeFound:
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class ClockResult:
     now_us: int
     action_id: str
     owner: str
@@ -373,5 +373,5 @@ EffectResult = (
     | ReadSlot
     | Proved
     | EvidenceSize
-    | Begun
+    | ClockResult
 )

@@ -29,15 +29,15 @@ from readback.engine.claims import entries as claim
 from readback.engine.compiled_contract import CallerContext, Request
 from readback.engine.effects import (
     AllowEarlyDispatch,
-    Begin,
-    Begun,
     Called,
+    ClockResult,
     Commit,
     Committed,
     Counted,
     Effect,
     EffectResult,
     Folded,
+    GetClock,
     Lease,
     Leased,
     LoadAction,
@@ -146,7 +146,7 @@ class Engine:
 
     # --- propose and validate ---
 
-    def run(self, request: Request, scope: CallerContext, named: Callable[[Begun], None] | None = None) -> Work:
+    def run(self, request: Request, scope: CallerContext, named: Callable[[ClockResult], None] | None = None) -> Work:
         """Start an action. Raises InputError for a fault of the caller; then nothing was done.
 
         `named` receives the id as soon as the id exists, before any work under it.
@@ -157,7 +157,9 @@ class Engine:
         run.counts = opened.counts
         return (yield from self._first(run, opened))
 
-    def submit(self, request: Request, scope: CallerContext, named: Callable[[Begun], None] | None = None) -> Work:
+    def submit(
+        self, request: Request, scope: CallerContext, named: Callable[[ClockResult], None] | None = None
+    ) -> Work:
         """Record the request durably, after all checks without readings. A worker with the contract executes the
         action. Raises as `run` does.
         """
@@ -171,12 +173,12 @@ class Engine:
         return (yield from self._commit(run, release_lease=True)) or Completed(run)
 
     def _propose(
-        self, request: Request, scope: CallerContext, named: Callable[[Begun], None] | None, *, submitted: bool
+        self, request: Request, scope: CallerContext, named: Callable[[ClockResult], None] | None, *, submitted: bool
     ) -> Generator[Effect, EffectResult, tuple[Run, Opened, Duplicate | None]]:
         """Return the new action and its preconditions, or the operation's existing action."""
         validate.admit(request, scope)
-        begun = yield Begin(fresh=not request.action_id)
-        assert isinstance(begun, Begun)
+        begun = yield GetClock(fresh=not request.action_id)
+        assert isinstance(begun, ClockResult)
         if request.action_id:  # announced by a saga: every worker starts the same action
             begun = replace(begun, action_id=request.action_id)
         if named is not None:
@@ -548,7 +550,7 @@ class Engine:
         action = run.action
         if run.durable_version == 0:
             assert run.origin is not None
-            begun = Begun(action.created_us, action.id, run.owner)
+            begun = ClockResult(action.created_us, action.id, run.owner)
             fresh = execute.propose(execute.draft(run.origin, run.scope, begun), self.table.version)
             fresh.passed(run.now_us)
             return (yield from self._refuse(fresh, refusal))

@@ -25,7 +25,7 @@ from readback.engine.coordinator import (
     settled,
     wait_until_settled,
 )
-from readback.engine.effects import Begin, Begun, Called, Effect, EffectResult, Ending, Lease, Leased, Wait
+from readback.engine.effects import Called, ClockResult, Effect, EffectResult, Ending, GetClock, Lease, Leased, Wait
 from readback.engine.engine import Engine
 from readback.engine.resume import PlanOf, revive
 from readback.engine.run_result import Completed, Duplicate
@@ -88,8 +88,8 @@ def complete_external(engine: Engine, action_id: str, tenant: str, plans: PlanOf
             raise UsageError(f"Action {action_id} has no external attempt to report.")
         if not _open_to_report(action):
             return (yield from wait_until_settled(engine, action_id, tenant, plans))
-        begun = yield Begin()
-        assert isinstance(begun, Begun)
+        begun = yield GetClock()
+        assert isinstance(begun, ClockResult)
         plan = plans(action.contract)
         until_us = begun.now_us + LOOK_AGAIN_US if plan is None else lease_until(plan.contract, begun.now_us)
         leased = yield Lease(action_id, until_us, action.version)

@@ -177,7 +177,7 @@ class Gateway:
             hold_s=self._hold_s,
             in_flight_max=self._in_flight_max,
             say=self._say,
-            stir=tending.stir,
+            notify=tending.notify,
         )
         await self._reloading.begin()
         self._check_names(catalogue)

@@ -238,7 +238,7 @@ class HookSession:
 
     def go_on(self, action_id: str) -> None:
         """Read now, and proceed without waiting."""
-        self.session.store.wake(action_id, self.session.runtime.now_us())
+        self.session.store.make_due(action_id, self.session.runtime.now_us())
         self.driver.drive(self.session.advance(action_id, self.session.scope.tenant))
 
     # --- finding -----------------------------------------------------------------------------------------------

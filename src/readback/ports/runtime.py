@@ -2,18 +2,18 @@
 
 Called by the drivers. The engine itself never asks: times arrive with the answers.
 
-A virtual clock must own all of this, and nothing else: `now_us`, both sleeps with `poke`, `new_id` and `jitter` (they
-decide polls and their order), and `owner` with `is_gone` (they decide takeovers of leases). Call limits stay on the
-machine's own clock: the driver abandons a hanging reader or tool after its `timeout`, and an adapter's sockets have
-their own timeouts.
+A virtual clock must own all of this, and nothing else: `now_us`, both sleeps with `notify`, `new_id` and `jitter` (they
+decide polls and their order), and `owner` with `is_owner_dead` (they decide takeovers of leases). Call limits stay
+on the machine's own clock: the driver abandons a hanging reader or tool after its `timeout`, and an adapter's sockets
+have their own timeouts.
 
 Threads:
 
-- `now_us`, `new_id`, `jitter`, `owner` and `is_gone` are called from any thread, several at a time, and must not
+- `now_us`, `new_id`, `jitter`, `owner` and `is_owner_dead` are called from any thread, several at a time, and must not
   block. Callers are the sync client, workers and background threads, and the async client's event loop.
 - `sleep` is called from threads of the sync client, including its workers, and blocks its caller alone.
 - `sleep_async` is called on an event loop, by several tasks at a time.
-- `poke` is called from any thread and from the event loop, also during sleeps, and wakes all sleepers.
+- `notify` is called from any thread and from the event loop, also during sleeps, and wakes all sleepers.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ class Runtime(Protocol):
         """This process's name for others: the owner of leases taken here."""
         ...
 
-    def is_gone(self, owner: str) -> bool:
+    def is_owner_dead(self, owner: str) -> bool:
         """True only if the owner provably has ended (same machine, process ended)."""
         ...
 
     def sleep(self, seconds: float) -> None:
-        """Block this thread; may return early after a `poke`."""
+        """Block this thread; may return early after a `notify`."""
         ...
 
     async def sleep_async(self, seconds: float) -> None:
-        """Suspend this task; may return early after a `poke`."""
+        """Suspend this task; may return early after a `notify`."""
         ...
 
-    def poke(self) -> None:
+    def notify(self) -> None:
         """Wake every sleeper: an event of possible interest happened."""
         ...
 

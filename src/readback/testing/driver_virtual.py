@@ -22,10 +22,9 @@ from readback.engine.effects import (
     ActionsById,
     AllowEarlyDispatch,
     AllResults,
-    Begin,
-    Begun,
     Called,
     CallReader,
+    ClockResult,
     Commit,
     Committed,
     Counted,
@@ -38,6 +37,7 @@ from readback.engine.effects import (
     Folded,
     FoldedSaga,
     FreezeFound,
+    GetClock,
     KeyFound,
     Lease,
     Leased,
@@ -195,7 +195,7 @@ class VirtualDriver:
 
     def _ask(
         self,
-        step: Begin
+        step: GetClock
         | LoadKey
         | LoadPreconditions
         | LoadCounts
@@ -214,8 +214,8 @@ class VirtualDriver:
     ) -> EffectResult:
         store, runtime = self.store, self.runtime
         match step:
-            case Begin(fresh):
-                return Begun(runtime.now_us(), runtime.new_id() if fresh else "", runtime.owner())
+            case GetClock(fresh):
+                return ClockResult(runtime.now_us(), runtime.new_id() if fresh else "", runtime.owner())
             case LoadPreconditions(tenant, key_hash, subjects):
                 return store.opening(tenant, key_hash, subjects)
             case LoadKey(tenant, key_hash):
@@ -240,11 +240,11 @@ class VirtualDriver:
             case ReserveReadSlot(tenant, wanted_us, per_minute):
                 return ReadSlot(store.pace(tenant, runtime.now_us(), wanted_us, per_minute))
             case ProveEnded(_, owner):  # one driver does one thing at a time: its own attempt has ended
-                return Proved(owner == runtime.owner() or runtime.is_gone(owner))
+                return Proved(owner == runtime.owner() or runtime.is_owner_dead(owner))
             case MeasureEvidence(tenant):
                 return EvidenceSize(store.evidence_bytes(tenant))
             case MakeDue(waiting_id):
-                store.wake(waiting_id, runtime.now_us())
+                store.make_due(waiting_id, runtime.now_us())
                 return Woken(runtime.now_us())
             case AllowEarlyDispatch():
                 return Woken(runtime.now_us())
@@ -265,7 +265,7 @@ class VirtualDriver:
         if step.version and held is not None and held.version != step.version:
             return Leased(None, held.version, now_us)
         other = held.projection.lease_owner if held is not None else ""
-        dead = other if other and self.runtime.is_gone(other) else ""
+        dead = other if other and self.runtime.is_owner_dead(other) else ""
         fence = self.store.lease(step.action_id, owner, now_us, step.until_us, dead=dead)
         stored = self.store.projection(step.action_id)
         return Leased(fence, stored.version if stored is not None else 0, now_us)

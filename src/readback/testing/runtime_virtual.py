@@ -83,7 +83,7 @@ class VirtualRuntime:
     def owner(self) -> str:
         return self._owner
 
-    def is_gone(self, owner: str) -> bool:
+    def is_owner_dead(self, owner: str) -> bool:
         return owner in self._clock.gone
 
     def sleep(self, seconds: float) -> None:
@@ -100,7 +100,7 @@ class VirtualRuntime:
             with self._clock.lock:
                 self._clock.asleep[loop] -= 1
 
-    def poke(self) -> None:
+    def notify(self) -> None:
         with self._clock.lock:
             sleepers = list(self._clock.sleepers)
         for sleeper in sleepers:

@@ -108,7 +108,7 @@ class MemoryLog:
     def _open(self) -> threading.Lock:
         raise NotImplementedError
 
-    def take_places(self, limit: int) -> int:
+    def assign_sequence_numbers(self, limit: int) -> int:
         with self._open():
             log, waiting = self._entries(), self._unplaced()
             taken = min(max(limit, 0), len(waiting))
@@ -118,7 +118,7 @@ class MemoryLog:
                 self._kept().events[placed.action_id][placed.version - 1] = placed
             return taken
 
-    def unplaced(self, limit: int) -> list[StoredEvent]:
+    def unsequenced(self, limit: int) -> list[StoredEvent]:
         with self._open():
             return list(islice(self._unplaced(), max(limit, 0)))
 
@@ -242,9 +242,9 @@ class _Content:
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     log: list[StoredEvent] = field(default_factory=list)
-    unplaced: deque[StoredEvent] = field(default_factory=deque)
+    unsequenced: deque[StoredEvent] = field(default_factory=deque)
     """Entries without a position in the log, in order of arrival."""
-    places_later: bool = False
+    sequences_asynchronously: bool = False
     events: dict[str, list[StoredEvent]] = field(default_factory=dict)
     actions: dict[str, StoredProjection] = field(default_factory=dict)
     keys: dict[tuple[str, str], KeyRecord] = field(default_factory=dict)
@@ -262,9 +262,9 @@ class _Content:
 class MemoryStore(MemoryLog, MemoryOutbox):
     """Implements `LedgerStore`, for any thread of this process."""
 
-    def __init__(self, content: _Content | None = None, *, places_later: bool = False) -> None:
-        """`places_later`: `take_places` assigns positions, as with many appending processes."""
-        self._content = content or _Content(places_later=places_later)
+    def __init__(self, content: _Content | None = None, *, sequences_asynchronously: bool = False) -> None:
+        """`sequences_asynchronously`: `assign_sequence_numbers` assigns positions, as with many appending processes."""
+        self._content = content or _Content(sequences_asynchronously=sequences_asynchronously)
         self._faults: deque[bool] = deque()
         self._closed = False
 
@@ -304,7 +304,7 @@ class MemoryStore(MemoryLog, MemoryOutbox):
             return refusal
         present = self._content.actions.get(item.action_id)
         version, fence = (present.version, present.fence) if present else (0, 0)
-        later = self._content.places_later
+        later = self._content.sequences_asynchronously
         for event in item.events:
             version += 1
             stored = StoredEvent(
@@ -316,7 +316,7 @@ class MemoryStore(MemoryLog, MemoryOutbox):
                 envelope=event.envelope,
                 leaf=event.leaf,
             )
-            (self._content.unplaced if later else self._content.log).append(stored)
+            (self._content.unsequenced if later else self._content.log).append(stored)
             self._content.events.setdefault(item.action_id, []).append(stored)
         self._put(StoredProjection(item.projection, version, fence))
         self._append_beside(item)
@@ -602,7 +602,7 @@ class MemoryStore(MemoryLog, MemoryOutbox):
                     freed = replace(stored.projection, lease_owner="", lease_until_us=0)
                     self._put(StoredProjection(freed, stored.version, stored.fence))
 
-    def wake(self, action_id: str, at_us: int) -> bool:
+    def make_due(self, action_id: str, at_us: int) -> bool:
         with self._open():
             stored = self._content.actions.get(action_id)
             if stored is None or stored.projection.due_us is None:
@@ -620,14 +620,14 @@ class MemoryStore(MemoryLog, MemoryOutbox):
         return self._content.log
 
     def _unplaced(self) -> deque[StoredEvent]:
-        return self._content.unplaced
+        return self._content.unsequenced
 
     def _kept(self) -> Kept:
         return Kept(self._content.actions, self._content.events, self._content.evidence, self._content.keys)
 
     @property
-    def places_later(self) -> bool:
-        return self._content.places_later
+    def sequences_asynchronously(self) -> bool:
+        return self._content.sequences_asynchronously
 
     def _outbox(self) -> OutboxContent:
         return self._content.outbox

@@ -106,7 +106,7 @@ class Controls:
             for stored in store.scan(read):
                 self._read(stored)
                 head_seq = stored.seq
-            for stored in store.unplaced(UNPLACED_MAX):
+            for stored in store.unsequenced(UNPLACED_MAX):
                 self._read(stored)  # last: unsequenced entries come after all others
             if (head_seq, len(self._ahead)) == (read, ahead):
                 break

@@ -63,7 +63,7 @@ class Counters:
         wrong = self._wrong(store)
         if not wrong:
             return wrong
-        later = [*store.scan(head_seq), *store.unplaced(UNPLACED_MAX)]
+        later = [*store.scan(head_seq), *store.unsequenced(UNPLACED_MAX)]
         for action_id in {stored.action_id for stored in later}:
             try:
                 self.read(open_envelope(each.envelope) for each in store.events(action_id))

@@ -92,7 +92,7 @@ class AuditReport:
     """
 
     events: int = 0
-    unplaced: int = 0
+    unsequenced: int = 0
     """Durable entries without a sequence number in the log. The audit folded them, but no checkpoint can cover them."""
     actions: int = 0
     evidence: int = 0
@@ -328,7 +328,7 @@ def _audit_action(store: LedgerStore, shelf: EvidenceCache, look: _Look, report:
     seqs = [each.seq for each in events]
     if seqs and (seqs[0] < 1 or sorted({*seqs}) != seqs):
         report.add(order_faults(events, report.head_seq))
-        report.unplaced += seqs.count(0)
+        report.unsequenced += seqs.count(0)
     report.counters.read(look.opened)
     report.add(_check_folded(store, shelf, look, report))
     return len(events) if not events or 0 < events[-1].seq <= report.head_seq else _until(events, report.head_seq)

@@ -21,7 +21,7 @@ from readback.engine.stages.execute import STAMP_PREFIX
 from readback.ports.storage.store import KeyRecord, LedgerStore
 
 _BEGUN: Final = EventKind.SAGA_BEGUN
-Said = Iterator[tuple[str, str]]
+Faults = Iterator[tuple[str, str]]
 """Code and sentence of each fault."""
 Load = Callable[[str], Mapping[str, Json]]
 """Return evidence of the saga's tenant as an object, by digest. Empty if the bytes are gone; another check reports
@@ -34,14 +34,14 @@ def is_saga(opened: list[ParsedEnvelope]) -> bool:
     return bool(opened) and opened[0].event.kind is _BEGUN
 
 
-def check_saga(store: LedgerStore, saga: Saga, opened: list[ParsedEnvelope], load: Load) -> Said:
+def check_saga(store: LedgerStore, saga: Saga, opened: list[ParsedEnvelope], load: Load) -> Faults:
     """Check a saga apart from its projection, its evidence and the fold itself."""
     yield from (("action.identity", what) for what in _recomputed(saga, load))
     yield from (("saga.step", what) for what in _steps(store, saga, opened))
     yield from (("key", what) for what in _key(store, saga))
 
 
-def check_member(store: LedgerStore, action: Action) -> Said:
+def check_member(store: LedgerStore, action: Action) -> Faults:
     """Check the announcement of an action by the saga named in the action."""
     named = str(action.context.get("saga", ""))
     if not named:

@@ -47,7 +47,7 @@ PLACES_AT_ONCE_MAX: Final = 4_096
 def place_all(store: LedgerStore) -> int:
     """Assign sequence numbers until no entry is eligible. Return the number of assignments. Raises StoreError."""
     total = 0
-    while store.places_later and (taken := store.take_places(PLACES_AT_ONCE_MAX)):
+    while store.sequences_asynchronously and (taken := store.assign_sequence_numbers(PLACES_AT_ONCE_MAX)):
         total += taken
     return total
 

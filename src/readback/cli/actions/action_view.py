@@ -262,7 +262,7 @@ def _lease(session: Session, action_id: str) -> Json:
     if stored is None or not stored.projection.lease_owner:
         return None
     owner = stored.projection.lease_owner
-    gone = session.runtime.is_gone(owner)
+    gone = session.runtime.is_owner_dead(owner)
     return {"owner": owner, "until_us": stored.projection.lease_until_us, "fence": stored.fence, "owner_is_gone": gone}
 
 

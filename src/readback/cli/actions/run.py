@@ -96,7 +96,7 @@ def _run(
         work = coordinator.begin(session.engine, request, session.scope, session.plan_of, ticket)
         told = driver.drive(work, until_us)
     except UnknownOutcomeError as error:
-        session.raise_alarm(error)
+        session.report_unknown_outcome(error)
         raise
     except KeyboardInterrupt:
         return interrupted(session, driver, ticket, settings, as_json=as_json)

@@ -119,7 +119,7 @@ def run(
         try:
             decided = decision.act(proposal, counts=counts, operation=operation, tier=tier)
         except UnknownOutcomeError as error:
-            session.raise_alarm(error)
+            session.report_unknown_outcome(error)
             raise
         finally:
             if not proposal.used:

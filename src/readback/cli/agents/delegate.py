@@ -116,7 +116,7 @@ def delegate(
             try:
                 done = sent.run(Readback(session), asked, operation=operation, args=given)
             except UnknownOutcomeError as error:
-                session.raise_alarm(error)
+                session.report_unknown_outcome(error)
                 raise
             except (DelegationFailedError, ScriptError) as error:
                 if not isinstance(error.delegated, Delegated):

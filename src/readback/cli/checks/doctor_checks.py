@@ -260,7 +260,7 @@ def _waiting(store: LedgerStore, settings: Settings) -> Iterator[Finding]:
 def _leases(store: LedgerStore) -> Iterator[Finding]:
     runtime = bootstrap.runtime()
     owners = store.owners()
-    gone = [owner for owner in owners if runtime.is_gone(owner)]
+    gone = [owner for owner in owners if runtime.is_owner_dead(owner)]
     details: dict[str, Json] = {"owners": [*owners], "gone": [*gone]}
     if gone:
         said = f"{len(gone)} dead processes still hold leases."

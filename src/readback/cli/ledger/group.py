@@ -116,7 +116,7 @@ def _described(report: AuditReport, url: str) -> dict[str, Json]:
         "keys": report.keys,
         "checkpoints": report.checkpoints,
         "sealed": report.sealed,
-        "unplaced": report.unplaced,
+        "unplaced": report.unsequenced,
         "head": {"seq": report.head_seq, "leaf": report.head_leaf},
         "faults": [asdict(fault) for fault in report.faults],
         "faults_total": report.faults_total,
@@ -135,8 +135,8 @@ def _tell(report: AuditReport, url: str) -> None:
     counted = f"{report.events} entries, {report.actions} actions, {report.evidence} pieces of evidence"
     gone = f" ({report.erased} of them erased)" if report.erased else ""
     out.print(Text(f"  {counted}{gone}, {report.keys} idempotency records"))
-    if report.unplaced:
-        out.print(Text(f"  {report.unplaced} entries beside have no place in the log yet; nothing is wrong with that"))
+    if report.unsequenced:
+        out.print(Text(f"  {report.unsequenced} further entries have no position in the log yet, which is no fault"))
     if report.checkpoints:
         out.print(Text(f"  {report.checkpoints} checkpoints, the last of {report.sealed} entries"))
     if report.faults:

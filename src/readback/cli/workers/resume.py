@@ -138,7 +138,7 @@ def _go_on(session: Session, driver: SyncDriver, action_id: str, resumed: Resume
         driver.drive(session.advance(action_id, tenant))
         outcome = look(session, driver, action_id, tenant=tenant)
     except UnknownOutcomeError as error:
-        session.raise_alarm(error)
+        session.report_unknown_outcome(error)
         raise
     except StoreError as error:
         if error.code not in OF_ONE_ACTION:

@@ -386,7 +386,7 @@ class Worker:
             if isinstance(error.__cause__, StoreVersionError):
                 self._end(error.__cause__)  # the attempt is on record: a worker of the newer release reads it back
             else:
-                session.raise_alarm(error)
+                session.report_unknown_outcome(error)
                 self._end(error)
         except StoreError as error:
             if error.code in OF_ONE_ACTION | PASSING:

@@ -29,13 +29,13 @@ from readback.domain.recovery.table import RecoveryAction, RecoveryTable
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
 from readback.engine.effects import (
-    Begin,
-    Begun,
+    ClockResult,
     Commit,
     Committed,
     Effect,
     EffectResult,
     Folded,
+    GetClock,
     Lease,
     Leased,
     LoadAction,
@@ -83,8 +83,8 @@ def requested(action_id: str, tenant: str, approvals: Approvals) -> Generator[Ef
     action = yield from _find(action_id, tenant)
     asked = _open(action)
     bound = yield from _bound(action, asked)
-    begun = yield Begin()
-    assert isinstance(begun, Begun)
+    begun = yield GetClock()
+    assert isinstance(begun, ClockResult)
     signed = tuple(one.approver for one in asked.signed)
     return ApprovalRequest(bound, bound.bytes(), asked.payload, begun.now_us, signed, approvals.policy.version)
 
@@ -113,8 +113,8 @@ def record(
     for _ in range(TRIES_MAX):
         action = yield from _find(action_id, tenant)
         asked = _open(action)
-        begun = yield Begin()
-        assert isinstance(begun, Begun)
+        begun = yield GetClock()
+        assert isinstance(begun, ClockResult)
         bound = yield from _bound(action, asked)
         _check(action, asked, bound, token, decision, approvals, begun.now_us)
         kept = yield from load_kept(action)
@@ -139,10 +139,10 @@ def renew(
     """
     action = yield from _find(action_id, tenant)
     asked = _open(action)
-    first = yield Begin(fresh=True)
-    second = yield Begin(fresh=True)
-    assert isinstance(first, Begun)
-    assert isinstance(second, Begun)
+    first = yield GetClock(fresh=True)
+    second = yield GetClock(fresh=True)
+    assert isinstance(first, ClockResult)
+    assert isinstance(second, ClockResult)
     row = table.decide(Finding.POLICY_VERSION_MISMATCH, unexecuted(SideEffect(action.side_effect)))
     stale = asked.policy != approvals.policy.version and second.now_us < asked.expires_us
     if not stale or row.action is not RecoveryAction.REVALIDATE_APPROVAL:

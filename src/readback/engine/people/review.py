@@ -26,13 +26,13 @@ from readback.domain.state import State
 from readback.engine import coordinator
 from readback.engine.claims import entries as claim
 from readback.engine.effects import (
-    Begin,
-    Begun,
+    ClockResult,
     Commit,
     Committed,
     Effect,
     EffectResult,
     FreezeFound,
+    GetClock,
     KeyFound,
     Lease,
     Leased,
@@ -235,8 +235,8 @@ def standing_of(
 def leased(action_id: str, version: int) -> Generator[Effect, EffectResult, Leased]:
     """Acquire the lease, waiting for a current holder. Raises ReviewError if the action is at another version."""
     for _ in range(LOOKS_MAX):
-        begun = yield Begin()
-        assert isinstance(begun, Begun)
+        begun = yield GetClock()
+        assert isinstance(begun, ClockResult)
         lease = yield Lease(action_id, begun.now_us + LEASE_US, version)
         assert isinstance(lease, Leased)
         if lease.fence is not None:

@@ -15,7 +15,18 @@ from readback.domain.saga.planner import SagaEnd, plan_moves
 from readback.domain.state import TERMINAL, State
 from readback.engine import coordinator
 from readback.engine.compiled_contract import CallerContext
-from readback.engine.effects import Begin, Begun, Commit, Committed, Effect, EffectResult, Lease, Leased, MakeDue, Wait
+from readback.engine.effects import (
+    ClockResult,
+    Commit,
+    Committed,
+    Effect,
+    EffectResult,
+    GetClock,
+    Lease,
+    Leased,
+    MakeDue,
+    Wait,
+)
 from readback.engine.engine import Engine
 from readback.engine.resume import PlanOf
 from readback.engine.saga import engine as saga
@@ -27,19 +38,21 @@ from readback.engine.stages.escalate import CONTRACT_CHANGED, TO_REVIEW
 from readback.errors import NotFoundError
 from readback.ports.storage.store import Appended
 
-Telling = Generator[Effect, EffectResult, SagaOutcome]
+OutcomeWork = Generator[Effect, EffectResult, SagaOutcome]
 LOOK_AGAIN_US = coordinator.LOOK_AGAIN_US
 
 
 def begin(
     engine: Engine, request: SagaRequest, scope: CallerContext, plans: PlanOf, ticket: coordinator.ActionHandle
-) -> Telling:
+) -> OutcomeWork:
     """Start a saga, or join the operation's existing saga, and wait until settled."""
     yield from saga.begin(engine, request, scope, plans, ticket)
     return (yield from wait_until_settled(engine, ticket.action_id, scope.tenant, plans, replayed=ticket.replayed))
 
 
-def wait_until_settled(engine: Engine, saga_id: str, tenant: str, plans: PlanOf, *, replayed: bool = False) -> Telling:
+def wait_until_settled(
+    engine: Engine, saga_id: str, tenant: str, plans: PlanOf, *, replayed: bool = False
+) -> OutcomeWork:
     """Wait until settled. Continue a due saga without a lease holder; otherwise wait for the holder."""
     looked = False
     while True:
@@ -74,7 +87,7 @@ def settled(found: Saga) -> bool:
     return found.state in TERMINAL or found.quiet
 
 
-def current_outcome(saga_id: str, tenant: str, *, replayed: bool = False) -> Telling:
+def current_outcome(saga_id: str, tenant: str, *, replayed: bool = False) -> OutcomeWork:
     """The current outcome by the ledger."""
     return (yield from outcome_of_saga((yield from find(saga_id, tenant)), replayed=replayed))
 
@@ -173,8 +186,8 @@ def _hold(run: SagaRun, contract: str) -> saga.Look:
 
 
 def _leased(found: Saga, engine: Engine) -> Generator[Effect, EffectResult, SagaRun | None]:
-    begun = yield Begin()
-    assert isinstance(begun, Begun)
+    begun = yield GetClock()
+    assert isinstance(begun, ClockResult)
     leased = yield Lease(found.id, begun.now_us + LEASE_US, found.version)
     assert isinstance(leased, Leased)
     if leased.fence is None or leased.version != found.version:
@@ -208,8 +221,8 @@ def _commit(run: SagaRun) -> Generator[Effect, EffectResult, bool]:
 
 
 def _now() -> Generator[Effect, EffectResult, int]:
-    begun = yield Begin()
-    assert isinstance(begun, Begun)
+    begun = yield GetClock()
+    assert isinstance(begun, ClockResult)
     return begun.now_us
 
 

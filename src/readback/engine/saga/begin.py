@@ -18,7 +18,7 @@ from readback.domain.saga.check import Problem, StepDraft, faults, regions_of
 from readback.domain.saga.fold import KIND, Reference, Region, Saga, StepTerms, request_hash
 from readback.domain.state import State
 from readback.engine.compiled_contract import CallerContext, CompiledContract
-from readback.engine.effects import Begun
+from readback.engine.effects import ClockResult
 from readback.engine.saga_run import SagaRun
 from readback.engine.stages.execute import STAMP_PREFIX
 from readback.engine.stages.validate import check_scopes
@@ -111,7 +111,7 @@ def _terms(step: StepRequest, draft: StepDraft, region: Region) -> StepTerms:
 
 
 def begin_run(
-    request: SagaRequest, terms: tuple[StepTerms, ...], scope: CallerContext, begun: Begun, table_version: str
+    request: SagaRequest, terms: tuple[StepTerms, ...], scope: CallerContext, begun: ClockResult, table_version: str
 ) -> tuple[SagaRun, Json]:
     """The saga with its first event and its key reservation, and the definition. Nothing is durable yet."""
     saga = Saga(begun.action_id, scope.tenant)

@@ -23,12 +23,12 @@ from readback.engine.claims.entries import REVERSED, enter_claims, is_reversed
 from readback.engine.compiled_contract import CallerContext, CompiledContract
 from readback.engine.effects import (
     AllResults,
-    Begin,
-    Begun,
+    ClockResult,
     Commit,
     Committed,
     Effect,
     EffectResult,
+    GetClock,
     KeyFound,
     Lease,
     Leased,
@@ -73,8 +73,8 @@ def begin(
     operation; then nothing was done.
     """
     terms = check(request, scope)
-    begun = yield Begin(fresh=True)
-    assert isinstance(begun, Begun)
+    begun = yield GetClock(fresh=True)
+    assert isinstance(begun, ClockResult)
     run, body = begin_run(request, terms, scope, begun, engine.table.version)
     taken = yield from _key_holder(run)
     if taken is None and engine.limits is not None:  # the saga's steps are admitted with the saga
@@ -258,8 +258,8 @@ class _SagaExecutor:
         ready = tuple(saga_steps.guarded(StopAtWait(work, may_wait=False)) for _, work in works)
         gathered = yield RunAll(ready)
         assert isinstance(gathered, AllResults)
-        begun = yield Begin()
-        assert isinstance(begun, Begun)
+        begun = yield GetClock()
+        assert isinstance(begun, ClockResult)
         run.passed(begun.now_us)
         for (name, _), result in zip(works, gathered.results, strict=True):
             if isinstance(result, InputError):
@@ -330,8 +330,8 @@ class _SagaExecutor:
 
 
 def _fresh_id() -> Generator[Effect, EffectResult, str]:
-    begun = yield Begin(fresh=True)
-    assert isinstance(begun, Begun)
+    begun = yield GetClock(fresh=True)
+    assert isinstance(begun, ClockResult)
     return begun.action_id
 
 
@@ -362,8 +362,8 @@ def _claims(action: Action) -> bool:
 
 
 def _retract(effect: Action) -> Generator[Effect, EffectResult, bool]:
-    begun = yield Begin()
-    assert isinstance(begun, Begun)
+    begun = yield GetClock()
+    assert isinstance(begun, ClockResult)
     leased = yield Lease(effect.id, begun.now_us + CLAIM_LEASE_US, effect.version)
     assert isinstance(leased, Leased)
     if leased.fence is None or leased.version != effect.version:

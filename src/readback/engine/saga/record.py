@@ -36,7 +36,7 @@ from readback.errors import ReadbackError
 S = State
 DETAIL_MAX = 500
 FORWARD_HELD = "forward_held"
-Family = Mapping[str, Action]
+ActionsById = Mapping[str, Action]
 _PERSONS: Final[Mapping[State, tuple[State, ...]]] = {
     S.REVIEW_REQUIRED: (S.PENDING,),
     S.COMPENSATING: (S.REVIEW_REQUIRED, S.PENDING),
@@ -47,7 +47,7 @@ _PERSONS: Final[Mapping[State, tuple[State, ...]]] = {
 # --- steps ---
 
 
-def news(run: SagaRun, moves: SagaPlan, family: Family) -> None:
+def news(run: SagaRun, moves: SagaPlan, family: ActionsById) -> None:
     """Record the new states of steps and reversals since the last look."""
     for name in moves.news:
         child = family[run.saga.steps[name].action_id]
@@ -158,7 +158,7 @@ def _hold_forward(run: SagaRun, moves: SagaPlan, row: Row, table: RecoveryTable)
     _record_end(run, moves.because, FORWARD_HELD, row, path, table, review=True)
 
 
-def may_reverse(run: SagaRun, moves: SagaPlan, family: Family, table: RecoveryTable) -> bool:
+def may_reverse(run: SagaRun, moves: SagaPlan, family: ActionsById, table: RecoveryTable) -> bool:
     """Whether the table allows the reversal; otherwise a person decides, and the record says so."""
     saga = run.saga
     if saga.state is S.COMPENSATING:
@@ -186,7 +186,7 @@ def may_reverse(run: SagaRun, moves: SagaPlan, family: Family, table: RecoveryTa
     return True
 
 
-def _reversal_row(saga: Saga, family: Family, table: RecoveryTable) -> Row:
+def _reversal_row(saga: Saga, family: ActionsById, table: RecoveryTable) -> Row:
     shown = [s for s in saga.terms if (c := family.get(saga.steps[s.name].action_id)) is not None and has_effect(c)]
     gravest = max((step.side_effect for step in shown), key=lambda s: s.rank, default=saga.side_effect)
     stopped = saga.cancelled and not saga.because
@@ -203,7 +203,7 @@ def _to_partial(saga: Saga) -> tuple[State, ...]:
 # --- the end ---
 
 
-def end(run: SagaRun, moves: SagaPlan, family: Family, table: RecoveryTable) -> None:
+def end(run: SagaRun, moves: SagaPlan, family: ActionsById, table: RecoveryTable) -> None:
     """Record the end, final or until a person decides. A saga in review is looked at again with growing pauses."""
     assert moves.end is not None
     saga = run.saga
@@ -287,7 +287,7 @@ def _record_end(
     run.record(EventKind.SAGA_ENDED, data, path)
 
 
-def _is_free(saga: Saga, family: Family) -> bool:
+def _is_free(saga: Saga, family: ActionsById) -> bool:
     """No effect of the saga exists or can follow, and no step's key is used up."""
     for step in saga.terms:
         child = family.get(saga.steps[step.name].action_id)

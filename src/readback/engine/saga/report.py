@@ -20,7 +20,7 @@ from readback.engine.effects import Effect, EffectResult
 from readback.engine.saga_run import load_family, verdict_of
 from readback.engine.stages.report import outcome_of
 
-Family = Mapping[str, Action]
+ActionsById = Mapping[str, Action]
 
 
 def outcome_of_saga(saga: Saga, *, replayed: bool = False) -> Generator[Effect, EffectResult, SagaOutcome]:
@@ -101,7 +101,7 @@ def _attribution(steps: Mapping[str, StepOutcome]) -> Attribution:
 _CLOSED = (StepWord.COMPLETED, StepWord.LEFT, StepWord.REVERSED, StepWord.FAILED)
 
 
-def _step(saga: Saga, terms: StepTerms, family: Family) -> Generator[Effect, EffectResult, StepOutcome]:
+def _step(saga: Saga, terms: StepTerms, family: ActionsById) -> Generator[Effect, EffectResult, StepOutcome]:
     record = saga.steps[terms.name]
     child, undo = family.get(record.action_id), family.get(record.undo_id)
     if undo is None and child is not None:
@@ -139,7 +139,7 @@ def _verified_us(child: Action) -> int:
     return max(verified_us, watched.held_us) if watched is not None and watched.looks else verified_us
 
 
-def word_of(saga: Saga, name: str, family: Family) -> StepWord:
+def word_of(saga: Saga, name: str, family: ActionsById) -> StepWord:
     """The permitted word for one step."""
     record = saga.steps[name]
     match step_status(saga, name, family):
@@ -162,7 +162,7 @@ def word_of(saga: Saga, name: str, family: Family) -> StepWord:
             return _of_effect(saga, name, family, stands)
 
 
-def _of_effect(saga: Saga, name: str, family: Family, stands: StepStatus) -> StepWord:
+def _of_effect(saga: Saga, name: str, family: ActionsById, stands: StepStatus) -> StepWord:
     record = saga.steps[name]
     undo = family.get(record.undo_id)
     if record.undo_state == "refused":

@@ -20,7 +20,7 @@ from readback.domain.saga.planner import StepStatus, step_status
 from readback.domain.state import State
 from readback.domain.verification.change import is_withheld
 from readback.engine.compiled_contract import CallerContext, CompiledContract, Request
-from readback.engine.effects import Begin, Begun, Commit, Committed, Effect, EffectResult, Lease, Leased
+from readback.engine.effects import ClockResult, Commit, Committed, Effect, EffectResult, GetClock, Lease, Leased
 from readback.engine.engine import Engine
 from readback.engine.resume import PlanOf, revive
 from readback.engine.run_result import Completed, RunResult, Superseded, Work
@@ -135,9 +135,9 @@ def _hides(value: Json) -> bool:
 
 def decline(engine: Engine, request: Request, scope: CallerContext) -> Work:
     """Refuse an announced action for good: a later start finds the refusal."""
-    begun = yield Begin()
-    assert isinstance(begun, Begun)
-    named = Begun(begun.now_us, request.action_id, begun.owner)
+    begun = yield GetClock()
+    assert isinstance(begun, ClockResult)
+    named = ClockResult(begun.now_us, request.action_id, begun.owner)
     run = execute.propose(execute.draft(request, scope, named), engine.table.version)
     detail = "Its saga had turned back, or stopped, before it was begun."
     run.record(EventKind.REJECTED, run.now_us, (State.FAILED,), {"code": WITHDRAWN, "detail": detail})
@@ -151,8 +151,8 @@ def decline(engine: Engine, request: Request, scope: CallerContext) -> Work:
 
 def withdraw(engine: Engine, action: Action, plans: PlanOf) -> Work:
     """Withdraw an action before its execution."""
-    begun = yield Begin()
-    assert isinstance(begun, Begun)
+    begun = yield GetClock()
+    assert isinstance(begun, ClockResult)
     leased = yield Lease(action.id, begun.now_us + LEASE_US, action.version)
     assert isinstance(leased, Leased)
     if leased.fence is None or leased.version != action.version:

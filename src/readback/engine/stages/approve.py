@@ -33,7 +33,7 @@ from readback.domain.idempotency import request_hash
 from readback.domain.predicate import Truth
 from readback.domain.recovery.table import RecoveryAction, RecoveryTable, Row
 from readback.domain.state import State
-from readback.engine.effects import Begin, Begun, Effect, EffectResult, Load, Loaded
+from readback.engine.effects import ClockResult, Effect, EffectResult, GetClock, Load, Loaded
 from readback.engine.run import Run
 from readback.engine.stages import execute, validate
 from readback.engine.stages.evaluate import evaluate
@@ -215,10 +215,10 @@ def _request(
     """Request an approval, first or renewed: the exact bytes become evidence, and the action waits."""
     terms = run.contract.approval
     assert terms is not None
-    first = yield Begin(fresh=True)
-    second = yield Begin(fresh=True)
-    assert isinstance(first, Begun)
-    assert isinstance(second, Begun)
+    first = yield GetClock(fresh=True)
+    second = yield GetClock(fresh=True)
+    assert isinstance(first, ClockResult)
+    assert isinstance(second, ClockResult)
     run.passed(second.now_us)
     drawn = (first.action_id, second.action_id)
     asked = new_request(policy, drawn, run.now_us, people=terms.people, span_us=terms.expires_us)

@@ -33,7 +33,7 @@ from readback.domain.verification.observation import (
 )
 from readback.domain.verification.reconciliation import Reconciliation
 from readback.engine.compiled_contract import CallerContext, Request
-from readback.engine.effects import Begun, Called, Dispatch, Effect, EffectResult, Ending, Proved, ProveEnded
+from readback.engine.effects import Called, ClockResult, Dispatch, Effect, EffectResult, Ending, Proved, ProveEnded
 from readback.engine.recovery import resend
 from readback.engine.recovery.transition_paths import path_through
 from readback.engine.run import Run
@@ -88,7 +88,7 @@ class Draft:
         )
 
 
-def draft(request: Request, scope: CallerContext, begun: Begun) -> Draft:
+def draft(request: Request, scope: CallerContext, begun: ClockResult) -> Draft:
     """The draft of the action for a request."""
     run = Run(
         request.plan,

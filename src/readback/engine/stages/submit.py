@@ -34,13 +34,13 @@ from readback.domain.verification.observation_signs import one_line
 from readback.engine import tenant_limits
 from readback.engine.compiled_contract import CallerContext, CompiledContract, Request
 from readback.engine.effects import (
-    Begin,
-    Begun,
+    ClockResult,
     Commit,
     Committed,
     Effect,
     EffectResult,
     Folded,
+    GetClock,
     KeyFound,
     LoadAction,
     LoadKey,
@@ -108,8 +108,8 @@ def submit_named(
     Raises PayloadConflictError, a limit's error or StoreError; then nothing was submitted.
     """
     check(None, scope)
-    begun = yield Begin(fresh=True)
-    assert isinstance(begun, Begun)
+    begun = yield GetClock(fresh=True)
+    assert isinstance(begun, ClockResult)
     found = yield LoadKey(scope.tenant, key_hash(scope.tenant, asked.contract, asked.operation))
     assert isinstance(found, KeyFound)
     replaces = ""
@@ -166,7 +166,7 @@ def _asks_the_same(action: Action, asked: Submission) -> bool:
     return request_hash(Kind(action.kind), action.target, asked.arguments) == action.request_hash
 
 
-def _append(asked: Submission, scope: CallerContext, begun: Begun, replaces: str, in_flight_max: int) -> Append:
+def _append(asked: Submission, scope: CallerContext, begun: ClockResult, replaces: str, in_flight_max: int) -> Append:
     payload: dict[str, Json] = {"requested": dict(asked.arguments)}
     if asked.intended is not None:
         payload["intended"] = dict(asked.intended)
@@ -198,7 +198,7 @@ def _append(asked: Submission, scope: CallerContext, begun: Begun, replaces: str
     )
 
 
-def _data(asked: Submission, scope: CallerContext, begun: Begun) -> dict[str, Json]:
+def _data(asked: Submission, scope: CallerContext, begun: ClockResult) -> dict[str, Json]:
     context: dict[str, Json] = {
         "run": scope.run,
         "plan": scope.plan,

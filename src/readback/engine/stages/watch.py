@@ -312,7 +312,7 @@ def _record_change(
         yield from claim.record_claims(run, (ClaimChange(ClaimKind.HOLDS, status, reason),), now_us)
 
 
-def put_off(action: Action, now_us: int) -> Steps:
+def defer(action: Action, now_us: int) -> Steps:
     """Defer a look under a changed contract: such a look could not decide.
 
     Needs no contract and calls nothing. Does nothing if another worker moved the action on meanwhile.

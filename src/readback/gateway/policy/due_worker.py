@@ -41,7 +41,7 @@ class DueActionWorker:
         self._stirred = asyncio.Event()
         self._poll = slices(ledger.runtime)[1]
 
-    def stir(self) -> None:
+    def notify(self) -> None:
         """Notify the worker of a possibly due action."""
         self._stirred.set()
 

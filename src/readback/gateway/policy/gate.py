@@ -145,7 +145,7 @@ VERIFIED_NOTE: Final = (
 
 
 class Gate:
-    """The gate of one gateway, on its event loop. `stir`: called when an action remains to be resumed."""
+    """The gate of one gateway, on its event loop. `notify`: called when an action remains to be resumed."""
 
     def __init__(
         self,
@@ -158,13 +158,13 @@ class Gate:
         hold_s: float = HOLD_S,
         in_flight_max: int = IN_FLIGHT_MAX,
         say: Callable[[str], None],
-        stir: Callable[[], None],
+        notify: Callable[[], None],
     ) -> None:
         self._ledger, self._servers, self._catalogue, self._contracts = ledger, servers, catalogue, contracts
         self._policy, self._hold_s, self._in_flight_max = policy, hold_s, in_flight_max
         self._by_the_loop = isinstance(ledger.runtime, WallClock)
         """Whether the event loop's timers follow the ledger's clock. Such timers need no task."""
-        self._say, self._stir = say, stir
+        self._say, self._notify = say, notify
         self._flying: set[asyncio.Task[Outcome]] = set()
         self._holds: set[asyncio.Future[None]] = set()
         """One future for each waiting caller. A done future asks for an answer with the current knowledge."""
@@ -347,7 +347,7 @@ class Gate:
         if error is not None and not isinstance(error, ReadbackError):
             self._say(f"A call ended in {type(error).__name__}: {error}")
         if error is not None or task.cancelled() or not task.result().settled:
-            self._stir()
+            self._notify()
 
     async def _held(self, task: asyncio.Task[Outcome]) -> None:
         """Wait until the call ends or the hold is over. Cancelling this wait does not cancel the call."""

@@ -19,14 +19,14 @@ from readback.engine.compiled_contract import CompiledContract
 from readback.ports.runtime import Runtime
 from readback.ports.storage.store import Projection
 
-Ticket = coordinator.ActionHandle
+ActionHandle = coordinator.ActionHandle
 
 
 class GatewayClient(AsyncReadback):
     """The ledger of one tenant, open while the gateway runs."""
 
     def attended(
-        self, proposal: Proposal, ticket: Ticket, *, operation: str | None, wait: float, ahead: bool = False
+        self, proposal: Proposal, ticket: ActionHandle, *, operation: str | None, wait: float, ahead: bool = False
     ) -> Coroutine[Any, Any, Outcome]:
         """Run the proposal like `run`. The handle receives the action's id at once.
 

@@ -24,7 +24,7 @@ from readback.drivers.group_commit import holding
 from readback.errors import NotDispatchedError
 from readback.gateway.call import OPERATION_KEY, Call, Toolserver
 from readback.gateway.policy.catalogue import Catalogue, ToolKey
-from readback.gateway.policy.ledger_client import Ticket
+from readback.gateway.policy.ledger_client import ActionHandle
 from readback.gateway.upstream.handshake import TASKS
 from readback.ports.runtime import Runtime
 from readback.ports.system_factory import ExecutorAdapter, Fixed, SourceAdapter
@@ -41,7 +41,7 @@ class InFlightCall:
     server: Toolserver
     agreed: str = ""
     """The tool's fingerprint accepted by the governing contract."""
-    ticket: Ticket = field(default_factory=Ticket)
+    ticket: ActionHandle = field(default_factory=ActionHandle)
     raw: dict[str, Json] | None = None
     raised: Exception | None = None
     answered: asyncio.Future[None] | None = None

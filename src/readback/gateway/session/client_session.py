@@ -92,7 +92,7 @@ class Waiting:
 
 log = logging.getLogger(__name__)
 
-PutOff = Callable[[dict[str, Any]], None]
+Suspend = Callable[[dict[str, Any]], None]
 TOOLS_CHANGED: Final = "notifications/tools/list_changed"
 FORWARDED: Final = frozenset({"notifications/roots/list_changed"})
 """Client notifications forwarded to every server."""
@@ -151,10 +151,10 @@ class ClientSession:
 
     # --- from the client --------------------------------------------------------------------------------
 
-    async def answer(self, context: Context, put_off: PutOff | None = None) -> dict[str, Any]:
+    async def answer(self, context: Context, suspend: Suspend | None = None) -> dict[str, Any]:
         """Return the raw result of a client's request. Raises MCPError.
 
-        `put_off`: for a caller whose task may continue after the answer. If a server asks first, `put_off` receives the
+        `suspend`: for a caller whose task may continue after the answer. If a server asks first, `suspend` receives the
         interim answer, and the task's result answers the client's next request.
         """
         # The way to the client: the latest request of the handshake era, the first of the stateless era.
@@ -170,10 +170,10 @@ class ClientSession:
         exchange = Exchange(context, modern=True)
         if exchange.may_be_asked:
             # Over HTTP the request's task ends with its response: the work gets a task of its own.
-            if put_off is None:
+            if suspend is None:
                 return await self._interruptible(context, exchange)
             # Over pipes the request's task may continue after the interim answer.
-            exchange.put_off = lambda asked: put_off(self._asked_first(asked))
+            exchange.suspend = lambda asked: suspend(self._asked_first(asked))
             exchange.task = asyncio.current_task()
         return await self._shaped(exchange)
 

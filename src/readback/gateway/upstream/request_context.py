@@ -66,7 +66,7 @@ class RawResult(RootModel[dict[str, Any]]):
 class Exchange:
     """A client's request, and a `ClientLink`."""
 
-    put_off: Callable[[Exchange], None] | None = None
+    suspend: Callable[[Exchange], None] | None = None
     """Sends an interim answer when a server asks first. The request's task continues."""
 
     def __init__(self, context: Context, *, modern: bool) -> None:
@@ -128,7 +128,7 @@ class Exchange:
         answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         request = {"method": method} if params is None else {"method": method, "params": dict(params)}
         self._asked[number] = (request, answer)
-        if self.put_off is not None:
+        if self.suspend is not None:
             asyncio.get_running_loop().call_soon(self._put_off)  # after other questions of this turn
         self._go_on()
         try:
@@ -154,10 +154,10 @@ class Exchange:
         return task.result() if task.done() else None
 
     def _put_off(self) -> None:
-        put_off, task = self.put_off, self.task
-        if put_off is not None and self._asked and not (task is not None and task.cancelling()):
-            self.put_off = None
-            put_off(self)
+        suspend, task = self.suspend, self.task
+        if suspend is not None and self._asked and not (task is not None and task.cancelling()):
+            self.suspend = None
+            suspend(self)
 
     def _go_on(self, _: object = None) -> None:
         if self._turn is not None and not self._turn.done():

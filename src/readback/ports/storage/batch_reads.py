@@ -22,7 +22,7 @@ class LeaseWanted:
 
 
 @runtime_checkable
-class LooksTogether(Protocol):
+class BatchReads(Protocol):
     """An addition to `LedgerStore` for stores behind a network: many reads in a single round trip.
 
     The docstring of each method names a method of the port. Results and errors are the same.

@@ -11,7 +11,7 @@ from readback.canon.frozen import dataclass
 from readback.domain.saga.fold import KIND
 
 
-class Begun(Protocol):
+class ClockResult(Protocol):
     """The fields of an action's projection used by the filter."""
 
     @property
@@ -36,7 +36,7 @@ class ContractFilter:
     hashes: frozenset[str]
     left_us: int
 
-    def covers(self, p: Begun) -> bool:
+    def covers(self, p: ClockResult) -> bool:
         """Whether the worker may continue this action."""
         if p.kind == KIND or (p.contract_hash and p.contract_hash in self.hashes):
             return True
@@ -58,6 +58,6 @@ class ContractFilter:
         return self.names | self.hashes | {KIND}
 
 
-def key_of(p: Begun) -> str:
+def key_of(p: ClockResult) -> str:
     """The key to separate an action from other workers' actions."""
     return KIND if p.kind == KIND else p.contract_hash or p.contract

@@ -29,7 +29,8 @@ class SealedEvent:
 class StoredEvent:
     """A sealed event at its position: `seq` in the whole log, `version` (1, 2, ...) in its action.
 
-    With `seq` 0 the event is durable, and its position in the log follows later (see `LedgerStore.take_places`).
+    With `seq` 0 the event is durable, and its position in the log follows later; see
+    `LedgerStore.assign_sequence_numbers`.
     """
 
     seq: int
@@ -284,17 +285,17 @@ class LedgerStore(SealedLog, Outbox, Protocol):
     version), and then has changed nothing. Methods may be called from any thread. Several processes may use one store.
     Each append is one transaction, on disk on return.
 
-    With `places_later`, an append is durable before its entries have positions in the log; `take_places` assigns them.
-    Until then the entries belong to their action like any others, and not to the log: `scan`, `pick`, `entries` and
-    `last_seq` do not see them. Otherwise the append itself assigns positions.
+    With `sequences_asynchronously`, an append is durable before its entries have positions in the log.
+    `assign_sequence_numbers` assigns them. Until then the entries belong to their action like any others, and not to
+    the log: `scan`, `pick`, `entries` and `last_seq` do not see them. Otherwise the append itself assigns positions.
     """
 
     @property
-    def places_later(self) -> bool:
-        """Whether only `take_places` assigns positions in the log."""
+    def sequences_asynchronously(self) -> bool:
+        """Whether only `assign_sequence_numbers` assigns positions in the log."""
         ...
 
-    def take_places(self, limit: int) -> int:
+    def assign_sequence_numbers(self, limit: int) -> int:
         """Assign positions to up to `limit` waiting entries. Returns the number of assigned positions.
 
         Positions are dense and unique, in the order of arrival. So an action's entries keep their order, and the
@@ -304,7 +305,7 @@ class LedgerStore(SealedLog, Outbox, Protocol):
         """
         ...
 
-    def unplaced(self, limit: int) -> list[StoredEvent]:
+    def unsequenced(self, limit: int) -> list[StoredEvent]:
         """Up to `limit` entries without a position, in the order of arrival."""
         ...
 
@@ -365,7 +366,7 @@ class LedgerStore(SealedLog, Outbox, Protocol):
         """End every lease of an owner known to be gone; the fences stay."""
         ...
 
-    def wake(self, action_id: str, at_us: int) -> bool:
+    def make_due(self, action_id: str, at_us: int) -> bool:
         """Move the due time forward to `at_us`. Returns False if the action is not waiting."""
         ...
 

@@ -33,7 +33,7 @@ _COUNTS_OF: Final = rows.statement(
 
 
 class Looking(Queries):
-    """The part of `LooksTogether` besides leases."""
+    """The part of `BatchReads` besides leases."""
 
     def openings(self, asked: Sequence[tuple[str, str, Sequence[str]]]) -> list[Opened]:
         """Two queries for all requests, and more only for tenants with counters or freezes."""

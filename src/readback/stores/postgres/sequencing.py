@@ -43,10 +43,10 @@ class Sequencing:
     _beside: SecondConnection
     _lock_class: int
 
-    places_later = True
+    sequences_asynchronously = True
     """True: many processes append, and sequence numbers are assigned to committed entries."""
 
-    def take_places(self, limit: int) -> int:
+    def assign_sequence_numbers(self, limit: int) -> int:
         asked = (self._lock_class, min(limit, TAKEN_AT_ONCE_MAX))
 
         def take(connection: Any) -> int:
@@ -55,7 +55,7 @@ class Sequencing:
 
         return self._beside.run(take)
 
-    def unplaced(self, limit: int) -> list[StoredEvent]:
+    def unsequenced(self, limit: int) -> list[StoredEvent]:
         return [rows.stored_event(row) for row in self._many_rows(_UNPLACED, (max(limit, 0),))]
 
     def last_seq(self) -> int:

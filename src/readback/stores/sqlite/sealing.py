@@ -134,13 +134,13 @@ class SealedQueries:
     def _submit(self, work: SealWork | CosignWork | MarkWork, weight: int = 1) -> object:
         raise NotImplementedError
 
-    places_later = False
+    sequences_asynchronously = False
     """False: each append is one transaction of one writer, and assigns the sequence numbers at once."""
 
-    def take_places(self, limit: int) -> int:
+    def assign_sequence_numbers(self, limit: int) -> int:
         return 0
 
-    def unplaced(self, limit: int) -> list[StoredEvent]:
+    def unsequenced(self, limit: int) -> list[StoredEvent]:
         return []
 
     def entries(self, after_seq: int, limit: int) -> list[tuple[int, bytes, bytes]]:

@@ -227,7 +227,7 @@ class SqliteStore(SealedQueries, Outgoing, Queries):
     def release(self, owner: str) -> None:
         self._submit(ReleaseWork(owner))
 
-    def wake(self, action_id: str, at_us: int) -> bool:
+    def make_due(self, action_id: str, at_us: int) -> bool:
         return cast("bool", self._submit(WakeWork(action_id, at_us)))
 
     def pace(self, tenant: str, now_us: int, wanted_us: int, per_minute: int) -> int:

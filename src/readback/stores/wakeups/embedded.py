@@ -52,7 +52,7 @@ class EmbeddedWakeups:
         """Do nothing: the action stays due for other workers, and this worker skips the action itself."""
 
     async def beat(self) -> list[str]:
-        return [owner for owner in self._store.owners() if self._runtime.is_gone(owner)]
+        return [owner for owner in self._store.owners() if self._runtime.is_owner_dead(owner)]
 
     async def next_us(self, tenants: Sequence[str]) -> int | None:
         found = [self._store.next_due_us(tenant) for tenant in tenants or ("",)]

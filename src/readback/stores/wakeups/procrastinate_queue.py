@@ -24,7 +24,7 @@ from psycopg import sql
 
 from readback.errors import StoreError
 from readback.ports.runtime import Runtime
-from readback.ports.storage.batch_reads import LooksTogether
+from readback.ports.storage.batch_reads import BatchReads
 from readback.ports.storage.contract_filter import ContractFilter, key_of
 from readback.ports.storage.store import LedgerStore
 from readback.ports.storage.wakeups import (
@@ -221,7 +221,7 @@ class ProcrastinateWakeups:
     async def beat(self) -> list[str]:
         async with self._asked():
             held = set(self._store.owners())
-            found = {owner for owner in held if self._runtime.is_gone(owner)}
+            found = {owner for owner in held if self._runtime.is_owner_dead(owner)}
             if not await self._is_known():
                 await self._register()
             await self._jobs.update_heartbeat(self._worker)
@@ -322,7 +322,7 @@ class ProcrastinateWakeups:
         """Return due actions with their queues."""
         store = self._store
         ids = due_in_turn(store, tenants, now_us, SWEPT_MAX, known)
-        if isinstance(store, LooksTogether):
+        if isinstance(store, BatchReads):
             found = store.projections_of(ids) if ids else {}
             held = [found.get(each) for each in ids]
         else:

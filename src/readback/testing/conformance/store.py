@@ -8,7 +8,7 @@ the port alone.
             return MyStore(...)
 
 `store_work` holds leases, due times and lists, `store_control` freezes, incidents and limits, `store_places` positions
-in the log. This class inherits all of them. A store with later positions sets `places_later = True`.
+in the log. This class inherits all of them. A store with later positions sets `sequences_asynchronously = True`.
 """
 
 from __future__ import annotations
@@ -630,7 +630,7 @@ class StoreConformance(WorkConformance, ControlConformance, ErasureConformance, 
         calls: list[Callable[[], object]] = [
             lambda: store.append([sample_creation("a2")]),
             lambda: store.lease("a1", "w", 0, 1),
-            lambda: store.wake("a1", 0),
+            lambda: store.make_due("a1", 0),
             lambda: store.release("w"),
             lambda: store.owners(),
             lambda: store.events("a1"),
@@ -646,7 +646,7 @@ class StoreConformance(WorkConformance, ControlConformance, ErasureConformance, 
             lambda: store.opening(TENANT, "k", ()),
             lambda: list(store.scan()),
             lambda: list(store.projections()),
-            lambda: store.take_places(1) if self.places_later else store.events("a1"),
+            lambda: store.assign_sequence_numbers(1) if self.sequences_asynchronously else store.events("a1"),
         ]
         assert [type(raised_by(call)) for call in calls] == [StoreError] * len(calls)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from readback.ports.storage.batch_reads import LooksTogether
+from readback.ports.storage.batch_reads import BatchReads
 from readback.ports.storage.store import (
     ActionFilter,
     Count,
@@ -91,7 +91,7 @@ class ControlConformance(PlacesConformance):
                 found = {(subject, name): value for subject, name, value in store.counts(TENANT)}
                 expected = Opened(store.key(TENANT, key), found, store.frozen(TENANT, asked))
                 assert store.opening(TENANT, key, asked) == expected
-                if isinstance(store, LooksTogether):
+                if isinstance(store, BatchReads):
                     one, other = (TENANT, key, asked), ("globex", key, asked)
                     assert store.openings([one, other, one]) == [expected, Opened(None, {}, None), expected]
         met = store.opening(TENANT, "key of a1", both)

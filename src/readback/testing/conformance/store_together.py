@@ -1,6 +1,6 @@
 """The promises of a store with batched look-ups: the answers equal those of the port's single methods.
 
-Inherited beside `store.StoreConformance` by the tests of a store with `LooksTogether`.
+Inherited beside `store.StoreConformance` by the tests of a store with `BatchReads`.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from readback.canon.digest import sha256_hex
-from readback.ports.storage.batch_reads import LeaseWanted, LooksTogether
+from readback.ports.storage.batch_reads import BatchReads, LeaseWanted
 from readback.ports.storage.store import Count, LedgerStore
 from readback.testing.store_samples import (
     NOON_US,
@@ -29,8 +29,8 @@ class TogetherConformance:
     store: LedgerStore
 
     @property
-    def together(self) -> LooksTogether:
-        assert isinstance(self.store, LooksTogether)
+    def together(self) -> BatchReads:
+        assert isinstance(self.store, BatchReads)
         return self.store
 
     def test_many_actions_are_brought_as_each_of_them_is(self) -> None:

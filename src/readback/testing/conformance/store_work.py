@@ -293,9 +293,9 @@ class WorkConformance(PlacesConformance):
 
     def test_waking_brings_a_due_time_forward_and_never_back(self) -> None:
         self.store.append([sample_creation("a1", due_us=NOON_US + HOUR_US)])
-        assert self.store.wake("a1", NOON_US)
+        assert self.store.make_due("a1", NOON_US)
         assert self.store.next_due_us() == NOON_US
-        assert self.store.wake("a1", NOON_US + 5)
+        assert self.store.make_due("a1", NOON_US + 5)
         assert self.store.due(NOON_US, 1) == ["a1"]
         stored = self.store.projection("a1")
         assert stored is not None
@@ -303,14 +303,14 @@ class WorkConformance(PlacesConformance):
 
     def test_what_waits_for_nothing_is_not_woken(self) -> None:
         self.store.append([sample_creation("a1")])
-        assert not self.store.wake("a1", NOON_US)
-        assert not self.store.wake("a2", NOON_US)
+        assert not self.store.make_due("a1", NOON_US)
+        assert not self.store.make_due("a2", NOON_US)
         assert self.store.next_due_us() is None
 
     def test_waking_does_not_end_a_lease(self) -> None:
         self.store.append([sample_creation("a1", due_us=50)])
         self.store.lease("a1", "w1", 10, 20)
-        assert self.store.wake("a1", 12)
+        assert self.store.make_due("a1", 12)
         assert (self.store.due(19, 10), self.store.due(20, 10)) == ([], ["a1"])
 
     # --- lists ---------------------------------------------------------------------------------------
@@ -375,7 +375,7 @@ def everything(store: LedgerStore) -> dict[str, object]:
     tenants = sorted({stored.projection.tenant for stored in held} | {TENANT})
     return {
         "log": list(store.scan()),
-        "unplaced": store.unplaced(len(held) * 1_000),
+        "unplaced": store.unsequenced(len(held) * 1_000),
         "actions": held,
         "keys": [store.key(s.projection.tenant, s.projection.key_hash) for s in held],
         "counts": [store.counts(tenant) for tenant in tenants],
