@@ -30,7 +30,7 @@ DEMO  := $(VENV)/.demo-stamp
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test quick check lint format types layers crash soak differential mutants mutants-sample bench lock clean \
-  conformance docs frameworks
+  conformance docs frameworks engines
 
 help:
 	@sed -n '/^# /s/^# //p' Makefile | head -8
@@ -65,7 +65,8 @@ test: $(SETUP)
 	@scripts/reference_log.sh
 	@scripts/mcp_servers.sh
 	@$(KEEP) $(BIN)/python -m compileall -q -j $(WORKERS) src bench examples tests
-	$(KEEP) $(TEMPORARY) $(PYTEST) $(PARALLEL) $(LEARN) --ignore=tests/conformance --ignore=tests/frameworks tests
+	$(KEEP) $(TEMPORARY) $(PYTEST) $(PARALLEL) $(LEARN) --ignore=tests/conformance --ignore=tests/frameworks \
+	  --ignore=tests/engines tests
 
 # The suite of the Model Context Protocol, directly against two SDKs' servers and through the gateway. Fails where it
 # cannot be installed.
@@ -84,6 +85,13 @@ frameworks: $(SETUP)
 	scripts/frameworks.sh $(KIND) $(FRAMEWORKS)
 	READBACK_FRAMEWORKS="$(FRAMEWORKS)" READBACK_FRAMEWORKS_KIND=$(KIND) \
 	  $(KEEP) $(TEMPORARY) $(PYTEST) -q -o faulthandler_timeout=0 tests/frameworks
+
+# Readback inside steps of durable engines, in one environment with the engines' own servers. Fails where one of them
+# cannot be installed.
+engines: $(SETUP)
+	scripts/engines.sh
+	$(KEEP) $(TEMPORARY) $(VENV)/engines/bin/python -m pytest -q --confcutdir=tests/engines -o faulthandler_timeout=0 \
+	  tests/engines
 
 # What is marked slow (searches, whole spaces, every crash point), and most examples, are left to `make test`.
 # Two runs side by side: two workers of one run would each collect everything.

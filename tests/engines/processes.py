@@ -87,9 +87,13 @@ def python(module: str, *arguments: str) -> list[str]:
     return [sys.executable, "-m", module, *arguments]
 
 
-def post(url: str, body: object) -> tuple[int, str]:
-    """Send JSON to a server of this machine; the answer's code and text, or 0 where nothing listens."""
-    return _asked(urllib.request.Request(url, json.dumps(body).encode(), {"content-type": "application/json"}))
+def post(url: str, body: object, key: str = "") -> tuple[int, str]:
+    """Send JSON to a server of this machine; the answer's code and text, or 0 where nothing listens.
+
+    `key`: the idempotency key of the request.
+    """
+    headers = {"content-type": "application/json", **({"idempotency-key": key} if key else {})}
+    return _asked(urllib.request.Request(url, json.dumps(body).encode(), headers))
 
 
 def get(url: str) -> tuple[int, str]:
@@ -104,7 +108,7 @@ def _asked(request: urllib.request.Request) -> tuple[int, str]:
     except urllib.error.HTTPError as error:
         with error:
             return error.code, error.read().decode()
-    except urllib.error.URLError as error:
+    except (urllib.error.URLError, ConnectionError) as error:
         return 0, str(error)
 
 

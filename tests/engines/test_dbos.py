@@ -45,7 +45,8 @@ def test_a_process_killed_between_effect_and_completion_leaves_one_effect(home: 
 @pytest.mark.requirement("ENGINE-dbos")
 def test_a_lie_ends_the_step_at_once_and_is_not_retried(home: Path) -> None:
     code, said = _application(home, "run", "lie-1")
-    assert code == 0 and said.startswith("NotVerifiedError")
+    assert code == 0
+    assert said.startswith("NotVerifiedError")
     assert (shop.counted("steps", "lie-1"), shop.counted("calls", "lie-1")) == (1, 1)
 
 
@@ -68,7 +69,9 @@ def test_a_rewound_workflow_finds_its_action(home: Path) -> None:
 def test_a_forked_workflow_has_a_new_id_and_acts_again(home: Path) -> None:
     _, first = _application(home, "run", "again-1")
     code, forked = _application(home, "fork", "again-1")
-    assert code == 0 and forked.startswith("[readback:") and forked != first
+    assert code == 0
+    assert forked.startswith("[readback:")
+    assert forked != first
     assert (shop.counted("steps", "again-1"), shop.counted("calls", "again-1")) == (2, 2)
 
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.engines import processes, shop
-
-
-TRIES_MAX = 5_000
+from tests.engines.restate_server import restate_server
 
 
 @pytest.fixture(scope="module")
@@ -29,24 +26,8 @@ def worker(home: Path) -> Iterator[tuple[processes.Supervised, str]]:
 
 @pytest.fixture(scope="module")
 def shop_url(home: Path, worker: tuple[processes.Supervised, str]) -> Iterator[str]:
-    """The service's address at the ingress of a server of this test's own."""
-    found = list(Path(sys.prefix).glob("restate/node_modules/@restatedev/restate-server-*/bin/restate-server"))
-    assert len(found) == 1, "scripts/engines.sh installs the server"
-    admin, ingress, node = (processes.free_port() for _ in range(3))
-    (home / "restate.toml").write_text(
-        f'[admin]\nbind-address = "127.0.0.1:{admin}"\n[ingress]\nbind-address = "127.0.0.1:{ingress}"\n'
-    )
-    command = [str(found[0]), "-c", "restate.toml", "--base-dir", str(home / "restate"), "--node-name", "shop",
-               "--bind-ip", "127.0.0.1", "--bind-port", str(node), "--listen-mode", "tcp", "--no-logo"]  # fmt: skip
-    with processes.process(command, home, "server.log", "Admin API starting"):
-        registered = [processes.post(f"http://127.0.0.1:{admin}/deployments", {"uri": worker[1]})]
-        while registered[-1][0] == 0 and len(registered) < TRIES_MAX:
-            registered.append(processes.post(f"http://127.0.0.1:{admin}/deployments", {"uri": worker[1]}))
-        assert registered[-1][0] == 201, registered[-1]
-        tries = 0
-        while "Shop" not in processes.get(f"http://127.0.0.1:{ingress}/restate/health")[1] and tries < TRIES_MAX:
-            tries += 1
-        yield f"http://127.0.0.1:{ingress}/Shop/ship"
+    with restate_server(home, worker[1]) as ingress:
+        yield f"{ingress}/Shop/ship"
 
 
 @pytest.mark.requirement("ENGINE-restate")
@@ -62,7 +43,8 @@ def test_a_service_killed_between_effect_and_completion_leaves_one_effect(
 @pytest.mark.requirement("ENGINE-restate")
 def test_a_lie_ends_the_block_at_once_and_is_not_retried(shop_url: str) -> None:
     code, said = processes.post(shop_url, "lie-1")
-    assert code == 409 and "no verified completion occurred" in said
+    assert code == 409
+    assert "no verified completion occurred" in said
     assert (shop.counted("steps", "lie-1"), shop.counted("calls", "lie-1")) == (1, 1)
 
 
@@ -77,5 +59,14 @@ def test_a_pending_action_is_awaited_by_retries_that_call_nothing(shop_url: str)
 @pytest.mark.requirement("ENGINE-new-run")
 def test_a_second_invocation_is_a_new_operation(shop_url: str) -> None:
     first, second = processes.post(shop_url, "again-1"), processes.post(shop_url, "again-1")
-    assert first[0] == second[0] == 200 and first[1] != second[1]
+    assert first[0] == second[0] == 200
+    assert first[1] != second[1]
     assert shop.counted("calls", "again-1") == 2
+
+
+@pytest.mark.requirement("ENGINE-restate")
+def test_an_invocation_repeated_under_its_idempotency_key_acts_once(shop_url: str) -> None:
+    first, second = (processes.post(shop_url, "keyed-1", key="k1") for _ in range(2))
+    assert first == second
+    assert first[0] == 200
+    assert shop.counted("calls", "keyed-1") == 1

@@ -76,7 +76,8 @@ def test_a_lie_ends_the_activity_at_once_and_is_not_retried(run: Run[str], clien
     error = activity_error.cause
     assert isinstance(error, ApplicationError)
     assert (error.type, error.non_retryable) == ("outcome.not-verified", True)
-    assert error.details[0]["action"] and error.details[0]["state"]
+    assert error.details[0]["action"]
+    assert error.details[0]["state"]
     assert (shop.counted("steps", "lie-1"), shop.counted("calls", "lie-1")) == (1, 1)
 
 

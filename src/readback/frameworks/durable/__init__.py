@@ -1,7 +1,7 @@
-"""Public: Readback inside a step of a durable engine; `temporal`, `dbos` and `restate` hold the rules of one engine each.
+"""Public: Readback inside a step of a durable engine. `temporal`, `dbos` and `restate` serve one engine each.
 
-A durable engine runs a step again until the step's end is recorded. Readback stands inside the step. The operation names
-the workflow and the step, so a second run of the step finds the action in the ledger and executes nothing.
+A durable engine runs a step again until the step's end is recorded. Readback stands inside the step. The operation
+names the workflow and the step, so a second run of the step finds the action in the ledger and executes nothing.
 """
 
 from __future__ import annotations

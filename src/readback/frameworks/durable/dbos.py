@@ -1,7 +1,7 @@
 """Public: Readback inside a DBOS step. Needs the package `dbos`, version 3.4.
 
-Recovery, resume and rewind keep the workflow's id, so a step that runs again finds its action. A fork has a new workflow
-id, and its steps are new operations. For a fork, name the operation by business data.
+Recovery, resume and rewind keep the workflow's id, so a second run of a step finds its action. A fork has a new id, and
+its steps are new operations. For a fork, name the operation by business data.
 """
 
 from __future__ import annotations

@@ -51,5 +51,9 @@ def restate_errors(retry_seconds: float = RETRY_SECONDS) -> Iterator[None]:
         raise TerminalError(
             message,
             status_code=_CONFLICT,
-            metadata={"code": error.code, "action": getattr(outcome, "id", ""), "state": str(getattr(outcome, "state", ""))},
+            metadata={
+                "code": error.code,
+                "action": getattr(outcome, "id", ""),
+                "state": str(getattr(outcome, "state", "")),
+            },
         ) from error
