@@ -1,4 +1,4 @@
-"""Public: adapters that connect Readback with agent frameworks and durable engines, one module each.
+"""Public: adapters for agent frameworks and durable engines.
 
-Import the module of your framework. Nothing here imports a framework before its module is imported.
+Import the module of your framework. Each module imports its own framework only.
 """

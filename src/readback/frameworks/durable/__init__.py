@@ -1,4 +1,4 @@
-"""Public: Readback inside a step of a durable engine. `temporal`, `dbos` and `restate` serve one engine each.
+"""Public: Readback inside a step of a durable engine. `temporal`, `dbos` and `restate` serve an engine each.
 
 A durable engine runs a step again until the step's end is recorded. Readback stands inside the step. The operation
 names the workflow and the step, so a second run of the step finds the action in the ledger and executes nothing.
@@ -42,10 +42,10 @@ def may_retry(error: BaseException) -> bool:
 
 
 def step_operation(workflow: str, *step: str) -> str:
-    """Return the operation of a step; a workflow's name over 128 bytes is shortened by its SHA-256.
+    """Return the operation of a step. The SHA-256 replaces a workflow's name over 128 bytes.
 
     Args:
-        workflow: The name that stays the same over all runs of this workflow.
+        workflow: The workflow's name, the same over all runs.
         step: The names of the step inside the workflow.
 
     Raises:

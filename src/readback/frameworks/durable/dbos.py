@@ -1,7 +1,7 @@
 """Public: Readback inside a DBOS step. Needs the package `dbos`, version 3.4.
 
-Recovery, resume and rewind keep the workflow's id, so a second run of a step finds its action. A fork has a new id, and
-its steps are new operations. For a fork, name the operation by business data.
+Recovery, resume and rewind keep the workflow's id, so a second run of a step finds the action. A fork has a new id, and
+the fork's steps are new operations. For a fork, name the operation by business data.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def operation(call: str = "") -> str:
     """Return the operation of the running step. Retries, crashes and rewinds keep the operation.
 
     Args:
-        call: The name of one call, where a step makes several.
+        call: The name of a call, where a step makes several.
 
     Raises:
         UsageError: no step of a workflow runs here.

@@ -1,8 +1,8 @@
 """Public: Readback inside a Restate run block. Needs the package `restate-sdk`, version 1.3.
 
 Restate repeats a run block until the block's end is in the journal. The invocation's id stays the same over retries and
-crashes. A second invocation has a new id, and its run blocks are new operations, unless the caller sends an idempotency
-key and Restate answers from the first invocation.
+crashes. A second invocation has a new id, and the run blocks are new operations. Under an idempotency key Restate
+answers from the first invocation.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Public: Readback inside a Temporal activity. Needs the package `temporalio`, version 1.35.
 
-The interceptor carries the workflow's original run to each activity. A reset of the workflow keeps that run, so an
-activity that runs again after the reset finds its action. A continued workflow, a cron run and a retried workflow have
-a run of their own, and their activities are new operations.
+The interceptor carries the workflow's original run to each activity. A reset of the workflow keeps the original run, so
+a repeated activity finds the action. A continued workflow, a cron run and a retried workflow have a run of their own,
+and their activities are new operations.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def operation(call: str = "") -> str:
     """Return the operation of the running activity. Retries, crashes and resets keep the operation.
 
     Args:
-        call: The name of one call, where an activity makes several.
+        call: The name of a call, where an activity makes several.
 
     Raises:
         UsageError: no workflow's activity runs here, or the worker lacks `ReadbackInterceptor`.
@@ -52,7 +52,7 @@ def operation(call: str = "") -> str:
 
 
 class ReadbackInterceptor(Interceptor):
-    """Give each activity its operation, and turn Readback's errors into Temporal's.
+    """Give each activity an operation, and turn Readback's errors into Temporal's.
 
     `retry_seconds`: seconds until the next look at an action in progress.
 
