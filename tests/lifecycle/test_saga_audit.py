@@ -95,6 +95,8 @@ def test_a_forged_link_to_an_action_is_found(trip: Trip, what: str, key: str, va
         ("key_hash", "00" * 32, "action.identity"),
         ("request_hash", "00" * 32, "action.identity"),
         ("principal", "somebody", "projection.column"),
+        ("contracts", "00" * 32, "action.identity"),
+        ("contracts", "00" * 32, "projection.column"),
     ],
 )
 @pytest.mark.slow

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from readback import Readback
+from readback import Readback, bootstrap
 from readback.canon import ReadbackError
 from readback.client.operations import worker as workers
 from readback.client.operations.tenants import Served
 from readback.client.operations.worker import Watching, Worker
+from readback.client.session import Session
 from readback.errors import NotFoundError
 from readback.ports.storage.contract_filter import ContractFilter
 from readback.ports.storage.wakeups import Wakeup
 from readback.stores.wakeups.embedded import EmbeddedWakeups
 from readback.testing.runtime_virtual import VirtualRuntime
+from readback.testing.store_memory import MemoryStore
+from tests.lifecycle.trip import TENANT, S, Trip
 from tests.sdk.given import Desk, opened, ship_of
 from tests.sdk.test_submit import ARGUMENTS, Kept
 
@@ -48,12 +52,19 @@ class Watched:
     """A worker that stays for a while, and what it said."""
 
     def __init__(self, rb: Readback, *, until_idle: bool = True) -> None:
-        session = rb._session
+        self._watch(rb._session, Served(("acme",)), until_idle=until_idle)
+
+    @classmethod
+    def of(cls, session: Session, served: Served) -> Watched:
+        one = cls.__new__(cls)
+        one._watch(session, served, until_idle=False)
+        return one
+
+    def _watch(self, session: Session, served: Served, *, until_idle: bool) -> None:
         self.runtime = session.runtime
         self.said: list[tuple[str, ReadbackError]] = []
         self.wakeups = Counted(session.store, session.runtime)
         watching = Watching(refused=lambda name, error: self.said.append((name, error)))
-        served = Served(("acme",))
         self.worker = Worker(
             session, served=served, until_idle=until_idle, watching=watching, wakeups=self.wakeups
         )  # fmt: skip
@@ -132,3 +143,40 @@ def test_of_what_fails_here_a_bounded_number_is_remembered_and_the_rest_is_tried
         assert len(watched.worker._refused) == 20
         assert watched.wakeups.taken <= 8 * 61
         assert desk.calls == 0
+
+
+SAGAS = 40
+REMEMBERED = 8
+
+
+@pytest.mark.requirement("FLEET-unknown", "SAGA-processes")
+@pytest.mark.parametrize("where", ["memory", "sqlite"])
+def test_a_saga_is_gone_on_with_behind_any_number_of_sagas_of_unknown_contracts(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More sagas than a worker remembers are due before its own, and each is looked at again at once."""
+    monkeypatch.setattr(workers, "REFUSED_KEPT_MAX", REMEMBERED)
+    trip = Trip(MemoryStore() if where == "memory" else bootstrap.store(f"sqlite:///{tmp_path / 'ledger.db'}"))
+    theirs, mine = trip.load("flight"), trip.load("car")
+    for name in ("flight", "car"):
+        trip.world.faults[name] = "late"
+    for number in range(SAGAS):
+        trip.driver.drive(
+            trip.begin([theirs(trip=f"t-{number}", price=1).as_step("flight")], f"op-{number}", "theirs"),
+            trip.runtime.now_us() + S,
+        )
+    trip.driver.drive(trip.begin([mine(trip="m", price=1).as_step("car")], "op-m", "mine"), trip.runtime.now_us() + S)
+    trip.runtime.advance(120)
+    trip.die()
+    trip.session.plans.clear()
+    trip.session.know(mine.plan)
+    watched = Watched.of(trip.session, Served((TENANT,)))
+    watched.stay(30)
+    [saga] = [each for each in trip.saga_ids() if trip.saga(each).name == "mine"]
+    assert trip.get(saga).verified
+    assert len(watched.said) == 2, "the sagas and their steps' contract are named once, not each of them"
+    assert trip.session.foreign_sagas == {trip.saga(each).contracts for each in trip.saga_ids() if each != saga}
+    trip.session.know(theirs.plan)
+    Watched.of(trip.session, Served((TENANT,))).stay(300)
+    assert all(trip.get(each).verified for each in trip.saga_ids()), "what was loaded since is found at once"
+    trip.store.close()

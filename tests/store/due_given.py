@@ -16,8 +16,10 @@ NOW_US = 1_000
 KNOWNS: Sequence[ContractFilter | None] = [
     None,
     *(
-        ContractFilter(frozenset(names), frozenset(hashes), left_us)
-        for names, hashes, left_us in product([set[str](), {"ship"}], [set[str](), {"h1"}, {"h1", "h2"}], [0, 500])
+        ContractFilter(frozenset(names), frozenset(hashes), left_us, frozenset(foreign))
+        for names, hashes, left_us, foreign in product(
+            [set[str](), {"ship"}], [set[str](), {"h1"}, {"h1", "h2"}], [0, 500], [set[str](), {"h2", "h3"}]
+        )
     ),
 ]
 
@@ -41,7 +43,8 @@ class Waiting:
             due_us=self.at_us,
             kind=self.kind,
             contract=self.contract,
-            contract_hash=self.version,
+            contract_hash="" if self.kind == "saga" else self.version,
+            contract_version=self.version if self.kind == "saga" else "1",
             state=self.state,
         )
 
@@ -70,7 +73,11 @@ def expected(made: Sequence[Waiting], limit: int, known: ContractFilter | None, 
     def is_due(each: Waiting) -> bool:
         if tenant not in ("", each.tenant) or each.at_us > NOW_US:
             return False
-        if known is None or each.kind == "saga" or (each.version and each.version in known.hashes):
+        if known is None or (each.kind == "saga" and each.version not in known.foreign_sagas):
+            return True
+        if each.kind == "saga":
+            return False
+        if each.version and each.version in known.hashes:
             return True
         return each.contract in known.names and (not each.version or each.at_us <= known.left_us)
 

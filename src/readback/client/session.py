@@ -113,6 +113,8 @@ US: Final = 1_000_000
 DUE_PAGE: Final = 256
 Due: TypeAlias = Callable[[LedgerStore, int, int], list[str]]
 """Queries a store for due actions at a time, up to a limit."""
+FOREIGN_SAGAS_MAX: Final = 4_096
+"""Largest number of remembered versions of sagas with contracts that are not loaded here."""
 VERSIONS_MAX: Final = 4_096
 STEP_MAX_BYTES: Final = 16 * 1024
 """The size limit of a plan's step: the entry around the step has at most 64 KiB."""
@@ -131,6 +133,8 @@ class Session:
     plans: dict[str, CompiledContract] = field(default_factory=dict)
     versions: dict[str, CompiledContract] = field(default_factory=dict)
     """Plans by hash: an action keeps its starting contract, also after a newer one was loaded."""
+    foreign_sagas: set[str] = field(default_factory=set)
+    """Versions of sagas with a contract that is not loaded here, learned from one saga each. Emptied by `know`."""
     closed: bool = False
     telling: Subscriptions = NO_SUBSCRIBERS
     """The subscribers of this ledger's messages."""
@@ -230,6 +234,7 @@ class Session:
         name = plan.contract.name
         if self.plans.get(name) is not plan:
             self._keep(plan)
+            self.foreign_sagas.clear()
         self.plans[name] = plan
         if plan.compensation is not None:
             self.know(plan.compensation)
@@ -343,11 +348,16 @@ class Session:
         from readback.engine.saga import attend as saga_attend
 
         found = fold_saga(self.store.events(projection.action_id))
-        return found is not None and saga_attend.missing(found, self.plan_of) is None
+        if found is None or saga_attend.missing(found, self.plan_of) is None:
+            return found is not None
+        if found.contracts and len(self.foreign_sagas) < FOREIGN_SAGAS_MAX:
+            self.foreign_sagas.add(found.contracts)  # other sagas of these contracts need no look any more
+        return False
 
     def known(self, left_us: int) -> ContractFilter:
         """Return the loaded contracts. `left_us`: actions due by then match in any version, in microseconds."""
-        return ContractFilter(frozenset(self.plans), frozenset(self.versions), left_us)
+        foreign = frozenset(self.foreign_sagas)
+        return ContractFilter(frozenset(self.plans), frozenset(self.versions), left_us, foreign)
 
     def advance(
         self, action_id: str, tenant: str, stored: StoredProjection | None = None

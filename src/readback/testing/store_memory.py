@@ -16,7 +16,7 @@ from readback.canon.digest import sha256_hex
 from readback.canon.frozen import dataclass
 from readback.errors import StoreCorruptError, StoreError
 from readback.log.frontier import HashTile
-from readback.ports.storage.contract_filter import ContractFilter
+from readback.ports.storage.contract_filter import ContractFilter, version_of
 from readback.ports.storage.log import AnchorMark, SealedHead
 from readback.ports.storage.outbox import Cursor, DeadLetter
 from readback.ports.storage.store import (
@@ -554,7 +554,7 @@ class MemoryStore(MemoryLog, MemoryOutbox):
             watched: dict[str, list[tuple[int, str]]] = {}
             for at_us, action_id in self._waiting(tenant):
                 held = self._content.actions[action_id].projection
-                version = (held.kind, held.contract, held.contract_hash)
+                version = (held.kind, held.contract, version_of(held))
                 until_us = now_us if known is None else known.until_us(*version, now_us)
                 if until_us is not None and at_us <= until_us:
                     found = watched if held.state == SUCCEEDED else ready

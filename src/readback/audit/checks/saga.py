@@ -13,7 +13,7 @@ from readback.canon import Json, ReadbackError
 from readback.domain.action.action import Action
 from readback.domain.events import EventKind, ParsedEnvelope
 from readback.domain.idempotency import key_hash
-from readback.domain.saga.fold import CLOSED, KIND, Saga, request_hash
+from readback.domain.saga.fold import CLOSED, KIND, Saga, contracts_hash, request_hash
 from readback.engine.resume import fold
 from readback.engine.saga.begin import asked_of
 from readback.engine.saga_run import fold_saga, settled_key
@@ -61,6 +61,8 @@ def _recomputed(saga: Saga, load: Load) -> Iterator[str]:
         yield f"Saga {saga.id} bears the stamp {saga.stamp!r}."
     if saga.key_hash != key_hash(saga.tenant, f"{KIND}:{saga.name}", saga.operation):
         yield f"Saga {saga.id} has a key that does not match its tenant, name and operation."
+    if saga.contracts and saga.contracts != contracts_hash(saga.terms):
+        yield f"Saga {saga.id} has a hash of contracts that does not match its steps."
     body = load(saga.definition_ref)
     steps = body.get("steps")
     if not isinstance(steps, list):

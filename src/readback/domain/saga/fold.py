@@ -8,6 +8,7 @@ Source: the action verification specification, "Recovery strategies" and "Saga R
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import field
 from enum import StrEnum
 from typing import Final
@@ -28,6 +29,7 @@ KIND: Final = "saga"
 STEPS_MAX: Final = 64
 """Largest number of steps in a saga."""
 _REQUEST_DOMAIN: Final = "readback/saga/1"
+_CONTRACTS_DOMAIN: Final = "readback/saga-contracts/1"
 CLOSED: Final = frozenset({State.RECONCILED_SUCCESS, State.FAILED, State.COMPENSATED, State.ABANDONED})
 """Final states of a saga: all work is done, or a person stopped the saga."""
 
@@ -161,6 +163,8 @@ class Saga:
     definition_ref: str = ""
     budget_ref: str = ""
     terms: tuple[StepTerms, ...] = ()
+    contracts: str = ""
+    """`contracts_hash` of the terms; "" for a saga of an earlier release."""
     steps: dict[str, StepRecord] = field(default_factory=dict)
     heading: Direction = Direction.ONWARD
     because: str = ""
@@ -248,11 +252,21 @@ def request_hash(name: str, steps: list[Json]) -> str:
     return sha256_hex(payload_bytes(parts))
 
 
+def contracts_hash(terms: Iterable[StepTerms]) -> str:
+    """SHA-256 (hex) of the contracts behind the steps. Sagas of the same contract versions have the same hash, whatever
+    their steps are: a worker without one of the contracts can continue none of them.
+    """
+    named = sorted({(each.contract, each.contract_hash, each.undo, each.undo_hash) for each in terms})
+    parts: list[Json] = [_CONTRACTS_DOMAIN, [list(each) for each in named]]
+    return sha256_hex(payload_bytes(parts))
+
+
 def _begun(s: Saga, e: Event) -> None:
     d = e.data
     s.principal, s.name, s.operation = str(d["principal"]), str(d["name"]), str(d["operation"])
     s.key_hash, s.request_hash, s.stamp = str(d["key_hash"]), str(d["request_hash"]), str(d["stamp"])
     s.table, s.break_glass = str(d["table"]), str(d["break_glass"])
+    s.contracts = str(d.get("contracts", ""))
     context, steps = d["context"], d["steps"]
     s.context = context if isinstance(context, dict) else {}
     raw = [each for each in steps if isinstance(each, dict)] if isinstance(steps, list) else []

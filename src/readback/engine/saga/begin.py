@@ -15,7 +15,7 @@ from readback.canon.limits import ENVELOPE_MAX_BYTES, ID_MAX_BYTES
 from readback.domain.events import EventKind
 from readback.domain.idempotency import key_hash
 from readback.domain.saga.check import Problem, StepDraft, faults, regions_of
-from readback.domain.saga.fold import KIND, Reference, Region, Saga, StepTerms, request_hash
+from readback.domain.saga.fold import KIND, Reference, Region, Saga, StepTerms, contracts_hash, request_hash
 from readback.domain.state import State
 from readback.engine.compiled_contract import CallerContext, CompiledContract
 from readback.engine.effects import ClockResult
@@ -139,6 +139,7 @@ def begin_run(
             "parent_span": scope.parent_span,
         },
         "steps": [step.as_json() for step in terms],
+        "contracts": contracts_hash(terms),
     }
     refs = {"saga": run.keep(body)}
     if scope.budget:

@@ -19,6 +19,8 @@ class ClockResult(Protocol):
     @property
     def contract(self) -> str: ...
     @property
+    def contract_version(self) -> str: ...
+    @property
     def contract_hash(self) -> str: ...
     @property
     def due_us(self) -> int | None: ...
@@ -29,33 +31,46 @@ class ContractFilter:
     """Contracts by the hashes of their versions, and by name.
 
     The name covers two kinds of actions: submitted actions without a version, and actions of another version due at or
-    before `left_us`, still not taken by any worker. Sagas are always covered.
+    before `left_us`, still not taken by any worker. A saga names its contracts in its entries. The worker excludes a
+    version of sagas (`version_of`) in `foreign_sagas` after a look at one saga of the version.
     """
 
     names: frozenset[str]
     hashes: frozenset[str]
     left_us: int
+    foreign_sagas: frozenset[str] = frozenset()
 
     def covers(self, p: ClockResult) -> bool:
         """Whether the worker may continue this action."""
-        if p.kind == KIND or (p.contract_hash and p.contract_hash in self.hashes):
+        if p.kind == KIND:
+            return p.contract_version not in self.foreign_sagas
+        if p.contract_hash and p.contract_hash in self.hashes:
             return True
         return p.contract in self.names and (not p.contract_hash or (p.due_us or 0) <= self.left_us)
 
-    def until_us(self, kind: str, contract: str, contract_hash: str, now_us: int) -> int | None:
+    def until_us(self, kind: str, contract: str, version: str, now_us: int) -> int | None:
         """The latest ready time of an action of this version to be found now: due, and its lease ended. None if no
-        action of the version is found.
+        action of the version is found. `version`: see `version_of`.
         """
-        if kind == KIND or (contract_hash and contract_hash in self.hashes):
+        if kind == KIND:
+            return None if version in self.foreign_sagas else now_us
+        if version and version in self.hashes:
             return now_us
         if contract not in self.names:
             return None
-        return min(self.left_us, now_us) if contract_hash else now_us
+        return min(self.left_us, now_us) if version else now_us
 
     @property
     def keys(self) -> frozenset[str]:
         """The `key_of` values of all actions covered at any time."""
         return self.names | self.hashes | {KIND}
+
+
+def version_of(p: ClockResult) -> str:
+    """The version in the stores' indexes of waiting actions: the contract's hash; for a saga the hash of all contracts
+    behind the steps, "" for a saga of an earlier release.
+    """
+    return p.contract_version if p.kind == KIND else p.contract_hash
 
 
 def key_of(p: ClockResult) -> str:

@@ -32,8 +32,11 @@ _IS_DUE: Final = statement(
 )  # fmt: skip
 _HASHES: Final = "((SELECT string_to_array(%(hashes)s, E'\\x1f'))::text[])"
 _NAMES: Final = "((SELECT string_to_array(%(names)s, E'\\x1f'))::text[])"
+_FOREIGN: Final = "((SELECT string_to_array(%(foreign)s, E'\\x1f'))::text[])"
 _UNTIL: Final = statement(
-    "CASE WHEN %(all)s OR each.kind = 'saga' OR each.contract_hash <> '' AND each.contract_hash = ANY", _HASHES,
+    "CASE WHEN %(all)s THEN %(now)s::bigint WHEN each.kind = 'saga' THEN",
+    "CASE WHEN each.contract_hash = '' OR each.contract_hash <> ALL", _FOREIGN, "THEN %(now)s::bigint END",
+    "WHEN each.contract_hash <> '' AND each.contract_hash = ANY", _HASHES,
     "THEN %(now)s::bigint WHEN each.contract <> ALL", _NAMES, "THEN NULL",
     "WHEN each.contract_hash = '' THEN %(now)s::bigint ELSE least(%(left)s, %(now)s)::bigint END",
 )  # fmt: skip
@@ -45,8 +48,8 @@ class Ready:
     """The queries for one of the two kinds of due actions.
 
     Bound values: own (the database's clock decides on leases), now (the worker's time), all (every version is
-    requested), or hashes (requested versions), names (requested contracts), and left (latest ready time of their other
-    versions).
+    requested), or hashes (requested versions), names (requested contracts), left (latest ready time of their other
+    versions), and foreign (excluded versions of sagas).
     """
 
     of_tenant: str
@@ -62,8 +65,11 @@ class Ready:
 
 
 def _column(name: str) -> str:
-    """Return a part of a key as in the indexes. All sagas are one version, since each has a definition of its own."""
-    return f"(CASE kind WHEN 'saga' THEN '' ELSE {name} END)" if name in ("contract", "contract_hash") else name
+    """Return a part of a key as in the indexes. A saga has the version of all contracts behind the steps."""
+    if name not in ("contract", "contract_hash"):
+        return name
+    version = "''" if name == "contract" else "contract_version"
+    return f"(CASE kind WHEN 'saga' THEN {version} ELSE {name} END)"
 
 
 def _leaps(mine: str, key: tuple[str, ...], order: str, condition: str = "") -> str:
@@ -111,9 +117,11 @@ def values(known: ContractFilter | None) -> dict[str, Any]:
     """Return the bound values for a filter."""
     hashes, names = (sorted(known.hashes), sorted(known.names)) if known is not None else ([], [])
     left_us = known.left_us if known is not None else 0
+    foreign = sorted(known.foreign_sagas) if known is not None else []
     return {
         "all": known is None,
         "hashes": row_encoding.texts(hashes),
         "names": row_encoding.texts(names),
         "left": left_us,
+        "foreign": row_encoding.texts(foreign),
     }

@@ -52,10 +52,11 @@ class Ready:
 
 
 def _column(name: str, of: str = "") -> str:
-    """Return a part of a key as in the indexes. All sagas are one version, since each has a definition of its own."""
+    """Return a part of a key as in the indexes. A saga has the version of all contracts behind the steps."""
     if name not in ("contract", "contract_hash"):
         return f"{of}{name}"
-    return f"(CASE {of}kind WHEN 'saga' THEN '' ELSE {of}{name} END)"
+    version = "''" if name == "contract" else f"{of}contract_version"
+    return f"(CASE {of}kind WHEN 'saga' THEN {version} ELSE {of}{name} END)"
 
 
 def _leaps(mine: str, key: tuple[str, ...], order: str, *, tenant: bool = False) -> str:

@@ -151,6 +151,25 @@ class WorkConformance(PlacesConformance):
         assert self.store.due(1_000, 5, "", known) == ["b0", "b1", "b2"]
         assert self.store.due(1_000, 5, "t2", known) == ["b2"]
 
+    def test_a_saga_is_found_behind_a_backlog_of_sagas_of_other_contracts(self) -> None:
+        names = ["t0", "t1", "t2"]
+        old = [
+            sample_creation(f"a{n:04d}", due_us=n + 1, tenant=names[n % 3], kind="saga", contract_version="c0")
+            for n in range(600)
+        ]
+        early = sample_creation("e0", due_us=800, kind="saga", contract_version="")
+        new = [
+            sample_creation(f"b{n}", due_us=900, tenant=name, kind="saga", contract_hash=name, contract_version="c1")
+            for n, name in enumerate(names)
+        ]
+        self.store.append([*old, early, *new])
+        known = ContractFilter(frozenset(), frozenset(), 0, frozenset({"c0", "c2"}))
+        assert sorted(self.store.due(1_000, 9, "", known)) == ["b0", "b1", "b2", "e0"]
+        assert self.store.due(1_000, 9, "t2", known) == ["b2"]
+        assert self.store.due(1_000, 9, TENANT, known) == ["e0"]
+        everything = ContractFilter(frozenset(), frozenset(), 0)
+        assert len(self.store.due(1_000, 700, "", everything)) == 604
+
     def test_each_known_version_is_found_among_many_that_are_not(self) -> None:
         """Versions of several kinds and contracts, before and behind the known versions in any order of names."""
         kinds, contracts, versions = ["create", "set"], ["bill", "ship", "stow"], ["", "h1", "h2", "h3"]
