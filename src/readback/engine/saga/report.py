@@ -129,9 +129,9 @@ def _step(saga: Saga, terms: StepTerms, family: ActionsById) -> Generator[Effect
 
 
 def _verified_us(child: Action) -> int:
-    """The time of the last reading that showed the step's effect: the start of the verifying reading, or a later look.
+    """The time of the last reading with the step's effect: the start of the verifying reading, or a later look.
 
-    The effect may have changed while a reading was under way, so its start counts, not its end.
+    The start counts: an effect may change during a reading.
     """
     started = child.reading.get("started") if child.reading is not None else None
     verified_us = started if isinstance(started, int) else child.claimed_us
