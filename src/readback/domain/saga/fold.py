@@ -253,8 +253,8 @@ def request_hash(name: str, steps: list[Json]) -> str:
 
 
 def contracts_hash(terms: Iterable[StepTerms]) -> str:
-    """SHA-256 (hex) of the contracts behind the steps. Sagas of the same contract versions have the same hash, whatever
-    their steps are: a worker without one of the contracts can continue none of them.
+    """SHA-256 (hex) of the contracts behind the steps. Sagas of the same contract versions have the same hash, with
+    any steps: a worker without a contract among these can continue none of the sagas.
     """
     named = sorted({(each.contract, each.contract_hash, each.undo, each.undo_hash) for each in terms})
     parts: list[Json] = [_CONTRACTS_DOMAIN, [list(each) for each in named]]
