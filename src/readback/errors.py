@@ -13,7 +13,8 @@
     │   ├── ExpressionError, TemplateError
     │   └── ContractChangedError
     ├── SettingsError (5)               the operator's
-    │   └── SinkError                   of a message's receiver; no action fails by it
+    │   ├── SinkError                   of a message's receiver; no action fails by it
+    │   └── TelemetryError              of a receiver of spans or metrics; no action fails by it
     ├── VerifierError (5)               the reader's or the predicate's: the outcome stays undetermined
     │   └── ReaderFailedError, ReaderTypeError, ReaderTimeoutError, OutOfScopeReadingError
     ├── ToolError (3)                   the tool's; drivers turn it into an observation
@@ -131,6 +132,7 @@ __all__ = [
     "StoreVersionError",
     "SubmissionError",
     "TableMissingError",
+    "TelemetryError",
     "TemplateError",
     "ToolError",
     "ToolTimeoutError",
@@ -386,6 +388,16 @@ class SinkError(SettingsError):
 
     code = "settings.sink"
     remedy_default = "Check the subscriber's target; `readback events list` shows its position."
+
+
+class TelemetryError(SettingsError):
+    """A receiver of spans did not accept them, or telemetry is set up wrongly. Actions continue.
+
+    Spans follow from the ledger, so nothing is lost: the follower sends them again later.
+    """
+
+    code = "telemetry"
+    remedy_default = "Check the endpoint and the OTEL_EXPORTER_OTLP_* variables. Actions continue without export."
 
 
 # --- the verifier's fault -----------------------------------------------------------------------------------

@@ -46,6 +46,7 @@ COMMANDS: Final = {
     "contracts": ("readback.cli.contracts.group:contracts", "Check, list or show contract files."),
     "mcp": ("readback.cli.agents.mcp:mcp", "Run the MCP gateway: verify tool calls of MCP servers."),
     "hook": ("readback.cli.agents.hook:hook", "Answer the hooks of a coding agent."),
+    "telemetry": ("readback.cli.telemetry.spans:telemetry", "Show and export the spans of actions."),
     "drill": ("readback.cli.contracts.drill:drill", "Test a contract's idempotency claim against a sandbox."),
     "doctor": ("readback.cli.checks.doctor:doctor", "Check this installation."),
     "bench": ("readback.cli.demo_and_bench:bench", "Measure the speed on this machine."),

@@ -12,6 +12,7 @@ from readback.cli import options
 from readback.cli.actions.outcome_text import exit_of
 from readback.cli.failures import described
 from readback.cli.sessions import load_contracts, settings_of, working
+from readback.cli.telemetry.spans import exporting, otlp
 from readback.cli.terminal import note, print_json, safe
 from readback.cli.workers import resume
 from readback.client.operations.worker import CONCURRENCY_DEFAULT, CONCURRENCY_MAX, HANDOVER_US, Tally, Worker
@@ -53,6 +54,7 @@ US: Final = 1_000_000
 @options.contracts
 @resume.tenants
 @options.table
+@otlp
 @options.as_json
 def worker(
     concurrency: int,
@@ -65,6 +67,7 @@ def worker(
     all_tenants: bool,
     principal: str | None,
     table: str | None,
+    otlp: str | None,
     as_json: bool,
 ) -> int:
     """Process due actions until stopped, including actions of dead processes. Several workers may run.
@@ -73,7 +76,8 @@ def worker(
 
     SIGINT, SIGTERM or SIGHUP stops the worker: actions in progress finish, leases are released, and the exit code is 0.
     A second SIGINT or SIGTERM cancels the calls in progress. The cancellation is recorded, and the next process reads
-    the effects back. With --json the answer is one object at the end.
+    the effects back. With --json the answer is one object at the end. With --otlp the worker also exports the spans of
+    every action of the ledger; no action waits for the export.
     """
     from readback.cli.gc_tuning import SERVING, undisturbed
     from readback.cli.workers.worker_loop import stay, watching
@@ -98,7 +102,7 @@ def worker(
             said = f"Working for {safe(served.said)} on {ledger} with {len(session.plans)} contracts."
             return await stay(one, said, quiet=as_json)
 
-        with undisturbed(SERVING):
+        with undisturbed(SERVING), exporting(session, otlp):
             tally = asyncio.run(work())
     errors = [EXIT_VERIFIER if isinstance(e, InputError) else e.exit_code for e in tally.errors.values()]
     code = worst_exit([*map(exit_of, tally.last.values()), *errors]) if until_idle else 0
