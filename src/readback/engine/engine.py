@@ -22,6 +22,7 @@ from readback.domain.idempotency import KeyDecision, KeyStatus, aged, on_key
 from readback.domain.people.review import Decision as Decided
 from readback.domain.recovery.table import DEFAULT_TABLE, RecoveryAction, RecoveryTable
 from readback.domain.state import TERMINAL, State
+from readback.domain.tracing.attributes import trace_of
 from readback.domain.verdict import Level, Verdict, Why
 from readback.domain.verification.reconciliation import Reconciliation
 from readback.engine import tenant_limits
@@ -508,7 +509,10 @@ class Engine:
                 yield from compensate.follow_begun(run, request, self.table)
                 yield from claim.after_reversal(run, run.now_us)
                 return (yield from self._commit(run, release_lease=True)) or Completed(run)
-            ended = yield from StopAtWait(self.run(request, run.scope), may_wait=False)
+            scope = run.scope
+            if not scope.trace and run.action.context.get("saga"):  # the reversal stays in the saga's trace
+                scope = replace(scope, trace=trace_of(run.action))
+            ended = yield from StopAtWait(self.run(request, scope), may_wait=False)
         except InputError as refused:  # not even proposed: the effect stays, and a person must know
             compensate.record_uncompensated(run, str(refused), self.table, run.now_us)
             return (yield from self._commit(run, release_lease=True)) or Completed(run)

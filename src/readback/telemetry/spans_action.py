@@ -57,10 +57,10 @@ EVALUATIONS_MAX: Final = 64
 _UNSETTLED: Final = frozenset({_S.PROPOSED, _S.VALIDATED})
 _DECISIONS: Final = frozenset({_K.APPROVED, _K.DENIED, _K.RESOLVED, _K.LIFTED, _K.CANCELLED, _K.SIGNALLED, _K.ERASED})
 _CLAIMS: Final = frozenset({_K.CLAIM_CONTESTED, _K.CLAIM_RETRACTED, _K.CLAIM_REINSTATED})
+_JUDGED_LAST: Final = _CLAIMS | {_K.JUDGED}
 _RESUMPTIONS: Final = frozenset({_K.RESUMED, _K.OBSERVED, _K.STAGED_SETTLED, _K.COMPENSATION})
-_ALWAYS_RESTING: Final = (
-    _DECISIONS | _CLAIMS | {_K.WATCHED, _K.REJECTED, _K.HELD, _K.APPROVAL_REQUESTED, _K.COMPENSATION}
-)
+_ALWAYS_RESTING: Final = _DECISIONS | {_K.WATCHED, _K.REJECTED, _K.HELD, _K.APPROVAL_REQUESTED, _K.COMPENSATION}
+_OPEN: Final = frozenset({_S.UNKNOWN, _S.PENDING, _S.EXECUTING, _S.ACCEPTED})
 _AT_WORK: Final = frozenset({_S.COMPENSATING, _S.RECONCILIATION_FAILED})
 """After a judgement in one of these states the same work continues."""
 NO_RECOVERY: Final = frozenset(
@@ -138,7 +138,7 @@ class ActionSpans:
         root.last_us = max(root.last_us, event.at_us)
         self._of_entry(event, leaf, before, root, bodies, spans)
         self._last_kind = event.kind
-        if self._rests(event):
+        if self._rests(event, root):
             spans.append(self._close(root))
         return spans
 
@@ -151,7 +151,7 @@ class ActionSpans:
             self._interrupted(event, spans)
         if root is None:
             return
-        pause = self._last_kind is _K.JUDGED and event.at_us - root.last_us > GAP_US
+        pause = self._last_kind in _JUDGED_LAST and event.at_us - root.last_us > GAP_US
         if event.kind is _K.RESUMED or pause:
             root.extra[names.INTERRUPTED] = True
             spans.append(self._close(root))
@@ -193,11 +193,13 @@ class ActionSpans:
             links.append(SpanLink(first_span_id(reverses.removeprefix(STAMP_PREFIX)), Relation.REVERSES))
         return OpenStretch(Stretch.CALL, self._first, at_us, at_us, parent, bool(caller), tuple(links))
 
-    def _rests(self, event: Event) -> bool:
+    def _rests(self, event: Event, root: OpenStretch) -> bool:
         """Whether the work waits, or has ended, after this entry."""
         kind, data = event.kind, event.data
         if kind in _ALWAYS_RESTING:
             return True
+        if kind in _CLAIMS:
+            return root.kind is Stretch.CLAIM  # inside other work a claim changes with the judgement before it
         if kind is _K.JUDGED:
             again = data["recovery"] == _R.DISPATCH_AGAIN.value and self.action.state is _S.PENDING
             return not again and self.action.state not in _AT_WORK
@@ -320,7 +322,7 @@ class ActionSpans:
 
     def _judged(self, event: Event, leaf: str, root: OpenStretch, bodies: Bodies, spans: list[Span]) -> None:
         data = event.data
-        error = error_of(str(data["verdict"]), str(data["why"]), str(data["finding"]))
+        error = error_of(data, self.action.state)
         begin, end, events = self._verified(event)
         events += evaluations(bodies(event.refs.get("judgement", "")), self.action.contract, event.at_us)
         spans.append(self._chained(leaf, names.VERIFICATION, root.span_id, begin, end, {}, events, error=error))
@@ -428,11 +430,15 @@ class ActionSpans:
         )  # fmt: skip
 
 
-def error_of(verdict: str, why: str, finding: str) -> str:
-    """Return why a judgement is an error: the result is refuted, or the verifier itself failed. "" for no error."""
-    if verdict == Verdict.REFUTED.value:
-        return f"refuted: {finding}" if finding else "refuted"
-    return why if why == Why.VERIFIER_ERROR.value else ""
+def error_of(data: dict[str, Json], state: State) -> str:
+    """Return why a judgement is an error: the result is refuted, or the verifier itself failed. "" for no error.
+
+    A refuting reading settles nothing while an effect may still land: the state is then unknown or pending.
+    """
+    if data["why"] == Why.VERIFIER_ERROR.value:
+        return Why.VERIFIER_ERROR.value
+    refuted = data["verdict"] == Verdict.REFUTED.value and state not in _OPEN
+    return f"refuted: {data['finding']}" if refuted else ""
 
 
 def error_type(attributes: Attributes, status: str, code: str) -> str:

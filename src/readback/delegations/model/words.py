@@ -8,6 +8,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
+from readback.domain.tracing import names
+
 RETRIES_DEFAULT: Final = 2
 RETRIES_MAX: Final = 10
 REASON_MAX_CHARACTERS: Final = 2_000
@@ -29,12 +31,12 @@ PROMPT: Final = (
 )
 TASK: Final = "\n\nThe task:\n{task}"
 
-SPAN: Final = "delegation.execute"
-ATTRIBUTE_ID: Final = "delegation.id"
-ATTRIBUTE_KIND: Final = "delegation.kind"
-ATTRIBUTE_ATTEMPTS: Final = "delegation.verify_attempts"
-ATTRIBUTE_PASSED: Final = "delegation.verify_passed"
-ATTRIBUTE_OUTCOME: Final = "delegation.verify_outcome"
+SPAN: Final = names.DELEGATION_SPAN
+ATTRIBUTE_ID: Final = names.DELEGATION_ID
+ATTRIBUTE_KIND: Final = names.DELEGATION_KIND
+ATTRIBUTE_ATTEMPTS: Final = names.DELEGATION_ATTEMPTS
+ATTRIBUTE_PASSED: Final = names.DELEGATION_PASSED
+ATTRIBUTE_OUTCOME: Final = names.DELEGATION_OUTCOME
 
 
 class VerifyOutcome(StrEnum):
