@@ -25,6 +25,7 @@ PUBLIC = (
     "readback.mcp",
     "readback.recipes",
     "readback.systems",
+    "readback.telemetry",
 )
 PUBLIC_BELOW = "readback.testing"
 """Every module of this package is public."""

@@ -1,4 +1,4 @@
-"""Each public class and function of `readback.recipes` and `readback.systems` has an example, and the example runs."""
+"""Each public class and function of the rooms for users has an example, and the example runs."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import pytest
 
 import readback.recipes
 import readback.systems
+import readback.telemetry
 
 PUBLIC = sorted(
     f"{getattr(package, name).__module__}.{name}"
-    for package in (readback.recipes, readback.systems)
+    for package in (readback.recipes, readback.systems, readback.telemetry)
     for name in package.__all__
     if callable(getattr(package, name))
 )
@@ -33,7 +34,7 @@ def test_the_example_of_a_public_name_runs(name: str, tmp_path, monkeypatch) -> 
         assert runner.run(each).failed == 0
 
 
-@pytest.mark.parametrize("package", [readback.recipes, readback.systems])
+@pytest.mark.parametrize("package", [readback.recipes, readback.systems, readback.telemetry])
 def test_the_example_of_a_public_package_runs(package, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     done = doctest.testmod(package)

@@ -1,4 +1,4 @@
-"""What a test asks of the spans of a ledger: the whole log's spans, the chain of an action, and rules for every span."""
+"""What tests ask of the spans of a ledger: the spans of the whole log, the chain of an action, and rules for all."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ class SdkReceiver:
         try:
             with _quiet():
                 exporter = OTLPSpanExporter(endpoint=address)
-        except Exception as error:  # tidy: boundary -- the SDK raises any error for a wrong setting
+        except Exception as error:
             raise TelemetryError(
                 f"The export to {shown(address)} cannot be set up: {_said(error)}", code="telemetry.settings"
             ) from error

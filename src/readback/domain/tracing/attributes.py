@@ -19,14 +19,14 @@ from readback.domain.tracing.trace_context import execution_span_id, first_span_
 Attributes: TypeAlias = dict[str, str | int | float | bool]
 HASH_CHARACTERS: Final = 16
 TEXT_MAX_CHARACTERS: Final = 256
-"""The length limit of an attribute's text that came from a caller."""
+"""The length limit of a caller's text in an attribute."""
 _CLASSES: Final = {each.value: each.ledger_name for each in SideEffect}
 ORIGIN: Final = "origin"
 """The key of an action's context with the facts of the request at the gateway."""
 
 
 def terms_of(action: Action, verification_table: str) -> Attributes:
-    """Return the attributes that never change after the proposal."""
+    """Return the attributes without any change after the proposal."""
     run = action.context.get("run")
     return {
         names.ACTION_ID: action.id,
@@ -43,7 +43,7 @@ def terms_of(action: Action, verification_table: str) -> Attributes:
 
 
 def facts_of(action: Action, recovery_table: str, position: int) -> Attributes:
-    """Return the attributes as of the action's last entry. `position`: its place in the log, 0 where unknown."""
+    """Return the attributes as of the action's last entry. `position`: the entry's place in the log, 0 where unknown."""
     j, asked = action.judgement, action.approval
     return {
         names.RECOVERY_POLICY_VERSION: j.table or recovery_table or names.NOT_GIVEN,

@@ -1,7 +1,7 @@
 """Names of span attributes, spans, events and links. Every other module takes the names from here.
 
-The conventions for generative AI and for the Model Context Protocol are in development, so the package of semantic
-conventions marks them as moved. Their names stand here, with the commit of their source.
+The conventions for generative AI and for the Model Context Protocol are in development. The package of semantic
+conventions marks both as moved, so their names stand here, with the commit of the source.
 
 Source: the action verification specification, "Required trace attributes"; the delegation verification specification,
 "Verification telemetry"; open-telemetry/semantic-conventions-genai.
@@ -65,7 +65,7 @@ OWN: Final = (TENANT_HASH, CONTRACT, CONTRACT_HASH, STATE, VERDICT, WHY, FINDING
 
 STRETCH: Final = "readback.stretch"
 INTERRUPTED: Final = "readback.interrupted"
-"""The process ended, or lost its lease, before it recorded the end of this span."""
+"""The process ended, or lost the lease, before recording the end of the span."""
 OBSERVATION: Final = "readback.observation"
 ROW: Final = "readback.recovery.row"
 RECOVERY: Final = "readback.recovery.action"
@@ -78,13 +78,13 @@ SAGA_STEP: Final = "readback.saga.step"
 SAGA_REGION: Final = "readback.saga.region"
 DIRECTION: Final = "readback.saga.direction"
 CALLER_TRACE: Final = "readback.caller.trace"
-"""The caller's own trace text, where it is no W3C trace id."""
+"""The caller's own trace text, unless the text is a W3C trace id."""
 CLAIM_KIND: Final = "readback.claim.kind"
 CLAIM_STATUS: Final = "readback.claim.status"
 HANDED_OUT: Final = "readback.handed_out"
 """The caller made the attempt, for example a coding agent through a hook."""
 LINK: Final = "readback.link"
-"""On a link: what the linked span is to this one."""
+"""On a link: the relation of the linked span."""
 
 READING: Final = "readback.reading"
 """The event of one reading."""

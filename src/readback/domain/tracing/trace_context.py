@@ -31,7 +31,7 @@ STAMP_PREFIX: Final = "rb-"
 
 @dataclass(frozen=True, slots=True)
 class TraceContext:
-    """A span of another process: its ids in lower-case hex, its sampling flag and its vendor state.
+    """A span of another process: ids in lower-case hex, the sampling flag, and the vendor state.
 
     Example:
         >>> from readback.domain.tracing.trace_context import TraceContext
@@ -77,7 +77,7 @@ def trace_id_of(trace: str, owner: str) -> str:
 
     Args:
         trace: The caller's trace. A W3C trace id or a UUID is used as such. Any other text is hashed.
-        owner: The id that names the trace where the caller has none: the saga, the reversed action, or the action.
+        owner: The id behind the trace where the caller has no trace: the saga, the reversed action, or the action.
     """
     plain = trace.replace("-", "").lower() if trace else ""
     if is_trace_id(plain):
@@ -101,7 +101,7 @@ def step_span_id(saga_id: str, action_id: str) -> str:
 
 
 def entry_span_id(leaf: str, role: str) -> str:
-    """Return the id of a span that follows from an entry. `leaf`: the entry's leaf hash in hex."""
+    """Return the id of an entry's span. `leaf`: the entry's leaf hash in hex."""
     return _digest(f"{role}:{leaf}", SPAN_ID_CHARACTERS)
 
 
