@@ -113,7 +113,7 @@ class SpanFollower:
         self.done.position = cursor.after_seq
         if self._store.last_seq() <= cursor.after_seq:
             return True
-        dead = cursor.owner if cursor.owner and self._runtime.is_gone(cursor.owner) else ""
+        dead = cursor.owner if cursor.owner and self._runtime.is_owner_dead(cursor.owner) else ""
         if cursor.owner != dead and lease_is_live(cursor.owner, cursor.until_us, now_us):
             return False
         held = self._store.take_cursor(self._key, self._runtime.owner(), now_us, now_us + LEASE_US, dead)

@@ -77,11 +77,13 @@ def spans_of(client: Readback | AsyncReadback, id_or_stamp: str, *, payloads: bo
     Example:
         >>> from readback import Readback, verified
         >>> from readback.telemetry import spans_of
-        >>> read = verified(lambda: 21, name="answer", read=lambda: 42, strong=True, expect=42)
+        >>> lamp = {"on": False}
+        >>> def switch_on() -> None: lamp["on"] = True
+        >>> switch = verified(switch_on, read=lambda: lamp, strong=True, expect={"on": True})
         >>> with Readback.open("memory:") as rb:
-        ...     found = spans_of(rb, rb.run(read()).id)
+        ...     found = spans_of(rb, rb.run(switch()).id)
         >>> sorted({span.attributes["tool.name"] for span in found})
-        ['answer']
+        ['switch_on']
     """
     session = client._session  # noqa: SLF001 - of the same library
     return Projector(session.store, payloads=payloads).of_action(session.action_id(id_or_stamp))

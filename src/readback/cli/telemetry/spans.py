@@ -35,7 +35,7 @@ def otlp(command: F) -> F:
         metavar="[ENDPOINT]",
         is_flag=False,
         flag_value=FROM_ENVIRONMENT,
-        help="Export spans over OTLP/HTTP, for example to http://localhost:4318. Without an address: the "
+        help="Export spans over OTLP/HTTP, for example to http://127.0.0.1:4318. Without an address: the "
         "OTEL_EXPORTER_OTLP_* variables.",
     )(command)
 

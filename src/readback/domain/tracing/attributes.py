@@ -43,7 +43,7 @@ def terms_of(action: Action, verification_table: str) -> Attributes:
 
 
 def facts_of(action: Action, recovery_table: str, position: int) -> Attributes:
-    """Return the attributes as of the action's last entry. `position`: the entry's place in the log, 0 where unknown."""
+    """Return the attributes as of the action's last entry. `position`: the entry's place in the log, 0 if unknown."""
     j, asked = action.judgement, action.approval
     return {
         names.RECOVERY_POLICY_VERSION: j.table or recovery_table or names.NOT_GIVEN,
