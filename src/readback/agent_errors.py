@@ -271,3 +271,25 @@ class HookOrderError(InputError):
 
     code = "hook.unrecorded"
     remedy_default = "Treat the result as unknown: read the target, and do not report the work as done."
+
+
+class UnknownToolError(InputError):
+    """The kit has no tool of this name, or no contract file governs the foreign tool. Nothing was called."""
+
+    code = "kit.unknown-tool"
+    remedy_default = "Name a tool of the kit, or pass the contract file that governs the tool to Kit.open."
+
+
+class CallFailedError(ReadbackError):
+    """A call through the kit ended in an unexpected error before any attempt. Nothing was sent."""
+
+    code = "kit.failed"
+    exit_code = 6
+    remedy_default = "Do not call again as it is; tell the operator the name of the error."
+
+
+class MissingFrameworkError(SettingsError):
+    """An adapter was imported, and the adapter's framework is not installed."""
+
+    code = "framework.missing"
+    remedy_default = "Install the adapter's extra: readback-ai[NAME]."

@@ -22,8 +22,8 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from readback.cli.agents.mcp import _contracts, _event_loop, _of_files, _upstreams
 from readback.config import Settings
 from readback.errors import ReadbackError
-from readback.gateway.call import OUTCOME_KEY
 from readback.gateway.upstream.upstream import Endpoint
+from readback.kit.wording import OUTCOME_KEY
 from tests.gateway.processes import END_S, ROUGH, none_left
 from tests.workers import forks
 

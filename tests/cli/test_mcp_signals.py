@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from mcp import Client
 
-from readback.gateway.call import OUTCOME_KEY
+from readback.kit.wording import OUTCOME_KEY
 from tests.architecture.tree import ROOT
 from tests.gateway.desk import write_contracts
 from tests.gateway.processes import END_S

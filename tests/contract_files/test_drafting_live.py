@@ -15,7 +15,7 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from readback.canon import sha256_hex
-from readback.gateway.call import OUTCOME_KEY
+from readback.kit.wording import OUTCOME_KEY
 from tests.architecture.tree import ROOT
 from tests.contract_files.conftest import TOKEN, Office
 from tests.contract_files.drafted_tools import taken

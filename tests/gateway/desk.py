@@ -14,7 +14,8 @@ from mcp import Client
 from mcp.server.mcpserver import MCPServer
 from mcp_types import CallToolResult
 
-from readback.gateway.call import OPERATION_KEY, OUTCOME_KEY
+from readback.gateway.call import OPERATION_KEY
+from readback.kit.wording import OUTCOME_KEY
 from readback.mcp import Gateway, InProcess
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore

@@ -11,9 +11,10 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 from readback.canon import Json
-from readback.gateway.call import OPERATION_KEY, OUTCOME_KEY
+from readback.gateway.call import OPERATION_KEY
 from readback.gateway.policy.results import UNVERIFIED
 from readback.gateway.policy.ungoverned import KEPT_MAX_BYTES, kept
+from readback.kit.wording import OUTCOME_KEY
 from readback.mcp import Gateway, Upstream
 from tests.gateway.desk import Desk, Told, at_a_desk
 from tests.gateway.processes import ROUGH

@@ -14,10 +14,11 @@ from mcp_types import CLIENT_CAPABILITIES_META_KEY, METHOD_NOT_FOUND
 
 from readback.agent_errors import GovernedTaskError
 from readback.errors import UsageError
-from readback.gateway.call import OPERATION_KEY, OUTCOME_KEY, Call
+from readback.gateway.call import OPERATION_KEY, Call
 from readback.gateway.policy.results import DISOWNED, ITS_OWN
 from readback.gateway.session.lists import Names
 from readback.gateway.upstream.request_context import Exchange, RawRequest, RawResult
+from readback.kit.wording import OUTCOME_KEY
 from tests.gateway.desk import Told
 from tests.gateway.rogue import ANY, ENTER, Den, in_a_den
 

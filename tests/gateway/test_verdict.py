@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from readback.domain.action.claim import ClaimKind, ClaimStatus
-from readback.gateway.call import OUTCOME_KEY
 from readback.gateway.policy import results
 from readback.gateway.wire.verbatim import carried
+from readback.kit.wording import OUTCOME_KEY
 from tests.lifecycle.claiming import claim, person
 from tests.lifecycle.house import House
 

@@ -17,7 +17,7 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp_types import CallToolResult
 
-from readback.gateway.call import OUTCOME_KEY
+from readback.kit.wording import OUTCOME_KEY
 from tests.architecture.tree import ROOT
 from tests.packs.lying_proxy import LIE
 from tests.workers import forks

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from readback.client import approving, validation
 from readback.client.approving import ApprovalRequest, TokenLike
-from readback.client.operations import claiming, erasing, grounding, reviewing, submitting
+from readback.client.operations import attempts, claiming, erasing, grounding, reviewing, submitting
 from readback.client.operations.believing import choose
 from readback.client.operations.claiming import Upon
 from readback.client.operations.worker import Worker, worker_for
@@ -32,8 +32,9 @@ from readback.domain.records.subscriber import Subscriber
 from readback.domain.saga.outcome import SagaOutcome
 from readback.drivers.driver_async import AsyncDriver
 from readback.drivers.interpreter import Parked
-from readback.engine import coordinator
+from readback.engine import coordinator, external_attempts
 from readback.engine.effects import Effect, EffectResult
+from readback.engine.external_attempts import ExternalAttempt
 from readback.engine.people import claims as claim_person
 from readback.engine.people import review
 from readback.engine.saga import attend as saga_attend
@@ -192,6 +193,7 @@ class AsyncReadback:
         intended: Mapping[str, object] | None = None,
         step: str = "",
         upon: Iterable[Upon] | Upon = (),
+        run: str | None = None,
     ) -> str:
         """Leave an action to the workers of this ledger, and return the id after the durable commit. Nothing is called.
 
@@ -203,6 +205,7 @@ class AsyncReadback:
             intended: The goal, where the goal exceeds the request.
             step: The plan's step.
             upon: Dependencies, as in `run`.
+            run: The conversation's name; this client's own where left out.
 
         Returns:
             The action's id. `wait(id)` gives the outcome from any worker.
@@ -211,7 +214,9 @@ class AsyncReadback:
             SubmissionError: the action may not be left to another process. Nothing was submitted.
             InputError: the proposal cannot be run; see `run`.
         """
-        return await self._drive(submitting.submit(self._session, proposal, arguments, operation, intended, step, upon))
+        return await self._drive(
+            submitting.submit(self._session, proposal, arguments, operation, intended, step, upon, run)
+        )
 
     async def saga(
         self,
@@ -220,6 +225,7 @@ class AsyncReadback:
         name: str = "saga",
         operation: str | None = None,
         wait: float | None = None,
+        run: str | None = None,
     ) -> SagaOutcome:
         """Run several actions as one: either all are verified, or all effects are reversed, or the saga goes to review.
 
@@ -231,6 +237,7 @@ class AsyncReadback:
             name: The saga's name.
             operation: The name of the intent. The same saga under the same operation joins the first one.
             wait: Seconds to wait for the end.
+            run: The conversation's name; this client's own where left out.
 
         Raises:
             SagaError: the definition has faults; the error lists all of them. Nothing acted.
@@ -240,7 +247,9 @@ class AsyncReadback:
         s, ticket = self._session, coordinator.ActionHandle()
         until_us = s.give_up_us(wait)
         request = s.saga_request(steps, name, operation)
-        told = await self._told(saga_attend.begin(s.engine, request, s.scope, s.plan_of, ticket), ticket, until_us)
+        told = await self._told(
+            saga_attend.begin(s.engine, request, s.scope_of(run), s.plan_of, ticket), ticket, until_us
+        )
         assert isinstance(told, SagaOutcome)
         return told
 
@@ -277,6 +286,65 @@ class AsyncReadback:
         action_id = s.action_id(action_id)
         await self._drive(s.stop(action_id))
         return await self.get(action_id)
+
+    async def withdraw(self, action_id: str, *, reason: str = "") -> Outcome:
+        """Cancel an action without an attempt: no worker executes the action, and a later approval is refused.
+
+        An attempted action stays as it is, so that a rejection never reverses an effect. The ledger holds the reason.
+        Returns the current outcome. Raises UsageError for a reason that is no text of at most 16 KiB.
+        """
+        s = self._session
+        action_id = s.action_id(action_id)
+        await self._drive(s.withdraw(action_id, reason))
+        return await self.get(action_id)
+
+    async def hand_out(
+        self, proposal: Proposal, *, operation: str | None = None, step: str = "", run: str | None = None
+    ) -> ExternalAttempt:
+        """Commit an attempt for a call made by the caller. Where `allowed`, make the call now, exactly once.
+
+        Report the end with `report`. Without a report a worker reads the state after the contract's time limit, and
+        never repeats the call. `operation`, `step` and `run`: as in `run`, and so are the errors.
+        """
+        s, ticket = self._session, coordinator.ActionHandle()
+        request = attempts.outside(s, proposal, operation, step)
+        return await self._drive(
+            external_attempts.start_external(s.engine, request, s.scope_of(run), s.plan_of, ticket)
+        )
+
+    async def report(
+        self,
+        action_id: str,
+        value: object = None,
+        *,
+        error: BaseException | str | None = None,
+        wait: float | None = None,
+    ) -> Outcome:
+        """Record the end of a call after `hand_out`, read the state back, and return the outcome.
+
+        Args:
+            action_id: The action of the hand-out.
+            value: The answer of the tool. The answer is evidence only.
+            error: The error of the call, where the call ended in one.
+            wait: Seconds to wait for a settled outcome, as in `run`.
+
+        Raises:
+            UsageError: the action has no attempt made by a caller.
+            NotFoundError: no such action.
+        """
+        s = self._session
+        ticket = coordinator.ActionHandle(s.action_id(action_id))
+        said = attempts.report_of(value, error)
+        work = external_attempts.complete_external(s.engine, ticket.action_id, s.scope.tenant, s.plan_of, said)
+        return await self._told(work, ticket, s.give_up_us(wait))
+
+    def waits_for(self, proposal: Proposal, *, operation: str | None = None, run: str | None = None) -> bool:
+        """Return whether `run` with these parameters would wait for an approval. Nothing is executed or recorded.
+
+        The proposal counts as used. Other reasons to refuse the call are not checked. Raises as `run` does for an
+        invalid proposal.
+        """
+        return attempts.waits_for(self._session, proposal, operation, run)
 
     async def approval(self, action_id: str) -> ApprovalRequest:
         """Return the approval request of a waiting action: the exact bytes and their meaning. Raises ApprovalError if

@@ -65,6 +65,11 @@ class FileAction:
         return self.written.name
 
     @property
+    def description(self) -> str:
+        """The contract's description, for a model's list of tools; "" without one."""
+        return self.written.description
+
+    @property
     def plan(self) -> CompiledContract:
         """The compiled contract with its handlers."""
         return self.written.plan

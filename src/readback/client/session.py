@@ -403,6 +403,13 @@ class Session:
         authority = self.sealer.authority if self.sealer is not None else self.sealing.authority
         return confirmed(outcome, self.store, authority)
 
+    def withdraw(self, action_id: str, reason: str) -> Generator[Effect, EffectResult, None]:
+        """Request the stop of an action without an attempt."""
+        check_text("reason", reason, UsageError)
+        return coordinator.cancel(
+            self.engine, action_id, self.scope.tenant, self.plan_of, unattempted=True, reason=reason
+        )
+
     def stop(self, action_id: str) -> Generator[Effect, EffectResult, None]:
         """Request the stop of an action."""
         if self.is_saga(action_id):
@@ -547,15 +554,20 @@ def _as_object(value: Mapping[str, object]) -> dict[str, Json]:
 
 def check_step(step: object) -> None:
     """Raises ProposalError for an invalid step of a plan: a step is any bounded text."""
-    if not isinstance(step, str):
-        raise ProposalError(f"step must be text (got {type(step).__name__}).")
+    check_text("step", step, ProposalError)
+
+
+def check_text(name: str, value: object, fault: type[InputError]) -> None:
+    """Raises `fault` for anything but a text of at most STEP_MAX_BYTES."""
+    if not isinstance(value, str):
+        raise fault(f"{name} must be text (got {type(value).__name__}).")
     try:
-        size = len(step.encode())
+        size = len(value.encode())
     except UnicodeEncodeError as error:
-        said = "The step holds half a character (a lone surrogate)."
-        raise ProposalError(said, remedy="Pass text that is UTF-8.") from error
+        said = f"The {name} holds half a character (a lone surrogate)."
+        raise fault(said, remedy="Pass text that is UTF-8.") from error
     if size > STEP_MAX_BYTES:
-        raise ProposalError(f"The step exceeds {STEP_MAX_BYTES} bytes.", remedy="Say it shorter.")
+        raise fault(f"The {name} exceeds {STEP_MAX_BYTES} bytes.", remedy="Say it shorter.")
 
 
 def _of_contract(operation: str) -> str:

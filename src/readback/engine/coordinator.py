@@ -26,7 +26,7 @@ from readback.engine.effects import (
     LoadAction,
     Wait,
 )
-from readback.engine.engine import Engine
+from readback.engine.engine import Engine, cancelled_by
 from readback.engine.entries.recorder import Recorder
 from readback.engine.resume import PlanOf, changed, not_loaded, plan_for, revive
 from readback.engine.run_result import Completed, Duplicate, RunResult, StopAtWait, Superseded
@@ -233,10 +233,18 @@ def advance(engine: Engine, action_id: str, tenant: str, plans: PlanOf) -> Gener
         yield from StopAtWait(resume(engine, action_id, tenant, plans), may_wait=False)
 
 
-def cancel(engine: Engine, action_id: str, tenant: str, plans: PlanOf) -> Generator[Effect, EffectResult, None]:
-    """Record the caller's cancellation, and read once, now. An ended action keeps its end."""
+def cancel(
+    engine: Engine, action_id: str, tenant: str, plans: PlanOf, *, unattempted: bool = False, reason: str = ""
+) -> Generator[Effect, EffectResult, None]:
+    """Record the caller's cancellation, and read once, now. An ended action keeps its end.
+
+    `unattempted`: cancel nothing with an attempt. The lease is of the version seen here, so no attempt comes between.
+    `reason`: for the record.
+    """
     while True:
         action = yield from find(action_id, tenant)
+        if unattempted and action.attempts:
+            return
         if action.state in TERMINAL and not (action.state is State.REVIEW_REQUIRED and action.attempts == 0):
             return
         begun = yield GetClock()
@@ -248,11 +256,11 @@ def cancel(engine: Engine, action_id: str, tenant: str, plans: PlanOf) -> Genera
             continue
         if action.state is State.PROPOSED:  # not executed: the contract is not needed
             entries = Recorder(action, action.version)
-            entries.add(EventKind.CANCELLED, leased.now_us, (State.FAILED,), {"by": action.principal})
+            entries.add(EventKind.CANCELLED, leased.now_us, (State.FAILED,), cancelled_by(action.principal, reason))
             yield Commit(entries.append(leased.fence))
             return
         run = yield from revive(action, plans, begun.owner, leased.fence)
         run.passed(leased.now_us)
-        ended = yield from StopAtWait(engine.cancel(run), may_wait=False)
+        ended = yield from StopAtWait(engine.cancel(run, reason), may_wait=False)
         if not isinstance(ended, Superseded) or ended.waiting:
             return

@@ -15,6 +15,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.domain.contract.limits import Limits
 from readback.domain.events import EventKind
@@ -132,6 +133,11 @@ _FORCE_STRONG_READ: Final = R.FORCE_STRONG_READ
 _VERIFY_AGAIN: Final = Decided.VERIFY_AGAIN
 _SETTLING: Final = Why.SETTLING
 _VERIFIED: Final = Verdict.VERIFIED
+
+
+def cancelled_by(principal: str, reason: str) -> dict[str, Json]:
+    """The data of a cancellation."""
+    return {"by": principal, "reason": reason} if reason else {"by": principal}
 
 
 @dataclass(frozen=True, slots=True)
@@ -460,14 +466,14 @@ class Engine:
             return (yield from self._rolled_back(run))
         return None
 
-    def cancel(self, run: Run) -> Work:
+    def cancel(self, run: Run, reason: str = "") -> Work:
         """Cancel for the caller. An action without an attempt is never executed; an attempted action is read once more,
         and reversed.
         """
         action = run.action
         idle = action.attempts == 0 or action.state is S.VALIDATED  # not called, or no further call
         end = S.ABANDONED if action.state is S.REVIEW_REQUIRED else _FAILED
-        run.record(EventKind.CANCELLED, run.now_us, (end,) if idle else (), {"by": run.scope.principal})
+        run.record(EventKind.CANCELLED, run.now_us, (end,) if idle else (), cancelled_by(run.scope.principal, reason))
         ended = yield from self._commit(run, release_lease=idle)
         if ended is not None or idle:
             return ended or Completed(run)

@@ -1,4 +1,4 @@
-"""Public: adapters for agent frameworks and durable engines.
+"""Public: adapters for agent frameworks, over `readback.kit`, and for durable engines.
 
-Import the module of your framework. Each module imports its own framework only.
+Import the module of your framework. Each module imports its own framework only, and has an extra of its own.
 """

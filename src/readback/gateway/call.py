@@ -14,8 +14,6 @@ from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.systems.configured.settings import Credentials
 
-OUTCOME_KEY: Final = "io.readback/outcome"
-"""Key in a result's `_meta` and `structuredContent`: the outcome of the call, as data."""
 OPERATION_KEY: Final = "io.readback/operation"
 """Key in a call's `_meta`: the call's operation. One operation never acts twice."""
 RESULT_MAX_BYTES: Final = 8 * 1024 * 1024

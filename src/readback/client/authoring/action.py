@@ -6,6 +6,7 @@ pydantic is imported, until the first proposal or `load()`. Nothing here runs an
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from threading import RLock
@@ -134,6 +135,11 @@ class ActionDefinition(Generic[P]):
     def name(self) -> str:
         """The contract's name."""
         return str(self.options["name"])
+
+    @property
+    def description(self) -> str:
+        """The docstring of the function, for a model's list of tools; "" without a docstring."""
+        return inspect.cleandoc(self.__doc__ or "")
 
     @property
     def plan(self) -> CompiledContract:

@@ -13,7 +13,7 @@ from readback.client.operations import claiming
 from readback.client.operations.claiming import Upon
 from readback.client.proposal import Proposal
 from readback.client.session import Session, check_id, check_step
-from readback.engine.compiled_contract import Request
+from readback.engine.compiled_contract import CallerContext, Request
 from readback.engine.effects import Effect, EffectResult
 from readback.engine.run_result import Completed
 from readback.engine.stages.submit import Submission, submit_named
@@ -28,15 +28,17 @@ def submit(
     intended: Mapping[str, object] | None,
     step: str,
     upon: Iterable[Upon] | Upon,
+    run: str | None = None,
 ) -> Generator[Effect, EffectResult, str]:
     """Submit, and return the id of this or of the earlier request. Raises InputError before anything is recorded."""
+    scope = s.scope_of(run)
     claims = () if upon == () else claiming.upon_ids(s, upon)
     if isinstance(asked, Proposal):
         if arguments is not None:
             raise ProposalError(
                 "A proposal already has its arguments.", remedy="Pass arguments only with a contract's name."
             )
-        return _proposed(s, s.request(asked, operation, intended, step, claims))
+        return _proposed(s, scope, s.request(asked, operation, intended, step, claims))
     s.check_open()
     check_id("contract", asked, ProposalError)
     check_step(step)
@@ -46,18 +48,18 @@ def submit(
     plan = s.plan_of(asked)
     if plan is not None and plan.bind is not None:
         bound, requested = plan.bind(given)
-        return _proposed(s, Request(plan, bound, requested, named, goal, step, upon=claims))
+        return _proposed(s, scope, Request(plan, bound, requested, named, goal, step, upon=claims))
     if operation is None:
         raise ProposalError(
             f"The contract {asked!r} is not loaded here, so the operation must be named.",
             remedy="Pass operation='...', the same for every repetition of the same intent.",
         )
     check_id("operation", operation, ProposalError)
-    return submit_named(Submission(asked, given, named, goal, step, claims), s.scope, s.engine.limits)
+    return submit_named(Submission(asked, given, named, goal, step, claims), scope, s.engine.limits)
 
 
-def _proposed(s: Session, request: Request) -> Generator[Effect, EffectResult, str]:
-    ended = yield from s.engine.submit(request, s.scope)
+def _proposed(s: Session, scope: CallerContext, request: Request) -> Generator[Effect, EffectResult, str]:
+    ended = yield from s.engine.submit(request, scope)
     return ended.run.action.id if isinstance(ended, Completed) else ended.action_id
 
 

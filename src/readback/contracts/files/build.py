@@ -106,7 +106,7 @@ class Builder:
             self._findings.add(entry.node.keys[name], joined(entry.path, name), NOTHING)
         self.keys = {name: node for name, node in known.items() if node.value is not None}
         self.toolbox = toolbox.of(entry.home.file)
-        self.served = entry.home.server is not None or self.toolbox.own is not None
+        self.served = entry.home.server is not None or self.toolbox.own is not None or self.toolbox.partial
         """Whether the file's tools belong to a server."""
         self.callable = True
         self._timeout_us = self._timeout()

@@ -31,6 +31,7 @@ from readback.domain.idempotency import Resolution
 from readback.domain.outcome.reporting import (
     ReportInput,
     Wording,
+    is_in_doubt,
     model_status,
     model_text,
     repeat_allowed,
@@ -257,6 +258,13 @@ class Outcome:
     def repeat_allowed(self) -> bool:
         """Whether the model may request the operation again. Doubt about the state outweighs `may_repeat`."""
         return repeat_allowed(self._report())
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether the same request under another operation could act twice: the request has not ended, or the effect
+        is not known.
+        """
+        return is_in_doubt(self._report())
 
     @property
     def attempted(self) -> bool:

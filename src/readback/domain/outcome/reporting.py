@@ -200,6 +200,14 @@ def repeat_allowed(report: ReportInput) -> bool:
     return report.resolution is Resolution.ATTESTED_NOT_DONE or report.state in _REPEATABLE
 
 
+def is_in_doubt(report: ReportInput) -> bool:
+    """Whether another operation with the same request could act twice."""
+    key = report_key(report)
+    if key is _NOT_EXECUTED:
+        return report.state not in TERMINAL
+    return key not in _ENDED
+
+
 def user_text(report: ReportInput) -> str:
     """The only text about an action for users."""
     return _for_user(report, report_key(report))

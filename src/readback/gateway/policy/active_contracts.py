@@ -21,9 +21,9 @@ from readback.contracts.problems import did_you_mean
 from readback.engine.compiled_contract import CompiledContract
 from readback.errors import ArgumentError, SettingsError
 from readback.gateway.policy.catalogue import Catalogue, ToolKey
-from readback.gateway.policy.results import UNGOVERNED
 from readback.gateway.policy.servers import GatewayFittings, Servers
 from readback.gateway.upstream.upstream import Upstream
+from readback.kit.wording import UNGOVERNED
 from readback.ports.system_factory import ServerTerms
 
 Path = str | PathLike[str]

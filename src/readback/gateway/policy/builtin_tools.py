@@ -17,38 +17,30 @@ from readback.domain.predicate import Truth
 from readback.domain.verdict import Why
 from readback.domain.verification.observation import ObservationStatus
 from readback.domain.verification.observation_signs import name_in_text, one_line
-from readback.errors import ArgumentError, NotFoundError
+from readback.errors import NotFoundError
 from readback.gateway.call import Call
 from readback.gateway.policy import results
 from readback.gateway.policy.ledger_client import GatewayClient
-from readback.gateway.policy.results import content_of
+from readback.kit.asking import (
+    STATUS,
+    WAIT,
+    WAIT_DESCRIPTION,
+    action_asked,
+    asking_schema,
+    seconds_asked,
+    status_description,
+)
+from readback.kit.content import content_of
 
-STATUS: Final = "readback_status"
-WAIT: Final = "readback_wait"
 EXPLAIN: Final = "readback_explain"
 OWN_NAMES: Final = frozenset({STATUS, WAIT, EXPLAIN})
 SENTENCES_MAX: Final = 40
 SENTENCE_MAX_CHARACTERS: Final = 400
 DETAIL_MAX_CHARACTERS: Final = 300
-ID_MAX_CHARACTERS: Final = 256
 
-_ACTION: Final[dict[str, Json]] = {
-    "type": "string",
-    "maxLength": ID_MAX_CHARACTERS,
-    "description": "The id of the action: `action` in the outcome of the call that it is about.",
-}
 _DESCRIPTIONS: Final[Mapping[str, str]] = {
-    STATUS: (
-        "Says at once what is known now of an action that an earlier tool call began: its state, whether it is "
-        "verified, and whether repeating it is allowed. Use it to look without waiting, for instance before you plan "
-        "a step that depends on the action. To get a pending call's result use readback_wait; to learn why an action "
-        "was not verified use readback_explain. It changes nothing."
-    ),
-    WAIT: (
-        "Waits for the result of a call that was answered as pending, and returns it as that call would have. Use it "
-        "in place of repeating the call: repeating may act twice. If it is still pending when the time is over, go on "
-        "with what does not depend on it, and wait again later."
-    ),
+    STATUS: status_description(f"; to learn why an action was not verified use {EXPLAIN}"),
+    WAIT: WAIT_DESCRIPTION,
     EXPLAIN: (
         "Explains in plain sentences why an action ended as it did: what the tool answered, what was read back, which "
         "conditions did not hold, and what follows. Use it when a result says failed, unknown, partial or review, "
@@ -65,27 +57,17 @@ class OwnTools:
 
     def listed(self) -> list[dict[str, Json]]:
         """Return the tool definitions."""
-        seconds: dict[str, Json] = {
-            "type": "number",
-            "minimum": 0,
-            "maximum": self._hold_s,
-            "description": f"How long to wait at most; {self._hold_s:g} where it is left away.",
-        }
-        return [
-            _tool(STATUS, {"action": _ACTION}, reads=True),
-            _tool(WAIT, {"action": _ACTION, "seconds": seconds}, reads=False),
-            _tool(EXPLAIN, {"action": _ACTION}, reads=True),
-        ]
+        return [self._tool(STATUS, reads=True), self._tool(WAIT, reads=False), self._tool(EXPLAIN, reads=True)]
 
     async def call(self, call: Call) -> dict[str, Json]:
         """Return the answer. A question without an answer returns an error result with the error's code."""
         try:
-            action_id = _action_id(call.arguments)
+            action_id = action_asked(call.arguments)
             match call.name:
                 case "readback_status":
                     return results.reported(await self._ledger.get(action_id))
                 case "readback_wait":
-                    outcome = await self._ledger.wait(action_id, self._seconds(call.arguments))
+                    outcome = await self._ledger.wait(action_id, seconds_asked(call.arguments, self._hold_s))
                     return results.governed(outcome, content_of(outcome))
                 case "readback_explain":
                     outcome = await self._ledger.get(action_id)
@@ -95,40 +77,18 @@ class OwnTools:
         except ReadbackError as error:
             return results.unanswerable(error)
 
-    def _seconds(self, arguments: Mapping[str, Json]) -> float:
-        given = arguments.get("seconds", self._hold_s)
-        if isinstance(given, bool) or not isinstance(given, int | float) or not given >= 0:
-            raise ArgumentError("`seconds` must be a number, 0 or more.")
-        return float(min(given, self._hold_s))
-
-
-def _tool(name: str, properties: dict[str, Json], *, reads: bool) -> dict[str, Json]:
-    return {
-        "name": name,
-        "description": _DESCRIPTIONS[name],
-        "inputSchema": {
-            "type": "object",
-            "properties": properties,
-            "required": ["action"],
-            "additionalProperties": False,
-        },
-        "annotations": {
-            "readOnlyHint": reads,
-            "destructiveHint": False,
-            "idempotentHint": True,
-            "openWorldHint": False,
-        },
-    }
-
-
-def _action_id(arguments: object) -> str:
-    found = arguments.get("action") if isinstance(arguments, Mapping) else None
-    if not isinstance(found, str) or not found or len(found) > ID_MAX_CHARACTERS:
-        raise ArgumentError("`action` must be the id of an action.")
-    unknown = sorted(set(arguments) - {"action", "seconds"}) if isinstance(arguments, Mapping) else []
-    if unknown:
-        raise ArgumentError(f"Unknown argument {unknown[0]!r:.100}.")
-    return found
+    def _tool(self, name: str, *, reads: bool) -> dict[str, Json]:
+        return {
+            "name": name,
+            "description": _DESCRIPTIONS[name],
+            "inputSchema": asking_schema(name, self._hold_s),
+            "annotations": {
+                "readOnlyHint": reads,
+                "destructiveHint": False,
+                "idempotentHint": True,
+                "openWorldHint": False,
+            },
+        }
 
 
 # --- why -----------------------------------------------------------------------------------------------------------

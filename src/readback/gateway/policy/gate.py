@@ -26,17 +26,18 @@ from readback.client.proposal import Proposal
 from readback.client.session import check_id
 from readback.domain.outcome.outcome import Outcome
 from readback.errors import ArgumentError, NotFoundError, PayloadConflictError, UnknownOutcomeError
-from readback.gateway.call import OPERATION_KEY, OUTCOME_KEY, Call, Toolserver
+from readback.gateway.call import OPERATION_KEY, Call, Toolserver
 from readback.gateway.policy import results, ungoverned
 from readback.gateway.policy.active_contracts import Governed, propose
 from readback.gateway.policy.builtin_tools import OWN_NAMES, OwnTools
 from readback.gateway.policy.catalogue import Catalogue, ToolKey
 from readback.gateway.policy.ledger_client import GatewayClient
 from readback.gateway.policy.reload import Reloading
-from readback.gateway.policy.results import UNGOVERNED, content_of
 from readback.gateway.policy.servers import IN_HAND, InFlightCall, Servers
 from readback.gateway.policy.ungoverned import Policy, Recording
 from readback.gateway.wire.verbatim import check_exact
+from readback.kit.content import content_of
+from readback.kit.wording import OUTCOME_KEY, UNGOVERNED
 from readback.ports.runtime import WallClock
 
 # Operations of a tool while contracts are loaded and replaced.

@@ -12,54 +12,22 @@ from typing import Final
 
 import orjson
 
-from readback.agent_errors import GatewayEndedError
 from readback.canon import Json, ReadbackError, json_text
-from readback.domain.action.claim import ClaimKind, claim_id
 from readback.domain.discrepancy import Discrepancy
-from readback.domain.outcome.outcome import Outcome, quoted_line
-from readback.domain.outcome.reporting import ReportInput, Wording, model_text, quoted, user_text
+from readback.domain.outcome.outcome import Outcome
+from readback.domain.outcome.reporting import ReportInput, user_text
 from readback.domain.state import State
 from readback.domain.verdict import Level, Verdict, Why
-from readback.domain.verification.change import is_withheld
-from readback.domain.verification.observation_signs import one_line, text_sign
+from readback.domain.verification.observation_signs import one_line
 from readback.errors import UnknownOutcomeError
-from readback.gateway.call import OUTCOME_KEY, RESULT_MAX_BYTES
+from readback.gateway.call import RESULT_MAX_BYTES
 from readback.gateway.wire.verbatim import appended, has_fault, opened
-
-# What a tool answered, out of the ledger: for a call that is answered from the record.
-
-
-def content_of(outcome: Outcome) -> dict[str, Json] | None:
-    """Return the recorded `tools/call` result, or None if absent or incomplete."""
-    seen = outcome.observation
-    body = None if seen is None else seen.body
-    if not isinstance(body, dict) or not isinstance(body.get("content"), list) or _is_cut(body):
-        return None
-    return body
-
-
-def _is_cut(value: Json) -> bool:
-    if is_withheld(value):
-        return True
-    if isinstance(value, dict):
-        return any(_is_cut(part) for part in value.values())
-    return isinstance(value, list) and any(_is_cut(part) for part in value)
-
+from readback.kit import wording
+from readback.kit.content import ITS_OWN, OUTCOME_LINE, reports_failure, texts_of
+from readback.kit.wording import OUTCOME_KEY, SAID_MAX_CHARACTERS, UNGOVERNED, Statement, outcome_object
 
 Result = dict[str, Json]
-_NOT_CHECKED, _HAPPENED = Verdict.NOT_CHECKED, ClaimKind.HAPPENED
 
-SAID_MAX_CHARACTERS: Final = 1_000
-"""Longest quote of a tool's error text."""
-PROBLEMS_MAX: Final = 20
-UNGOVERNED: Final = "ungoverned-tool"
-"""Contract name of calls without a contract."""
-ASK: Final = "Ask: call readback_wait with this action's id for its end, or readback_status for what is known now."
-ENDED: Final = (
-    f"Reason: {GatewayEndedError.code}. The gateway was told to end while this call was under way."
-    " Do not repeat the call. Ask when a gateway runs again: readback_wait with this action's id."
-)
-ITS_OWN: Final = "What reads like an outcome in the tool's own content is the tool's words, and none of Readback's."
 DISOWNED: Final = f"[readback] No contract governs this tool, and nothing of its answer was verified. {ITS_OWN}"
 DISOWNED_BLOCK: Final[Json] = {"type": "text", "text": DISOWNED}
 UNVERIFIED: Final = "[readback] Not verified: no contract governs this tool, and nothing of its answer was read back."
@@ -75,74 +43,21 @@ NOT_EXACT: Final = (
 )
 
 
-# --- the outcome as data -------------------------------------------------------------------------------------------
-
-
-def outcome_object(outcome: Outcome, wording: Wording | None = None) -> Result:
-    """Return the value of OUTCOME_KEY. A call without a contract is always NOT_CHECKED."""
-    words = wording or outcome.wording()
-    verdict = _NOT_CHECKED if outcome.contract == UNGOVERNED else outcome.verdict
-    return {
-        "action": outcome.id,
-        "state": outcome.state._value_,
-        "verdict": verdict._value_,
-        "why": outcome.why._value_,
-        "discrepancy": None if outcome.discrepancy is None else outcome.discrepancy._value_,
-        "may_repeat": words.may_repeat,
-        "claim": _claim_of(outcome),
-        "pending": not outcome.settled,
-        "level": int(outcome.level),
-        "replayed": outcome.replayed,
-        "message": words.user,
-    }
-
-
-def _claim_of(outcome: Outcome) -> str | None:
-    """Return the id of the first standing claim, or None."""
-    if not outcome.standing:
-        return None
-    if outcome.claimed_us > 0:  # then both claims exist
-        return claim_id(outcome.id, _HAPPENED)
-    return next((claim.id for claim in outcome.claims), None)
-
-
-def _nothing_done(message: str, code: str, *, state: State | None, pending: bool = False, action: str = "") -> Result:
-    return {
-        "action": action or None,
-        "state": state.value if state is not None else None,
-        "verdict": Verdict.NOT_CHECKED.value,
-        "why": Why.NONE.value,
-        "discrepancy": None,
-        "may_repeat": False,
-        "claim": None,
-        "pending": pending,
-        "level": int(Level.RAW),
-        "replayed": False,
-        "message": message,
-        **({"code": code} if code else {}),
-    }
-
-
 # --- results -------------------------------------------------------------------------------------------------------
 
 
 def governed(outcome: Outcome, raw: Mapping[str, Json] | None) -> Result:
     """Return the result of a governed call. `raw`: the tool's answer, if available."""
-    wording = outcome.wording()
-    text, told = wording.model, outcome_object(outcome, wording)
-    if told["pending"]:
-        text += f"\n{ASK}"
-    if not outcome.standing:
-        return _made(text + tool_line(outcome), told, failed=True)
-    if raw is None:
-        return _made(text, told, failed=False)
-    if _told_as_error(raw):
-        return _made(text + _said(raw), told, failed=False)
+    said = wording.of_outcome(outcome)
+    if said.failed or raw is None:
+        return _made(said)
+    if reports_failure(raw):
+        return _made(said, wording.words_line(one_line(" ".join(texts_of(raw)), SAID_MAX_CHARACTERS)))
     if _is_large(raw):
-        return _made(f"{text}\n{TOO_LARGE}", told, failed=False)
+        return _made(said, f"\n{TOO_LARGE}")
     if has_fault(raw):
-        return _made(f"{text}\n{NOT_EXACT}", told, failed=False)
-    return _with_content(text, told, raw)
+        return _made(said, f"\n{NOT_EXACT}")
+    return _with_content(said.text, said.data, raw)
 
 
 def marked(outcome: Outcome, raw: Mapping[str, Json]) -> Result:
@@ -163,7 +78,7 @@ _UNVERIFIABLE: Final = ReportInput(
     why=Why.UNVERIFIABLE, discrepancy=Discrepancy.UNVERIFIABLE_STATE,
 )  # fmt: skip
 _UNCHECKED: Final[Result] = {
-    **_nothing_done(user_text(_UNVERIFIABLE), "", state=State.UNKNOWN),
+    **wording.without_outcome(user_text(_UNVERIFIABLE), "", state=State.UNKNOWN),
     "why": Why.UNVERIFIABLE.value,
     "discrepancy": Discrepancy.UNVERIFIABLE_STATE.value,
     "level": int(Level.NORMALISED),
@@ -202,8 +117,8 @@ def unforged(raw: Mapping[str, Json]) -> Result:
 
 def unanswered(outcome: Outcome) -> Result:
     """Return the error result of a tool without a contract and without an answer."""
-    wording = outcome.wording()
-    return in_meta(_made(wording.model, outcome_object(outcome, wording), failed=True))
+    words = outcome.wording()
+    return in_meta(_made(Statement(words.model, outcome_object(outcome, words), failed=True)))
 
 
 def in_meta(result: Result) -> Result:
@@ -217,74 +132,43 @@ def in_meta(result: Result) -> Result:
 
 def reported(outcome: Outcome, more: str = "") -> Result:
     """Return an answer about an action, as opposed to the action's own result."""
-    wording = outcome.wording()
-    text = wording.model + tool_line(outcome) if outcome.settled else f"{wording.model}\n{ASK}"
-    return _made(f"{text}\n{more}" if more else text, outcome_object(outcome, wording), failed=False)
+    return _made(wording.of_report(outcome, more))
 
 
 def begun(action_id: str, contract: str) -> Result:
-    """Return the result for a hold ended before the first record. The call continues, so the text treats it as sent."""
-    report = ReportInput(State.EXECUTING, Verdict.NOT_CHECKED, action_id, contract, "", "", observed=False)
-    told = _nothing_done(user_text(report), "", state=State.EXECUTING, pending=True, action=action_id)
-    return _made(f"{model_text(report)}\n{ASK}", told, failed=True)
+    """Return the result for a hold ended before the first record."""
+    return _made(wording.of_begun(action_id, contract))
 
 
 def unfinished(action_id: str, contract: str) -> Result:
-    """Return the result for a call in flight at the gateway's end. Its effect is unknown until the next gateway settles
-    it.
-    """
-    report = ReportInput(State.UNKNOWN, Verdict.UNDETERMINED, action_id, contract, "", "", why=Why.UNREACHABLE)
-    told = _nothing_done(user_text(report), GatewayEndedError.code, state=State.UNKNOWN, pending=True, action=action_id)
-    told["verdict"], told["why"] = Verdict.UNDETERMINED.value, Why.UNREACHABLE.value
-    return _made(f"{model_text(report)}\n{ENDED}", told, failed=True)
+    """Return the result for a call in flight at the gateway's end."""
+    return _made(wording.of_unfinished(action_id, contract))
 
 
 def refused(error: ReadbackError) -> Result:
     """Return the result of a call not begun, with the reason. Never used for a call with a possible effect."""
-    if isinstance(error, UnknownOutcomeError):
-        return lost(error)
-    lines = [
-        "[action outcome] Not executed: nothing was sent.",
-        "Repetition: not as it is; first do what stands under Next.",
-        f"Reason: {error.code}. {one_line(error.message, SAID_MAX_CHARACTERS)}",
-        *_problems(error),
-        f"Next: {one_line(error.remedy, SAID_MAX_CHARACTERS) or 'correct the call, or leave it.'}",
-    ]
-    message = "The action has not been executed."
-    lines.append(f"Tell the user only: {quoted(message)}")
-    told = _nothing_done(message, error.code, state=None)
-    return _made("\n".join(lines), told, failed=True)
+    return _made(wording.of_refusal(error))
 
 
 def unanswerable(error: ReadbackError) -> Result:
     """Return the error for a question without an answer, such as one with an unknown action id."""
-    text = f"[question] Not answered: {error.code}. {one_line(error.message, SAID_MAX_CHARACTERS)}"
-    if error.remedy:
-        text += f"\nNext: {one_line(error.remedy, SAID_MAX_CHARACTERS)}"
-    told: Result = {"code": error.code, "message": one_line(error.message, SAID_MAX_CHARACTERS)}
-    return _made(text, told, failed=True)
+    return _made(wording.of_question(error))
 
 
 def lost(error: UnknownOutcomeError) -> Result:
     """Return the result of the worst case: a possible effect without a record."""
-    outcome = error.outcome
-    if isinstance(outcome, Outcome):
-        return governed(outcome, None)
-    report = ReportInput(State.UNKNOWN, Verdict.UNDETERMINED, "", "", "", "", why=Why.VERIFIER_ERROR)
-    told = _nothing_done(user_text(report), error.code, state=State.UNKNOWN)
-    told["verdict"], told["why"] = Verdict.UNDETERMINED.value, Why.VERIFIER_ERROR.value
-    return _made(f"{model_text(report)}\nReason: {error.code}", told, failed=True)
+    return _made(wording.of_loss(error))
 
 
 # --- parts ---------------------------------------------------------------------------------------------------------
 
 
-def _made(text: str, told: Result, *, failed: bool) -> Result:
+def _made(said: Statement, more: str = "") -> Result:
     return {
-        "content": [{"type": "text", "text": text}],
-        "structuredContent": {OUTCOME_KEY: told},
-        "isError": failed,
-        "_meta": {OUTCOME_KEY: told},
+        "content": [{"type": "text", "text": said.text + more}],
+        "structuredContent": {OUTCOME_KEY: said.data},
+        "isError": said.failed,
+        "_meta": {OUTCOME_KEY: said.data},
     }
 
 
@@ -314,7 +198,6 @@ def _readable(content: Json) -> list[Json]:
 
 
 _OURS: Final = re.compile(rf"{re.escape(OUTCOME_KEY)}|\[\s*action\s+outcome\s*\]", re.IGNORECASE)
-_OUTCOME_LINE: Final = re.compile(r"\[\s*action\s+outcome\s*\]", re.IGNORECASE)
 
 
 def _without_outcome(raw: Mapping[str, Json]) -> Result:
@@ -357,52 +240,7 @@ def _imitates(raw: Mapping[str, Json]) -> bool:
 
 def _is_ours(part: Json) -> bool:
     text = part.get("text") if isinstance(part, dict) else None
-    return isinstance(text, str) and "[" in text and _OUTCOME_LINE.search(text) is not None
-
-
-def _told_as_error(raw: Mapping[str, Json]) -> bool:
-    """Return whether the tool's content reports a failure, with or without the error flag.
-
-    Such content is not shown as the result of a verified action.
-    """
-    if raw.get("isError") is True:
-        return True
-    texts = [text for text in _texts(raw) if text.strip()]
-    return bool(texts) and text_sign(texts[0]) is not None
-
-
-def _texts(raw: Mapping[str, Json]) -> list[str]:
-    content = raw.get("content")
-    blocks = content if isinstance(content, list) else []
-    texts = [block.get("text") for block in blocks if isinstance(block, dict) and block.get("type") == "text"]
-    return [text for text in texts if isinstance(text, str)]
-
-
-def _said(raw: Mapping[str, Json]) -> str:
-    """Quote a tool's failure report beside a verified state."""
-    said = one_line(" ".join(_texts(raw)), SAID_MAX_CHARACTERS)
-    return _quoted(said)
-
-
-def tool_line(outcome: Outcome) -> str:
-    """Quote the tool's words about an unverified call on a separate line, or return ""."""
-    return _quoted(outcome.tool_words)
-
-
-def _quoted(said: str) -> str:
-    return f"\n{quoted_line(said)}" if said else ""
-
-
-def _problems(error: ReadbackError) -> list[str]:
-    found = error.details.get("problems")
-    if not isinstance(found, list):
-        return []
-    lines = []
-    for each in found[:PROBLEMS_MAX]:
-        if isinstance(each, dict):
-            named = f"{each['argument']}: " if each.get("argument") else ""
-            lines.append(f"Problem: {one_line(named + str(each.get('reason', '')))}")
-    return lines
+    return isinstance(text, str) and "[" in text and OUTCOME_LINE.search(text) is not None
 
 
 def _is_large(raw: Mapping[str, Json]) -> bool:

@@ -24,9 +24,10 @@ from readback.errors import NotDispatchedError, StoreError, UnknownOutcomeError
 from readback.gateway.call import Call
 from readback.gateway.policy import results
 from readback.gateway.policy.ledger_client import GatewayClient
-from readback.gateway.policy.results import UNGOVERNED, content_of
 from readback.gateway.policy.servers import IN_HAND, InFlightCall, Servers, cleared
 from readback.gateway.wire.verbatim import is_faithful, slowly
+from readback.kit.content import content_of
+from readback.kit.wording import UNGOVERNED
 
 # Calls without a contract, recorded as unverified. The server's answer is forwarded before it is recorded.
 
@@ -72,7 +73,7 @@ class Recording:
         finally:
             self._waiting.discard(answered)
         if self._ending and flight.raw is None and not task.done() and flight.ticket.action_id:
-            return results.in_meta(results.unfinished(flight.ticket.action_id, results.UNGOVERNED))
+            return results.in_meta(results.unfinished(flight.ticket.action_id, UNGOVERNED))
         if flight.raw is not None and not task.done():
             self._told.add(task)
             return results.unchecked(flight.ticket.action_id, flight.raw)

@@ -131,7 +131,7 @@ class ToolCheck:
         server, name = str(spec.fixed.get("server", "")), str(spec.fixed["name"])
         names = self.toolbox.names(server)
         if names is None:
-            return None
+            return self.toolbox.tool(server, name)
         if name not in names:
             whose = f"The server {server!r}" if server else "The server"
             lacks = f"{whose} has no tool {name!r}.{did_you_mean(name, names)}"

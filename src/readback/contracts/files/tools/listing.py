@@ -46,13 +46,17 @@ class Toolbox:
     others: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     files: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     """The tools of files with a server of their own, by file."""
+    partial: bool = False
+    """The own tools are not listed in full: a program adds tools one by one, and further ones may exist."""
 
     def of(self, file: str) -> Toolbox:
         """Return the toolbox from one file's view."""
         return Toolbox(self.files[file], self.others) if file in self.files else self
 
     def names(self, server: str = "") -> tuple[str, ...] | None:
-        """Return the names of a server's tools; None for an unlisted server."""
+        """Return the names of a server's tools; None for a server that is not listed in full."""
+        if self.partial and not server:
+            return None
         listed = self.others.get(server) if server else self.own
         return None if listed is None else tuple(listed)
 
