@@ -394,6 +394,10 @@ WORDS: Final[dict[str, dict[str, str]]] = {
         "said": "The last event of each claim. An undisputed claim has no event.",
         "fallen": "Ids of fallen claims behind this action's plan, including claims behind those claims.",
         "attempted": "Whether a request may have been sent: false only if provably nothing was sent.",
+        "in_doubt": (
+            "Whether the same request under another operation could act twice: the request has not ended, or its "
+            "effect is not known."
+        ),
         "model_status": "The state in the model's words: the head of `for_model()`.",
         "repeat_allowed": (
             "Whether the model may request the operation again. Doubt about the state outweighs `may_repeat`."

@@ -132,10 +132,19 @@ def test_a_parked_call_is_signed_and_continued(kit: Kit, shop: Shop) -> None:
     for unsigned in (True, None, "yes", {"approved": True}, {"token": None}, 1):
         assert kit.decide(parked.action, unsigned).status == "parked"
     assert shop.acted("pay") == 0
+    held = tool.held(BIG, operation="p-1")
+    assert held is not None
+    assert (held.action, held.status, held.packet) == (parked.action, "parked", parked.packet)
+    assert tool.held(BIG, operation="p-2") is None
     token = key_of(shop.home).approve(kit.client.approval(parked.action), "alice")
+    kit.approve(parked.action, token)
+    signed = tool.held(BIG, operation="p-1")
+    assert signed is not None
+    assert (signed.action, signed.status, shop.acted("pay")) == (parked.action, "parked", 0)
     done = kit.decide(parked.action, {"token": token.as_json()})
     assert (done.status, done.action, shop.acted("pay")) == ("verified", parked.action, 1)
     assert not tool.waits_for(BIG, operation="p-1")
+    assert asyncio.run(tool.aheld(BIG, operation="p-1")) is None
     assert tool.run(BIG, operation="p-1").action == parked.action
     assert shop.acted("pay") == 1
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from readback import Readback, SideEffect, from_step
+from readback import Readback, from_step
 from readback.agent_errors import UnknownToolError
 from readback.canon import ReadbackError
 from readback.client.step import SagaStep
@@ -59,16 +59,6 @@ def test_a_governed_tool_takes_the_description_of_its_host_first(kit: Kit, shop:
     assert kit.govern("enter", definition=defined).description == "Of the server."
     assert kit.governs("write_off")
     assert not kit.governs("ship_order")
-
-
-def test_hints_of_a_definition_make_the_contract_stricter(kit: Kit) -> None:
-    def side_effect() -> SideEffect:
-        found: SideEffect = kit.tool("enter").callee.action.contract.side_effect
-        return found
-
-    assert side_effect() is SideEffect.EPHEMERAL_WRITE
-    kit.govern("enter", definition={"inputSchema": ENTER_SCHEMA, "annotations": {"destructiveHint": True}})
-    assert side_effect().rank > SideEffect.EPHEMERAL_WRITE.rank
 
 
 @pytest.mark.requirement("KIT-usage")

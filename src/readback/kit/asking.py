@@ -134,6 +134,10 @@ class AskingTool(Tool):
 
         return await aguarded(work, self._calls.unanswered)
 
+    def held(self, arguments: Arguments, *, operation: str | None = None) -> ToolResult | None:
+        """Return None: a question is no action."""
+        return None
+
     def begin(self, arguments: Arguments, *, operation: str | None = None, run: str | None = None) -> Attempt:
         """Answer the question: a host makes no call of its own here."""
         return Attempt(False, "", self.run(arguments))

@@ -176,6 +176,27 @@ class Calls:
 
         return guarded(work, lambda _: False)
 
+    def held(self, callee: Callee, given: object, operation: str | None) -> ToolResult | None:
+        """Return the parked action of this very call, also where it is signed by now; None where there is none."""
+
+        def work() -> ToolResult | None:
+            if callee.is_saga:
+                found = self._saga_of(callee, given, operation)
+                return None if found is None or results.status_of(found) != "parked" else self.result(found)
+            proposal = self._propose(callee, given)
+            with spending(proposal):
+                action = self.clients.sync.held(proposal, _operation(proposal, operation))
+            return self.result(self.clients.sync.get(action)) if action else None
+
+        return guarded(work, lambda _: None)
+
+    def _saga_of(self, callee: Callee, given: object, operation: str | None) -> Outcome | None:
+        made: ProposedSaga = callee.action.propose(arguments_of(given))
+        for step in made.steps:
+            step.proposal.mark_run()
+        named = made.operation or operation
+        return self.clients.sync.find_operation(named, f"saga:{callee.name}") if named else None
+
     # --- an action of the ledger -----------------------------------------------------------------------------------
 
     def resume(self, action: str, wait: float | None, way: Way | None) -> ToolResult:

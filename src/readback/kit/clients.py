@@ -13,6 +13,7 @@ from typing import Any
 
 from readback.client.async_client import AsyncReadback
 from readback.client.client import Readback
+from readback.client.operations import attempts
 from readback.client.proposal import Definition, Proposal
 from readback.client.session import Session
 from readback.domain.outcome.outcome import Outcome
@@ -44,6 +45,10 @@ class SyncClient(Readback):
         request = s.request(proposal, operation, None, "")
         work = coordinator.begin(s.engine, request, s.scope_of(run), s.plan_of, ticket)
         return self._told(work, ticket, until_us)
+
+    def held(self, proposal: Proposal, operation: str | None) -> str:
+        """Return the id of the action of this call that is held for an approval; "" for none."""
+        return attempts.waiting_action(self._session, proposal, operation)
 
     def leave(self) -> None:
         """End this client's threads. The session stays open."""

@@ -267,7 +267,7 @@ class Kit:
 
     def operation(
         self,
-        tool: str,
+        tool: str | Tool,
         arguments: Arguments,
         *,
         run: str | None = None,
@@ -284,7 +284,7 @@ class Kit:
         joins an earlier occurrence in doubt. Without `shown`, the ids of the framework count, never the call id alone.
 
         Args:
-            tool: The tool's name.
+            tool: The tool, or its name.
             arguments: The arguments, as for `Tool.run`.
             run: The conversation.
             named: The caller's own business id for the intent.
@@ -309,7 +309,7 @@ class Kit:
 
     async def aoperation(
         self,
-        tool: str,
+        tool: str | Tool,
         arguments: Arguments,
         *,
         run: str | None = None,
@@ -374,11 +374,10 @@ class Kit:
         token, is_rejected, reason = _answer(answer)
         if is_rejected:
             return self.reject(action, reason)
-        if token is not None:
-            found, counts = self._approved(action, token)
-            if not counts:
-                return found
-        return self.resume(action, wait=wait, call=call)
+        found, counts = (None, True) if token is None else self._approved(action, token)
+        resumed = self.resume(action, wait=wait, call=call)
+        # A token that is recorded already counts no second time: the action may continue all the same.
+        return resumed if counts or found is None or resumed.status != "parked" else found
 
     async def adecide(
         self, action: str, answer: object, *, wait: float | None = None, call: Way | None = None
@@ -387,11 +386,9 @@ class Kit:
         token, is_rejected, reason = _answer(answer)
         if is_rejected:
             return await self.areject(action, reason)
-        if token is not None:
-            found, counts = await asyncio.to_thread(self._approved, action, token)
-            if not counts:
-                return found
-        return await self.aresume(action, wait=wait, call=call)
+        found, counts = (None, True) if token is None else await asyncio.to_thread(self._approved, action, token)
+        resumed = await self.aresume(action, wait=wait, call=call)
+        return resumed if counts or found is None or resumed.status != "parked" else found
 
     # --- the user and the model ------------------------------------------------------------------------------------
 
@@ -457,8 +454,8 @@ class Kit:
     def _asking(self) -> tuple[str, ...]:
         return ASKING if self._options.asking else ()
 
-    def _callee(self, name: str) -> Callee | None:
-        tool = self._tools.get(name)
+    def _callee(self, name: str | Tool) -> Callee | None:
+        tool = self._tools.get(name.name if isinstance(name, Tool) else name)
         return None if tool is None else tool.callee
 
     def _add(self, action: object) -> None:

@@ -11,14 +11,14 @@ from dataclasses import replace
 from readback.client.proposal import Proposal
 from readback.client.session import Session
 from readback.domain.idempotency import KeyStatus, aged, may_replace
-from readback.engine.compiled_contract import Request
+from readback.engine.compiled_contract import CallerContext, Request
 from readback.engine.effects import ClockResult, Ending
 from readback.engine.external_attempts import ExternalAttempt, Report
 from readback.engine.resume import fold
 from readback.engine.stages import approve, execute
 from readback.errors import ToolError
 
-__all__ = ["ExternalAttempt", "Report", "outside", "report_of", "waits_for"]
+__all__ = ["ExternalAttempt", "Report", "outside", "report_of", "waiting_action", "waits_for"]
 
 
 def outside(s: Session, proposal: Proposal, operation: str | None, step: str) -> Request:
@@ -33,6 +33,21 @@ def report_of(value: object, error: BaseException | str | None) -> Report:
     return Report(Ending.RAISED, error=error if isinstance(error, BaseException) else ToolError(error))
 
 
+def waiting_action(s: Session, proposal: Proposal, operation: str | None) -> str:
+    """Return the id of the action of this very call that is held for an approval, signed or not; "" for none.
+
+    The proposal counts as used. Raises as `Session.request` does.
+    """
+    request = s.request(proposal, operation, None, "")
+    record = s.store.key(s.scope.tenant, _drafted(s, request, s.scope).key_hash)
+    begun = None if record is None else fold(s.store.events(record.action_id))
+    return begun.id if begun is not None and approve.waits(begun) else ""
+
+
+def _drafted(s: Session, request: Request, scope: CallerContext) -> execute.Draft:
+    return execute.draft(request, scope, ClockResult(s.runtime.now_us(), s.runtime.new_id(), s.runtime.owner()))
+
+
 def waits_for(s: Session, proposal: Proposal, operation: str | None, run: str | None) -> bool:
     """Return whether this call waits for an approval, by the contract and the ledger. Nothing is recorded.
 
@@ -41,7 +56,7 @@ def waits_for(s: Session, proposal: Proposal, operation: str | None, run: str | 
     request, scope = s.request(proposal, operation, None, ""), s.scope_of(run)
     if request.plan.contract.approval is None:
         return False
-    drafted = execute.draft(request, scope, ClockResult(s.runtime.now_us(), s.runtime.new_id(), s.runtime.owner()))
+    drafted = _drafted(s, request, scope)
     record = s.store.key(scope.tenant, drafted.key_hash)
     if record is not None:
         begun = fold(s.store.events(record.action_id))
