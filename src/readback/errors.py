@@ -597,6 +597,35 @@ class AnchorError(ReadbackError):
     remedy_default = "Check that the anchor exists and is writable; the checkpoint is offered again."
 
 
+class MetricsError(ReadbackError):
+    """The metrics of a ledger cannot be served or kept. No action is affected."""
+
+    code = "metrics"
+    exit_code = 5
+
+
+class MetricsPortError(MetricsError):
+    """The port for `/metrics` is in use, or the address is not available."""
+
+    code = "metrics.port"
+    remedy_default = "Choose a free port with --metrics-port."
+
+
+class MetricsLabelError(MetricsError):
+    """A constant label of the metrics has an invalid or reserved name, or an invalid value."""
+
+    code = "metrics.label"
+    exit_code = 2
+    remedy_default = "Pass --label NAME=VALUE, such as --label environment=production."
+
+
+class CheckpointDamagedError(MetricsError):
+    """The checkpoint of the metrics is damaged or unreadable. The ledger is folded anew."""
+
+    code = "metrics.checkpoint"
+    remedy_default = "Nothing to do: the next checkpoint replaces the file. Check the disk if this repeats."
+
+
 class AnchorRefusedError(AnchorError):
     """An anchor rejected this checkpoint."""
 

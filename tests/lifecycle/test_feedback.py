@@ -18,7 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from readback.audit.feedback.findings import SEEN_MIN, VERDICT_MAX_US, feedback_json, poor_in
-from readback.audit.feedback.tally import ContractFeedback, Feedback, SourceFeedback, Spread, ToolFeedback, feedback_of
+from readback.audit.feedback.fold import feedback_of
+from readback.audit.feedback.tally import ContractFeedback, Feedback, SourceFeedback, Spread, ToolFeedback
 from readback.client.authoring.action import ActionDefinition
 from readback.domain.verification.reading import Reading
 from readback.testing.driver_virtual import CallHangs, ProcessDied
@@ -275,9 +276,12 @@ def test_a_call_that_nobody_lived_to_see_the_end_of_counts_as_lost() -> None:
 @pytest.mark.parametrize(
     ("feedback", "wanted"),
     [
-        (Feedback(contracts={"c": ContractFeedback(actions=20, outages=1)}), "outages"),
-        (Feedback(tools={"c": ToolFeedback(acknowledged=20, acknowledged_refuted=2)}), "acknowledged"),
-        (Feedback(sources={"s": SourceFeedback(readings=1, withheld=1)}), "out-of-scope"),
+        (Feedback(cells=[ContractFeedback("c", actions=20, outages=1)]), "outages"),
+        (
+            Feedback(cells=[ContractFeedback("c", tool=ToolFeedback({"accepted": 20}, 0, 0, 20, 2))]),
+            "acknowledged",
+        ),
+        (Feedback(readers=[SourceFeedback("s", readings=1, withheld=1)]), "out-of-scope"),
     ],
 )
 def test_each_threshold_names_what_is_over_it(feedback: Feedback, wanted: str) -> None:
@@ -299,7 +303,7 @@ def test_a_spread_is_bounded_whatever_it_is_given() -> None:
     spread, random = Spread(), Random(7)
     for _ in range(20_000):
         spread.add(random.randrange(10**15))
-    assert len(spread._buckets) < 450
+    assert len(spread.fine) < 450
     assert Spread().percentile_us(95) == 0
     spread.add(-5)
     assert spread.count == 20_001

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from readback.audit.feedback.tally import ContractFeedback, Feedback, Spread, feedback_of
+from readback.audit.feedback.fold import feedback_of
+from readback.audit.feedback.tally import ContractFeedback, Feedback, Spread
 from readback.canon.frozen import dataclass
 from readback.client.async_client import AsyncReadback
 from readback.client.client import Readback
@@ -69,7 +70,7 @@ def timings_of(client: Readback | AsyncReadback, contract: str) -> Timings:
         0
     """
     one = feedback(client).contracts.get(contract, ContractFeedback())
-    return Timings(contract, one.executed, one.verified_at, one.unverified_after, one.retracted)
+    return Timings(contract, one.executed, one.verified_at, one.unverified_after, Counter(one.retracted))
 
 
 def _said(spread: Spread) -> str:

@@ -7,10 +7,11 @@ a handful says nothing. No decision about an action depends on this module.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
-from readback.audit.feedback.tally import LOST, ContractFeedback, Feedback, SourceFeedback, Spread, ToolFeedback
+from readback.audit.feedback.story import LOST
+from readback.audit.feedback.tally import ContractFeedback, Feedback, SourceFeedback, Spread, ToolFeedback
 from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.domain.discrepancy import Discrepancy
@@ -80,10 +81,10 @@ def _contract(name: str, one: ContractFeedback) -> Iterator[Poor]:
     def poor(code: str, said: str, remedy: str, count: int, of: int) -> Poor:
         return Poor("contract", name, code, said, remedy, count, of, (name,))
 
-    if _over(one.undetermined, one.ended, UNDETERMINED_PERMILLE_MAX):
-        said = f"{_share(one.undetermined, one.ended)} of its actions ended without a verdict ({_most(one.whys)})"
+    if _over(one.open_verdicts, one.ended, UNDETERMINED_PERMILLE_MAX):
+        said = f"{_share(one.open_verdicts, one.ended)} of its actions ended without a verdict ({_most(one.whys)})"
         remedy = "Give it a stronger reader, a search or a look-up, or a longer `within`."
-        yield poor("undetermined", said, remedy, one.undetermined, one.ended)
+        yield poor("undetermined", said, remedy, one.open_verdicts, one.ended)
     differing = Counter({name: count for name, count in one.discrepancies.items() if name not in HARMLESS})
     count = differing.total()
     if _over(count, one.executed, DISCREPANCY_PERMILLE_MAX):
@@ -117,11 +118,11 @@ def _tool(name: str, one: ToolFeedback) -> Iterator[Poor]:
         said = f"{_share(one.acknowledged_refuted, one.acknowledged)} of its accepted requests were refuted"
         remedy = "Look at the queue behind the tool."
         yield poor("acknowledged", said, remedy, one.acknowledged_refuted, one.acknowledged)
-    lost = sum(one.answers[status.value] for status in LOST)
+    lost = sum(one.answers.get(status.value, 0) for status in LOST)
     if _over(lost, one.calls, LOST_PERMILLE_MAX):
         said = f"{_share(lost, one.calls)} of its calls gave no answer"
         yield poor("lost", said, "Raise `execute.timeout`, or add a look-up by key.", lost, one.calls)
-    silent = one.answers[ObservationStatus.MALFORMED.value]
+    silent = one.answers.get(ObservationStatus.MALFORMED.value, 0)
     if _over(silent, one.calls, SILENT_PERMILLE_MAX):
         said = f"{_share(silent, one.calls)} of its answers state nothing"
         yield poor("silent", said, "Let the tool return a structured answer.", silent, one.calls)
@@ -138,7 +139,7 @@ def _source(name: str, one: SourceFeedback, contracts: tuple[str, ...]) -> Itera
         yield Poor("source", name, "out-of-scope", said, remedy, one.withheld, one.readings, contracts)
 
 
-def _most(counted: Counter[str]) -> str:
+def _most(counted: Mapping[str, int]) -> str:
     """Describe the three most frequent items."""
     ranked = sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))[:3]
     return ", ".join(f"{word.replace('_', ' ')} {count}" for word, count in ranked)
@@ -170,7 +171,8 @@ def _contract_json(one: ContractFeedback) -> dict[str, Json]:
         "verified": one.verified,
         "refuted": one.refuted,
         "drifted": one.drifted,
-        "undetermined": one.undetermined,
+        "undetermined": one.open_verdicts,
+        "unknown": one.unknown,
         "verifier_errors": one.verifier_errors,
         "pending": one.pending,
         "reviews": one.reviews,

@@ -1,74 +1,116 @@
-"""Feedback: statistics of contracts, tools and sources from a ledger's entries, in one streaming pass off the hot path.
+"""Counts of contracts, tools and sources: the result of one pass over a ledger's entries.
 
-Called by `readback doctor` with stored events in the order of the log. The pass counts events and durations.
-`feedback.findings` judges them. Memory holds one small record for each action. The result is pure over the events: the
-same entries always produce the same counts.
+Filled by `feedback.story`, read by `feedback.findings`, by `readback.telemetry` and by `recipes.timings`. Every number
+only grows, except the numbers of waiting actions. So any two results of one ledger can be compared as counters, and the
+counts of several groups can be added.
 
-Source: the action verification specification, "Metrics", as far as the ledger has the answers.
+Source: the action verification specification, "Metrics".
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from bisect import bisect_left
 from collections.abc import Iterable
-from dataclasses import field
-from typing import Final
+from dataclasses import field, fields
+from typing import Any, Final, TypeVar
 
-from readback.canon import Json
 from readback.canon.frozen import dataclass
-from readback.domain.events import EventKind, open_envelope
-from readback.domain.kind import Kind
-from readback.domain.state import TERMINAL, State
-from readback.domain.verdict import Verdict, Why
-from readback.domain.verification.observation_signs import ObservationStatus
-from readback.domain.verification.reading import Fault, Presence, Role
-from readback.ports.storage.store import StoredEvent
-
-# Durations in bounded memory: a histogram with buckets growing with the value.
 
 FINE_BITS: Final = 3
 """Each power of two has eight buckets."""
+BOUNDS_US: Final = (
+    1_000,
+    2_500,
+    5_000,
+    10_000,
+    25_000,
+    50_000,
+    100_000,
+    250_000,
+    500_000,
+    1_000_000,
+    2_500_000,
+    5_000_000,
+    10_000_000,
+    30_000_000,
+    60_000_000,
+    300_000_000,
+    900_000_000,
+    3_600_000_000,
+    21_600_000_000,
+    86_400_000_000,
+)
+"""Upper limits of the exported histogram buckets, in microseconds: one millisecond to one day."""
+OTHER: Final = "_other"
+"""The name of everything over a limit of names."""
+VERSIONS_MAX: Final = 16
+"""Most versions of one contract with counts of their own."""
+NAMES_MAX: Final = 200
+"""Most names in one group of counts: codes, reasons, principals."""
+LOOKS_MAX: Final = 64
+"""Most readings of one action with durations of their own."""
+
+
+def add_to(counted: dict[str, int], name: str, count: int = 1) -> None:
+    """Add to the count of a name. A name over the limit counts as OTHER."""
+    if name not in counted and len(counted) >= NAMES_MAX:
+        name = OTHER
+    counted[name] = counted.get(name, 0) + count
 
 
 @dataclass(slots=True)
 class Spread:
-    """Durations in microseconds."""
+    """Durations in microseconds, in memory of constant size.
+
+    `fine` has buckets growing with the value, for percentiles. `bounds` has one number for each of BOUNDS_US, and one
+    for everything longer.
+    """
 
     count: int = 0
     longest_us: int = 0
-    _buckets: dict[tuple[int, int], int] = field(default_factory=dict)
+    total_us: int = 0
+    fine: dict[int, int] = field(default_factory=dict)
+    bounds: list[int] = field(default_factory=list)
 
     def add(self, duration_us: int) -> None:
         """Add one duration. After a backward step of the clock the duration is 0."""
         value = max(duration_us, 0)
         shift = max(value.bit_length() - FINE_BITS - 1, 0)
-        at = (shift, value >> shift)
-        self._buckets[at] = self._buckets.get(at, 0) + 1
+        at = (shift << FINE_BITS + 1) + (value >> shift)
+        self.fine[at] = self.fine.get(at, 0) + 1
+        if not self.bounds:
+            self.bounds = [0] * (len(BOUNDS_US) + 1)
+        self.bounds[bisect_left(BOUNDS_US, value)] += 1
         self.count += 1
-        self.longest_us = max(self.longest_us, value)
+        self.total_us += value
+        if value > self.longest_us:
+            self.longest_us = value
 
     def percentile_us(self, percent: int) -> int:
         """Return an upper limit in microseconds for the given percentage of durations; 0 without durations."""
         wanted = -(-self.count * percent // 100)
         seen = 0
-        for shift, top in sorted(self._buckets):
-            seen += self._buckets[shift, top]
+        for at in sorted(self.fine):
+            seen += self.fine[at]
             if seen >= wanted:
+                shift, top = at >> FINE_BITS + 1, at & (1 << FINE_BITS + 1) - 1
                 return min(((top + 1) << shift) - 1, self.longest_us)
         return self.longest_us
 
-
-CLAIMS: Final = frozenset({ObservationStatus.SUCCESS})
-ACKNOWLEDGED: Final = frozenset({ObservationStatus.ACCEPTED, ObservationStatus.PENDING})
-LOST: Final = frozenset({ObservationStatus.TIMEOUT, ObservationStatus.NONE, ObservationStatus.CANCELLED})
-DECIDED: Final = frozenset({Verdict.VERIFIED.value, Verdict.REFUTED.value})
+    def below(self) -> list[tuple[int, int]]:
+        """Return the number of durations up to each of BOUNDS_US, cumulative, as Prometheus counts."""
+        seen, found = 0, []
+        for bound_us, count in zip(BOUNDS_US, self.bounds or [0] * len(BOUNDS_US), strict=False):
+            seen += count
+            found.append((bound_us, seen))
+        return found
 
 
 @dataclass(slots=True)
 class ToolFeedback:
     """Answers of a contract's tool, and their results. `took`: from dispatch to answer."""
 
-    answers: Counter[str] = field(default_factory=Counter)
+    answers: dict[str, int] = field(default_factory=dict)
     claimed: int = 0
     claimed_refuted: int = 0
     """The tool claimed success, and the system of record refuted the claim."""
@@ -78,49 +120,106 @@ class ToolFeedback:
 
     @property
     def calls(self) -> int:
-        return self.answers.total()
+        """Number of answers, with lost answers."""
+        return sum(self.answers.values())
 
 
 @dataclass(slots=True)
 class SourceFeedback:
     """Answers of a system of record. `took`: one reading."""
 
+    name: str = ""
+    tenant: str = ""
     readings: int = 0
-    faults: Counter[str] = field(default_factory=Counter)
+    faults: dict[str, int] = field(default_factory=dict)
     incomplete: int = 0
     withheld: int = 0
     """Readings of another tenant's or target's record: a fault of the reader."""
     took: Spread = field(default_factory=Spread)
+    last_answer_us: int = 0
+    """The time of the last reading without a fault."""
 
     @property
     def failed(self) -> int:
-        return self.faults.total()
+        """Number of readings with a fault."""
+        return sum(self.faults.values())
+
+
+@dataclass(slots=True)
+class VersionFeedback:
+    """Verdicts under one version of a contract: the declared version, and the first digits of the contract's hash."""
+
+    version: str = ""
+    since_us: int = 0
+    verified: int = 0
+    refuted: int = 0
+    undetermined: int = 0
+
+    @property
+    def judged(self) -> int:
+        """Number of verdicts."""
+        return self.verified + self.refuted + self.undetermined
 
 
 @dataclass(slots=True)
 class ContractFeedback:
-    """Results of a contract's actions. `ended`: settled actions, and actions that stay unknown."""
+    """Results of the actions of one contract, kind and side effect class.
 
+    Each action counts at most once in each number, except in `attempts`, `answers`, `incidents`, `claims` and
+    `approvals`. `ended`: executed actions that are settled, in review, or unknown.
+    """
+
+    contract: str = ""
+    kind: str = ""
+    side_effect: str = ""
+    tenant: str = ""
     actions: int = 0
     executed: int = 0
-    mutating: int = 0
     ended: int = 0
     verified: int = 0
     refuted: int = 0
-    drifted: int = 0
-    """Verified, and contradicted by a later reading."""
     undetermined: int = 0
     """Ended without a verdict: unknown, in review, or never verifiable."""
+    settled_later: int = 0
+    """Undetermined first, and verified or refuted afterwards."""
+    drifted: int = 0
+    """Verified, and contradicted by a later reading."""
+    unknown: int = 0
+    """A judgement left the state unknown."""
+    partial: int = 0
     verifier_errors: int = 0
-    pending: int = 0
-    reviews: int = 0
+    read_failed: int = 0
+    """A reading after the write failed, or was too old to show the write."""
     outages: int = 0
     """Not executed, because the system of record was unreadable."""
-    discrepancies: Counter[str] = field(default_factory=Counter)
-    whys: Counter[str] = field(default_factory=Counter)
+    attempts: int = 0
+    duplicate_attempts: int = 0
+    """Dispatches of an operation after its first dispatch."""
+    duplicate_resolved: int = 0
+    """Of these, the dispatches with a verdict in the end, and without a doubled effect."""
     compensations: int = 0
     compensated: int = 0
     compensations_failed: int = 0
+    reviews: int = 0
+    """Executed actions in need of a person."""
+    freezes: int = 0
+    ledger_required: int = 0
+    ledger_complete: int = 0
+    last_verified_us: int = 0
+    discrepancies: dict[str, int] = field(default_factory=dict)
+    whys: dict[str, int] = field(default_factory=dict)
+    false_success: dict[str, int] = field(default_factory=dict)
+    """Reported as done without a verified result ("told"), or verified and retracted later ("retracted")."""
+    review_reasons: dict[str, int] = field(default_factory=dict)
+    approvals: dict[str, int] = field(default_factory=dict)
+    rejections: dict[str, int] = field(default_factory=dict)
+    incidents: dict[str, int] = field(default_factory=dict)
+    claims: dict[str, int] = field(default_factory=dict)
+    states: dict[str, int] = field(default_factory=dict)
+    """Actions by their present state. The only numbers that fall."""
+    versions: list[VersionFeedback] = field(default_factory=list)
+    """In the order of first use. The last is the current version."""
+    tool: ToolFeedback = field(default_factory=ToolFeedback)
     sources: set[str] = field(default_factory=set)
     verdict_after: Spread = field(default_factory=Spread)
     """From the tool's answer to the first verdict."""
@@ -132,195 +231,116 @@ class ContractFeedback:
     """By the number of the verifying reading: from the attempt to its verdict."""
     unverified_after: Spread = field(default_factory=Spread)
     """From the attempt to the last reading of the window, for actions unverified by then."""
-    retracted: Counter[str] = field(default_factory=Counter)
+    retracted: dict[str, int] = field(default_factory=dict)
     """Actions with a retracted claim, by the acting principal."""
+
+    @property
+    def mutates(self) -> bool:
+        """Whether the actions change a system of record. A saga changes nothing; its steps do."""
+        return self.kind not in ("read", SAGA, "")
+
+    @property
+    def mutating(self) -> int:
+        """Executed actions that change a system of record."""
+        return self.executed if self.mutates else 0
+
+    @property
+    def open_verdicts(self) -> int:
+        """Ended actions without a verdict today."""
+        return self.undetermined - self.settled_later
+
+    @property
+    def pending(self) -> int:
+        """Executed actions without an end."""
+        return sum(self.states.get(state, 0) for state in PENDING)
+
+
+SAGA: Final = "saga"
+APPROVAL: Final = "approval"
+"""The reason of a review before execution. Such a review is no escalation of a result."""
+PENDING: Final = (
+    "executing",
+    "accepted",
+    "pending",
+    "committed",
+    "partially_committed",
+    "reconciliation_failed",
+    "verification_timeout",
+    "compensating",
+    "compensation_failed",
+    "forward_recovery",
+)
+"""States of executed actions that a worker still has to bring to an end."""
 
 
 @dataclass(slots=True)
 class Feedback:
-    """All statistics, by name."""
+    """All counts. `entries`: number of entries of the counted tenants."""
 
-    contracts: dict[str, ContractFeedback] = field(default_factory=dict)
-    tools: dict[str, ToolFeedback] = field(default_factory=dict)
-    sources: dict[str, SourceFeedback] = field(default_factory=dict)
+    cells: list[ContractFeedback] = field(default_factory=list)
+    readers: list[SourceFeedback] = field(default_factory=list)
     entries: int = 0
 
+    @property
+    def contracts(self) -> dict[str, ContractFeedback]:
+        """The counts by contract, without sagas."""
+        return merged_by(lambda one: one.contract, (one for one in self.cells if one.kind != SAGA))
 
-@dataclass(slots=True)
-class _Story:
-    """The counted facts of one action."""
+    @property
+    def tools(self) -> dict[str, ToolFeedback]:
+        """The counts of tools by contract. A contract without a call has none."""
+        return {name: one.tool for name, one in self.contracts.items() if one.tool.answers}
 
-    contract: str
-    mutates: bool
-    principal: str
-    attempts: int = 0
-    looks: int = 0
-    verified_at: int = 0
-    verified_us: int = 0
-    retracted: bool = False
-    executed_us: int = 0
-    answered_us: int = 0
-    looked_us: int = 0
-    decided_us: int = 0
-    ended_us: int = 0
-    answer: ObservationStatus | None = None
-    verdict: str = ""
-    why: str = ""
-    discrepancy: str = ""
-    state: State = State.PROPOSED
-    review: bool = False
-    drifted: bool = False
-    """Whether a later reading contradicted a verified outcome. The tool is not at fault."""
-    compensating: bool = False
-    reversed: bool | None = None
-    code: str = ""
+    @property
+    def sources(self) -> dict[str, SourceFeedback]:
+        """The counts of systems of record by name."""
+        return merged_by(lambda one: one.name, self.readers)
 
 
-def feedback_of(events: Iterable[StoredEvent], tenant: str = "") -> Feedback:
-    """Count everything of one tenant (or of all) in these entries. Actions with an earlier beginning are skipped."""
-    found = Feedback()
-    stories: dict[str, _Story] = {}
-    for stored in events:
-        opened = open_envelope(stored.envelope)
-        if tenant and opened.tenant != tenant:
-            continue
-        found.entries += 1
-        kind, data, at_us = opened.event.kind, opened.event.data, opened.event.at_us
-        if kind is EventKind.PROPOSED:
-            mutates = data["operation_kind"] != Kind.READ.value
-            stories[stored.action_id] = _Story(str(data["contract"]), mutates, str(data["principal"]))
-        elif kind is EventKind.ADMITTED and stored.action_id in stories:
-            stories[stored.action_id].mutates = data["operation_kind"] != Kind.READ.value
-        story = stories.get(stored.action_id)
-        if story is None:
-            continue
-        if opened.event.path:
-            story.state = opened.event.path[-1]
-            if story.state in TERMINAL or story.state is State.UNKNOWN:
-                story.ended_us = story.ended_us or at_us
-        _hear(found, story, kind, data, at_us)
-    for story in stories.values():
-        _conclude(found, story)
-    return found
+# --- adding counts of several groups ---
+
+T = TypeVar("T")
 
 
-def _hear(found: Feedback, story: _Story, kind: EventKind, data: dict[str, Json], at_us: int) -> None:
-    match kind:
-        case EventKind.ATTEMPTED:
-            story.attempts += 1
-            story.executed_us = story.executed_us or at_us
-            story.answer, story.answered_us = ObservationStatus.NONE, at_us
-        case EventKind.OBSERVED:
-            _answered(found, story, data)
-        case EventKind.RESUMED if story.answer is ObservationStatus.NONE:
-            found.tools.setdefault(story.contract, ToolFeedback()).answers[ObservationStatus.NONE.value] += 1
-        case EventKind.READ:
-            _looked(found, story, data)
-        case EventKind.JUDGED if story.state is State.RECONCILED_SUCCESS and story.verdict == Verdict.VERIFIED.value:
-            story.drifted = story.drifted or data["verdict"] == Verdict.REFUTED.value
-        case EventKind.WATCHED if "source" in data:
-            _looked(found, story, data)
-        case EventKind.JUDGED:
-            story.verdict, story.why = str(data["verdict"]), str(data["why"])
-            story.discrepancy = str(data["discrepancy"]) or story.discrepancy
-            story.review = story.review or bool(data["review"])
-            if story.verdict in DECIDED and not story.decided_us:
-                story.decided_us = at_us
-            if story.verdict == Verdict.VERIFIED.value and not story.verified_at:
-                story.verified_at, story.verified_us = story.looks, at_us
-            story.compensating = story.compensating or story.state is State.COMPENSATING
-        case EventKind.COMPENSATION if data.get("how") == "compensation" and story.state in TERMINAL:
-            story.compensating, story.reversed = True, story.state is State.COMPENSATED
-            story.review = story.review or not story.reversed
-        case EventKind.CLAIM_RETRACTED:
-            story.retracted = True
-        case EventKind.REJECTED:
-            story.code = str(data.get("code", ""))
-            story.discrepancy = str(data.get("discrepancy", "")) or story.discrepancy
-        case EventKind.HELD:
-            story.review = True
+def merged_by(key: Any, items: Iterable[T]) -> dict[str, T]:
+    """Return the sum of the items with the same key, by key. A single item is returned as it is."""
+    groups: dict[str, list[T]] = {}
+    for one in items:
+        groups.setdefault(key(one), []).append(one)
+    return {name: found[0] if len(found) == 1 else merged(found) for name, found in groups.items()}
+
+
+def merged(items: list[T]) -> T:
+    """Return the sum of several records of one class. Texts come from the first; times and maxima are the largest."""
+    first = items[0]
+    values = {one.name: _sum(one.name, [getattr(item, one.name) for item in items]) for one in fields(first)}  # type: ignore[arg-type]
+    return type(first)(**values)
+
+
+def _sum(name: str, values: list[Any]) -> Any:
+    first = values[0]
+    match first:
+        case str():
+            return first
+        case int():
+            return max(values) if name.startswith(("last_", "longest_")) else sum(values)
+        case set():
+            return set().union(*values)
+        case dict():
+            return _sum_of_named(values)
+        case list() if name == "bounds":
+            filled = [value for value in values if value]
+            return [sum(column) for column in zip(*filled, strict=True)]
+        case list():
+            return [*merged_by(lambda one: one.version, (one for value in values for one in value)).values()]
         case _:
-            pass
+            return merged(values)
 
 
-def _answered(found: Feedback, story: _Story, data: dict[str, Json]) -> None:
-    story.answer, story.answered_us = ObservationStatus(str(data["status"])), _int(data["ended"])
-    tool = found.tools.setdefault(story.contract, ToolFeedback())
-    tool.answers[story.answer.value] += 1
-    tool.took.add(_int(data["ended"]) - _int(data["started"]))
-
-
-def _looked(found: Feedback, story: _Story, data: dict[str, Json]) -> None:
-    name, fault = str(data["source"]), str(data["fault"])
-    contract = found.contracts.setdefault(story.contract, ContractFeedback())
-    contract.sources.add(name)
-    source = found.sources.setdefault(name, SourceFeedback())
-    source.readings += 1
-    source.took.add(_int(data["finished"]) - _int(data["started"]))
-    if fault != Fault.NONE.value:
-        source.faults[fault] += 1
-    elif data["presence"] == Presence.UNAVAILABLE.value:
-        source.faults[Fault.UNREACHABLE.value] += 1
-    source.incomplete += not data["complete"]
-    source.withheld += bool(data["withheld"])
-    if data["role"] == Role.CHECK.value:
-        story.looks += 1
-        story.looked_us = story.looked_us or _int(data["started"])
-
-
-def _conclude(found: Feedback, story: _Story) -> None:
-    """Count the result of an action after its last entry."""
-    one = found.contracts.setdefault(story.contract, ContractFeedback())
-    one.actions += 1
-    one.outages += story.code == "source.unavailable"
-    if not story.attempts or story.answer is ObservationStatus.NOT_DISPATCHED:
-        return
-    if story.state is State.UNKNOWN and story.verdict in DECIDED:
-        story.verdict = Verdict.UNDETERMINED.value  # an unknown state refutes nothing
-    one.executed += 1
-    one.mutating += story.mutates
-    one.reviews += story.review
-    _timed(one, story)
-    if story.discrepancy:
-        one.discrepancies[story.discrepancy] += 1
-    if story.compensating:
-        one.compensations += 1
-        one.compensated += story.reversed is True
-        one.compensations_failed += story.reversed is False
-    refuted = story.verdict == Verdict.REFUTED.value
-    tool = found.tools.setdefault(story.contract, ToolFeedback())
-    if story.answer in CLAIMS:
-        tool.claimed += 1
-        tool.claimed_refuted += refuted
-    elif story.answer in ACKNOWLEDGED:
-        tool.acknowledged += 1
-        tool.acknowledged_refuted += refuted
-    if story.decided_us:
-        one.verdict_after.add(story.decided_us - story.answered_us)
-        one.settled_after.add(story.decided_us - (story.looked_us or story.decided_us))
-    if story.state not in TERMINAL and story.state is not State.UNKNOWN:
-        one.pending += 1
-        return
-    one.ended += 1
-    one.reconciled_after.add(story.ended_us - story.executed_us)
-    one.verified += story.verdict == Verdict.VERIFIED.value
-    one.drifted += story.drifted
-    one.refuted += refuted
-    if story.verdict not in DECIDED:
-        one.undetermined += 1
-        one.verifier_errors += story.why == Why.VERIFIER_ERROR.value
-        one.whys[story.why or story.verdict or "not_judged"] += 1
-
-
-def _timed(one: ContractFeedback, story: _Story) -> None:
-    """Count the verifying reading and its delay, or the time spent without a verification."""
-    if story.retracted:
-        one.retracted[story.principal] += 1
-    if story.verified_at:
-        one.verified_at.setdefault(story.verified_at, Spread()).add(story.verified_us - story.executed_us)
-    if story.ended_us and not 0 < story.verified_us <= story.ended_us:
-        one.unverified_after.add(story.ended_us - story.executed_us)
-
-
-def _int(value: Json) -> int:
-    return value if isinstance(value, int) else 0
+def _sum_of_named(values: list[dict[Any, Any]]) -> dict[Any, Any]:
+    names = dict.fromkeys(name for value in values for name in value)
+    found: dict[Any, Any] = {}
+    for name in names:
+        held = [value[name] for value in values if name in value]
+        found[name] = sum(held) if isinstance(held[0], int) else merged(held)
+    return found

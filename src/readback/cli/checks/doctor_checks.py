@@ -17,7 +17,8 @@ from urllib.parse import quote, unquote
 
 from readback import bootstrap
 from readback.audit.feedback.findings import Poor, feedback_json, poor_in
-from readback.audit.feedback.tally import Feedback, feedback_of
+from readback.audit.feedback.fold import feedback_of
+from readback.audit.feedback.tally import Feedback
 from readback.canon import Json, sha256_hex
 from readback.canon.frozen import dataclass
 from readback.cli.checks.distribution import NAME, unrelated
