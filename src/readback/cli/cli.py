@@ -48,6 +48,7 @@ COMMANDS: Final = {
     "hook": ("readback.cli.agents.hook:hook", "Answer the hooks of a coding agent."),
     "telemetry": ("readback.cli.telemetry.spans:telemetry", "Show and export the spans of actions."),
     "drill": ("readback.cli.contracts.drill:drill", "Test a contract's idempotency claim against a sandbox."),
+    "metrics": ("readback.cli.checks.metrics:metrics", "Print the metrics of a ledger, for Prometheus or as JSON."),
     "doctor": ("readback.cli.checks.doctor:doctor", "Check this installation."),
     "bench": ("readback.cli.demo_and_bench:bench", "Measure the speed on this machine."),
     "version": ("readback.cli.version:version", "Print the installed versions."),

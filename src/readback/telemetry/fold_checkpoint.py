@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from readback import bootstrap
 from readback.audit.feedback.fold import FoldState
+from readback.bootstrap import keep_file, kept_file
 from readback.canon import sha256_hex
 from readback.canon.envelopes import plain_bytes, plain_value
 from readback.canon.fault import CanonError, ReadbackError
@@ -83,7 +83,7 @@ def load(path: Path, store: LedgerStore, tenants: Sequence[str], *, by_tenant: b
     Raises CheckpointDamagedError for a damaged or unreadable file. The caller warns, and folds anew.
     """
     try:
-        data = bootstrap.kept_file(path, CHECKPOINT_MAX_BYTES)
+        data = kept_file(path, CHECKPOINT_MAX_BYTES)
     except ReadbackError as error:
         raise CheckpointDamagedError(f"The checkpoint {path} cannot be read: {error.message}") from error
     if data is None:
@@ -115,4 +115,4 @@ def save(path: Path, store: LedgerStore, state: FoldState, tenants: Sequence[str
     head = Head(FORMAT, first, state.position, last, sorted(tenants), by_tenant, sha256_hex(body))
     if not path.parent.exists():
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    bootstrap.keep_file(path, plain_bytes(head) + b"\n" + body, private=True)
+    keep_file(path, plain_bytes(head) + b"\n" + body, private=True)

@@ -19,7 +19,16 @@ from readback.canon import CanonError, parse_json
 from readback.errors import CheckpointDamagedError, MetricsLabelError, StoreError
 from readback.ports.storage.store import LedgerStore
 from readback.telemetry import fold_checkpoint
-from readback.telemetry.metrics import LEDGER_LABEL, RESERVED_LABELS, Family, Labels, Waits, families
+from readback.telemetry.metrics import (
+    LEDGER_LABEL,
+    RESERVED_LABELS,
+    Family,
+    Labels,
+    Measured,
+    Waits,
+    families,
+    measured,
+)
 
 SAVE_AFTER_ENTRIES: Final = 10_000
 """A checkpoint is written after so many new entries, and at the end."""
@@ -79,6 +88,12 @@ class LedgerMetrics:
             constant = {**self._labels, LEDGER_LABEL: self._first[:LEDGER_CHARACTERS]}
             waits = self._waits(fold)
             return families(fold.feedback, fold.position, waits, constant, by_tenant=self._by_tenant)
+
+    def measured(self) -> dict[str, dict[str, Measured]]:
+        """Fold all new entries and return the nineteen metrics by contract, over the whole ledger."""
+        with self._lock:
+            fold = self._refreshed()
+            return measured(fold.feedback, self._waits(fold))
 
     def save(self, *, now: bool = False) -> None:
         """Write the checkpoint if enough entries are new; `now`: if any entry is new. A failure is a warning."""

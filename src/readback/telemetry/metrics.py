@@ -16,7 +16,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import Final, TypeAlias
 
-from readback.audit.feedback.tally import ContractFeedback, Feedback, SourceFeedback, Spread, merged_by
+from readback.audit.feedback.tally import (
+    SAGA,
+    ContractFeedback,
+    Feedback,
+    SourceFeedback,
+    Spread,
+    merged,
+    merged_by,
+)
 from readback.canon.frozen import dataclass
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.verdict import Verdict
@@ -354,7 +362,8 @@ METRICS: Final = (
         "Verification latency",
         "Time from execution observation to verification result.",
         "readback:verification_seconds:p95",
-        "The 95th percentile of the time from the tool's answer to the first verdict, verified or refuted.",
+        "The 95th percentile of the time from the tool's answer to the first verdict, verified or refuted. Without an "
+        "answer the time starts at the attempt.",
         expr=_quantiles("verification_seconds"),
         alert="ReadbackVerificationSlow",
     ),
@@ -372,7 +381,7 @@ METRICS: Final = (
         "Read-after-write failure rate",
         "read_after_write_failures / write_actions",
         "readback:read_after_write_failure:ratio",
-        "Executed writes with a reading after the write that failed, was unavailable, or was too old to show the write.",
+        "Executed writes with a later reading that failed, was unavailable, or was too old to show the write.",
         "read_after_write_failures_total",
         _WRITES,
         alert="ReadbackReadAfterWriteFailing",
@@ -424,7 +433,7 @@ METRICS: Final = (
         "Unknown-state rate",
         "unknown_state_actions / executed_actions",
         "readback:unknown_state:ratio",
-        "Executed actions that a judgement left unknown, over executed actions. A later decision does not undo the count.",
+        "Executed actions that a judgement left unknown, over executed actions. A later decision changes no count.",
         'unknown_total{kind!="saga"}',
         _EXECUTED,
         alert="ReadbackUnknownStateHigh",
@@ -506,8 +515,8 @@ METRICS: Final = (
         "Action-ledger completeness",
         "complete_ledger_entries / actions_requiring_ledger",
         "readback:ledger_completeness:ratio",
-        "Ended actions with request, contract, attempt, answer (or the record of its loss) and judgement in the ledger, "
-        "over ended actions.",
+        "Ended actions with request, contract, attempt, answer (or the record of its loss) and judgement in the "
+        "ledger, over ended actions.",
         "ledger_complete_total",
         "ledger_required_total",
         alert="ReadbackLedgerIncomplete",
@@ -524,3 +533,103 @@ METRICS: Final = (
     ),
 )
 """The nineteen metrics, in the order of the specification."""
+
+
+# --- the same metrics over a whole ledger -------------------------------------------------------------------
+
+Count: TypeAlias = Callable[[ContractFeedback], int]
+
+
+def _judged(cell: ContractFeedback) -> int:
+    return cell.verified + cell.refuted
+
+
+COUNTS: Final[dict[str, tuple[Count, Count]]] = {
+    "verification-success": (lambda c: c.verified, lambda c: c.executed),
+    "verification-failure": (lambda c: c.refuted, lambda c: c.executed),
+    "read-after-write-failure": (lambda c: c.read_failed, lambda c: c.mutating),
+    "discrepancy": (lambda c: c.refuted, _judged),
+    "stale-state": (lambda c: c.discrepancies.get(Discrepancy.STALE_STATE.value, 0), lambda c: c.mutating),
+    "partial-failure": (lambda c: c.partial, lambda c: c.executed),
+    "unknown-state": (lambda c: c.unknown, lambda c: c.executed),
+    "duplicate-action": (
+        lambda c: c.discrepancies.get(Discrepancy.DUPLICATE_SIDE_EFFECT.value, 0),
+        lambda c: c.mutating,
+    ),
+    "idempotency-recovery": (lambda c: c.duplicate_resolved, lambda c: c.duplicate_attempts),
+    "compensation": (lambda c: c.compensations if c.mutates else 0, lambda c: c.mutating),
+    "compensation-success": (lambda c: c.compensated, lambda c: c.compensations),
+    "compensation-failure": (lambda c: c.compensations_failed, lambda c: c.compensations),
+    "false-success-escape": (lambda c: sum(c.false_success.values()), lambda c: c.executed),
+    "human-escalation": (lambda c: c.reviews, lambda c: c.executed),
+    "ledger-completeness": (lambda c: c.ledger_complete, lambda c: c.ledger_required),
+}
+"""Numerator and denominator of each ratio, as counts of one group."""
+WITH_SAGAS: Final = frozenset(
+    {"partial-failure", "compensation-success", "compensation-failure", "false-success-escape", "ledger-completeness"}
+)
+"""Ratios that count sagas beside actions."""
+SECONDS: Final[dict[str, Callable[[ContractFeedback], Spread]]] = {
+    "verification-latency": lambda c: c.verdict_after,
+    "time-to-reconcile": lambda c: c.reconciled_after,
+}
+"""The durations of each metric of time."""
+VERSION_JUDGED_MIN: Final = 20
+"""Fewest verdicts of a version for a comparison."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A metric of one contract over the whole ledger. `value`: None where the denominator is 0, or too small.
+
+    For a metric of time, `over` is 0, `under` the number of durations and `value` the 95th percentile in seconds.
+    """
+
+    over: int
+    under: int
+    value: float | None
+
+
+def measured(feedback: Feedback, waits: Mapping[int, Waits]) -> dict[str, dict[str, Measured]]:
+    """Return each of the nineteen metrics by contract, over the whole ledger."""
+    groups: dict[str, list[int]] = {}
+    for place, cell in enumerate(feedback.cells):
+        groups.setdefault(cell.contract, []).append(place)
+    return {one.id: _measured(one.id, feedback, groups, waits) for one in METRICS}
+
+
+def _measured(
+    metric: str, feedback: Feedback, groups: Mapping[str, list[int]], waits: Mapping[int, Waits]
+) -> dict[str, Measured]:
+    found: dict[str, Measured] = {}
+    for contract, places in sorted(groups.items()):
+        cells = [feedback.cells[place] for place in places]
+        if metric in COUNTS:
+            over_of, under_of = COUNTS[metric]
+            counted = [cell for cell in cells if cell.kind != SAGA or metric in WITH_SAGAS]
+            found[contract] = _ratio(sum(map(over_of, counted)), sum(map(under_of, counted)))
+        elif metric in SECONDS:
+            spread = SECONDS[metric](merged(cells))
+            value = spread.percentile_us(95) / US if spread.count else None
+            found[contract] = Measured(0, spread.count, value)
+        elif metric == "pending-too-long":
+            held = [waits[place] for place in places if place in waits]
+            over = sum(one.over for one in held)
+            found[contract] = _ratio(over, over + sum(one.within for one in held))
+        else:
+            found[contract] = _regression(merged(cells))
+    return found
+
+
+def _ratio(over: int, under: int) -> Measured:
+    return Measured(over, under, round(over / under, 6) if under else None)
+
+
+def _regression(cell: ContractFeedback) -> Measured:
+    """The rise of the share of other verdicts than verified, from the previous version to the current one."""
+    newest = sorted(cell.versions, key=lambda one: one.since_us)[-2:]
+    if len(newest) < 2 or min(one.judged for one in newest) < VERSION_JUDGED_MIN:
+        return Measured(0, sum(one.judged for one in newest[-1:]), None)
+    before, current = newest
+    rise = (current.judged - current.verified) / current.judged - (before.judged - before.verified) / before.judged
+    return Measured(current.judged - current.verified, current.judged, round(rise, 6))

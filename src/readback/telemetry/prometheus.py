@@ -172,7 +172,7 @@ class _Handler(BaseHTTPRequestHandler):
         if status == 200:
             self.server.answered()
 
-    do_HEAD = do_GET
+    do_HEAD = do_GET  # noqa: N815 - the name of the overridden method
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name of the overridden method
         """Log a request at debug level. The default prints every request to stderr."""

@@ -1,7 +1,7 @@
 """The counted part of a ledger entry, read without the rest of the envelope.
 
-Called by `feedback.fold` for every entry of a ledger. An envelope holds about forty values. Counting needs a third of
-them, so the reader skips the others: a million entries take seconds instead of a quarter of a minute.
+Called by `feedback.fold` for every entry of a ledger. An envelope holds about forty values. Counting needs a third, and
+the reader skips the rest. A million entries take seconds.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """The counted values of an entry's data. Each kind of entry has some of them; the others are empty."""
+    """The counted values of an entry's data. Each kind of entry fills some of the fields."""
 
     contract: str = ""
     name: str = ""
@@ -70,7 +70,7 @@ class References:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry: its kind, time, states and counted facts."""
+    """The kind, time, states and counted facts of an entry."""
 
     at: int
     data: Facts

@@ -1,4 +1,4 @@
-"""The fold of a ledger into counts: one pass, continued from a position at any time.
+"""The fold of a ledger into counts: a single pass, continued from a position at any time.
 
 Used by `readback doctor`, by `readback.telemetry` for metrics, and by `recipes.timings`. Off the path of actions, and
 without influence on decisions. Memory holds the unsettled actions and the latest settled actions. A late entry of
@@ -22,11 +22,11 @@ from readback.errors import StoreCorruptError
 from readback.ports.storage.store import StoredEvent
 
 RECENT_MAX: Final = 4_096
-"""Most settled actions kept in memory for entries that follow at once."""
+"""Most settled actions kept in memory for entries right after the end."""
 CELLS_MAX: Final = 2_000
 """Most groups of counts: contracts by kind, class and, on request, tenant. All others share one group."""
 WAITING_MAX: Final = 100_000
-"""Most unknown and reviewed actions known by name. The counts include all of them."""
+"""Most unknown and reviewed actions known by name. The counts include all."""
 
 History: TypeAlias = Callable[[str], Sequence[StoredEvent]]
 """Returns all entries of an action."""
@@ -35,7 +35,7 @@ _WAITS: Final = frozenset({State.UNKNOWN.value, State.REVIEW_REQUIRED.value})
 
 @dataclass(slots=True)
 class Waiting:
-    """An action that is unknown or in review: its place, and the time of the last change of state."""
+    """An unknown action, or an action in review: the group of counts, and the time of the last change of state."""
 
     cell: int
     state: str
@@ -138,12 +138,12 @@ class Fold:
         return story
 
     def _replayed(self, earlier: Sequence[StoredEvent]) -> Story:
-        """Make a story again from entries that are counted already."""
-        scratch = Fold(by_tenant=self._by_tenant)
-        scratch.take(earlier)
-        story = next(iter(scratch._state.stories.values()), None)
-        if story is None:
+        """Make a story again from counted entries."""
+        if not earlier or earlier[0].version != 1:
             raise StoreCorruptError("An entry of the ledger continues an action without a first entry.")
+        scratch, story = Fold(by_tenant=self._by_tenant), Story()
+        for stored in earlier:
+            scratch._add(stored.action_id, story, entry_of(stored))
         if story.cell >= 0:
             story.cell = self._place(scratch.feedback.cells[story.cell])
         return story
@@ -161,7 +161,7 @@ class Fold:
             self._follow(action_id, story)
 
     def _settle_terms(self, story: Story, entry: Entry) -> int:
-        """Give a story its group of counts once the contract's terms are known."""
+        """Assign the group of counts once the contract's terms are known."""
         known = begin(entry, story)
         if known is None:
             return -1

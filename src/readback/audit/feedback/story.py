@@ -1,7 +1,7 @@
-"""The story of one action: each entry adds to the counts of the action's contract, tool and sources.
+"""The story of one action: each entry adds to the counts of the contract, the tool and the sources.
 
 Called by `feedback.fold`. A story is pure over the entries of its action. So a story can be dropped once the action is
-settled, and made again from the ledger if a late entry comes. `marks` holds the numbers that already count the action.
+settled, and made again from the ledger if a late entry comes. `marks` holds the numbers with this action.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ _NONE, _NOT_SENT = ObservationStatus.NONE.value, ObservationStatus.NOT_DISPATCHE
 _READ_FAILED: Final = frozenset(
     why.value for why in (Why.UNREACHABLE, Why.STALE, Why.INCOMPLETE, Why.CONFLICTING, Why.PROPAGATING)
 )
-"""Reasons of an open judgement that blame the reading after the write."""
+"""Reasons of an open judgement against the reading after the write."""
 _NO_FAULT, _UNREACHABLE, _GONE = Fault.NONE.value, Fault.UNREACHABLE.value, Presence.UNAVAILABLE.value
 _CHECK, _HAPPENED = Role.CHECK.value, "happened"
 
 
 class Mark:
-    """The numbers that already count an action, as bits. Plain integers: `IntFlag` triples the cost of an entry."""
+    """The numbers with this action, as bits. Plain integers: `IntFlag` triples the cost of an entry."""
 
     EXECUTED = 1
     ENDED = 2
@@ -101,7 +101,7 @@ class Story:
     saga: bool = False
     state: str = ""
     since_us: int = 0
-    """Since when the action is in its state."""
+    """The time of the last change of state."""
     marks: int = 0
     looks: int = 0
     doubles: int = 0
@@ -125,7 +125,7 @@ SourceOf: TypeAlias = Callable[["Story", str], SourceFeedback]
 
 
 def step(story: Story, entry: Entry, cell: ContractFeedback, source_of: SourceOf) -> None:
-    """Add one entry of an action to its counts."""
+    """Add an entry of an action to the counts."""
     kind, data, path = entry.kind, entry.data, entry.path
     before = story.state
     if path:
@@ -364,7 +364,7 @@ def _false_success(story: Story, how: str, cell: ContractFeedback) -> None:
 
 
 def _end(story: Story, at_us: int, cell: ContractFeedback) -> None:
-    """Count the result of an action at its first end."""
+    """Count the result of an action at the first end."""
     story.marks |= ENDED
     cell.ended += 1
     cell.reconciled_after.add(at_us - story.executed_us)
@@ -381,7 +381,7 @@ def _end(story: Story, at_us: int, cell: ContractFeedback) -> None:
 
 
 def _settle_late(story: Story, at_us: int, cell: ContractFeedback) -> None:
-    """A later judgement decides an action that ended without a verdict."""
+    """A later judgement decides an action without a verdict at the end."""
     late = story.marks & Mark.UNDETERMINED and not story.marks & (Mark.VERIFIED | Mark.REFUTED)
     if late and story.verdict in _DECIDED and story.state != _UNKNOWN and _once(story, Mark.SETTLED_LATER):
         cell.settled_later += 1
@@ -432,7 +432,7 @@ def _version_of(story: Story, at_us: int, cell: ContractFeedback) -> VersionFeed
 def _complete(story: Story, cell: ContractFeedback) -> None:
     """Count whether the ledger holds every phase of an executed action: request, contract, attempt, answer, judgement.
 
-    A saga's phases are entries of its steps.
+    A saga's phases are entries of the steps.
     """
     if story.saga:
         return
@@ -500,7 +500,7 @@ HANDLERS: Final[Mapping[str, Callable[[Story, Entry, ContractFeedback, SourceOf]
 def begin(entry: Entry, story: Story) -> tuple[str, str, str] | None:
     """Take the terms of an action from an entry. Return contract, kind and class if they are known from here on.
 
-    A submitted action gets its terms with the admission, and belongs to no group of counts until then.
+    A submitted action gets the terms with the admission, and belongs to no group of counts until then.
     """
     data = entry.data
     match entry.kind:

@@ -1,7 +1,7 @@
-"""Counts of contracts, tools and sources: the result of one pass over a ledger's entries.
+"""Counts of contracts, tools and sources: the result of a pass over a ledger's entries.
 
 Filled by `feedback.story`, read by `feedback.findings`, by `readback.telemetry` and by `recipes.timings`. Every number
-only grows, except the numbers of waiting actions. So any two results of one ledger can be compared as counters, and the
+only grows, except the numbers of waiting actions. So any two results of a ledger can be compared as counters, and the
 counts of several groups can be added.
 
 Source: the action verification specification, "Metrics".
@@ -44,11 +44,11 @@ BOUNDS_US: Final = (
 OTHER: Final = "_other"
 """The name of everything over a limit of names."""
 VERSIONS_MAX: Final = 16
-"""Most versions of one contract with counts of their own."""
+"""Most versions of a contract with separate counts."""
 NAMES_MAX: Final = 200
-"""Most names in one group of counts: codes, reasons, principals."""
+"""Most names in a group of counts: codes, reasons, principals."""
 LOOKS_MAX: Final = 64
-"""Most readings of one action with durations of their own."""
+"""Most readings of an action with separate durations."""
 
 
 def add_to(counted: dict[str, int], name: str, count: int = 1) -> None:
@@ -62,8 +62,8 @@ def add_to(counted: dict[str, int], name: str, count: int = 1) -> None:
 class Spread:
     """Durations in microseconds, in memory of constant size.
 
-    `fine` has buckets growing with the value, for percentiles. `bounds` has one number for each of BOUNDS_US, and one
-    for everything longer.
+    `fine` has buckets growing with the value, for percentiles. `bounds` has a number for each of BOUNDS_US, and a last
+    number for everything longer.
     """
 
     count: int = 0
@@ -108,7 +108,7 @@ class Spread:
 
 @dataclass(slots=True)
 class ToolFeedback:
-    """Answers of a contract's tool, and their results. `took`: from dispatch to answer."""
+    """Answers of a contract's tool, with the results. `took`: from dispatch to answer."""
 
     answers: dict[str, int] = field(default_factory=dict)
     claimed: int = 0
@@ -126,7 +126,7 @@ class ToolFeedback:
 
 @dataclass(slots=True)
 class SourceFeedback:
-    """Answers of a system of record. `took`: one reading."""
+    """Answers of a system of record. `took`: the duration of a reading."""
 
     name: str = ""
     tenant: str = ""
@@ -165,7 +165,7 @@ class VersionFeedback:
 class ContractFeedback:
     """Results of the actions of one contract, kind and side effect class.
 
-    Each action counts at most once in each number, except in `attempts`, `answers`, `incidents`, `claims` and
+    An action counts at most once in a number, except in `attempts`, `answers`, `incidents`, `claims` and
     `approvals`. `ended`: executed actions that are settled, in review, or unknown.
     """
 
@@ -194,7 +194,7 @@ class ContractFeedback:
     """Not executed, because the system of record was unreadable."""
     attempts: int = 0
     duplicate_attempts: int = 0
-    """Dispatches of an operation after its first dispatch."""
+    """Repeated dispatches of an operation."""
     duplicate_resolved: int = 0
     """Of these, the dispatches with a verdict in the end, and without a doubled effect."""
     compensations: int = 0
@@ -216,7 +216,7 @@ class ContractFeedback:
     incidents: dict[str, int] = field(default_factory=dict)
     claims: dict[str, int] = field(default_factory=dict)
     states: dict[str, int] = field(default_factory=dict)
-    """Actions by their present state. The only numbers that fall."""
+    """Actions by present state. No other numbers fall."""
     versions: list[VersionFeedback] = field(default_factory=list)
     """In the order of first use. The last is the current version."""
     tool: ToolFeedback = field(default_factory=ToolFeedback)
@@ -228,7 +228,7 @@ class ContractFeedback:
     reconciled_after: Spread = field(default_factory=Spread)
     """From the attempt to the end."""
     verified_at: dict[int, Spread] = field(default_factory=dict)
-    """By the number of the verifying reading: from the attempt to its verdict."""
+    """By the number of the verifying reading: from the attempt to the verdict."""
     unverified_after: Spread = field(default_factory=Spread)
     """From the attempt to the last reading of the window, for actions unverified by then."""
     retracted: dict[str, int] = field(default_factory=dict)
@@ -236,12 +236,12 @@ class ContractFeedback:
 
     @property
     def mutates(self) -> bool:
-        """Whether the actions change a system of record. A saga changes nothing; its steps do."""
+        """Whether the actions change a system of record. A saga has steps for every change."""
         return self.kind not in ("read", SAGA, "")
 
     @property
     def mutating(self) -> int:
-        """Executed actions that change a system of record."""
+        """Executed actions with a change to a system of record."""
         return self.executed if self.mutates else 0
 
     @property
@@ -270,7 +270,7 @@ PENDING: Final = (
     "compensation_failed",
     "forward_recovery",
 )
-"""States of executed actions that a worker still has to bring to an end."""
+"""States of executed actions with work left for a worker."""
 
 
 @dataclass(slots=True)
@@ -303,7 +303,7 @@ T = TypeVar("T")
 
 
 def merged_by(key: Any, items: Iterable[T]) -> dict[str, T]:
-    """Return the sum of the items with the same key, by key. A single item is returned as it is."""
+    """Return the sum of the items with the same key, by key. A single item is returned unchanged."""
     groups: dict[str, list[T]] = {}
     for one in items:
         groups.setdefault(key(one), []).append(one)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from readback.canon import Json
 from readback.cli import options
 from readback.cli.actions.outcome_text import exit_of
+from readback.cli.checks.metrics import labels_option, reader_of
 from readback.cli.failures import described
 from readback.cli.sessions import load_contracts, settings_of, working
 from readback.cli.telemetry.spans import exporting, otlp
@@ -19,6 +21,10 @@ from readback.client.operations.worker import CONCURRENCY_DEFAULT, CONCURRENCY_M
 from readback.config import shown
 from readback.domain.state import EXIT_VERIFIER, worst_exit
 from readback.errors import InputError
+
+if TYPE_CHECKING:
+    from readback.telemetry.fold_reader import LedgerMetrics
+    from readback.telemetry.prometheus import MetricsServer
 
 POLL_SECONDS_MAX: Final = 3_600
 HANDOVER_SECONDS_MAX: Final = 86_400
@@ -51,6 +57,20 @@ US: Final = 1_000_000
     ),
 )
 @click.option("--until-idle", is_flag=True, help="End when every action has ended, is held, or stays unknown.")
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65_535),
+    metavar="PORT",
+    help="Serve /metrics for Prometheus and /healthz at this port; 0 chooses a free port.",
+)
+@click.option(
+    "--metrics-host",
+    default="127.0.0.1",
+    show_default=True,
+    metavar="ADDRESS",
+    help="The address of the metrics. Every client that reaches the address can read them.",
+)
+@labels_option
 @options.contracts
 @resume.tenants
 @options.table
@@ -61,6 +81,10 @@ def worker(
     poll: float,
     handover: float | None,
     until_idle: bool,
+    metrics_port: int | None,
+    metrics_host: str,
+    by_tenant: bool,
+    labels: tuple[str, ...],
     modules: tuple[str, ...],
     url: str | None,
     named: tuple[str, ...],
@@ -86,7 +110,8 @@ def worker(
     served = resume.Served.of(named, settings.tenant, everybody=all_tenants)
     registry = load_contracts(settings, needed=True)
     left_us = (0 if until_idle else HANDOVER_US) if handover is None else int(handover * US)
-    with working(settings, registry) as session:
+    with ExitStack() as stack:
+        session = stack.enter_context(working(settings, registry))
 
         async def work() -> Tally:
             one = Worker(
@@ -98,6 +123,9 @@ def worker(
                 handover_us=left_us,
                 watching=watching(quiet=as_json),
             )
+            if metrics_port is not None:
+                reader = reader_of(settings, session.store, served, labels, by_tenant=by_tenant)
+                stack.callback(_serve(reader, one, metrics_port, metrics_host).close)
             ledger = safe(shown(settings.url))
             said = f"Working for {safe(served.said)} on {ledger} with {len(session.plans)} contracts."
             return await stay(one, said, quiet=as_json)
@@ -117,3 +145,13 @@ def worker(
     else:
         note(f"Stopped. Steps made: {tally.advanced}.")
     return code
+
+
+def _serve(reader: LedgerMetrics, worker: Worker, port: int, host: str) -> MetricsServer:
+    """Serve the metrics beside a worker. Raises MetricsPortError."""
+    from readback.telemetry.health import answer
+    from readback.telemetry.prometheus import MetricsServer
+
+    server = MetricsServer(reader, lambda: answer(reader, lambda: not worker.stopping), port=port, host=host)
+    note(f"Serving /metrics and /healthz at http://{server.host}:{server.port}.")
+    return server
