@@ -13,6 +13,7 @@ from readback.stores.sqlite import open_sqlite_store
 from readback.telemetry.fold_reader import LedgerMetrics
 from readback.telemetry.metrics import ALL_SERIES, COUNTS, METRICS, PREFIX, Measured
 from readback.telemetry.prometheus import exposition
+from tests.requirements.manifest import requirement_ids
 from tests.telemetry.history import NOW_US, History, nineteen
 
 KNOWN = {
@@ -50,12 +51,9 @@ def reader_of(history: History, folder: Path) -> LedgerMetrics:
     return LedgerMetrics(store, lambda: NOW_US)
 
 
-def marks() -> list[object]:
-    return [pytest.param(one.id, marks=pytest.mark.requirement(f"METRIC-{one.id}"), id=one.id) for one in METRICS]
-
-
-@pytest.mark.parametrize("metric", marks())
-def test_a_metric_has_the_value_that_its_formula_gives(metric: str, reader: LedgerMetrics) -> None:
+@pytest.mark.parametrize("requirement_id", requirement_ids("METRIC"))
+def test_a_metric_has_the_value_that_its_formula_gives(requirement_id: str, reader: LedgerMetrics) -> None:
+    metric = requirement_id.removeprefix("METRIC-")
     assert reader.measured()[metric]["pay"] == KNOWN[metric]
 
 

@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar, cast, get_args
 
 from readback.background.dispatcher import OutboxDispatcher
 from readback.domain.context import Context
+from readback.drivers.commit_log import log_commit
 from readback.drivers.early_dispatch import EARLY_DISPATCH, a_turn
 from readback.drivers.group_commit import GroupCommit, call_back, holding
 from readback.drivers.inline_reads import InlineReadPolicy
@@ -331,6 +332,7 @@ class AsyncDriver:
             raise
         if ahead is not None:
             ahead.written(result)
+        log_commit(append, result)
         if append.incidents or desk.has_listeners:
             desk.on_appended(append, result)
         return Committed(result, desk.runtime.now_us()), stop

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar, cast
 from readback.background.dispatcher import OutboxDispatcher
 from readback.domain.context import Context
 from readback.drivers.call_timeout import CallTimedOut, EventLoopThread, call_with_timeout
+from readback.drivers.commit_log import log_commit
 from readback.drivers.interpreter import (
     EffectInterpreter,
     Parked,
@@ -112,6 +113,7 @@ class SyncDriver:
         if type(step) is Commit:
             append = step.append
             result = desk.store.append((append,))[0]
+            log_commit(append, result)
             if append.incidents or desk.has_listeners:
                 desk.on_appended(append, result)
             return Committed(result, desk.runtime.now_us())

@@ -74,7 +74,7 @@ class LedgerMetrics:
         self._fold: Fold | None = None
         self._first = ""
         self._saved = 0
-        self._windows: dict[tuple[str, str], int] = {}
+        self._windows = ContractWindows(store)
 
     def refresh(self) -> Fold:
         """Fold all new entries and return the fold. Raises StoreError, StoreCorruptError."""
@@ -114,8 +114,8 @@ class LedgerMetrics:
             self._saved = fold.position
 
     def over_window(self, story: Story) -> bool:
-        """Return whether a pending action is past the window of its contract."""
-        return self._now_us() - story.executed_us > self._window_us(story)
+        """Return whether a pending action is past the window of the contract."""
+        return self._windows.is_over(story, self._now_us())
 
     def _refreshed(self) -> Fold:
         fold = self._fold
@@ -141,19 +141,27 @@ class LedgerMetrics:
         now_us, found = self._now_us(), dict[int, Waits]()
         for story in fold.pending().values():
             age = max(now_us - story.executed_us, 0)
-            over = age > self._window_us(story)
+            over = self._windows.is_over(story, now_us)
             was = found.get(story.cell, Waits())
             found[story.cell] = Waits(was.within + (not over), was.over + over, max(was.oldest_us, age))
         return found
 
-    def _window_us(self, story: Story) -> int:
-        """The window of the action's contract, from the contract's text in the ledger."""
-        key = (story.tenant, story.contract_ref)
-        if key not in self._windows:
-            self._windows[key] = self._window_of(*key)
-        return self._windows[key]
 
-    def _window_of(self, tenant: str, digest: str) -> int:
+class ContractWindows:
+    """The windows of contracts (`within`), from the contracts' texts in a ledger. Each text is read once."""
+
+    def __init__(self, store: LedgerStore) -> None:
+        self._store = store
+        self._known: dict[tuple[str, str], int] = {}
+
+    def is_over(self, story: Story, now_us: int) -> bool:
+        """Return whether an executed action is past the window at this time."""
+        key = (story.tenant, story.contract_ref)
+        if key not in self._known:
+            self._known[key] = self._window_us(*key)
+        return now_us - story.executed_us > self._known[key]
+
+    def _window_us(self, tenant: str, digest: str) -> int:
         evidence = self._store.evidence(tenant, "", digest) if digest else None
         if evidence is None:
             return WINDOW_DEFAULT_US

@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote
 
 from readback import bootstrap
 from readback.audit.feedback.findings import Poor, feedback_json, poor_in
-from readback.audit.feedback.fold import feedback_of
+from readback.audit.feedback.fold import Fold
 from readback.audit.feedback.tally import Feedback
 from readback.canon import Json, sha256_hex
 from readback.canon.frozen import dataclass
@@ -31,6 +31,8 @@ from readback.domain.side_effect import SideEffect, depth
 from readback.errors import SettingsError, StoreError
 from readback.log.tree import leaf_hash
 from readback.ports.storage.store import ActionFilter, Append, Appended, LedgerStore, Projection, SealedEvent
+from readback.telemetry.fold_reader import ContractWindows
+from readback.telemetry.health import Health, health_json, health_of
 
 PYTHON_MIN: Final = (3, 11)
 COMMITS_TIMED: Final = 20
@@ -310,13 +312,80 @@ def quality(settings: Settings) -> Iterator[Finding]:
     except (SettingsError, StoreError):
         return  # the examination of the ledger names it
     try:
-        feedback = feedback_of(store.scan(_from(store)), settings.tenant)
+        fold = Fold((settings.tenant,))
+        fold.take(store.scan(_from(store)))
+        windows, now_us = ContractWindows(store), bootstrap.runtime().now_us()
+        health = health_of(fold, lambda name: windows.is_over(fold.pending()[name], now_us))
     finally:
         store.close()
-    poor = poor_in(feedback)
+    poor = poor_in(fold.feedback)
     for one in poor:
         yield _finding(one)
-    yield _summary(feedback, len(poor))
+    yield _summary(fold.feedback, len(poor))
+    yield from _health(health)
+
+
+HEALTH_LINES_MAX: Final = 20
+"""Most lines about contracts, tools and sources. The details of `--json` have all."""
+
+
+def _health(health: Health) -> Iterator[Finding]:
+    """Stuck actions, then one line for each contract, tool and source."""
+    if health.stuck:
+        oldest = health.stuck[0]
+        since = f"{safe(oldest.contract)} {oldest.action} is {oldest.state} since {moment(oldest.since_us)}"
+        said = f"{health.stuck_count} actions wait for a person or a reading: {since}"
+        stuck = health_json(health)["stuck"]
+        remedy = "Run `readback review list`, and a `readback worker`."
+        yield Finding("stuck", "warning", said, remedy, 0, {"count": health.stuck_count, "stuck": stuck})
+    lines = [("contract", name, _contract_line(one), one) for name, one in health.contracts.items()]
+    lines += [("tool", name, _tool_line(one), one) for name, one in health.tools.items()]
+    lines += [("source", name, _source_line(one), one) for name, one in health.sources.items()]
+    for number, (kind, name, said, details) in enumerate(lines):
+        if number == HEALTH_LINES_MAX:
+            yield Finding("health", "ok", f"{len(lines) - number} more; `readback metrics --json` has all")
+            return
+        yield Finding("health", "ok", f"{kind} {safe(name)}: {said}", details={"kind": kind, "name": name, **details})
+
+
+def _contract_line(one: dict[str, Json]) -> str:
+    return (
+        f"{one['verified']} of {one['executed']} verified, false success {_percent(one['false_success_rate'])}, "
+        f"unknown {_percent(one['unknown_rate'])}, verdict within {_latency(one['verification_us'])}, last verified "
+        f"{_at(one['last_verified_us'])}, {one['verifier_errors']} verifier errors"
+    )
+
+
+def _tool_line(one: dict[str, Json]) -> str:
+    return (
+        f"{one['calls']} calls, false success {_percent(one['false_success_rate'])}, no answer "
+        f"{_percent(one['unknown_rate'])}, answer within {_latency(one['took_us'])}"
+    )
+
+
+def _source_line(one: dict[str, Json]) -> str:
+    return (
+        f"{one['readings']} readings, {one['verifier_errors']} failed, reading within {_latency(one['took_us'])}, last "
+        f"good reading {_at(one['last_read_us'])}"
+    )
+
+
+def _percent(share: Json) -> str:
+    return f"{share:.1%}" if isinstance(share, int | float) else "-"
+
+
+def _latency(spread: Json) -> str:
+    """The median and the 95th percentile; "-" without durations."""
+    if not isinstance(spread, dict) or not spread.get("count"):
+        return "-"
+    half, most = spread["p50"], spread["p95"]
+    if not isinstance(half, int) or not isinstance(most, int):
+        return "-"
+    return f"{span(half)} (half) and {span(most)} (95 %)"
+
+
+def _at(at_us: Json) -> str:
+    return moment(at_us) if isinstance(at_us, int) else "-"
 
 
 def _from(store: LedgerStore) -> int:
