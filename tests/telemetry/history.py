@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from readback.canon import sha256_hex
 from readback.domain.events import Event, EventKind, seal
 from readback.domain.state import State
 from readback.ports.storage.store import Append, Evidence, LedgerStore, SealedEvent
+from readback.stores.sqlite import open_sqlite_store
 from readback.testing.store_samples import sample_projection
 
 S = 1_000_000
@@ -144,6 +146,18 @@ class History:
         for start in range(after, len(self.appends), 200):
             store.append(self.appends[start : start + 200])
         return len(self.appends)
+
+
+OPENED: list[LedgerStore] = []
+"""Stores of the running test; `conftest` closes them."""
+
+
+def ledger(folder: Path, history: History) -> LedgerStore:
+    """A real SQLite ledger with this history, closed after the test."""
+    store = open_sqlite_store(f"sqlite:///{folder}/ledger.db")
+    OPENED.append(store)
+    history.write(store)
+    return store
 
 
 def nineteen() -> History:

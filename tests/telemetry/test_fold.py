@@ -19,17 +19,10 @@ from readback.canon.envelopes import plain_bytes, plain_value
 from readback.domain.state import State
 from readback.errors import CheckpointDamagedError, MetricsLabelError, StoreCorruptError
 from readback.ports.storage.store import LedgerStore, StoredEvent
-from readback.stores.sqlite import open_sqlite_store
 from readback.telemetry import fold_checkpoint
 from readback.telemetry.fold_reader import LedgerMetrics
 from tests.lifecycle.test_feedback import STORIES, told
-from tests.telemetry.history import NOW_US, START_US, History, S, nineteen
-
-
-def ledger(folder: Path, history: History) -> LedgerStore:
-    store = open_sqlite_store(f"sqlite:///{folder}/ledger.db")
-    history.write(store)
-    return store
+from tests.telemetry.history import NOW_US, START_US, History, S, ledger, nineteen
 
 
 class Entries(list[StoredEvent]):
@@ -44,7 +37,10 @@ def entries(tmp_path_factory: pytest.TempPathFactory) -> list[StoredEvent]:
     """Entries of hand-made actions, interleaved: the first entry of each action, then the second of each, and so on."""
     history = nineteen()
     history.appends.sort(key=lambda append: append.expected_version)
-    return Entries(ledger(tmp_path_factory.mktemp("fold"), history).scan())
+    store = ledger(tmp_path_factory.mktemp("fold"), history)
+    found = Entries(store.scan())
+    store.close()
+    return found
 
 
 def real_entries() -> list[StoredEvent]:

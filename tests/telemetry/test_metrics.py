@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,12 +10,11 @@ import pytest
 from readback.audit.feedback.tally import BOUNDS_US, Spread
 from readback.domain.events import EventKind
 from readback.domain.state import State
-from readback.stores.sqlite import open_sqlite_store
 from readback.telemetry.fold_reader import LedgerMetrics
 from readback.telemetry.metrics import ALL_SERIES, COUNTS, METRICS, PREFIX, Measured
 from readback.telemetry.prometheus import exposition
 from tests.requirements.manifest import requirement_ids
-from tests.telemetry.history import NOW_US, History, nineteen
+from tests.telemetry.history import NOW_US, History, ledger, nineteen
 
 KNOWN = {
     # 13 executed payments: 5 verified, 4 refuted, 2 without a verdict, 2 pending.
@@ -41,14 +41,14 @@ KNOWN = {
 
 
 @pytest.fixture(scope="module")
-def reader(tmp_path_factory: pytest.TempPathFactory) -> LedgerMetrics:
-    return reader_of(nineteen(), tmp_path_factory.mktemp("nineteen"))
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LedgerMetrics]:
+    store = ledger(tmp_path_factory.mktemp("nineteen"), nineteen())
+    yield LedgerMetrics(store, lambda: NOW_US)
+    store.close()
 
 
 def reader_of(history: History, folder: Path) -> LedgerMetrics:
-    store = open_sqlite_store(f"sqlite:///{folder}/ledger.db")
-    history.write(store)
-    return LedgerMetrics(store, lambda: NOW_US)
+    return LedgerMetrics(ledger(folder, history), lambda: NOW_US)
 
 
 @pytest.mark.parametrize("requirement_id", requirement_ids("METRIC"))
