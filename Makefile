@@ -5,7 +5,7 @@
 #   make crash   kill -9, every pair of faults  make mutants the whole mutation run
 #   make bench   how fast it is here           make lock    write the lock files again (needs uv)
 #   make soak    ten minutes of a fleet    make conformance  the protocol's own suite
-#   make docs    the site of the documents, into build/site
+#   make docs    the site of the documents, into build/site    make prometheus  rules and alerts
 #   make frameworks  adapters of agent frameworks, three of them (ALL=1: all; KIND=lowest: oldest versions)
 
 PYTHON ?= python3
@@ -30,7 +30,7 @@ DEMO  := $(VENV)/.demo-stamp
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test quick check lint format types layers crash soak differential mutants mutants-sample bench lock clean \
-  conformance docs frameworks engines
+  conformance docs frameworks engines prometheus
 
 help:
 	@sed -n '/^# /s/^# //p' Makefile | head -8
@@ -66,7 +66,7 @@ test: $(SETUP)
 	@scripts/mcp_servers.sh
 	@$(KEEP) $(BIN)/python -m compileall -q -j $(WORKERS) src bench examples tests
 	$(KEEP) $(TEMPORARY) $(PYTEST) $(PARALLEL) $(LEARN) --ignore=tests/conformance --ignore=tests/frameworks \
-	  --ignore=tests/engines tests
+	  --ignore=tests/engines --ignore=tests/prometheus tests
 
 # The suite of the Model Context Protocol, directly against two SDKs' servers and through the gateway. Fails where it
 # cannot be installed.
@@ -93,6 +93,12 @@ engines: $(SETUP)
 	$(KEEP) $(TEMPORARY) $(VENV)/engines/bin/python -m pytest -q --confcutdir=tests/engines -o faulthandler_timeout=0 \
 	  tests/engines
 
+# The shipped rules, alerts and dashboard against Debian's Prometheus, without an installation. Fails where the package
+# cannot be had.
+prometheus: $(SETUP)
+	scripts/prometheus.sh
+	$(KEEP) $(TEMPORARY) $(PYTEST) -q -o faulthandler_timeout=0 tests/prometheus
+
 # What is marked slow (searches, whole spaces, every crash point), and most examples, are left to `make test`.
 # Two runs side by side: two workers of one run would each collect everything.
 # Rewritten tests are kept beside the tools, also where the environment lets Python keep none; no watchdog for each test,
@@ -113,6 +119,7 @@ check: $(SETUP)
 	$(MAKE) --no-print-directory docs
 	$(MAKE) --no-print-directory mutants-sample
 	$(MAKE) --no-print-directory conformance
+	$(MAKE) --no-print-directory prometheus
 	$(MAKE) --no-print-directory test
 
 lint: $(SETUP)

@@ -136,7 +136,7 @@ def test_the_discrepancy_rate_is_of_the_decided_actions(tmp_path: Path) -> None:
 def test_the_pending_rate_is_of_the_present_moment(tmp_path: Path) -> None:
     given = [
         {
-            **series(f'pending{{over_sla="{over}",kind="{kind}"}}', f"{n}x{MINUTES}"),
+            **series(f'pending_actions{{over_sla="{over}",kind="{kind}"}}', f"{n}x{MINUTES}"),
         }
         for over, kind, n in (("true", "set", 2), ("false", "set", 5), ("false", "read", 1))
     ]

@@ -173,9 +173,9 @@ BY_CONTRACT: Final[dict[Series, _Values]] = {
     Series("tool_claims_refuted_total", _C, "Of these, actions refuted by the system of record."): _one(
         lambda c: c.tool.claimed_refuted
     ),
-    Series("actions", _G, "Actions by present state.", ("state",)): _by("state", lambda c: c.states),
-    Series("unknown", _G, "Actions that are unknown at present."): _one(lambda c: c.states.get("unknown", 0)),
-    Series("review", _G, "Actions that wait for a person at present."): _one(
+    Series("actions_by_state", _G, "Actions by present state.", ("state",)): _by("state", lambda c: c.states),
+    Series("unknown_actions", _G, "Actions that are unknown at present."): _one(lambda c: c.states.get("unknown", 0)),
+    Series("review_actions", _G, "Actions that wait for a person at present."): _one(
         lambda c: c.states.get("review_required", 0)
     ),
     Series("last_verified_timestamp_seconds", _G, "Time of the last verified action; 0 for none."): _one(
@@ -184,7 +184,7 @@ BY_CONTRACT: Final[dict[Series, _Values]] = {
 }
 """The series of each contract, with the value of a sample."""
 
-PENDING: Final = Series("pending", _G, "Executed actions that wait for their end at present.", ("over_sla",))
+PENDING: Final = Series("pending_actions", _G, "Executed actions that wait for their end at present.", ("over_sla",))
 OLDEST: Final = Series("oldest_pending_seconds", _G, "Age of the oldest pending action; 0 for none.")
 VERSIONS: Final = Series(
     "version_verdicts_total", _C, "Verdicts by version of the contract.", ("contract", "version", "verdict")
@@ -423,8 +423,8 @@ METRICS: Final = (
         "readback:pending_too_long:ratio",
         "Executed actions without an end past the window of their own contract (`within`), over all without an end.",
         expr=(
-            'sum by (ledger, contract) (max without (instance, pod, job) (readback_pending{over_sla="true"}))'
-            " / (sum by (ledger, contract) (max without (instance, pod, job) (readback_pending)) > 0)"
+            'sum by (ledger, contract) (max without (instance, pod, job) (readback_pending_actions{over_sla="true"}))'
+            " / (sum by (ledger, contract) (max without (instance, pod, job) (readback_pending_actions)) > 0)"
         ),
         alert="ReadbackPendingTooLong",
     ),

@@ -252,7 +252,7 @@ def _text(value: str) -> str:
 _CHOSEN: Final = '{ledger=~"$ledger",contract=~"$contract"}'
 _STATE_PANELS: Final = (
     ("Executed actions per second", f"sum by (contract) ({_ONE} (rate(readback_executed_total{_CHOSEN}[5m])))", "ops"),
-    ("Actions by state", f"sum by (state) ({_ONE} (readback_actions{_CHOSEN}))", "short"),
+    ("Actions by state", f"sum by (state) ({_ONE} (readback_actions_by_state{_CHOSEN}))", "short"),
     (
         "Discrepancies by class",
         f"sum by (class) ({_ONE} (increase(readback_discrepancies_total{_CHOSEN}[1h])))",
