@@ -90,6 +90,8 @@ TEXTS: dict[str, str] = {
     "cut": "a" * SIZE + "\u2026",
     "nulls": "\0" * SIZE,
     "marks": "e\u0301" * (SIZE // 3),
+    "marks of several classes": "e" + "\u0301\u0327" * (SIZE // 4 - 1),
+    "marks in one character": "e" + "\u0f73" * (SIZE // 3 - 1),
 }
 BODIES: dict[str, bytes] = {
     "a text": json.dumps("x" * SIZE).encode(),

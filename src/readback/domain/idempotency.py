@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, assert_never
-from unicodedata import normalize
 
 from readback.canon import Json, hashed_bytes, sha256_hex
+from readback.canon.unicode_forms import normalized
 from readback.domain.kind import Kind
 from readback.domain.state import State
 from readback.errors import StoreCorruptError
@@ -84,7 +84,7 @@ def former_operation(operation: str) -> str:
 
     A caller's id is now kept byte by byte. Older records are still found.
     """
-    composed = operation if operation.isascii() else normalize("NFC", operation)
+    composed = operation if operation.isascii() else normalized("NFC", operation)
     return "" if composed == operation else composed
 
 

@@ -16,9 +16,9 @@ from enum import StrEnum
 from hashlib import sha256
 from types import MappingProxyType
 from typing import Final
-from unicodedata import normalize
 
 from readback.canon import Json
+from readback.canon.unicode_forms import normalized
 
 WIDEST_MAX_BYTES: Final = 2_048
 """Size limit of a widest form in the index of frozen targets. A longer form is indexed by its hash."""
@@ -43,6 +43,8 @@ class NormalForm(StrEnum):
 
 _UUID: Final = re.compile(r"\{?[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}\}?", re.IGNORECASE)
 _URN: Final = "urn:uuid:"
+DOMAIN_MAX_CHARACTERS: Final = 253
+"""DNS has no longer name. The codec takes a second for 200,000 characters."""
 _ARGUMENT: Final = re.compile(r"\{requested\.([A-Za-z_]\w*)\}")
 _SIGNS: Final = re.compile("[/:]")
 
@@ -63,6 +65,8 @@ def _domain(domain: str) -> str:
     """The domain in DNS letters. DNS compares without regard to case."""
     if domain.isascii():
         return domain.lower()
+    if len(domain) > DOMAIN_MAX_CHARACTERS:
+        return domain  # not a DNS name
     try:
         return domain.encode("idna").decode("ascii").lower()
     except UnicodeError:
@@ -75,11 +79,11 @@ def _path(text: str) -> str:
 
 
 def _nfc(text: str) -> str:
-    return normalize("NFC", text)
+    return normalized("NFC", text)
 
 
 def _folded(text: str) -> str:
-    return text.lower() if text.isascii() else normalize("NFC", normalize("NFD", text).casefold())
+    return text.lower() if text.isascii() else normalized("NFC", normalized("NFD", text).casefold())
 
 
 def _exact(text: str) -> str:

@@ -12,9 +12,9 @@ import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
-from unicodedata import normalize
 
 from readback.canon.frozen import dataclass
+from readback.canon.unicode_forms import normalized
 from readback.errors import OwnFileError, SettingsError
 
 KEPT_MAX: Final = 4_096
@@ -203,7 +203,7 @@ def _identity(seen: os.stat_result) -> Identity:
 
 def _folded(name: str) -> str:
     """Return one form for names equal on some file system. One refused name too many is safe."""
-    return normalize("NFC", normalize("NFD", name).casefold())
+    return normalized("NFC", normalized("NFD", name).casefold())
 
 
 def _error(name: str) -> OwnFileError:

@@ -10,12 +10,12 @@ A seal shows unchanged bytes, not the sealing person. The ledger's own proof sho
 from __future__ import annotations
 
 import json
-import unicodedata
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
 from readback.canon import Json, UnsupportedValueError, sha256_hex
+from readback.canon.unicode_forms import normalized
 
 RULE: Final = "sorted-ascii"
 
@@ -101,7 +101,7 @@ def _digest(value: Json, *, ascii_only: bool = True) -> str:
 def _composed(value: Json) -> Json:
     """Return a value in NFC without nulls."""
     if isinstance(value, str):
-        return unicodedata.normalize("NFC", value)
+        return normalized("NFC", value)
     if isinstance(value, dict):
-        return {unicodedata.normalize("NFC", k): _composed(v) for k, v in value.items() if v is not None}
+        return {normalized("NFC", k): _composed(v) for k, v in value.items() if v is not None}
     return [_composed(v) for v in value] if isinstance(value, list) else value

@@ -16,10 +16,10 @@ from dataclasses import fields, replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Final
-from unicodedata import normalize
 
 from readback.canon import Json, ReadbackError, envelope_bytes, parse_json, payload_bytes, sha256_hex
 from readback.canon.frozen import dataclass
+from readback.canon.unicode_forms import normalized
 from readback.errors import ApprovalError, OversizeError, SettingsError
 
 BOUND_FORMAT: Final = "readback-approval/1"
@@ -377,7 +377,7 @@ def is_principal(approver: str, principal: str) -> bool:
 
 
 def _folded(name: str) -> str:
-    return normalize("NFKC", name).casefold().strip()
+    return normalized("NFKC", name).casefold().strip()
 
 
 # Approvers of a settings file, checked. Called by config; opens no file.

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import html
 import re
-import unicodedata
 from base64 import b32decode, b64decode
 from binascii import Error as NotEncoded
 from collections.abc import Iterable, Iterator
 from typing import Final
+
+from readback.canon.unicode_forms import normalized, without_marks
 
 TEXT_MAX_CHARACTERS: Final = 16_384
 """Repeated decoding of this much text takes about 20 ms."""
@@ -43,9 +44,9 @@ _SPACE: Final = re.compile(r"\s+")
 
 def squashed(text: str) -> str:
     """Letters and digits without case and accents: unchanged by every escaping."""
-    plain = text if text.isascii() else unicodedata.normalize("NFKD", text)
+    plain = text if text.isascii() else normalized("NFKD", without_marks(text))
     folded = plain.casefold()
-    return _NO_WORD.sub("", folded if folded.isascii() else unicodedata.normalize("NFKD", folded))
+    return _NO_WORD.sub("", folded if folded.isascii() else normalized("NFKD", folded))
 
 
 class Sought:

@@ -7,7 +7,6 @@ outcome, or, after the hold time, the answer "pending". A disconnected client ca
 from __future__ import annotations
 
 import asyncio
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, Final
@@ -22,6 +21,7 @@ from readback.agent_errors import (
 )
 from readback.canon import Json, ReadbackError
 from readback.canon.frozen import dataclass
+from readback.canon.unicode_forms import normalized
 from readback.client.proposal import Proposal
 from readback.client.session import check_id
 from readback.domain.outcome.outcome import Outcome
@@ -493,7 +493,7 @@ async def _ended(task: asyncio.Task[Outcome], hold_s: float, over: asyncio.Futur
 
 def _folded(name: str) -> str:
     """Fold a name like a lenient server: ignore case, width, and all but letters and digits."""
-    return "".join(each for each in unicodedata.normalize("NFKC", name).casefold() if each.isalnum())
+    return "".join(each for each in normalized("NFKC", name).casefold() if each.isalnum())
 
 
 def _operation(call: Call) -> str | None:

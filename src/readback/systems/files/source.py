@@ -15,11 +15,11 @@ from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
-from unicodedata import normalize
 
 from readback.canon import CanonError, Json, json_value, parse_json, payload_bytes, why_not_json
 from readback.canon.frozen import dataclass
 from readback.canon.limits import STRING_MAX_BYTES
+from readback.canon.unicode_forms import normalized
 from readback.domain.normal_form import NormalForm, normal
 from readback.domain.verification.change import alike
 from readback.domain.verification.reading import Reading
@@ -69,7 +69,7 @@ def _spellings(name: str) -> Iterator[str]:
     """Yield other spellings of a name, for volumes that ignore the difference."""
     found = {name.swapcase()}
     if not name.isascii():
-        found |= {normalize(form, each) for form in ("NFC", "NFD") for each in (name, name.swapcase())}
+        found |= {normalized(form, each) for form in ("NFC", "NFD") for each in (name, name.swapcase())}
     yield from found - {name}
 
 
@@ -98,9 +98,9 @@ def equivalent(root: str, path: str) -> str:
         if name in listed:
             entry = name
         else:
-            composed = normalize("NFC", name)
+            composed = normalized("NFC", name)
             alike = [each for each in listed if not each.isascii() or not name.isascii()]
-            alike = [each for each in alike if normalize("NFC", each) == composed]
+            alike = [each for each in alike if normalized("NFC", each) == composed]
             if len(alike) != 1:
                 return "/".join([*meant, *parts[index:]])
             entry = alike[0]

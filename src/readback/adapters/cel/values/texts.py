@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from base64 import b64decode
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any, Final
 
 from readback.adapters.cel.faults import VISIT, Fault, Frame, spend, wrong
 from readback.adapters.cel.values.kinds import kind_of
 from readback.canon import BYTES_KEY, sha256_hex
 from readback.canon.limits import EXPRESSION_PATTERN_MAX_CHARS, STRING_MAX_BYTES
+from readback.canon.unicode_forms import RUN_MAX_CHARACTERS, has_long_run, normalized
 
 _NEEDLE_MAX: Final = 100
 """From this length on, Python's search is linear for all texts. For shorter needles, this length bounds the slowdown.
 """
-_MARKS_MAX: Final = 30
 """Maximum combining characters in a row, as in the Stream-Safe Text Format of UAX 15. More are never sorted here."""
 WHITE: Final = (
     "\t\n\v\f\r \x85\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f"
@@ -138,23 +136,9 @@ def nfc(frame: Frame, text: Any) -> str:
     if text.isascii():
         return str(text)
     spend(frame, 32 * len(text))
-    if _many_marks().search(text) is not None:
-        raise Fault("limit", f"a text has over {_MARKS_MAX} combining characters in a row")
-    return unicodedata.normalize("NFC", text)
-
-
-@cache
-def _many_marks() -> re.Pattern[str]:
-    """Match too many combining characters in a row. All combining characters are in the first two planes of Unicode."""
-    marks = [number for number in range(0x300, 0x20000) if unicodedata.combining(chr(number))]
-    ranges: list[list[int]] = []
-    for number in marks:
-        if ranges and number == ranges[-1][1] + 1:
-            ranges[-1][1] = number
-        else:
-            ranges.append([number, number])
-    classes = "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)
-    return re.compile(f"[{classes}]{{{_MARKS_MAX + 1}}}")
+    if has_long_run(text):
+        raise Fault("limit", f"a text has over {RUN_MAX_CHARACTERS} combining characters in a row")
+    return normalized("NFC", text)
 
 
 def joined(frame: Frame, one: str, other: str) -> str:
