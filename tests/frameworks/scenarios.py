@@ -525,7 +525,8 @@ async def each_hook_raises(bed: Bed) -> None:
     for hook in bed.driver.hooks:  # type: ignore[attr-defined]
         driver = bed.open()
         before = {tool: shop.acted(tool) for tool in ("ship_order", "enter")}
-        calls = [SHIP, _entries()[0]]
+        # A final answer that lies: where the framework passes the answer on, the check is repeated outside.
+        calls = [SHIP, LIED] if hook.startswith("final") else [SHIP, _entries()[0]]
         turns: list[Turn] = [calls, *[LIE] * CORRECTIONS_MAX] if hook.startswith("final") else [calls, "The run ends."]
         try:
             played = await driver.play(turns, Setting(run=f"broken-{hook}", foreign="local", broken=hook))
