@@ -81,13 +81,26 @@ def test_every_module_of_the_core_imports_without_an_extra(installed: Installed)
 
 _IMPORT_ALL = """
 import importlib, json, pkgutil, readback
+from readback.agent_errors import MissingFrameworkError
 found = pkgutil.walk_packages(readback.__path__, 'readback.')
 apart = ('.demo', 'readback.mcp', '.gateway', '.conformance.scripts', '.stores.postgres', '.procrastinate_queue')
 names = [name for _, name, _ in found if not any(part in name for part in apart) and not name.endswith('__main__')]
 for name in names:
-    importlib.import_module(name)
+    try:
+        importlib.import_module(name)
+    except MissingFrameworkError:
+        assert name.startswith('readback.frameworks.')
 print(json.dumps(len(names)))
 """
+
+
+@pytest.mark.parametrize("adapter", ["agent_framework", "claude_agent", "google_adk", "strands"])
+def test_an_adapter_names_the_extra_of_a_missing_framework(installed: Installed, adapter: str) -> None:
+    done = installed.run("python", "-c", f"import readback.frameworks.{adapter}")
+    assert done.returncode == 1
+    (*_, said) = done.stderr.splitlines()
+    assert said.startswith("readback.agent_errors.MissingFrameworkError: The adapter for ")
+    assert f"readback-ai[{adapter.replace('_', '-')}]" in said
 
 
 def test_the_command_tells_its_version(installed: Installed) -> None:
