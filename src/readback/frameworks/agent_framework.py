@@ -100,7 +100,7 @@ class ReadbackTools(FunctionMiddleware):
             await self._called(context, call_next)
         except (MiddlewareTermination, MiddlewareFailure):
             raise
-        except Exception as error:  # tidy: boundary -- only this type fails closed in the framework
+        except Exception as error:  # only a MiddlewareFailure fails closed in the framework
             raise MiddlewareFailure("The adapter of Readback failed.") from error
 
     async def _called(self, context: Any, call_next: _CallNext) -> None:
