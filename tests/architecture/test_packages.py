@@ -21,12 +21,17 @@ def _pins(name: str) -> dict[str, str]:
     return dict(PIN.findall((ROOT / name).read_text(encoding="utf-8")))
 
 
+def _is_apart(extra: str) -> bool:
+    """Whether an extra is of a framework: such extras contradict each other, so each has a lock of its own."""
+    lock = ROOT / "tests/frameworks/locks" / f"{extra.replace('-', '_')}-latest.lock"
+    return extra.startswith("framework-") or lock.exists()
+
+
 def _asked() -> list[str]:
     project = _project()
     extras = project["optional-dependencies"]
     assert isinstance(extras, dict)
-    # The extras of frameworks contradict each other, so each is locked in an environment of its own.
-    kept = [each for name, extra in extras.items() if not name.startswith("framework-") for each in extra]
+    kept = [each for name, extra in extras.items() if not _is_apart(name) for each in extra]
     return [*project["dependencies"], *kept]  # type: ignore[misc]
 
 
@@ -35,8 +40,7 @@ def test_each_framework_extra_is_locked_in_an_environment_of_its_own() -> None:
     assert isinstance(extras, dict)
     locks = [*(ROOT / "tests/frameworks/locks").glob("*-latest.lock"), ROOT / "tests/engines/engines.lock"]
     pinned = {name for lock in locks for name in _pins(str(lock.relative_to(ROOT)))}
-    asked = {re.split(r"[\s\[<>=!~]", each)[0] for name, extra in extras.items()
-             if name.startswith("framework-") for each in extra}  # fmt: skip
+    asked = {re.split(r"[\s\[<>=!~]", each)[0] for name, extra in extras.items() if _is_apart(name) for each in extra}
     assert asked - pinned == set()
 
 
