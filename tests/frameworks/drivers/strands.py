@@ -57,7 +57,7 @@ class Scripted(Model):
 
 class Strands(Driver):
     name = "strands"
-    packages = ("strands-agents", "mcp")
+    packages = ("strands-agents",)
     hooks = ("execute_tool", "final_invoke_model")
     cannot: ClassVar[dict[str, str]] = {}
     notes: ClassVar[dict[str, str]] = {
