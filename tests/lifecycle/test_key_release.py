@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -197,3 +198,25 @@ def test_an_unchanged_region_frees_the_key_beside_a_refusal_alone(house: House, 
     told = house.get(told.id)
     assert (told.verified, told.may_repeat) == (False, free)
     assert _release(house, told.id) is (KeyRelease.REFUSED if free else KeyRelease.NONE)
+
+
+@pytest.mark.requirement("KEY-three-reasons", "KEY-absence-frees-nothing")
+def test_a_key_that_the_look_up_does_not_know_ends_no_late_window(empty: House) -> None:
+    """The search has proven its mark, and the effect lands after the window, within the declared late window."""
+    shop = empty.shop
+
+    landing: list[Callable[[], object]] = []
+
+    def late(ctx: Context, args: Any) -> object:
+        landing.append(lambda: shop.ship(ctx, args))
+        raise CallHangs
+
+    shop.tool = late
+    told = empty.run(empty.action(find=True, lookup=True, **{**MAKE, "late_window": "1h"}))
+    assert shop.lookups
+    assert (told.state in (State.UNKNOWN, State.PENDING), told.may_repeat) == (True, False)
+    assert State.FAILED not in empty.states(told.id)
+    landing[0]()
+    empty.work(3_600)
+    assert empty.get(told.id).verified
+    assert len(shop.calls) == 1

@@ -274,3 +274,20 @@ def test_a_reading_that_decides_nothing_is_looked_at_again_on_schedule_and_not_i
     empty.run(empty.action(**KEYED))
     assert len(empty.shop.looks) < 12
     assert len(empty.shop.calls) == 1
+
+
+@pytest.mark.requirement("KEY-honoured-is-used")
+def test_what_was_seen_once_and_is_gone_is_not_sent_again(empty: House) -> None:
+    """The request landed, with another value, and somebody took the object away."""
+    shop = empty.shop
+
+    def lands(ctx: Context, args: Any) -> object:
+        shop.ship(ctx, {**args, "status": "packing"})
+        empty.driver.at(empty.runtime.now_us() + round(1.7 * S), shop.rows.clear)
+        raise CallHangs
+
+    shop.tool = lands
+    told = empty.run(empty.action(intermediate={"status": "authoritative.status == 'packing'"}, **KEYED))
+    empty.work(3_600)
+    assert len(shop.calls) == 1
+    assert not empty.get(told.id).verified

@@ -104,3 +104,17 @@ def test_a_person_who_withdraws_a_steps_claim_withdraws_the_sagas_success(trip: 
     assert COMPLETED not in fell.message + fell.for_model()
     person(trip, flight.id, ClaimStatus.REINSTATED, kind)
     assert trip.get(told.id).standing
+
+
+@pytest.mark.requirement("SAGA-standing", "SAGA-words")
+def test_a_reversed_saga_is_reversed_only_as_long_as_each_reversal_stands(trip: Trip) -> None:
+    trip.world.faults["charge"] = "refused"
+    told = trip.run()
+    trip.work()
+    assert trip.get(told.id).state is State.COMPENSATED
+    undo = trip.get(told.id).steps["flight"].compensation
+    assert undo is not None
+    person(trip, undo.id, ClaimStatus.RETRACTED, ClaimKind.HAPPENED)
+    fell = trip.get(told.id)
+    assert (fell.contested, fell.steps["flight"].word) == (True, StepWord.NOT_REVERSED)
+    assert "The action was reversed through compensation." not in fell.message + fell.for_model()
