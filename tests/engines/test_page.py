@@ -15,11 +15,12 @@ from tests.engines.restate_server import restate_server
 from tests.frameworks.page import programs
 
 PROGRAMS = dict(zip(("temporal", "dbos", "restate"), programs("durable_engines"), strict=True))
+PROGRAMS["agent-hooks"] = programs("agent_hooks")[0]
 PORT = "9080"
 
 
 @pytest.mark.requirement("ENGINE-page")
-@pytest.mark.parametrize("engine", ["temporal", "dbos"])
+@pytest.mark.parametrize("engine", ["temporal", "dbos", "agent-hooks"])
 def test_the_program_of_an_engine_prints_what_the_page_shows(engine: str, tmp_path: Path) -> None:
     program, expected = PROGRAMS[engine]
     (tmp_path / "page.py").write_text(program, encoding="utf-8")

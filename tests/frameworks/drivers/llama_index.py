@@ -86,7 +86,7 @@ class LlamaIndex(Driver):
     ) -> Played:
         done = Played(state=context)
         waiting: list[str] = []
-        found: dict[tuple[str, str], Result] = {}
+        found: dict[tuple[str, str], Result | None] = {}
         handler = agent.run(ctx=context, **given)
         if answer is not None:
             context.send_event(answer)
@@ -101,27 +101,31 @@ class LlamaIndex(Driver):
                     done.streamed += event.delta
                 if isinstance(event, AgentOutput):
                     done.streamed += str(event.response.content or "")
+                    # Parallel calls end in any order; the order of the model's message counts.
+                    for call in event.tool_calls:
+                        found.setdefault((call.tool_id, str(call.tool_kwargs)))
                 if isinstance(event, ToolCall) and snapshot is not None:
                     await asyncio.to_thread(snapshot.write_text, json.dumps(context.to_dict(serializer=PLAIN)))
                 if isinstance(event, InputRequiredEvent):
                     waiting.append(event.action)
                     break
             if waiting:
-                await self._others(done)
+                await self._others(await context.store.get("num_tool_calls"))
                 done.state = json.loads(json.dumps(context.to_dict(serializer=PLAIN)))
                 await handler.cancel_run()
             else:
                 done.final = str((await handler).response.content or "")
         except Exception as error:
             done.raised = type(error).__name__
-        done.results = list(found.values())
+        done.results = [each for each in found.values() if each is not None]
         done.actions = tuple(waiting)
         return done
 
-    async def _others(self, done: Played) -> None:
+    async def _others(self, calls: int) -> None:
         """Let the calls beside the paused call end: a snapshot keeps their results."""
         for _ in range(200):
-            if all(outcome.settled or outcome.hold for outcome in await asyncio.to_thread(self.kit.client.list)):
+            found = await asyncio.to_thread(self.kit.client.list)
+            if len(found) >= calls and all(outcome.settled or outcome.hold for outcome in found):
                 return
             await asyncio.sleep(0.02)
 
