@@ -55,6 +55,8 @@ class ReadbackInterceptor:
                 return await self._after(context)
             case "output":
                 return await self._answer(context)
+            case _:
+                pass
         return Verdict.allow()
 
     async def _before(self, context: AgentContext) -> Verdict:

@@ -6,6 +6,7 @@ of the model are not streamed: a delta would leave before the check of the answe
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -117,8 +118,12 @@ class ReadbackAgent(FunctionAgent):
         history = await self._history(ctx)
         shown, ordinal = list(_shown(history)), _ordinal(history, ev)
         run = self.conversation
-        operation = await self._kit.aoperation(tool.name, ev.tool_kwargs, run=run, shown=shown, ordinal=ordinal)
-        result = await tool.aheld(ev.tool_kwargs, operation=operation)
+        # The name of a first occurrence needs no look at the ledger, so no thread either.
+        first = ordinal == 0 and all(each.tool != tool.name for each in shown)
+        name = self._kit.operation if first else self._kit.aoperation
+        named = name(tool.name, ev.tool_kwargs, run=run, shown=shown, ordinal=ordinal)
+        operation = await named if inspect.isawaitable(named) else named
+        result = await tool.aheld(ev.tool_kwargs, operation=operation) if tool.may_park else None
         if result is None:
             result = await tool.arun(ev.tool_kwargs, operation=operation, run=run)
         if result.status != "parked":

@@ -82,7 +82,7 @@ class CrewAI(Driver):
     }
     notes = {  # noqa: RUF012
         "operation": "CrewAI has no store of a run; a second kickoff with the same run finds the actions",
-        "pause": "no pause exists; the call is told as parked, and after `kit.decide` a second kickoff continues",
+        "pause": "no pause exists; the call is reported as parked, and after `kit.decide` a second kickoff continues",
     }
 
     def _crew(self, turns: Sequence[Turn], setting: Setting) -> tuple[Any, Scripted]:

@@ -89,7 +89,7 @@ class Smolagents(Driver):
     }
     notes = {  # noqa: RUF012
         "tools": "no error flag exists; the first line of the result's text is the flag",
-        "pause": "no pause exists; the call is told as parked, and `agent.resume` continues with the person's answer",
+        "pause": "no pause exists; the call is reported as parked, and `agent.resume` continues with the answer",
         "closed": "no async interface exists; async callers use a thread",
     }
 
