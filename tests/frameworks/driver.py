@@ -93,9 +93,9 @@ class Driver:
     ways: tuple[str, ...] = ("async", "sync", "stream")
     hooks: tuple[str, ...] = ()
     """The adapter's hooks, each of which a scenario makes raise."""
-    cannot: dict[str, str] = {}  # noqa: RUF012 - each driver replaces the whole
+    cannot: dict[str, str] = {}
     """Scenarios that the framework cannot have, each with the reason that the page prints."""
-    notes: dict[str, str] = {}  # noqa: RUF012
+    notes: dict[str, str] = {}
     """Features with a limit that the page prints beside a passed scenario: `stream` and the like."""
 
     def __init__(self, kit: Any) -> None:
@@ -112,6 +112,10 @@ class Driver:
     async def replay(self, turns: Sequence[Turn], setting: Setting) -> Played:
         """Run the same model turn twice by the framework's own retry, time travel or history, and return the second."""
         raise NotImplementedError
+
+    async def hazards(self) -> list[str]:
+        """Try what is dangerous in this framework alone, and return the faults. The shop is fresh."""
+        return []
 
     def seam(self) -> Callable[[int], Awaitable[Any]]:
         """The adapter's own call of `touch` with the given number, without the framework's loop: see `overhead`."""

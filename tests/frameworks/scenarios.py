@@ -520,6 +520,15 @@ async def two_equal_calls_in_one_turn(bed: Bed) -> None:
 
 
 @scenario("closed")
+async def the_frameworks_own_hazards(bed: Bed) -> None:
+    driver = bed.open()
+    try:
+        bed.verdict.faults += await driver.hazards()
+    finally:
+        await bed.close(driver)
+
+
+@scenario("closed")
 async def each_hook_raises(bed: Bed) -> None:
     """A hook that raises may end the run or become a tool error. The tool is not called, and no success is told."""
     for hook in bed.driver.hooks:  # type: ignore[attr-defined]
