@@ -12,8 +12,9 @@ from readback.audit.checks.ledger import audit
 from readback.audit.maintenance.erase import erase
 from readback.domain.action.erasure import ErasureOrder, payloads
 from readback.domain.events import open_envelope
-from readback.ports.storage.store import LedgerStore
+from readback.ports.storage.store import Erasure, LedgerStore
 from readback.stores.sqlite import SqliteStore, open_sqlite_store
+from readback.testing.store_samples import sample_append, sample_evidence, sample_projection
 from tests.store.old_ledger import IDS, KEPT, write_old_ledger
 
 pytestmark = pytest.mark.requirement("FLEET-upgrade")
@@ -80,3 +81,33 @@ def test_an_entry_that_is_none_any_more_keeps_nobody_from_opening_the_ledger(pat
         faults = audit(store).faults
         assert {fault.action_id for fault in faults} == {IDS["odd"]}
         assert all(store.evidence("acme", IDS["whole"], digest) for digest in digests_of(store, "whole"))
+
+
+@pytest.mark.requirement("TENANT-evidence")
+def test_the_weight_is_exact_for_a_group_of_new_present_repeated_and_restored_payloads(tmp_path: Path) -> None:
+    new, present, erased, twice = (sample_evidence(word) for word in (b"new", b"present", b"erased", b"of two appends"))
+    with open_sqlite_store(tmp_path / "readback.db") as store:
+        store.append([sample_append("a1", evidence=(present, erased, sample_evidence(b"stays erased")))])
+        gone = Erasure((erased.digest, sample_evidence(b"stays erased").digest))
+        store.append([sample_append("a1", 1, erases=gone), sample_append("a2", evidence=(present,))])
+        assert store.evidence_bytes("acme") == 2 * len(b"present")
+
+        batch = [
+            sample_append("a1", 2, evidence=(new, present, erased, twice, new)),
+            sample_append("a1", 3, evidence=(twice,)),
+            sample_append("a2", 1, evidence=(new, present)),
+            sample_append("b1", evidence=(new,), projection=sample_projection("b1", tenant="globex")),
+        ]
+        store.append(batch)
+
+        mine = 2 * len(b"present") + 2 * len(b"new") + len(b"erased") + len(b"of two appends")
+        assert store.evidence_bytes("acme") == mine
+        assert store.evidence_bytes("globex") == len(b"new")
+        store.append([sample_append("a1", 4, evidence=(erased, present)), sample_append("a2", 2, evidence=(present,))])
+        assert store.evidence_bytes("acme") == mine, "everything was present"
+        assert store.evidence("acme", "a1", erased.digest) == erased
+        assert store.erased("acme", "a1", sample_evidence(b"stays erased").digest)
+    weigh = "SELECT tenant, sum(length(body)) FROM payload GROUP BY tenant"
+    connection = apsw.Connection(str(tmp_path / "readback.db"))
+    assert dict(connection.execute(weigh)) == {"acme": mine, "globex": len(b"new")}
+    connection.close()

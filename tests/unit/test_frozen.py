@@ -21,6 +21,7 @@ import pytest
 import readback.client.async_client  # noqa: F401 - with all its values
 from readback.canon import frozen
 from readback.canon.values import Json
+from readback.domain.outcome.outcome import Outcome
 
 HAS_PART_IN_COLLECTING: Final = 1 << 14
 """Py_TPFLAGS_HAVE_GC."""
@@ -52,6 +53,13 @@ def shapes(made: Callable[..., Any]) -> dict[str, Any]:
     @made(frozen=True, slots=True)
     class One:
         value: object
+
+    @made(frozen=True, slots=True)
+    class Partly:
+        name: str
+        raised: object = field(default=None, repr=False, compare=False)
+        size: int = field(default=1, repr=False)
+        note: str = field(default="", compare=False)
 
     @made(slots=True)
     class Open:
@@ -101,7 +109,7 @@ def shapes(made: Callable[..., Any]) -> dict[str, Any]:
         def __post_init__(self, more: int) -> None:
             self.sum = self.a + more
 
-    every = (Plain, Empty, One, Open, Loose, Above, Below, OwnEqual, Ordered, Named, Taking)
+    every = (Plain, Empty, One, Partly, Open, Loose, Above, Below, OwnEqual, Ordered, Named, Taking)
     return {each.__name__: each for each in every}
 
 
@@ -110,6 +118,7 @@ GIVEN: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
     "Plain": [(("a",), {}), (("a", 4), {"many": (1,)}), ((), {"name": "a", "number": 3})],
     "Empty": [((), {})],
     "One": [((1,), {}), (("x",), {})],
+    "Partly": [(("a",), {}), (("a", 1, 2, "b"), {}), (("a",), {"raised": [1]})],
     "Open": [((), {}), (([1, 2],), {"hidden": "y"})],
     "Loose": [((1,), {}), ((1, "c"), {})],
     "Above": [((1,), {})],
@@ -245,7 +254,25 @@ def test_a_field_is_put_right_before_anybody_sees_it() -> None:
 
 def test_the_plain_kinds_are_native_and_the_others_are_the_standard_ones() -> None:
     native = {name for name, kind in QUICK.items() if issubclass(kind, msgspec.Struct)}
-    assert native == {"Plain", "Empty", "One"}
+    assert native == {"Plain", "Empty", "One", "Partly"}
+
+
+@pytest.mark.parametrize("kinds", [QUICK, STANDARD], ids=["native", "standard"])
+def test_a_field_outside_comparison_makes_no_difference(kinds: dict[str, Any]) -> None:
+    one, other, larger = kinds["Partly"]("a", 1), kinds["Partly"]("a", [2], note="n"), kinds["Partly"]("a", size=2)
+
+    assert one == other
+    assert not one != other  # noqa: SIM202 - the other operator
+    assert hash(one) == hash(other)
+    assert one != larger
+    assert not one == larger  # noqa: SIM201 - the other operator
+    assert one != kinds["One"]("a")
+    assert "raised" not in repr(one)
+    assert repr(one).endswith("Partly(name='a', note='')")
+
+
+def test_the_value_returned_for_every_action_is_native() -> None:
+    assert issubclass(Outcome, msgspec.Struct)
 
 
 def test_a_default_that_could_be_changed_is_refused_as_it_was() -> None:

@@ -15,10 +15,12 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING
 from enum import EnumMeta
 from inspect import get_annotations, getmodule
+from operator import attrgetter
+from reprlib import recursive_repr
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Final, Generic
 
@@ -71,11 +73,11 @@ def settle(value: Any, name: str, settled: object) -> None:
 
 
 def _is_plain(cls: type[Any]) -> bool:
-    """Return whether a class has no base, no own version of a generated method, and only fields with usual options."""
+    """Return whether a class has no base, no own version of a generated method, and only positional fields."""
     annotated = get_annotations(cls)
     taken = any("InitVar" in str(each) or "KW_ONLY" in str(each) for each in annotated.values())
     given = [value for name in annotated if isinstance(value := cls.__dict__.get(name), dataclasses.Field)]
-    usual = all(each.init and each.repr and each.compare and each.kw_only is MISSING for each in given)
+    usual = all(each.init and each.kw_only is MISSING for each in given)
     return _PARENTS.issuperset(cls.__bases__) and usual and not (taken or _STANDARD & cls.__dict__.keys())
 
 
@@ -119,11 +121,30 @@ def _struct(described: Any, parents: tuple[type, ...], frozen: bool) -> Any:
         f.name: native_field(default_factory=f.default_factory) for f in found if f.default_factory is not MISSING
     }
     names |= {"__annotations__": {f.name: f.type for f in found}, "__qualname__": described.__qualname__}
+    names |= _partial(found)
     # Annotations are texts (`from __future__ import annotations`): their names are resolved in the class's module. A
     # name unknown there, such as a later class, keeps the collector on.
     around = getattr(getmodule(described), "__dict__", {})
     acyclic = frozen and all(_holds_values(f.type, around) for f in found)
     return StructMeta(described.__name__, parents, names, frozen=frozen, gc=not acyclic)
+
+
+def _partial(found: Sequence[dataclasses.Field[Any]]) -> dict[str, Any]:
+    """Return the methods of a class with fields outside comparison or display: msgspec knows neither option."""
+    methods: dict[str, Any] = {}
+    if not all(each.compare for each in found):
+        # At least two names, so that the getter returns a tuple.
+        compared = attrgetter("__class__", *(each.name for each in found if each.compare))
+        methods["__eq__"] = lambda one, two: (
+            compared(one) == compared(two) if type(one) is type(two) else NotImplemented
+        )
+        methods["__hash__"] = lambda one: hash(compared(one))
+    if not all(each.repr for each in found):
+        shown = tuple(each.name for each in found if each.repr)
+        methods["__repr__"] = recursive_repr()(
+            lambda one: f"{type(one).__qualname__}({', '.join([f'{name}={getattr(one, name)!r}' for name in shown])})"
+        )
+    return methods
 
 
 def _holds_values(annotation: object, around: Mapping[str, object]) -> bool:

@@ -41,6 +41,8 @@ Json: TypeAlias = "bool | int | float | ExactNumber | str | list[Json] | dict[st
 BYTES_KEY: Final = "$bytes"
 _LARGE: Final = re.compile(rb"[0-9]{16}|[0-9]e")
 """Written form of a double beyond 2^53. The slow path converts such a double to an int."""
+_EXACT: Final = frozenset({str, int, bool, type(None)})
+"""Types that hold no double. The search for a large one is skipped for an object of these types alone."""
 _WHOLE_MAX: Final = 10 ** (NUMBER_EXPONENT_MAX + 1)
 FLAT_MAX: Final = 64
 """Most parts of an object on the fast path."""
@@ -104,7 +106,7 @@ def short_copy(value: Mapping[str, Any]) -> dict[str, Json] | None:
         return None  # the slow path names the problem
     if len(written) > KEY_MAX_BYTES or written.count(b"{") + written.count(b"[") > DEPTH_MAX_LEVELS:
         return None
-    if _LARGE.search(written):
+    if not _EXACT.issuperset(map(type, value.values())) and _LARGE.search(written):
         return None
     plain: dict[str, Json] = orjson.loads(written)
     return plain if plain == value else None  # orjson writes NaN as null

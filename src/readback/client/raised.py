@@ -6,7 +6,7 @@ Nothing here is recorded: the ledger holds the observation, and never an excepti
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import replace
@@ -56,9 +56,11 @@ def watched_reader(reader: Reader) -> Reader:
 
 
 def _watched(look: Look, name: str, asks: bool, *, tool: bool) -> Look:
+    awaitable = cast("Callable[[Context, Mapping[str, object]], Awaitable[object]]", look)
+
     async def call_async(ctx: Context, arguments: Mapping[str, object]) -> object:
         try:
-            return await cast("Awaitable[object]", look(ctx, arguments))
+            return await awaitable(ctx, arguments)
         except Exception as error:
             _heard(ctx, name, error, tool=tool)
             raise

@@ -97,12 +97,13 @@ class Path:
     equal.
     """
 
-    __slots__ = ("_hash", "column", "steps", "text")
+    __slots__ = ("_hash", "column", "root", "steps", "text")
 
     def __init__(self, steps: tuple[str | int, ...], text: str, column: int = 0) -> None:
         self.steps = steps
         self.text = text
         self.column = column
+        self.root = str(steps[0]) if steps else ""
         self._hash = hash((steps, text))
 
     @classmethod
@@ -120,10 +121,6 @@ class Path:
     def within(self, above: Path) -> bool:
         """Whether this path equals another path, or leads to a part of the other path's value."""
         return self.steps[: len(above.steps)] == above.steps
-
-    @property
-    def root(self) -> str:
-        return str(self.steps[0])
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Path) and self.steps == other.steps and self.text == other.text

@@ -173,8 +173,10 @@ def reader_of(
 
 
 def _answering(look: Look, asks: bool, *, none_is_absence: bool) -> Look:
+    awaitable = cast("Callable[[Context, Mapping[str, object]], Awaitable[object]]", look)
+
     async def look_async(ctx: Context, arguments: Mapping[str, object]) -> object:
-        found = await cast("Awaitable[object]", look(ctx, arguments))
+        found = await awaitable(ctx, arguments)
         return found if type(found) is Reading else reading_from(found, none_is_absence=none_is_absence)
 
     def look_sync(ctx: Context, arguments: Mapping[str, object]) -> object:

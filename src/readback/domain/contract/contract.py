@@ -138,6 +138,8 @@ class Contract:
     """The verification depth of its class."""
     needs_before: bool = field(init=False)
     """A reading before execution is needed: the kind compares, and the class, the frame or the version requires one."""
+    whole_readers: frozenset[str] = field(init=False)
+    """The readers of the whole region that the call may change, by name."""
 
     def __post_init__(self) -> None:
         # Derived once, since every action reads these values.
@@ -154,6 +156,8 @@ class Contract:
         )
         object.__setattr__(self, "depth", depth(self.side_effect))
         object.__setattr__(self, "needs_before", bool(self.readers) and asked)
+        whole = frozenset(terms.name for terms in self.readers if terms.whole_region)
+        object.__setattr__(self, "whole_readers", whole)
 
     @property
     def target_form(self) -> NormalForm:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 
 from readback.domain.normal_form import widest
@@ -107,6 +108,7 @@ def places_among(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(each for each in texts if each.startswith(PLACES))
 
 
+@lru_cache(maxsize=1_024)  # asked before the proposal, and again before the attempt
 def resource_names(target: str) -> tuple[str, ...]:
     """The subjects for a freeze of a target."""
     wide = widest(target)

@@ -183,7 +183,8 @@ def unchanged_throughout(
     contract: Contract, before: EvaluatedReading | None, checks: Iterable[EvaluatedReading]
 ) -> bool:
     """Strong readings from before and after the call agree on the whole region the call may change."""
-    return any(_is_whole(contract, each) and is_unchanged(before, each) for each in checks)
+    whole = contract.whole_readers
+    return bool(whole) and any(each.taken.reader in whole and is_unchanged(before, each) for each in checks)
 
 
 def is_unchanged(before: EvaluatedReading | None, after: EvaluatedReading) -> bool:
@@ -195,7 +196,3 @@ def is_unchanged(before: EvaluatedReading | None, after: EvaluatedReading) -> bo
         return False
     told = (Presence.PRESENT, Presence.ABSENT)
     return after.presence in told and not has_changed(before, after)
-
-
-def _is_whole(contract: Contract, judged: EvaluatedReading) -> bool:
-    return any(terms.whole_region and terms.name == judged.taken.reader for terms in contract.readers)

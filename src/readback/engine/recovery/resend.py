@@ -97,6 +97,8 @@ def release(run: Run, result: Reconciliation, *, dead: bool) -> KeyRelease:
     """Whether the current knowledge releases the key; decided by the domain."""
     action, seen = run.action, run.observation
     left = action.left_before or seen is None or seen.dispatched
+    if left and result.effect_shown:
+        return KeyRelease.NONE  # the usual end: `release_of` asks for nothing else
     known = effects_known(run.found, run.lookup)
     return release_of(
         KeyEvidence(

@@ -101,7 +101,9 @@ def _asks_for_redacted(predicate: Predicate, variables: Variables) -> bool:
     """Whether the expression compares a redacted value. A mark equals nothing and is in no list, so a comparison would
     refute a correct result.
     """
-    for path in _of_the_request(predicate.paths):
+    for path in predicate.paths:
+        if path.root == "authoritative":
+            continue  # a reading holds no redaction marks
         value = look(path, variables)
         if type(value) is str:
             continue  # a text is neither a mark nor inside one
@@ -129,12 +131,6 @@ def _is_open(path: Path, variables: Variables, seeks: bool) -> bool:
     if value is None or isinstance(value, dict | list) or (seeks and type(value) is str):
         return True
     return any(isinstance(part, list) for part in along(path, variables))  # the position in a list is unknown
-
-
-@lru_cache(maxsize=1_024)
-def _of_the_request(paths: tuple[Path, ...]) -> tuple[Path, ...]:
-    """The paths outside the reading: a reading holds no redaction marks."""
-    return tuple(path for path in paths if path.root != "authoritative")
 
 
 def _redacted(value: Json) -> bool:

@@ -74,8 +74,12 @@ SETTLE_KEY: Final = (
     "UPDATE idempotency SET status = ?, expires_us = ? WHERE tenant = ? AND key_hash = ? AND action_id = ?"
 )
 PUT_PAYLOAD: Final = (
-    "INSERT INTO payload (action_id, tenant, digest, media, body) VALUES (?, ?, ?, ?, ?)"
-    " ON CONFLICT (action_id, digest) DO UPDATE SET media = excluded.media, body = excluded.body WHERE body IS NULL"
+    "INSERT INTO payload (action_id, tenant, digest, media, body) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+)
+"""No `RETURNING`: SQLite would build a table in memory for each row, at the cost of the insertion itself."""
+PAYLOADS_AFTER: Final = "SELECT tenant, sum(length(body)) FROM payload WHERE id > ? GROUP BY tenant"
+PUT_PAYLOAD_AGAIN: Final = (
+    "UPDATE payload SET media = ?4, body = ?5 WHERE action_id = ?1 AND tenant = ?2 AND digest = ?3 AND body IS NULL"
     " RETURNING tenant, length(body)"
 )
 """Erased bytes recorded again are stored again. Present bytes stay unchanged, and return no row."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Final, cast
+from typing import Final, TypeAlias, cast
 
 import apsw
 
@@ -31,6 +31,8 @@ from readback.ports.storage.store_rules import MINUTE_US, PACE, becomes_due_us, 
 from readback.stores.sqlite import rows
 from readback.stores.sqlite.schema import Watched
 
+_Payload: TypeAlias = tuple[str, str, bytes, str, bytes]
+"""A row: the action, the tenant, the digest, the media type, the bytes."""
 KNOWN_HEADS_MAX: Final = 4096
 """Actions whose version is cached between transactions; about 2 MB."""
 
@@ -352,11 +354,28 @@ class Transaction:
 
     def _flush_evidence(self) -> None:
         """Write new evidence, and add its size to each tenant's total."""
-        run, added = self._connection.executemany, dict[str, int]()
-        for sql, values in ((rows.PUT_PAYLOAD, self._payloads), (rows.PUT_CONTRACT, self._texts)):
-            for tenant, size in cast("Iterator[tuple[str, int]]", run(sql, values)) if values else ():
-                added[tenant] = added.get(tenant, 0) + size
-        run(rows.PUT_WEIGHT, added.items())
+        run, added = self._connection.executemany, list[tuple[str, int]]()
+        if self._payloads:
+            added += self._put_payloads()
+        if self._texts:
+            added += cast("Iterator[tuple[str, int]]", run(rows.PUT_CONTRACT, self._texts))
+        sizes: dict[str, int] = {}
+        for tenant, size in added:
+            sizes[tenant] = sizes.get(tenant, 0) + size
+        run(rows.PUT_WEIGHT, sizes.items())
+
+    def _put_payloads(self) -> list[tuple[str, int]]:
+        """Write payloads. Returns the sizes of all that the ledger did not hold before, by tenant."""
+        connection, payloads = self._connection, self._payloads
+        before = connection.total_changes()
+        connection.executemany(rows.PUT_PAYLOAD, payloads)
+        inserted = connection.total_changes() - before
+        if inserted == len(payloads):  # the usual case
+            return [(tenant, len(body)) for _, tenant, _, _, body in cast("list[_Payload]", payloads)]
+        # Some are repeated, or present, or were erased. Each new row has an id after all earlier rows.
+        added = self._all(rows.PAYLOADS_AFTER, (connection.last_insert_rowid() - inserted,)) if inserted else []
+        again = connection.executemany(rows.PUT_PAYLOAD_AGAIN, payloads)
+        return cast("list[tuple[str, int]]", [*added, *again])
 
     def _flush_projections(self) -> None:
         new: list[rows.Row] = []
