@@ -199,7 +199,7 @@ class AsyncDriver:
                 else:
                     try:
                         if type(step) in self._asked:  # most effects: answered from memory or a local store
-                            answer, stop = self._desk.answer(cast("Any", step)), None
+                            answer, stop = self._desk.answer(step), None  # type: ignore[arg-type]
                         elif type(step) is Commit:
                             # Noted before the commit: a cancellation must also release a lease of a new action.
                             held[step.append.action_id] = step.append.fence

@@ -263,12 +263,10 @@ def _error_signs(fields: dict[str, Json]) -> Iterator[Sign]:
 
 def _status_signs(fields: dict[str, Json]) -> Iterator[Sign]:
     for name in () if _CODES.isdisjoint(fields) else _CODE_FIELDS:
-        code = fields.get(name)
-        if type(code) is int and 100 <= code <= 599:
+        if name in fields and type(code := fields[name]) is int and 100 <= code <= 599:
             yield http_sign(code)
     for name in () if _STATUSES.isdisjoint(fields) else _STATUS_FIELDS:
-        said = fields.get(name)
-        if not isinstance(said, str) or len(said) > 64:
+        if name not in fields or not isinstance(said := fields[name], str) or len(said) > 64:
             continue
         word = said.strip().lower().replace(" ", "_").replace("-", "_")
         # A cancelled order ends as "cancelled": beside `ok: true` the word is no failure.
