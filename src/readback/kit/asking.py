@@ -134,7 +134,7 @@ class AskingTool(Tool):
 
         return await aguarded(work, self._calls.unanswered)
 
-    def held(self, arguments: Arguments, *, operation: str | None = None) -> ToolResult | None:
+    def held(self, arguments: Arguments, *, operation: str | None = None, run: str | None = None) -> ToolResult | None:
         """Return None: a question is no action."""
         return None
 

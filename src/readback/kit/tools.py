@@ -114,15 +114,17 @@ class Tool:
         """Return what `waits_for` returns, without blocking the event loop."""
         return self.may_park and await asyncio.to_thread(self.waits_for, arguments, operation=operation, run=run)
 
-    def held(self, arguments: Arguments, *, operation: str | None = None) -> ToolResult | None:
+    def held(self, arguments: Arguments, *, operation: str | None = None, run: str | None = None) -> ToolResult | None:
         """Return the parked action of this very call, also where it is signed and not executed yet; else None.
 
         For frameworks that run a call again after a person's answer: look here first, then `Kit.decide`. Nothing is
-        executed or recorded.
+        executed or recorded. An operation counts in every run, so `run` has no meaning here.
         """
         return self._calls.held(self._callee, arguments, operation)
 
-    async def aheld(self, arguments: Arguments, *, operation: str | None = None) -> ToolResult | None:
+    async def aheld(
+        self, arguments: Arguments, *, operation: str | None = None, run: str | None = None
+    ) -> ToolResult | None:
         """Return what `held` returns, without blocking the event loop."""
         return await asyncio.to_thread(self.held, arguments, operation=operation)
 
