@@ -98,12 +98,12 @@ class Gateway:
     ) -> None:
         self._upstreams = _sound(upstreams)
         for upstream in self._upstreams:
-            upstream.server.processes_max = _count("servers_max", servers_max)
+            upstream.server.processes_max = checked_count("servers_max", servers_max)
         named = validation.several("contracts", contracts, (str, os.PathLike), "Pass contracts=['FILE.yaml'].")
         self._contracts, self._pins = tuple(_told(each, self._upstreams) for each in named), pins
         self._policy = _policy(ungoverned)
-        self._hold_s, self._in_flight_max = _hold(hold), in_flight_max
-        self._say = say or _on_stderr
+        self._hold_s, self._in_flight_max = checked_hold(hold), in_flight_max
+        self._say = say or on_stderr
         self._ledger_terms: dict[str, Any] = {
             "url": url,
             "tenant": tenant,
@@ -268,8 +268,8 @@ class Gateway:
             allow_hosts=validation.several("allow_hosts", allow_hosts, str, "Pass allow_hosts=['gateway.example']."),
             stop=stop,
             on_listening=on_listening,
-            sessions_max=_count("sessions_max", sessions_max),
-            session_idle_s=_idle(session_idle),
+            sessions_max=checked_count("sessions_max", sessions_max),
+            session_idle_s=checked_idle(session_idle),
         )
 
     def reload(self) -> None:
@@ -333,7 +333,7 @@ def _policy(named: str) -> Policy:
         ) from None
 
 
-def _hold(seconds: object) -> float:
+def checked_hold(seconds: object) -> float:
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds <= HOLD_MAX_S:
         raise SettingsError(
             f"hold must be a number of seconds (got {seconds!r:.40}).", remedy=f"Pass 0 to {HOLD_MAX_S:g}."
@@ -341,13 +341,13 @@ def _hold(seconds: object) -> float:
     return float(seconds)
 
 
-def _count(name: str, given: object) -> int:
+def checked_count(name: str, given: object) -> int:
     if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= COUNT_MAX:
         raise SettingsError(f"{name} must be an integer (got {given!r:.40}).", remedy=f"Pass 1 to {COUNT_MAX}.")
     return given
 
 
-def _idle(seconds: object) -> float:
+def checked_idle(seconds: object) -> float:
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds <= IDLE_MAX_S:
         raise SettingsError(
             f"session_idle must be a number of seconds (got {seconds!r:.40}).",
@@ -356,6 +356,6 @@ def _idle(seconds: object) -> float:
     return float(seconds)
 
 
-def _on_stderr(text: str) -> None:
+def on_stderr(text: str) -> None:
     sys.stderr.write(f"readback: {one_line(text, LINE_MAX_CHARACTERS)}\n")
     sys.stderr.flush()

@@ -20,7 +20,7 @@ from readback.domain.verification.observation_signs import one_line
 from readback.errors import ArgumentError, NotFoundError, UnknownOutcomeError, UsageError
 from readback.kit import operations, results
 from readback.kit.boundary import aguarded, guarded
-from readback.kit.clients import RUN, Clients, Ticket
+from readback.kit.clients import RUN, ActionHandle, Clients
 from readback.kit.content import as_result, content_of
 from readback.kit.foreign import ForeignTools, InFlight, Way, flying
 from readback.kit.results import Attempt, Foreign, Terms, ToolResult, held_of
@@ -90,13 +90,13 @@ class Calls:
         self, callee: Callee, given: object, operation: str | None, run: str | None, wait: float | None, way: Way | None
     ) -> ToolResult:
         """Run a call, and return the result."""
-        ticket, sync = Ticket(), self.clients.sync
+        ticket, sync = ActionHandle(), self.clients.sync
 
         def work() -> ToolResult:
             wait_s, named = self._seconds(wait), self.run_named(run)
             if callee.is_saga:
                 steps, name, own = self._saga(callee, given, operation)
-                return self.result(sync.saga(steps, name=name, operation=own, wait=wait_s, run=named))
+                return self.result(sync.attended_saga(steps, ticket, name, own, wait_s, named))
             proposal = self._propose(callee, given)
             flight = InFlight(callee.foreign, way, ticket)
             with spending(proposal), flying(flight):
@@ -106,16 +106,22 @@ class Calls:
         return guarded(work, lambda error: self.failed(error, ticket))
 
     async def arun(
-        self, callee: Callee, given: object, operation: str | None, run: str | None, wait: float | None, way: Way | None
+        self,
+        callee: Callee,
+        given: object,
+        operation: str | None,
+        run: str | None,
+        wait: float | None,
+        way: Way | None,
+        ticket: ActionHandle,
     ) -> ToolResult:
-        """Run a call on the running event loop, and return the result."""
-        ticket = Ticket()
+        """Run a call on the running event loop, and return the result. The ticket receives the action's id at once."""
 
         async def work() -> ToolResult:
             wait_s, named, client = self._seconds(wait), self.run_named(run), self.clients.here()
             if callee.is_saga:
                 steps, name, own = self._saga(callee, given, operation)
-                return await self._aresult(await client.saga(steps, name=name, operation=own, wait=wait_s, run=named))
+                return await self._aresult(await client.attended_saga(steps, ticket, name, own, wait_s, named))
             proposal = self._propose(callee, given)
             flight = InFlight(callee.foreign, way, ticket)
             with spending(proposal), flying(flight):
@@ -136,7 +142,7 @@ class Calls:
                 handed = self.clients.sync.hand_out(proposal, operation=own, run=self.run_named(run))
             return Attempt(handed.allowed, handed.outcome.id, self.result(handed.outcome, InFlight(callee.foreign)))
 
-        return guarded(work, lambda error: Attempt(False, "", self.failed(error, Ticket())))
+        return guarded(work, lambda error: Attempt(False, "", self.failed(error, ActionHandle())))
 
     def end(self, callee: Callee, action: str, value: object, error: object, wait: float | None) -> ToolResult:
         """Record the end of a call made by the caller, and read back."""
@@ -273,7 +279,7 @@ class Calls:
 
     def _flight(self, outcome: Outcome, way: Way | None) -> InFlight:
         callee = self.by_contract.get(outcome.contract)
-        return InFlight("" if callee is None else callee.foreign, way, Ticket(outcome.id))
+        return InFlight("" if callee is None else callee.foreign, way, ActionHandle(outcome.id))
 
     def _packet(self, outcome: Outcome) -> dict[str, Json]:
         """Return the approval request of a parked action as JSON, for a framework's pause and a person's signature."""
@@ -301,7 +307,7 @@ class Calls:
             "bytes": asked.bytes.decode("utf-8"),
         }
 
-    def failed(self, error: Exception, ticket: Ticket) -> ToolResult:
+    def failed(self, error: Exception, ticket: ActionHandle) -> ToolResult:
         """Return the result of a call that raised: refused, unless the ledger has an attempt or a waiting action."""
         plain = _typed(error)
         if isinstance(plain, UnknownOutcomeError) or not ticket.action_id:
@@ -424,7 +430,7 @@ def _reported(callee: Callee, action: str, value: object, error: object) -> tupl
     """Return the value for the record, and the answer of the call."""
     if not callee.foreign or error is not None:
         return value, None
-    flight, raw = InFlight(callee.foreign, None, Ticket(action)), as_result(value)
+    flight, raw = InFlight(callee.foreign, None, ActionHandle(action)), as_result(value)
     flight.answer = Foreign(value, raw)
     return raw, flight
 

@@ -16,11 +16,13 @@ from readback.client.client import Readback
 from readback.client.operations import attempts
 from readback.client.proposal import Definition, Proposal
 from readback.client.session import Session
+from readback.client.step import SagaStep
 from readback.domain.outcome.outcome import Outcome
 from readback.engine import coordinator
 from readback.engine.compiled_contract import CompiledContract
+from readback.engine.saga import attend as saga_attend
 
-Ticket = coordinator.ActionHandle
+ActionHandle = coordinator.ActionHandle
 RUN: ContextVar[str | None] = ContextVar("readback_kit_run", default=None)
 """The run of the calls in this context; see `Kit.session`."""
 
@@ -38,12 +40,24 @@ class SyncClient(Readback):
         for each in definitions:
             self._session.know(each.plan)
 
-    def attended(self, proposal: Proposal, ticket: Ticket, operation: str | None, wait: float, run: str) -> Outcome:
+    def attended(
+        self, proposal: Proposal, ticket: ActionHandle, operation: str | None, wait: float, run: str
+    ) -> Outcome:
         """Run the proposal as `run` does. The ticket receives the action's id at once."""
         s = self._session
         until_us = s.give_up_us(wait)
         request = s.request(proposal, operation, None, "")
         work = coordinator.begin(s.engine, request, s.scope_of(run), s.plan_of, ticket)
+        return self._told(work, ticket, until_us)
+
+    def attended_saga(
+        self, steps: list[SagaStep], ticket: ActionHandle, name: str, operation: str | None, wait: float, run: str
+    ) -> Outcome:
+        """Run a saga as `saga` does. The ticket receives the saga's id at once."""
+        s = self._session
+        until_us = s.give_up_us(wait)
+        request = s.saga_request(steps, name, operation)
+        work = saga_attend.begin(s.engine, request, s.scope_of(run), s.plan_of, ticket)
         return self._told(work, ticket, until_us)
 
     def held(self, proposal: Proposal, operation: str | None) -> str:
@@ -59,7 +73,7 @@ class LoopClient(AsyncReadback):
     """An async client of the shared session, for one event loop at a time."""
 
     async def attended(
-        self, proposal: Proposal, ticket: Ticket, operation: str | None, wait: float, run: str
+        self, proposal: Proposal, ticket: ActionHandle, operation: str | None, wait: float, run: str
     ) -> Outcome:
         """Run the proposal as `run` does. The ticket receives the action's id at once."""
         s = self._session
@@ -67,6 +81,16 @@ class LoopClient(AsyncReadback):
         request = s.request(proposal, operation, None, "")
         work = coordinator.begin(s.engine, request, s.scope_of(run), s.plan_of, ticket)
         return await self._told(work, ticket, until_us, in_turn=not request.plan.hands.execute.is_async)
+
+    async def attended_saga(
+        self, steps: list[SagaStep], ticket: ActionHandle, name: str, operation: str | None, wait: float, run: str
+    ) -> Outcome:
+        """Run a saga as `saga` does. The ticket receives the saga's id at once."""
+        s = self._session
+        until_us = s.give_up_us(wait)
+        request = s.saga_request(steps, name, operation)
+        work = saga_attend.begin(s.engine, request, s.scope_of(run), s.plan_of, ticket)
+        return await self._told(work, ticket, until_us)
 
     def leave(self) -> None:
         """End this client's threads. The session stays open."""

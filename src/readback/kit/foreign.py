@@ -24,7 +24,7 @@ from readback.contracts.problems import did_you_mean
 from readback.domain.context import Context
 from readback.drivers.thread_pool import DaemonThreadPool, ThreadJob
 from readback.errors import NotDispatchedError, UsageError
-from readback.kit.clients import Ticket
+from readback.kit.clients import ActionHandle
 from readback.kit.content import as_result
 from readback.kit.results import Foreign
 from readback.ports.system_factory import ExecutorAdapter, Fixed, SourceAdapter
@@ -42,8 +42,8 @@ class InFlight:
 
     __slots__ = ("answer", "name", "ticket", "way")
 
-    def __init__(self, name: str, way: Way | None = None, ticket: Ticket | None = None) -> None:
-        self.name, self.way, self.ticket = name, way, ticket or Ticket()
+    def __init__(self, name: str, way: Way | None = None, ticket: ActionHandle | None = None) -> None:
+        self.name, self.way, self.ticket = name, way, ticket or ActionHandle()
         self.answer: Foreign | None = None
 
 

@@ -25,7 +25,7 @@ from readback.domain.contract.approval import ApprovalToken
 from readback.errors import UsageError
 from readback.kit.asking import ASKING, AskingTool
 from readback.kit.calls import Arguments, Callee, Calls
-from readback.kit.clients import RUN, Clients
+from readback.kit.clients import RUN, Clients, SyncClient
 from readback.kit.content import CONTENT_MAX_BYTES
 from readback.kit.final import MODES, FinalAnswer, Mode, believed, checked
 from readback.kit.foreign import ForeignTools, Way
@@ -161,8 +161,8 @@ class Kit:
     # --- tools -----------------------------------------------------------------------------------------------------
 
     @property
-    def client(self) -> Readback:
-        """The sync client of the same ledger, for people and programs. An AsyncReadback is not offered."""
+    def client(self) -> SyncClient:
+        """The sync client of the same ledger, a Readback, for people and programs."""
         return self._clients.sync
 
     @property

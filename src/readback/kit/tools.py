@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from readback.canon import Json
 from readback.kit.calls import Arguments, Callee, Calls
+from readback.kit.clients import ActionHandle
 from readback.kit.foreign import Way
 from readback.kit.models import model_of
 from readback.kit.results import Attempt, ToolResult
@@ -74,6 +75,17 @@ class Tool:
         """Whether the contract can ask for an approval."""
         return not self._callee.is_saga and self._callee.action.contract.approval is not None
 
+    @property
+    def reads(self) -> bool:
+        """Whether the contract's kind changes nothing."""
+        return not self._callee.is_saga and not self._callee.action.contract.kind.mutates
+
+    async def attended(
+        self, arguments: Arguments, ticket: ActionHandle, *, operation: str | None, wait: float
+    ) -> ToolResult:
+        """Run a call as `arun` does. The ticket receives the action's id at once, for a server that holds the call."""
+        return await self._calls.arun(self._callee, arguments, operation, None, wait, None, ticket)
+
     def run(
         self,
         arguments: Arguments,
@@ -104,7 +116,7 @@ class Tool:
         call: Way | None = None,
     ) -> ToolResult:
         """Run a call on the running event loop; see `run`."""
-        return await self._calls.arun(self._callee, arguments, operation, run, wait, call)
+        return await self._calls.arun(self._callee, arguments, operation, run, wait, call, ActionHandle())
 
     def waits_for(self, arguments: Arguments, *, operation: str | None = None, run: str | None = None) -> bool:
         """Return whether this call waits for a person's approval. Nothing is executed or recorded."""

@@ -8,7 +8,7 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
 import click
@@ -23,6 +23,7 @@ from readback.config import Settings, is_contract_file, secret_at
 from readback.errors import SettingsError, UsageError
 
 if TYPE_CHECKING:
+    from readback.gateway.actions import ActionServer
     from readback.gateway.gateway import Gateway
     from readback.gateway.upstream.upstream import Upstream
 
@@ -97,6 +98,13 @@ URL_REMEDY: Final = "Write http://HOST:PORT/PATH or https://..."
     metavar="FILE",
     multiple=True,
     help="A contract file (.yaml), or pack:NAME; may be repeated (READBACK_CONTRACTS, separated by commas).",
+)
+@click.option(
+    "--actions",
+    "modules",
+    metavar="MODULE",
+    multiple=True,
+    help="A Python module; its decorated actions and sagas are the tools, and no server is needed. May be repeated.",
 )
 @click.option(
     "--url",
@@ -182,6 +190,7 @@ URL_REMEDY: Final = "Write http://HOST:PORT/PATH or https://..."
 @click.argument("command", nargs=-1, metavar="[-- COMMAND...]")
 def mcp(
     files: tuple[str, ...],
+    modules: tuple[str, ...],
     urls: tuple[str, ...],
     serve: str,
     host: str,
@@ -206,8 +215,38 @@ def mcp(
     closes stdin and has its answers, or by SIGINT or SIGTERM. All started processes end, too. The next gateway on the
     same ledger, or `readback worker`, resumes calls in progress. SIGHUP reloads the contract files. With --json,
     --serve http prints its address on stdout; with stdio, stdout carries only the protocol.
+
+    With --actions, the actions and sagas of a Python module are the tools: each call acts, is read back, and answers
+    with the verdict.
     """
-    settings = settings_of(ledger_url, tenant, principal, files)
+    limits: dict[str, Any] = {"sessions_max": sessions_max, "session_idle": session_idle, "allow_hosts": allow_hosts}
+    if modules:
+        _check_alone(command, urls, headers, files)
+        settings = settings_of(ledger_url, tenant, principal)
+        served: Served = _action_server(settings, modules, hold, serve, host, allow_hosts)
+    else:
+        settings = settings_of(ledger_url, tenant, principal, files)
+        served = _gateway(settings, command, urls, headers, hold, ungoverned, servers_max, serve, host, allow_hosts)
+    if serve == "http" and host not in LOOPBACK:
+        note(f"Warning: every client that reaches {safe(host)} may call these tools; there is no login.")
+    with undisturbed(SERVING), asyncio.Runner(loop_factory=_event_loop()) as runner:
+        runner.run(_until_stopped(served, _serving(served, serve, host, port, limits, as_json=as_json)))
+    return 0
+
+
+def _gateway(
+    settings: Settings,
+    command: Sequence[str],
+    urls: Sequence[str],
+    headers: Sequence[str],
+    hold: float,
+    ungoverned: str,
+    servers_max: int,
+    serve: str,
+    host: str,
+    allow_hosts: Sequence[str],
+) -> Gateway:
+    """The gateway before the named servers."""
     contracts = _contracts(settings, command)
     with of_extra("mcp", "The gateway"):
         from readback.gateway.gateway import Gateway
@@ -216,7 +255,7 @@ def mcp(
     if serve == "http":
         names(host, allow_hosts)  # before any server is started for an address that cannot be guarded
     upstreams = _upstreams(command, urls, contracts, settings, headers)
-    gateway = Gateway(
+    return Gateway(
         upstreams,
         contracts,
         url=settings.url,
@@ -227,12 +266,46 @@ def mcp(
         pins=dict(settings.contract_pins),
         servers_max=servers_max,
     )
-    if serve == "http" and host not in LOOPBACK:
-        note(f"Warning: every client that reaches {safe(host)} may call these tools; there is no login.")
-    limits = {"sessions_max": sessions_max, "session_idle": session_idle, "allow_hosts": allow_hosts}
-    with undisturbed(SERVING), asyncio.Runner(loop_factory=_event_loop()) as runner:
-        runner.run(_until_stopped(gateway, _serving(gateway, serve, host, port, limits, as_json=as_json)))
-    return 0
+
+
+def _check_alone(command: Sequence[str], urls: Sequence[str], headers: Sequence[str], files: Sequence[str]) -> None:
+    """Raise UsageError for a server beside --actions."""
+    if command or urls or headers or files:
+        raise UsageError(
+            "--actions serves a module's own actions, and a server, a header or a contract file is named too.",
+            remedy="Run two: `readback mcp --actions MODULE`, and `readback mcp` in front of the server.",
+        )
+
+
+def _action_server(
+    settings: Settings, modules: Sequence[str], hold: float, serve: str, host: str, allow_hosts: Sequence[str]
+) -> ActionServer:
+    """The server of the modules' actions and sagas. Raises UsageError for modules without any, ContractError."""
+    with of_extra("mcp", "The server of actions"):
+        from readback.gateway.actions import ActionServer
+        from readback.gateway.serving.http_guard import names
+    without_answers()
+    if serve == "http":
+        names(host, allow_hosts)
+    return ActionServer(
+        offered(modules), url=settings.url, tenant=settings.tenant, principal=settings.principal, hold=hold
+    )
+
+
+def offered(modules: Sequence[str]) -> list[Any]:
+    """The actions and sagas of the modules, as tools. An action that only reverses another one is no tool."""
+    from readback.cli.contract_modules import allow_modules
+    from readback.contracts.registry import registry_of
+    from readback.kit import SagaDefinition
+
+    allow_modules(os.getcwd(), modules)
+    registry = registry_of(modules)
+    registry.load()
+    found: list[Any] = [registry.get(name) for name in registry]
+    reversing = {id(each.compensation) for each in found if each.compensation is not None}
+    named = [value for each in modules for value in vars(sys.modules[each]).values()]
+    sagas = {id(value): value for value in named if isinstance(value, SagaDefinition)}
+    return [*(each for each in found if id(each) not in reversing), *sagas.values()]
 
 
 def _event_loop() -> Callable[[], asyncio.AbstractEventLoop]:
@@ -339,12 +412,11 @@ def _of_files(contracts: Sequence[str], settings: Settings) -> list[Upstream]:
     return [upstream_of(key if len(kept) > 1 else "", terms) for key, terms in kept]
 
 
+Served: TypeAlias = "Gateway | ActionServer"
 Serving = Callable[[asyncio.Event], Coroutine[Any, Any, None]]
 
 
-def _serving(
-    gateway: Gateway, serve: str, host: str, port: int, limits: Mapping[str, Any], *, as_json: bool
-) -> Serving:
+def _serving(gateway: Served, serve: str, host: str, port: int, limits: Mapping[str, Any], *, as_json: bool) -> Serving:
     def listening(url: str) -> None:
         if as_json:
             print_json({"url": url})
@@ -361,7 +433,7 @@ def _serving(
     return serving
 
 
-async def _until_stopped(gateway: Gateway, serving: Serving) -> None:
+async def _until_stopped(gateway: Served, serving: Serving) -> None:
     """Serve until the client leaves or a signal arrives. An early signal ends the start."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -246,7 +246,7 @@ class Gate:
                 f"The tool {call.tool!r:.200} is governed and cannot run as a task; nothing was sent."
             )
         try:
-            operation = _operation(call)
+            operation = operation_of(call)
             if self._is_due(server):
                 await self._look_at_tools(server)
             proposal, agreed, leave = None, "", None
@@ -413,7 +413,7 @@ class Gate:
             return results.in_meta(results.refused(ToolDeniedError(said)))
         flight = InFlightCall(call, server)
         try:
-            if self._operations.had(flight.key) and (operation := _operation(call)):
+            if self._operations.had(flight.key) and (operation := operation_of(call)):
                 self._operations.check_others(flight.key, "", operation)
         except ReadbackError as error:
             return results.in_meta(results.refused(error))
@@ -429,7 +429,7 @@ class Gate:
 
     async def _recorded(self, flight: InFlightCall) -> dict[str, Json]:
         try:
-            operation = _operation(flight.call)
+            operation = operation_of(flight.call)
             self._check_room(len(self._recording.under_way))
             proposal = ungoverned.proposed(self._for_all, flight.call)
             leave = self._operations.enter(flight.key, proposal, operation)
@@ -496,7 +496,7 @@ def _folded(name: str) -> str:
     return "".join(each for each in normalized("NFKC", name).casefold() if each.isalnum())
 
 
-def _operation(call: Call) -> str | None:
+def operation_of(call: Call) -> str | None:
     """Return the operation named by the client, or None. Raises ArgumentError for an invalid name."""
     named = call.meta.get(OPERATION_KEY)
     if named is None:

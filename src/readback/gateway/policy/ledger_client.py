@@ -86,6 +86,10 @@ class GatewayClient(AsyncReadback):
         """Resume the action until the next wait."""
         await self._drive(self._session.advance(action_id, self._session.scope.tenant))
 
+    def leave(self) -> None:
+        """End this client's threads. The session stays open, where another client owns it."""
+        self._driver.close()
+
     def give_back(self) -> None:
         """Release all leases of this process, so that the next worker need not wait."""
         self._session.store.release(self._session.runtime.owner())

@@ -30,6 +30,7 @@ from readback.gateway.serving.stdio_fast_path import CALL, Admitted, CallLane, e
 from readback.gateway.serving.texts_from_clients import HttpTexts
 from readback.gateway.session.client_session import ClientSession
 from readback.gateway.session.lists import Names
+from readback.gateway.session.own_session import OwnSession
 from readback.gateway.upstream.attachment import Attachment
 from readback.gateway.upstream.request_context import Context
 from readback.gateway.upstream.upstream import Upstream
@@ -117,6 +118,8 @@ class Door:
         return [each.own for each in self._upstreams]
 
     def _made(self, attachments: Sequence[Attachment], *, modern: bool, private: bool) -> ClientSession:
+        if not self._upstreams:
+            return OwnSession(self._gate, modern=modern, private=private)
         return ClientSession(self._gate, attachments, modern=modern, private=private)
 
     def _left(self, relay: ClientSession, attachments: Sequence[Attachment]) -> None:
