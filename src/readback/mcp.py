@@ -1,11 +1,13 @@
 """Public: the gateway for programs: tools of MCP servers, verified. Needs the extra `mcp`.
 
-`Gateway` stands in front of servers that others wrote; `verify_server` governs the tools of a server of one's own.
+`Gateway` stands in front of existing servers. `verify_server` governs the tools of a program's own server.
+`ActionServer` serves decorated actions and sagas.
 """
 
 from __future__ import annotations
 
 try:
+    from readback.gateway.actions import ActionServer
     from readback.gateway.embedded import InProcess
     from readback.gateway.embedded import verified_server as verify_server
     from readback.gateway.gateway import Gateway
@@ -15,4 +17,4 @@ except ModuleNotFoundError as error:  # said in its own kind, which whoever asks
         f"readback.mcp needs the extra `mcp`: pip install 'readback-ai[mcp]'. ({error})", name=error.name
     ) from error
 
-__all__ = ["Gateway", "InProcess", "Upstream", "verify_server"]
+__all__ = ["ActionServer", "Gateway", "InProcess", "Upstream", "verify_server"]

@@ -52,7 +52,7 @@ def environment(shop: Shop) -> dict[str, str]:
 def started(shop: Shop, *more: str) -> Iterator[subprocess.Popen[str]]:
     with forks.start(
         [READBACK, *arguments(shop, *more)],
-        cwd=ROOT, env=environment(shop), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        cwd=ROOT, env=environment(shop), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
         try:
             yield process
@@ -71,9 +71,15 @@ async def client(shop: Shop, way: str) -> AsyncIterator[Client]:
         return
     with started(shop, "--serve", "http", "--port", "0", "--json", "--hold", "3") as process:
         assert process.stdout is not None
-        line = await asyncio.to_thread(process.stdout.readline)
-        async with Client(json.loads(line)["url"]) as found:
+        async with Client(await asyncio.to_thread(address_of, process)) as found:
             yield found
+
+
+def address_of(process: subprocess.Popen[str]) -> str:
+    """The address, as the command prints it for programs."""
+    assert process.stdout is not None
+    lines = [process.stdout.readline() for _ in range(3)]
+    return str(json.loads("".join(lines))["url"])
 
 
 def outcome_of(result: Any) -> dict[str, Any]:
@@ -150,7 +156,7 @@ def test_a_call_under_way_at_sigterm_is_answered_with_its_action(shop: Shop, way
             process.send_signal(signal.SIGTERM)
             result = json.loads(process.stdout.readline())["result"]
         else:
-            result = _over_http(json.loads(process.stdout.readline())["url"], first, call, shop, process)
+            result = _over_http(address_of(process), first, call, shop, process)
         assert process.wait(END_S) == 0
     told = result["_meta"][OUTCOME_KEY]
     assert (result["isError"], told["state"], told["code"], told["may_repeat"]) == (
@@ -191,8 +197,7 @@ def _until(shop: Shop, tool: str) -> None:
 @pytest.mark.requirement("ACTIONS-guarded")
 def test_a_foreign_host_and_origin_are_refused(shop: Shop) -> None:
     with started(shop, "--serve", "http", "--port", "0", "--json") as process:
-        assert process.stdout is not None
-        url = json.loads(process.stdout.readline())["url"]
+        url = address_of(process)
         for headers in ({"host": "evil.example"}, {"origin": "https://evil.example"}):
             found = httpx.post(url, json={"jsonrpc": "2.0", "id": 1, "method": "ping"}, headers=headers)
             assert found.status_code in (403, 421)
