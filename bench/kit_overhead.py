@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import statistics
 import time
-from collections.abc import Callable
 from typing import Final
 
 from readback import AsyncReadback, Readback, arg, verified
@@ -28,24 +27,20 @@ def count(n: int) -> None:
 counted = verified(count, read=lambda n: state, strong=True, expect={"n": arg("n")})
 
 
-def _spent(work: Callable[[], object]) -> float:
-    began = time.process_time_ns()
-    work()
-    return (time.process_time_ns() - began) / 1e6
-
-
 def sync_added() -> tuple[float, float]:
     """Return the medians, in milliseconds, of a bare run and of a run through the kit."""
     bare, through = list[float](), list[float]()
     with Readback.open("memory:") as rb, Kit.over(rb, actions=[counted]) as kit:
         tool = kit.tool("count")
         for n in range(ROUNDS):
-            first = _spent(lambda n=n: rb.run(counted(n=2 * n), operation=f"bare {n}"))
-            given = {"n": 2 * n + 1}
-            second = _spent(lambda n=n, given=given: tool.run(given, operation=f"kit {n}"))
+            began = time.process_time_ns()
+            rb.run(counted(n=2 * n), operation=f"bare {n}")
+            middle = time.process_time_ns()
+            tool.run({"n": 2 * n + 1}, operation=f"kit {n}")
+            ended = time.process_time_ns()
             if n >= WARM:
-                bare.append(first)
-                through.append(second)
+                bare.append((middle - began) / 1e6)
+                through.append((ended - middle) / 1e6)
     return statistics.median(bare), statistics.median(through)
 
 
