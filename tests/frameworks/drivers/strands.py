@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from mcp import StdioServerParameters, stdio_client
 from strands import Agent, tool
 from strands.hooks import AfterToolCallEvent
+from strands.middleware import ExecuteToolContext
 from strands.models import Model
 from strands.session.file_session_manager import FileSessionManager
 from strands.tools.mcp import MCPClient
@@ -92,8 +93,6 @@ class Strands(Driver):
         agent = Agent(model=Scripted(["end"]), tools=[own], callback_handler=None)
 
         async def call(number: int) -> Any:
-            from strands.middleware import ExecuteToolContext
-
             use = {"name": "touch", "toolUseId": f"c{number}", "input": {"number": number}}
             context = ExecuteToolContext(agent, own, use, {}, agent.cancel_signal, agent._interrupt_state)
 
