@@ -74,20 +74,23 @@ class ClaudeAgent(Driver):
         return call
 
     async def _ran(self, turns: Sequence[Turn], setting: Setting, session: str, **start: Any) -> Played:
-        found = Played(state=session)
+        found, called = Played(state=session), dict[str, str]()
         named = [_named(turn, setting) for turn in turns]
         with MessagesApi(named) as api:
             agent = _broken(setting.broken)(self.kit, _options(api.url, setting), corrections=1)
             try:
                 async with agent:
                     async for message in agent.query("go", include_partial_messages=setting.way == "stream", **start):
-                        _read(message, found)
+                        _read(message, found, called)
             except Exception as error:  # tidy: boundary -- the scenario judges what the framework raises
                 found.raised = type(error).__name__
         names = {block["id"]: block["name"].rpartition("__")[2] for block in blocks_of(api.messages, "tool_use")}
-        for block in results_of(api.messages):
-            text = text_of(block.get("content"))
-            found.results.append(Result(names.get(block["tool_use_id"], ""), not block.get("is_error"), text))
+        shown = [
+            Result(names.get(block["tool_use_id"], ""), not block.get("is_error"), text_of(block.get("content")))
+            for block in results_of(api.messages)
+        ]
+        # A resumed call has no message, and the model's history has one result for each id.
+        found.results = max(found.results, shown, key=len)
         found.actions = tuple(result.action for result in agent.parked.values())
         return found
 
@@ -160,11 +163,18 @@ async def _peek(arguments: dict[str, Any]) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": shop.peek(**arguments)}]}
 
 
-def _read(message: Any, found: Played) -> None:
+def _read(message: Any, found: Played, names: dict[str, str]) -> None:
     if isinstance(message, sdk.AssistantMessage):
+        uses = [block for block in message.content if isinstance(block, sdk.ToolUseBlock)]
+        names.update({block.id: block.name.rpartition("__")[2] for block in uses})
         found.streamed += "".join(block.text for block in message.content if isinstance(block, sdk.TextBlock))
     if isinstance(message, sdk.StreamEvent):
         found.streamed += message.event.get("delta", {}).get("text", "")
+    if isinstance(message, sdk.UserMessage) and isinstance(message.content, list):
+        for block in message.content:
+            if isinstance(block, sdk.ToolResultBlock):
+                name = names.get(block.tool_use_id, "")
+                found.results.append(Result(name, not block.is_error, text_of(block.content)))
     if isinstance(message, sdk.ResultMessage):
         found.final = message.result or ""
 
