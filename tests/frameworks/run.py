@@ -56,7 +56,10 @@ async def judged(scenario: scenarios.Scenario, driver: type[Driver]) -> dict[str
 
 
 async def all_of(driver: type[Driver], only: list[str]) -> dict[str, Any]:
-    found = {each.name: await judged(each, driver) for each in scenarios.SCENARIOS if not only or each.name in only}
+    wanted = [each for each in scenarios.SCENARIOS if not only or each.name in only]
+    if driver.hazards is Driver.hazards:  # a framework without dangers of its own has nothing to show there
+        wanted = [each for each in wanted if each.name != scenarios.HAZARDS]
+    found = {each.name: await judged(each, driver) for each in wanted}
     unknown = set(driver.cannot) - {each.name for each in scenarios.SCENARIOS}
     assert not unknown, f"the driver excludes scenarios that do not exist: {unknown}"
     return {

@@ -20,8 +20,8 @@ class History:
 
     Example:
         >>> history = History()
-        >>> history.call("c1", "ship_order", {"order_id": "o-17"})
-        >>> history.result("c1", "[action outcome] ...")
+        >>> history.add_call("c1", "ship_order", {"order_id": "o-17"})
+        >>> history.add_result("c1", "[action outcome] ...")
         >>> [(each.tool, each.arguments) for each in history.shown]
         [('ship_order', {'order_id': 'o-17'})]
     """
@@ -30,11 +30,11 @@ class History:
         self._calls: dict[str, tuple[str, Any]] = {}
         self.shown: list[ShownCall] = []
 
-    def call(self, call_id: str, name: str, arguments: Any) -> None:
+    def add_call(self, call_id: str, name: str, arguments: Any) -> None:
         """Add a call of the model. `arguments` is a mapping or its JSON text."""
         self._calls[call_id] = (name, arguments)
 
-    def result(self, call_id: str, text: str) -> None:
+    def add_result(self, call_id: str, text: str) -> None:
         """Add the result that the model was shown. A result without a call is left out."""
         if call_id in self._calls:
             name, arguments = self._calls[call_id]

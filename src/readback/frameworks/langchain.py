@@ -198,14 +198,15 @@ class ReadbackMiddleware(AgentMiddleware):
 
 def _settled(kit: Kit, tool: Tool, arguments: Any, place: _Place, call: Any = None) -> ToolResult:
     """Run, and pause the graph for a missing approval. The node runs again after the answer: the answer comes first."""
-    result = tool.held(arguments, operation=place.operation) or tool.run(arguments, call=call, **place.names)
+    held = tool.held(arguments, operation=place.operation) if tool.may_park else None
+    result = held or tool.run(arguments, call=call, **place.names)
     if result.status == "parked" and (answer := _asked(result)) is not _NO_GRAPH:
         result = kit.decide(result.action, _bound(answer, result, place), call=call)
     return result
 
 
 async def _asettled(kit: Kit, tool: Tool, arguments: Any, place: _Place, call: Any = None) -> ToolResult:
-    held = await tool.aheld(arguments, operation=place.operation)
+    held = await tool.aheld(arguments, operation=place.operation) if tool.may_park else None
     result = held or await tool.arun(arguments, call=call, **place.names)
     if result.status == "parked" and (answer := _asked(result)) is not _NO_GRAPH:
         result = await kit.adecide(result.action, _bound(answer, result, place), call=call)
@@ -249,9 +250,9 @@ def _placing(kit: Kit, request: Any) -> tuple[dict[str, Any], bool]:
     history = History()
     for message in messages[:last]:
         for each in getattr(message, "tool_calls", ()):
-            history.call(each["id"], each["name"], each["args"])
+            history.add_call(each["id"], each["name"], each["args"])
         if isinstance(message, ToolMessage):
-            history.result(message.tool_call_id, message.text)
+            history.add_result(message.tool_call_id, message.text)
     turn = messages[last].tool_calls
     position = ordinal(((each["id"], each["name"], each["args"]) for each in turn), call["id"])
     parking = [each for each in turn if (tool := kit.tools.get(each["name"])) is not None and tool.may_park]

@@ -45,9 +45,9 @@ class _Governor:
         history = History()
         for item in items if not isinstance(items, str) else ():
             if _is_call(item):
-                history.call(_get(item, "call_id"), _get(item, "name"), _get(item, "arguments"))
+                history.add_call(_get(item, "call_id"), _get(item, "name"), _get(item, "arguments"))
             elif _get(item, "type") == "function_call_output":
-                history.result(_get(item, "call_id"), str(_get(item, "output")))
+                history.add_result(_get(item, "call_id"), str(_get(item, "output")))
         calls = [(_get(c, "call_id"), _get(c, "name"), _get(c, "arguments")) for c in turn if _is_call(c)]
         for call_id, _, _ in calls:
             self.places[self.kit.current_run, call_id] = (history.shown, ordinal(calls, call_id))
@@ -108,7 +108,7 @@ class _Governor:
             return model
         made = copy.copy(model)
         made.__class__ = type(f"Checked{type(model).__name__}", (_Checked, type(model)), {})
-        made._readback = self  # type: ignore[attr-defined] # noqa: SLF001 - the copy is ours
+        made._readback = self  # noqa: SLF001 - the copy is ours
         return made
 
 
@@ -206,7 +206,7 @@ def _governor(agent: Any) -> _Governor:
             f"run got {type(agent).__name__!r}, which no kit governs.",
             remedy="Make the agent with readback(agent, kit), and pass that agent.",
         )
-    return agent.governor  # type: ignore[no-any-return]
+    return agent.governor
 
 
 def _conversation(conversation: str | None, options: Mapping[str, Any]) -> str:

@@ -90,7 +90,7 @@ class Readback(AbstractCapability[Any]):
     async def settle(self, tool: Tool, arguments: dict[str, Any], ctx: Any, call: Any = None) -> Any:
         """Run a call through the kit. A missing approval defers the call, and a failure has the framework's flag."""
         named = await self._named(ctx, tool, arguments, ctx.tool_call_id)
-        result = await tool.aheld(arguments, operation=named["operation"])
+        result = await tool.aheld(arguments, operation=named["operation"]) if tool.may_park else None
         if result is None:
             result = await tool.arun(arguments, call=call, **named)
         if result.status == "parked" and not ctx.tool_call_approved:
@@ -121,9 +121,9 @@ class Readback(AbstractCapability[Any]):
                 break
             for part in message.parts:
                 if isinstance(part, ToolCallPart):
-                    history.call(part.tool_call_id, part.tool_name, part.args_as_dict())
+                    history.add_call(part.tool_call_id, part.tool_name, part.args_as_dict())
                 elif isinstance(part, ToolReturnPart | RetryPromptPart):
-                    history.result(part.tool_call_id, str(part.content))
+                    history.add_result(part.tool_call_id, str(part.content))
         position = ordinal(((c.tool_call_id, c.tool_name, c.args_as_dict()) for c in calls.values()), call_id)
         run = _run(ctx)
         operation = await self.kit.aoperation(

@@ -27,6 +27,8 @@ from readback.frameworks.langchain import ReadbackMiddleware, tools, wrap
 from tests.frameworks import shop
 from tests.frameworks.driver import Call, Driver, Played, Result, Seen, Setting, Turn, played
 
+NUMBERS = range(600, 1_000)
+"""The numbers of `overhead`."""
 BOOK = Path(__file__).resolve().parents[1] / "book.py"
 
 
@@ -229,17 +231,21 @@ class LangChain(Driver):
         middleware = ReadbackMiddleware(self.kit)
         by_name = {tool.name: tool for tool in middleware.tools}
 
-        async def once(number: int) -> Any:
+        runtime = type("Runtime", (), {"config": {"configurable": {"thread_id": "r"}}})()
+
+        def request(number: int) -> Any:
             call = {"name": "touch", "args": {"number": number}, "id": f"c{number}", "type": "tool_call"}
             state = {"messages": [HumanMessage("go"), AIMessage("", tool_calls=[call])]}
-            call = state["messages"][-1].tool_calls[0]
-            runtime = type("Runtime", (), {"config": {"configurable": {"thread_id": "r"}}})()
-            request = ToolCallRequest(tool_call=call, tool=by_name["touch"], state=state, runtime=runtime)
+            made = state["messages"][-1].tool_calls[0]
+            return ToolCallRequest(tool_call=made, tool=by_name["touch"], state=state, runtime=runtime)
 
-            async def handler(each: Any) -> Any:
-                return await each.tool.ainvoke({**each.tool_call, "type": "tool_call"}, runtime.config)
+        requests = {number: request(number) for number in NUMBERS}
 
-            message = await middleware.awrap_tool_call(request, handler)
+        async def handler(each: Any) -> Any:
+            return await each.tool._arun(**each.tool_call["args"])  # without LangChain's own call of a tool
+
+        async def once(number: int) -> Any:
+            message = await middleware.awrap_tool_call(requests[number], handler)
             assert message.status == "success", message.content
 
         return once
