@@ -77,10 +77,10 @@ class CrewAI(Driver):
     name = "crewai"
     packages = ("crewai",)
     hooks = ("tool", "final guardrail")
-    cannot = {  # noqa: RUF012
+    cannot = {
         "a_lying_answer_in_a_stream": "CrewAI streams the model's text before the guardrail of a task",
     }
-    notes = {  # noqa: RUF012
+    notes = {
         "operation": "CrewAI has no store of a run; a second kickoff with the same run finds the actions",
         "pause": "no pause exists; the call is reported as parked, and after `kit.decide` a second kickoff continues",
     }

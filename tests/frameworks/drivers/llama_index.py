@@ -44,10 +44,10 @@ class LlamaIndex(Driver):
     name = "llama_index"
     packages = ("llama-index-core", "llama-index-workflows")
     hooks = ("call_tool", "final take_step")
-    cannot = {  # noqa: RUF012
+    cannot = {
         "arguments_that_are_no_object": "LlamaIndex turns arguments that are no object into an empty object itself",
     }
-    notes = {  # noqa: RUF012
+    notes = {
         "closed": "the model's deltas are not streamed by default; events of tools and the checked answer are",
     }
 

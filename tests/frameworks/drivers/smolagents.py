@@ -84,10 +84,10 @@ class Smolagents(Driver):
     name = "smolagents"
     packages = ("smolagents",)
     hooks = ("execute_tool_call", "final")
-    cannot = {  # noqa: RUF012
+    cannot = {
         "a_crash_inside_the_tool": "smolagents has no store; a restarted program has to bring the history itself",
     }
-    notes = {  # noqa: RUF012
+    notes = {
         "tools": "no error flag exists; the first line of the result's text is the flag",
         "pause": "no pause exists; the call is reported as parked, and `agent.resume` continues with the answer",
         "closed": "no async interface exists; async callers use a thread",
