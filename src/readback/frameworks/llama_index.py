@@ -21,7 +21,7 @@ with of_framework("framework-llama-index", "LlamaIndex"):
     from llama_index.core.workflow import Context, HumanResponseEvent, InputRequiredEvent, step
     from pydantic import PrivateAttr
 
-check_version("LlamaIndex", distribution="llama-index-core", lowest="0.14.8", below="0.15")
+check_version("LlamaIndex", distribution="llama-index-core", lowest="0.14.13", below="0.15")
 
 CORRECTED = "readback_corrected"
 
@@ -115,8 +115,8 @@ class ReadbackAgent(FunctionAgent):
 
     async def _settled(self, ctx: Context, ev: ToolCall, tool: Tool) -> ToolResult:
         """Run the call, or pause for a person. After the answer LlamaIndex runs the step again from the start."""
-        history = await self._history(ctx)
-        shown, ordinal = list(_shown(history)), _ordinal(history, ev)
+        before, calls = _asked(await self._history(ctx), ev)
+        shown, ordinal = list(_shown(before)), _ordinal(calls, ev)
         run = self.conversation
         # The name of a first occurrence needs no look at the ledger, so no thread either.
         first = ordinal == 0 and all(each.tool != tool.name for each in shown)
@@ -196,9 +196,20 @@ def _speaks(message: ChatMessage) -> bool:
     return message.role == MessageRole.ASSISTANT
 
 
-def _ordinal(history: Sequence[tuple[ChatMessage, list[Any]]], ev: ToolCall) -> int:
-    """Return the position of a call among the identical calls of the last message with calls."""
-    calls: list[Any] = next((calls for _, calls in reversed(history) if calls), [])
+def _asked(history: list[tuple[ChatMessage, list[Any]]], ev: ToolCall) -> tuple[list[Any], list[Any]]:
+    """Return the history before the message with this call, and the calls of that message.
+
+    A restored workflow can run a step twice. The second run must not count the first run's result.
+    """
+    for index in range(len(history) - 1, -1, -1):
+        calls = history[index][1]
+        if any((each.tool_id, each.tool_name) == (ev.tool_id, ev.tool_name) for each in calls):
+            return history[:index], calls
+    return history, []
+
+
+def _ordinal(calls: Sequence[Any], ev: ToolCall) -> int:
+    """Return the position of a call among the identical calls of its message."""
     same = [each.tool_id for each in calls if (each.tool_name, each.tool_kwargs) == (ev.tool_name, ev.tool_kwargs)]
     return same.index(ev.tool_id) if ev.tool_id in same else 0
 
