@@ -17,6 +17,7 @@ from readback.client.recovery_table import table_in_force
 from readback.client.session import Session
 from readback.config import LOCAL_FILE, USER_FILE, Settings, is_contract_file, shown, user_folder
 from readback.errors import UsageError
+from readback.systems.trace_headers import from_environment
 
 if TYPE_CHECKING:
     from readback.client.authoring.action import ActionDefinition
@@ -53,11 +54,13 @@ def reading(settings: Settings) -> Iterator[Session]:
 def working(
     settings: Settings, registry: Registry | None, *, run: str = "", trace: str = "", new: bool = True
 ) -> Iterator[Session]:
-    """Open a session that executes and resumes actions of the loaded contracts.
+    """Open a session that executes and resumes actions of the loaded contracts, in the trace of TRACEPARENT, if any.
 
     `new`: create a missing ledger. Otherwise a missing ledger raises StoreError.
     """
-    session = _session(settings, read_only=False, run=run, trace=trace, new=new)
+    caller = None if trace else from_environment()
+    named = trace if caller is None else caller.traceparent
+    session = _session(settings, read_only=False, run=run, trace=named, new=new)
     try:
         if registry is not None:
             for plan in registry.load().values():

@@ -34,7 +34,9 @@ from readback.domain.idempotency import former_operation, key_hash
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.records.subscriber import Subscriber, listed
 from readback.domain.saga.fold import KIND
+from readback.domain.tracing.trace_context import parse_traceparent
 from readback.drivers.ledger_time import in_ledger_time
+from readback.drivers.live_span import with_caller
 from readback.engine import coordinator
 from readback.engine.compiled_contract import CallerContext, CompiledContract, Request
 from readback.engine.effects import Effect, EffectResult
@@ -196,6 +198,9 @@ class Session:
         named = {"run": run, "plan": plan, "task_state": task_state, "boundary": boundary, "trace": trace}
         for name, value in {**named, "parent_span": parent_span, "break_glass": break_glass}.items():
             check_id(name, value, UsageError, may_be_empty=True)
+        caller = parse_traceparent(trace)
+        if caller is not None:
+            trace, parent_span = caller.trace_id, parent_span or caller.span_id
         held = settings.scopes if scopes is None else scopes_of(scopes)
         spending = validation.spending(budget)
         scope = CallerContext(
@@ -210,6 +215,7 @@ class Session:
             break_glass,
             parent_span,
             held,
+            caller is None or caller.sampled,
         )
         plans = validation.plans_of(actions)
         people = approvals_of(settings.approvers if approvers is None else validation.people(approvers), break_glass)
@@ -281,11 +287,14 @@ class Session:
         return request
 
     def scope_of(self, run: str | None) -> CallerContext:
-        """Return the caller context of one call: this client's, with the run named by the call. Raises UsageError."""
+        """Return the caller context of one call: this client's, with the run named by the call and the caller's span.
+
+        Raises UsageError.
+        """
         if run is None:
-            return self.scope
+            return with_caller(self.scope)
         check_id("run", run, UsageError, may_be_empty=True)
-        return replace(self.scope, run=run)
+        return with_caller(replace(self.scope, run=run))
 
     def find_operation(self, operation: str, action: Definition | str | None) -> str | None:
         """Return the action's id for an operation; None where there is none.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
+from readback.domain.tracing.trace_context import TraceContext, execution_span_id, trace_id_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,7 @@ class Context:
             reader of a source without stamps recognise newer objects, also after a restart. A copy: a change affects no
             judgement.
         reverses: In a compensation, the stamp of the action to reverse.
+        sampled: False where the caller's trace is not sampled.
 
     Example:
         >>> from readback import Context
@@ -44,6 +46,22 @@ class Context:
     trace: str = ""
     before: Json = None
     reverses: str = ""
+    sampled: bool = True
+
+    @property
+    def traceparent(self) -> str:
+        """The W3C `traceparent` of this execution, for a request to another process; "" without a trace.
+
+        Example:
+            >>> from readback import Context
+            >>> trace = "0af7651916cd43dd8448eb211c80319c"
+            >>> Context("a", "acme", "agent", "op", "order/1", "key", "rb-a", trace=trace).traceparent[:36]
+            '00-0af7651916cd43dd8448eb211c80319c-'
+        """
+        if not self.trace:
+            return ""
+        span_id = execution_span_id(self.action_id, self.attempt)
+        return TraceContext(trace_id_of(self.trace, ""), span_id, self.sampled).traceparent
 
     @property
     def subject_stamp(self) -> str:

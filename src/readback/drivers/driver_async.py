@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar, cast, get_args
 
 from readback.background.dispatcher import OutboxDispatcher
 from readback.domain.context import Context
+from readback.drivers import live_span
 from readback.drivers.commit_log import log_commit
 from readback.drivers.early_dispatch import EARLY_DISPATCH, a_turn
 from readback.drivers.group_commit import GroupCommit, call_back, holding
@@ -274,9 +275,7 @@ class AsyncDriver:
             if not sent and (not may_call or now_us > step.not_after_us):
                 return ended(Ending.NOT_MADE, now_us, now_us), None
             self._desk.start_call(step.context.action_id)
-            called = await self._call(
-                step.plan.hands.execute, step.context, step.arguments, step.timeout_us, step.not_after_us
-            )
+            called = await self._dispatched(step)
         elif type(step) is RunAll:
             return await self._together(step.works), None
         elif type(step) is AllowEarlyDispatch:
@@ -287,6 +286,18 @@ class AsyncDriver:
             assert type(step) is Lease, "`drive` answers all other effects"
             return await self._leased(step), None
         return called, called.error if called.ending is _CANCELLED else None
+
+    async def _dispatched(self, step: Dispatch) -> Called:
+        """Call the tool, inside a live span if the program records one."""
+        live, called = live_span.begin(step, self._desk.runtime.now_us()), None
+        try:
+            called = await self._call(
+                step.plan.hands.execute, step.context, step.arguments, step.timeout_us, step.not_after_us
+            )
+            return called
+        finally:
+            if live is not None:
+                live.end(called)
 
     async def _leased(self, step: Lease) -> EffectResult:
         """Acquire a lease. If the task is cancelled meanwhile, release the lease."""

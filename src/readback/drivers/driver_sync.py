@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar, cast
 
 from readback.background.dispatcher import OutboxDispatcher
 from readback.domain.context import Context
+from readback.drivers import live_span
 from readback.drivers.call_timeout import CallTimedOut, EventLoopThread, call_with_timeout
 from readback.drivers.commit_log import log_commit
 from readback.drivers.interpreter import (
@@ -124,7 +125,13 @@ class SyncDriver:
             if now_us > step.not_after_us:
                 return ended(Ending.NOT_MADE, now_us, now_us)
             desk.start_call(step.context.action_id)
-            return self._call(step.plan.hands.execute, step.context, step.arguments, step.timeout_us, now_us)
+            live, called = live_span.begin(step, now_us), None
+            try:
+                called = self._call(step.plan.hands.execute, step.context, step.arguments, step.timeout_us, now_us)
+                return called
+            finally:
+                if live is not None:
+                    live.end(called)
         if type(step) is RunAll:
             return AllResults(tuple(self.drive(work) for work in step.works))
         assert type(step) is not Wait, "`drive` handles waits"

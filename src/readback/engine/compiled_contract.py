@@ -128,3 +128,7 @@ class CallerContext:
     """The trace span of the proposal."""
     scopes: tuple[str, ...] = ()
     """The client's permission scopes."""
+    sampled: bool = True
+    """False where the caller's trace is not sampled."""
+    origin: Mapping[str, Json] | None = None
+    """Facts about the request behind the proposal, such as its method at the gateway."""

@@ -61,6 +61,10 @@ class Dispatch:
     arguments: Mapping[str, object]
     timeout_us: int
     not_after_us: int
+    action: Action
+    """The action as of the attempt, for a span. No user code receives the action."""
+    verification_table: str = ""
+    recovery_table: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -274,7 +274,7 @@ class Engine:
         return (yield from self._answered(run, called))
 
     def _attempted(self, run: Run) -> Work:
-        return (yield from self._answered(run, (yield from execute.dispatch(run))))
+        return (yield from self._answered(run, (yield from execute.dispatch(run, self.table.version))))
 
     def _answered(self, run: Run, called: Called) -> Work:
         if self.limits is not None:

@@ -146,6 +146,7 @@ def _scope(action: Action) -> CallerContext:
         context.get("boundary", ""),
         context.get("trace", ""),
         parent_span=context.get("parent_span", ""),
+        sampled=context.get("sampled") != "0",
     )
 
 

@@ -199,6 +199,7 @@ class Run:
             self.scope.trace,
             json_value(self.before.taken.reading.value) if self.before is not None else None,
             str(a.context.get("reverses", "")),
+            self.scope.sampled,
         )
 
     # --- recording ---

@@ -40,6 +40,7 @@ from readback.errors import InputError
 from readback.hooks.hook_file import HookFile
 from readback.hooks.protocol import ToolCall
 from readback.ports.storage.store import ActionFilter, Projection
+from readback.systems.trace_headers import from_environment
 
 # Parser of `git commit` commands: the message, and the committed paths.
 
@@ -345,7 +346,7 @@ def opened(file: HookFile, run: str, where: Where = ANYWHERE) -> Iterator[HookSe
         plan="",
         task_state="",
         boundary="",
-        trace="",
+        trace=caller.traceparent if (caller := from_environment()) is not None else "",
         budget=None,
         break_glass="",
         actions=actions.values(),

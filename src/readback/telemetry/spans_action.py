@@ -95,7 +95,8 @@ class _Execution:
     root: str
     span_id: str
     parent_id: str
-    attributes: Attributes
+    own: Attributes
+    conventions: Attributes
 
 
 class ActionSpans:
@@ -114,8 +115,16 @@ class ActionSpans:
         self._before: list[SpanEvent] = []
         self._readings: list[tuple[int, int, SpanEvent]] = []
         self._sampled = True
-        self._seq, self._facts = 0, dict[str, str | int | float | bool]()
+        self._seq = 0
+        self._known_facts: Attributes | None = None
         self._last_kind = _K.PROPOSED
+
+    @property
+    def _facts(self) -> Attributes:
+        """The attributes as of the last entry, computed for an entry with a span."""
+        if self._known_facts is None:
+            self._known_facts = facts_of(self.action, self._tables[1], self._seq)
+        return self._known_facts
 
     @property
     def version(self) -> int:
@@ -132,8 +141,7 @@ class ActionSpans:
             self._proposed(event)
         elif event.kind is _K.ADMITTED:
             self._admitted(event)
-        self._seq = seq
-        self._facts = facts_of(self.action, self._tables[1], seq)
+        self._seq, self._known_facts = seq, None
         root = self._root = self._root or self._opened(event, leaf, before)
         root.last_us = max(root.last_us, event.at_us)
         self._of_entry(event, leaf, before, root, bodies, spans)
@@ -274,8 +282,10 @@ class ActionSpans:
         if before in _UNSETTLED:  # sending again after a wait is decided by a judgement, not by a validation
             spans.append(self._validation(leaf, root, event.at_us))
         span_id, parent_id = execution_ids(self.action)
-        attributes = {**self._terms, **self._facts, **execution_of(self.action)}
-        self._execution = _Execution(event.at_us, leaf, root.span_id, span_id, parent_id, attributes)
+        own = {**self._terms, **self._facts}
+        self._execution = _Execution(
+            event.at_us, leaf, root.span_id, span_id, parent_id, own, execution_of(self.action)
+        )
 
     def _observed(self, event: Event, bodies: Bodies, spans: list[Span]) -> None:
         data, held = event.data, self._execution
@@ -285,7 +295,7 @@ class ActionSpans:
         status = str(data["status"])
         extra: Attributes = {names.OBSERVATION: status}
         if status not in _CLEAN:
-            extra[names.ERROR_TYPE] = error_type(held.attributes, status, cut(data.get("code")))
+            extra[names.ERROR_TYPE] = error_type(held.conventions, status, cut(data.get("code")))
         if self._payloads:
             extra |= _payloads(bodies, self.action)
         self._executed(held, started, ended, extra, spans)
@@ -300,7 +310,7 @@ class ActionSpans:
     def _executed(self, held: _Execution, started: int, ended: int, extra: Attributes, spans: list[Span]) -> None:
         self._execution = None
         started = max(started, held.at_us)
-        spans.append(self._chained(held.leaf, names.WRAPPER, held.root, held.at_us, started, {}, facts=held.attributes))
+        spans.append(self._chained(held.leaf, names.WRAPPER, held.root, held.at_us, started, {}, facts=held.own))
         links = (self._previous,) if self._previous is not None else ()
         spans.append(
             Span(
@@ -310,10 +320,10 @@ class ActionSpans:
                 execution_name(self.action),
                 started,
                 max(started, ended),
-                {**held.attributes, **extra},
+                {**held.own, **held.conventions, **extra},
                 (),
                 links,
-                client=names.MCP_METHOD_NAME in held.attributes,
+                client=names.MCP_METHOD_NAME in held.conventions,
                 sampled=self._sampled,
                 remote=held.parent_id != self._first,
             )
@@ -409,8 +419,7 @@ class ActionSpans:
         links = (*((self._previous,) if self._previous is not None else ()), *more_links)
         span_id = entry_span_id(leaf, name)
         self._previous = SpanLink(span_id, Relation.PREVIOUS)
-        own = self._facts if facts is None else {key: facts[key] for key in self._facts}
-        attributes = {**self._terms, **own, **extra}
+        attributes = {**self._terms, **(self._facts if facts is None else facts), **extra}
         start_us = min(start_us, end_us)
         return Span(
             self._trace, span_id, parent_id, name, start_us, end_us, attributes, events, links, error,

@@ -48,10 +48,10 @@ def facts_of(action: Action, recovery_table: str, position: int) -> Attributes:
     return {
         names.RECOVERY_POLICY_VERSION: j.table or recovery_table or names.NOT_GIVEN,
         names.APPROVAL_ID: asked.id if asked is not None else names.NOT_GIVEN,
-        names.RECONCILIATION_STATUS: reconciliation_status(action).value,
+        names.RECONCILIATION_STATUS: reconciliation_status(action)._value_,
         names.DISCREPANCY_CLASS: j.discrepancy or names.NOT_GIVEN,
         names.LEDGER_ENTRY_ID: str(EntryPointer(action.id, action.version, action.head)),
-        names.STATE: action.state.value,
+        names.STATE: action.state._value_,
         names.VERDICT: j.verdict,
         names.WHY: j.why or names.NOT_GIVEN,
         names.FINDING: j.finding or names.NOT_GIVEN,

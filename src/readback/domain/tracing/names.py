@@ -128,10 +128,7 @@ TOOL_ERROR: Final = "tool_error"
 # --- conventions for the Model Context Protocol, on executions by the gateway ---
 
 MCP_METHOD_NAME: Final = "mcp.method.name"
-MCP_PROTOCOL_VERSION: Final = "mcp.protocol.version"
 TOOLS_CALL: Final = "tools/call"
-JSONRPC_REQUEST_ID: Final = "jsonrpc.request.id"
-NETWORK_TRANSPORT: Final = "network.transport"
 
 # --- the chain ---
 

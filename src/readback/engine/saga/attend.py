@@ -211,6 +211,7 @@ def _scope(found: Saga, engine: Engine) -> Generator[Effect, EffectResult, Calle
         budget if isinstance(budget, dict) else None,
         found.break_glass if engine.approvals.break_glass else "",
         context.get("parent_span", ""),
+        sampled=context.get("sampled") != "0",
     )
 
 

@@ -137,6 +137,7 @@ def begin_run(
             "boundary": scope.boundary,
             "trace": scope.trace,
             "parent_span": scope.parent_span,
+            **({} if scope.sampled else {"sampled": "0"}),
         },
         "steps": [step.as_json() for step in terms],
         "contracts": contracts_hash(terms),

@@ -22,6 +22,7 @@ from readback.domain.idempotency import former_operation, key_hash, request_hash
 from readback.domain.normal_form import in_normal_form
 from readback.domain.side_effect import DEPTHS_VERSION
 from readback.domain.state import State
+from readback.domain.tracing.attributes import ORIGIN
 from readback.domain.verdict import Attribution, Verdict, Why
 from readback.domain.verification.observation import (
     Observation,
@@ -180,6 +181,10 @@ def _context(request: Request, scope: CallerContext) -> dict[str, Json]:
     }
     if request.outside:
         context["outside"] = "1"
+    if not scope.sampled:
+        context["sampled"] = "0"
+    if scope.origin:
+        context[ORIGIN] = dict(scope.origin)
     scopes = request.plan.contract.scopes
     if scopes:
         context["scopes"] = list(scopes)  # the scopes of its admission
@@ -269,14 +274,17 @@ def attempt_subjects(run: Run) -> tuple[str, ...]:
     )
 
 
-def dispatch(run: Run) -> Generator[Effect, EffectResult, Called]:
-    """The only place with a dispatch. The attempt is durable."""
+def dispatch(run: Run, recovery_table: str) -> Generator[Effect, EffectResult, Called]:
+    """The only place with a dispatch. The attempt is durable. `recovery_table`: the version in force, for a span."""
     called = yield Dispatch(
         run.plan,
         run.call_context(),
         run.given,
         run.contract.execution.timeout_us,
         run.action.executed_us + DISPATCH_GRACE_US,
+        run.action,
+        DEPTHS_VERSION,
+        recovery_table,
     )
     assert isinstance(called, Called)
     run.passed(called.finished_us)

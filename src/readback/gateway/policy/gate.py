@@ -25,6 +25,7 @@ from readback.canon.unicode_forms import normalized
 from readback.client.proposal import Proposal
 from readback.client.session import check_id
 from readback.domain.outcome.outcome import Outcome
+from readback.drivers.live_span import INCOMING
 from readback.errors import ArgumentError, NotFoundError, PayloadConflictError, UnknownOutcomeError
 from readback.gateway.call import OPERATION_KEY, Call, Toolserver
 from readback.gateway.policy import results, ungoverned
@@ -322,6 +323,7 @@ class Gate:
         action.
         """
         IN_HAND.set(flight)
+        INCOMING.set(flight.incoming)
         waited = await flight.enter()
         try:
             if waited:

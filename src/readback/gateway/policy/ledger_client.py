@@ -39,7 +39,7 @@ class GatewayClient(AsyncReadback):
         except ReadbackError:
             proposal.mark_run()
             raise
-        return self._told(coordinator.begin(s.engine, request, s.scope, s.plan_of, ticket), ticket, until_us)
+        return self._told(coordinator.begin(s.engine, request, s.scope_of(None), s.plan_of, ticket), ticket, until_us)
 
     @property
     def runtime(self) -> Runtime:

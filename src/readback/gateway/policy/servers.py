@@ -10,7 +10,8 @@ import asyncio
 from collections.abc import Awaitable, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import field
-from typing import Any, TypeVar
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
 
 from mcp_types import CLIENT_CAPABILITIES_META_KEY
 
@@ -19,8 +20,11 @@ from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.canon.values import short_copied
 from readback.domain.context import Context
+from readback.domain.tracing import names
+from readback.domain.tracing.trace_context import TraceContext, execution_span_id, parse_traceparent
 from readback.drivers.early_dispatch import EarlyDispatch
 from readback.drivers.group_commit import holding
+from readback.drivers.live_span import INCOMING, Incoming
 from readback.errors import NotDispatchedError
 from readback.gateway.call import OPERATION_KEY, Call, Toolserver
 from readback.gateway.policy.catalogue import Catalogue, ToolKey
@@ -29,8 +33,11 @@ from readback.gateway.upstream.handshake import TASKS
 from readback.ports.runtime import Runtime
 from readback.ports.system_factory import ExecutorAdapter, Fixed, SourceAdapter
 from readback.systems.configured.factory import BuiltInSystems
+from readback.systems.trace_headers import TRACEPARENT, TRACESTATE, current, outgoing
 
 Answered = TypeVar("Answered")
+ORIGIN: Final[Mapping[str, Json]] = MappingProxyType({names.MCP_METHOD_NAME: names.TOOLS_CALL})
+"""The facts about a client's request for the record of its action."""
 
 
 @dataclass(slots=True)
@@ -58,13 +65,26 @@ class InFlightCall:
         """The called tool."""
         return self.call.server, self.call.name
 
-    async def send(self, arguments: Mapping[str, Json], runtime: Runtime, *, to_end: bool = False) -> dict[str, Json]:
+    @property
+    def incoming(self) -> Incoming | None:
+        """The caller's trace context, and the facts about the request for the record."""
+        found: Mapping[str, Any] = self.call.meta
+        if TRACEPARENT not in found:  # a caller over HTTP may name its span in a header
+            request = getattr(getattr(self.call.link, "context", None), "request", None)
+            found = getattr(request, "headers", None) or {}
+        given = parse_traceparent(found.get(TRACEPARENT), found.get(TRACESTATE, "")) if TRACEPARENT in found else None
+        return Incoming(given, ORIGIN)
+
+    async def send(
+        self, arguments: Mapping[str, Json], runtime: Runtime, *, to_end: bool = False, traceparent: str = ""
+    ) -> dict[str, Json]:
         """Send the client's request with these arguments.
 
+        `traceparent`: the trace context of the execution; "" to compute the context for an early call.
         `to_end`: wait for the call's end even if the client accepts a task. A server answering early and acting later
         would be read back too early.
         """
-        params = self._params(arguments)
+        params = _traced(self._params(arguments), traceparent or self._early_traceparent())
         if to_end:
             params = _to_its_end(params)
         with holding(runtime):
@@ -123,6 +143,15 @@ class InFlightCall:
         if self.answered is not None and not self.answered.done():
             self.answered.set_result(None)
 
+    def _early_traceparent(self) -> str:
+        """Return the trace context of the first execution of this call's action; "" without a trace."""
+        served, action_id = INCOMING.get(), self.ticket.action_id
+        caller = served.trace if served is not None and served.trace is not None else current()
+        if caller is None or not action_id:
+            return ""
+        span_id = execution_span_id(action_id, 1)
+        return TraceContext(caller.trace_id, span_id, caller.sampled).traceparent
+
     def _params(self, arguments: Mapping[str, Json]) -> dict[str, Json]:
         own: Any = (
             arguments if arguments is self.call.arguments else dict(arguments)
@@ -131,6 +160,14 @@ class InFlightCall:
         if OPERATION_KEY in self.call.meta:
             params["_meta"] = {key: value for key, value in self.call.meta.items() if key != OPERATION_KEY}
         return params
+
+
+def _traced(params: dict[str, Json], traceparent: str) -> dict[str, Json]:
+    """Add the trace context to a request's `_meta`, unprefixed (SEP-414). The caller's vendor state stays."""
+    if not traceparent:
+        return params
+    meta = params.get("_meta")
+    return {**params, "_meta": {**(meta if isinstance(meta, dict) else {}), TRACEPARENT: traceparent}}
 
 
 def _to_its_end(params: Mapping[str, Json]) -> dict[str, Json]:
@@ -246,12 +283,14 @@ class CalledTool:
             raise NotDispatchedError(f"{self.key[1]!r:.200} was not called: {self.missing}")
         flight = IN_HAND.get()
         if flight is not None and flight.key == self.key and flight.ticket.action_id == ctx.action_id:
-            answer = await flight.send(arguments, self.runtime, to_end=True)
+            here = outgoing(ctx).get(TRACEPARENT, "")
+            answer = await flight.send(arguments, self.runtime, to_end=True, traceparent=here)
             if self.server.secrets:
                 answer = flight.raw = cleared(self.server, answer)
             return short_copied(answer) or answer  # from a wire: keep the original text
         with holding(self.runtime):  # over the gateway's own connection
             params: dict[str, Json] = {"name": self.key[1], "arguments": dict(arguments)}
+            params = _traced(params, outgoing(ctx).get(TRACEPARENT, ""))
             return cleared(self.server, await self.server.call(params, timeout_s=self.timeout_us / 1_000_000))
 
 

@@ -20,6 +20,7 @@ from readback.domain.context import Context
 from readback.domain.outcome.outcome import Outcome
 from readback.drivers.early_dispatch import EARLY_DISPATCH, EarlyDispatch
 from readback.drivers.group_commit import MAY_WAIT_S
+from readback.drivers.live_span import INCOMING
 from readback.errors import NotDispatchedError, StoreError, UnknownOutcomeError
 from readback.gateway.call import Call
 from readback.gateway.policy import results
@@ -97,6 +98,7 @@ class Recording:
 
     async def _run(self, flight: InFlightCall, proposal: Proposal, operation: str | None) -> Outcome:
         IN_HAND.set(flight)
+        INCOMING.set(flight.incoming)
         try:
             if await flight.enter():
                 self._check(flight)

@@ -21,6 +21,7 @@ from readback.contracts.documents.own_files import refuse_folder
 from readback.domain.context import Context
 from readback.domain.verification.observation_signs import one_line
 from readback.errors import NotDispatchedError, ToolError, ToolTimeoutError, UsageError
+from readback.systems.trace_headers import outgoing
 
 TIMEOUT_DEFAULT_S: Final = 30.0
 ERROR_MAX_BYTES: Final = 4_096
@@ -145,11 +146,12 @@ class CommandExecutor:
     def _started(self, ctx: Context, argv: Sequence[str]) -> subprocess.Popen[bytes]:
         kept = {name: os.environ[name] for name in KEPT if name in os.environ}
         told = {name: str(getattr(ctx, field)) for name, field in self._context.items()}
+        trace = {name.upper(): value for name, value in outgoing(ctx).items()}
         try:
             return subprocess.Popen(
                 list(argv),
                 cwd=self._cwd,
-                env={**kept, **self._env, **told},
+                env={**kept, **trace, **self._env, **told},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,

@@ -26,6 +26,7 @@ from readback.errors import (
     ToolTimeoutError,
     UsageError,
 )
+from readback.systems.trace_headers import TRACEPARENT, outgoing
 
 if TYPE_CHECKING:
     import ssl
@@ -282,6 +283,8 @@ class HttpExecutor:
         if taken & {name.lower() for name in sent}:
             raise UsageError(f"{self.name!r} sets {sorted(taken)} itself.")
         sent |= {name: mark for name, mark in marks.items() if name is not None}
+        if TRACEPARENT not in {name.lower() for name in sent}:
+            sent |= outgoing(ctx)
         for name, text in sent.items():
             if _CONTROL.search(name) or _CONTROL.search(text):
                 raise HeaderInjectionError(f"The header {name!r} holds a control character.")
