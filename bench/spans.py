@@ -1,7 +1,7 @@
 """What spans cost: on an action's own path, and in the projector. Run: python -m bench.spans
 
-Times are processor time of this process. The path figures are differences between runs of the same work in one process,
-taken in turns, so that other load on the machine counts on both sides.
+Times are processor time of this process, the least of several rounds. The live span is compared with a bare span of the
+SDK in the same run, so that the load of the machine counts on both sides.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import gc
 import importlib
 import resource
-import statistics
 import sys
 import tempfile
 import time
@@ -18,8 +17,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from readback import Readback, verified
+from readback.drivers import live_span
 from readback.drivers.live_span import begin, with_caller
 from readback.engine.compiled_contract import CallerContext
+from readback.engine.effects import Called, Dispatch, Ending
 from readback.stores.sqlite import open_sqlite_store
 from readback.telemetry.projector import Projector
 
@@ -46,8 +47,12 @@ def main() -> int:
     print(f"{'a bare SDK span with ten attributes':52} {span_us:10.2f} us  ({SPAN_US:g} on a quiet machine)")
     print(f"{'live span, in bare spans':52} {live_us / span_us:10.2f}     (at most {LIVE_US_MAX / SPAN_US:.2f})")
     rate, grown = projector()
-    missed |= rate < ENTRIES_PER_SECOND_MIN
-    print(f"{'projector, entries a second on one core':52} {rate:10.0f}     (at least {ENTRIES_PER_SECOND_MIN})")
+    entry, limit = 1e6 / rate / span_us, 1e6 / ENTRIES_PER_SECOND_MIN / SPAN_US
+    missed |= entry > limit
+    print(f"{'projector, entries a second on one core':52} {rate:10.0f}")
+    print(
+        f"{'projector, an entry in bare spans':52} {entry:10.2f}     (at most {limit:.2f}: {ENTRIES_PER_SECOND_MIN}/s)"
+    )
     print(f"{'memory grown in the second half of the projection':52} {grown:10d} KiB")
     return int(missed)
 
@@ -89,23 +94,24 @@ def live_cost_us() -> tuple[float, float]:
         lamp["on"] = True
 
     switch = verified(turn_on, name="switch", read=lambda: lamp, strong=True, expect={"on": True})
-    with Readback.open("memory:") as rb:
+    taken: list[tuple[Dispatch, int]] = []
+    real = live_span.begin
+    live_span.begin = lambda step, at_us: taken.append((step, at_us))  # type: ignore[assignment]
+    with Readback.open("memory:", run="bench") as rb, tracer.start_as_current_span("model inference"):
+        rb.run(switch())
+    live_span.begin = real
+    ((step, at_us),) = taken
+    called, scope = Called(Ending.RETURNED, {"status": "ok"}, None, at_us, at_us + 1), CallerContext("acme", "agent")
 
-        def act() -> None:
-            lamp["on"] = False
-            rb.run(switch())
-
-        def plain() -> None:
+    def live() -> None:
+        with tracer.start_as_current_span("model inference"):
             for _ in range(ACTIONS):
-                act()
+                with_caller(scope)
+                span = begin(step, at_us)
+                assert span is not None
+                span.end(called)
 
-        def live() -> None:
-            with tracer.start_as_current_span("model inference"):
-                for _ in range(ACTIONS):
-                    act()
-
-        plain()
-        differences = [_timed(live) - _timed(plain) for _ in range(ROUNDS)]
+    cost = min(_timed(live) for _ in range(ROUNDS))
     attributes = {f"bench.attribute.{number}": f"value {number}" for number in range(10)}
 
     def bare() -> None:
@@ -114,7 +120,7 @@ def live_cost_us() -> tuple[float, float]:
                 pass
 
     span = min(_timed(bare) for _ in range(ROUNDS))
-    return statistics.median(differences) / ACTIONS * 1e6, span / ACTIONS * 1e6
+    return cost / ACTIONS * 1e6, span / ACTIONS * 1e6
 
 
 def projector() -> tuple[float, int]:

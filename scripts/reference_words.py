@@ -476,6 +476,7 @@ WORDS: Final[dict[str, dict[str, str]]] = {
         "trace": "The caller's trace id.",
         "before": "The reading before execution; None before this reading, and for an absent object.",
         "reverses": "In a compensation: the stamp of the action to reverse; else empty.",
+        "sampled": "False where the caller's trace is not sampled.",
     },
     "Situation": {
         "side_effect": "The class of the contract.",
