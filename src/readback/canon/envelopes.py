@@ -6,7 +6,7 @@ Called by the audit. A batch is accepted only as a whole. The caller inspects th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Final, Generic, TypeAlias, TypeVar
 
 import msgspec
@@ -60,15 +60,8 @@ class PartialReader(Generic[Read]):
     __slots__ = ("read_raw",)
 
     def __init__(self, kind: type[Read]) -> None:
-        self.read_raw: Final = msgspec.json.Decoder(kind).decode
-
-    def read(self, envelope: bytes) -> Read:
-        """Return the named fields of one envelope. Raises MalformedJsonError."""
-        try:
-            found: Read = self.read_raw(envelope)
-        except msgspec.DecodeError as error:
-            raise MalformedJsonError(f"An envelope cannot be read: {error}.") from error
-        return found
+        self.read_raw: Final[Callable[[bytes], Read]] = msgspec.json.Decoder(kind).decode
+        """Returns the named fields of an envelope. Raises ValueError for any other content."""
 
 
 def plain_bytes(value: object) -> bytes:

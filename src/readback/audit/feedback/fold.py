@@ -110,19 +110,15 @@ class Fold:
 
         After an error the counts include the entries before the faulty entry.
         """
-        state, tenants, stories = self._state, self._tenants, self._state.stories
+        state, tenants, stories, add = self._state, self._tenants, self._state.stories, self._add
         feedback = state.feedback
         for stored in events:
             entry = entry_of(stored)
-            if tenants and entry.tenant not in tenants:
-                state.position = stored.seq
-                continue
-            story = stories.get(stored.action_id)
-            if story is None:
-                story = self._story(stored)
-            if story is not None:
-                self._add(stored.action_id, story, entry)
-            feedback.entries += 1
+            if not tenants or entry.tenant in tenants:
+                story = stories.get(stored.action_id) or self._story(stored)
+                if story is not None:
+                    add(stored.action_id, story, entry)
+                feedback.entries += 1
             state.position = stored.seq
 
     def _story(self, stored: StoredEvent) -> Story | None:

@@ -6,7 +6,7 @@ settled, and made again from the ledger if a late entry comes. `marks` holds the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
@@ -133,15 +133,21 @@ def step(story: Story, entry: Entry, cell: ContractFeedback, source_of: SourceOf
     handler = HANDLERS.get(kind)
     if handler is not None:
         handler(story, entry, cell, source_of)
-    if data.severity:
-        add_to(cell.incidents, data.severity)
-    if data.frozen_for:
-        cell.freezes += 1
+    if kind not in _STEPS:
+        _stops(data, cell)
     if path:
         _counted_states(story, before, entry, cell)
     if (path or kind == _JUDGED) and kind != _RESUMED and story.state in SETTLED:
         if story.marks & (EXECUTED | ENDED) == EXECUTED:
             _end(story, entry.at, cell)
+
+
+def _stops(data: Facts, cell: ContractFeedback) -> None:
+    """Count incidents and freezes."""
+    if data.severity:
+        add_to(cell.incidents, data.severity)
+    if data.frozen_for:
+        cell.freezes += 1
 
 
 def _moved(story: Story, path: list[str], entry: Entry, cell: ContractFeedback) -> None:
@@ -211,15 +217,13 @@ def _review(story: Story, reason: str, cell: ContractFeedback) -> None:
         add_to(cell.review_reasons, reason)
 
 
-_COUNTED_STATES: Final[Mapping[str, Callable[[Story, Entry, ContractFeedback], None]]] = MappingProxyType(
-    {
-        State.COMPENSATING.value: _compensating,
-        State.COMPENSATED.value: _compensated,
-        State.COMPENSATION_FAILED.value: _compensation_failed,
-        State.PARTIALLY_COMMITTED.value: _partly,
-        _REVIEW: _to_review,
-    }
-)
+_COUNTED_STATES: Final[dict[str, Callable[[Story, Entry, ContractFeedback], None]]] = {
+    State.COMPENSATING.value: _compensating,
+    State.COMPENSATED.value: _compensated,
+    State.COMPENSATION_FAILED.value: _compensation_failed,
+    State.PARTIALLY_COMMITTED.value: _partly,
+    _REVIEW: _to_review,
+}
 
 
 # --- before and during the attempt ---
@@ -471,29 +475,29 @@ def _saga_begun(_story: Story, _entry: Entry, cell: ContractFeedback, _source_of
 
 _K = EventKind
 _JUDGED, _RESUMED, _APPROVAL_REQUESTED = _K.JUDGED.value, _K.RESUMED.value, _K.APPROVAL_REQUESTED.value
+_STEPS: Final = frozenset({_K.PROPOSED.value, _K.READ.value, _K.ATTEMPTED.value, _K.OBSERVED.value})
+"""Kinds without incidents and freezes."""
 _APPROVALS: Final = MappingProxyType(
     {_K.APPROVAL_REQUESTED.value: "requested", _K.APPROVED.value: "given", _K.DENIED.value: "denied"}
 )
-HANDLERS: Final[Mapping[str, Callable[[Story, Entry, ContractFeedback, SourceOf], None]]] = MappingProxyType(
-    {
-        _K.PROPOSED.value: _proposed,
-        _K.REJECTED.value: _rejected,
-        _K.ATTEMPTED.value: _attempted,
-        _K.OBSERVED.value: _observed,
-        _RESUMED: _resumed,
-        _K.READ.value: _looked,
-        _K.WATCHED.value: _looked,
-        _K.JUDGED.value: _judged,
-        _K.CLAIM_CONTESTED.value: _claim,
-        _K.CLAIM_RETRACTED.value: _claim,
-        _K.CLAIM_REINSTATED.value: _claim,
-        _K.HELD.value: _held,
-        _K.APPROVAL_REQUESTED.value: _approval,
-        _K.APPROVED.value: _approval,
-        _K.DENIED.value: _approval,
-        _K.SAGA_BEGUN.value: _saga_begun,
-    }
-)
+HANDLERS: Final[dict[str, Callable[[Story, Entry, ContractFeedback, SourceOf], None]]] = {
+    _K.PROPOSED.value: _proposed,
+    _K.REJECTED.value: _rejected,
+    _K.ATTEMPTED.value: _attempted,
+    _K.OBSERVED.value: _observed,
+    _RESUMED: _resumed,
+    _K.READ.value: _looked,
+    _K.WATCHED.value: _looked,
+    _K.JUDGED.value: _judged,
+    _K.CLAIM_CONTESTED.value: _claim,
+    _K.CLAIM_RETRACTED.value: _claim,
+    _K.CLAIM_REINSTATED.value: _claim,
+    _K.HELD.value: _held,
+    _K.APPROVAL_REQUESTED.value: _approval,
+    _K.APPROVED.value: _approval,
+    _K.DENIED.value: _approval,
+    _K.SAGA_BEGUN.value: _saga_begun,
+}
 """The counting of each kind of entry. Kinds without a row count only by their states."""
 
 

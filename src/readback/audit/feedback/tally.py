@@ -74,13 +74,15 @@ class Spread:
 
     def add(self, duration_us: int) -> None:
         """Add one duration. After a backward step of the clock the duration is 0."""
-        value = max(duration_us, 0)
-        shift = max(value.bit_length() - FINE_BITS - 1, 0)
-        at = (shift << FINE_BITS + 1) + (value >> shift)
-        self.fine[at] = self.fine.get(at, 0) + 1
-        if not self.bounds:
-            self.bounds = [0] * (len(BOUNDS_US) + 1)
-        self.bounds[bisect_left(BOUNDS_US, value)] += 1
+        value = duration_us if duration_us > 0 else 0
+        shift = value.bit_length() - FINE_BITS - 1
+        at = (shift << FINE_BITS + 1) + (value >> shift) if shift > 0 else value
+        fine = self.fine
+        fine[at] = fine.get(at, 0) + 1
+        bounds = self.bounds
+        if not bounds:
+            bounds = self.bounds = [0] * (len(BOUNDS_US) + 1)
+        bounds[bisect_left(BOUNDS_US, value)] += 1
         self.count += 1
         self.total_us += value
         if value > self.longest_us:
