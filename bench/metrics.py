@@ -2,6 +2,8 @@
 
 The ledger holds copies of real actions, as rows of entries in a SQLite file. Only the fold reads the file, so the rows
 of actions, keys and payloads are left out. Times are CPU times of this process, with the wall clock beside.
+`plain_json_per_s` is the rate of the standard library's JSON parser over the same entries in the same run, as a measure
+of the machine. A served scrape comes after the server's own thread has folded the new entries.
 """
 
 from __future__ import annotations
@@ -11,7 +13,8 @@ import json
 import resource
 import sys
 import tempfile
-from collections.abc import Iterator
+import urllib.request
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any, Final
@@ -23,7 +26,7 @@ from readback.log.tree import leaf_hash
 from readback.ports.storage.store import StoredEvent
 from readback.stores.sqlite import open_sqlite_store, rows
 from readback.telemetry.fold_reader import LedgerMetrics
-from readback.telemetry.prometheus import exposition
+from readback.telemetry.prometheus import MetricsServer, exposition
 
 ENTRIES: Final = 1_000_000
 NEW_ACTIONS: Final = 1_000
@@ -128,9 +131,15 @@ def measure(folder: Path, entries: int) -> dict[str, float]:
         scrapes.append((scrape.cpu, scrape.wall))
     with Watch() as idle:
         exposition(second.families())
+    served_ms = served(second, lambda: fill(path, NEW_ACTIONS * per_action, added, added))
+    sample = [entry.envelope for _, entry in zip(range(PIECE), store.scan(), strict=False)]
+    with Watch() as plain:
+        for envelope in sample:
+            json.loads(envelope)
     store.close()
     return {
         "entries": total,
+        "plain_json_per_s": len(sample) / plain.cpu,
         "fold_per_s": total / fold.cpu,
         "fold_per_s_wall": total / fold.wall,
         "checkpoint_ms": save.cpu * 1e3,
@@ -139,10 +148,25 @@ def measure(folder: Path, entries: int) -> dict[str, float]:
         "scrape_ms": min(cpu for cpu, _ in scrapes) * 1e3,
         "scrape_ms_wall": min(wall for _, wall in scrapes) * 1e3,
         "scrape_new_entries": NEW_ACTIONS * per_action,
+        "served_scrape_ms_wall": served_ms,
         "idle_scrape_ms": idle.cpu * 1e3,
         "scrape_bytes": len(text),
         "memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     }
+
+
+def served(reader: LedgerMetrics, append: Callable[[], object]) -> float:
+    """Return the wall time of a scrape over HTTP, in milliseconds, after new actions and the server's next fold."""
+    server = MetricsServer(reader, lambda: (True, {}), port=0)
+    try:
+        server.wait_ready(60)
+        append()
+        server.wait_folded(60)
+        with Watch() as scrape, urllib.request.urlopen(f"http://{server.host}:{server.port}/metrics") as answer:
+            answer.read()
+    finally:
+        server.close()
+    return scrape.wall * 1e3
 
 
 def main(arguments: list[str]) -> int:
@@ -158,7 +182,7 @@ def main(arguments: list[str]) -> int:
     else:
         for name, value in found.items():
             print(f"{name:20} {value:>14,.1f}")
-    reached = found["fold_per_s"] >= FOLD_MIN_PER_S and found["scrape_ms"] <= SCRAPE_MAX_MS
+    reached = found["fold_per_s"] >= FOLD_MIN_PER_S and found["served_scrape_ms_wall"] <= SCRAPE_MAX_MS
     return 0 if reached else 1
 
 

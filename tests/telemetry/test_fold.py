@@ -19,6 +19,7 @@ from readback.canon.envelopes import plain_bytes, plain_value
 from readback.domain.state import State
 from readback.errors import CheckpointDamagedError, MetricsLabelError, StoreCorruptError
 from readback.ports.storage.store import LedgerStore, StoredEvent
+from readback.stores.postgres import open_postgres_store
 from readback.telemetry import fold_checkpoint
 from readback.telemetry.fold_reader import LedgerMetrics
 from tests.lifecycle.test_feedback import STORIES, told
@@ -335,3 +336,31 @@ def test_waiting_actions_are_known_with_the_time_of_their_last_change(tmp_path: 
     states = sorted((one.state, (one.since_us - START_US) // S) for one in fold.waiting.values())
     assert states == [(State.REVIEW_REQUIRED, 36), (State.REVIEW_REQUIRED, 62), (State.UNKNOWN, 50)]
     assert len(fold.pending()) == 2
+
+
+@pytest.mark.slow
+def test_a_ledger_on_postgresql_gives_the_same_counts_and_continues_from_its_checkpoint(
+    ledger_url: str, tmp_path: Path
+) -> None:
+    history, path = nineteen(), tmp_path / "kept.json"
+    store = open_postgres_store(ledger_url)
+    try:
+        history.write(store)
+        first = metrics_at(store, path)
+        assert first.refresh().feedback.entries == 0, "an entry counts once its position is assigned"
+        while store.assign_sequence_numbers(1_000):
+            pass
+        whole = first.refresh()
+        assert plain(whole.feedback) == plain(feedback_of(ledger(tmp_path, history).scan()))
+        first.save(now=True)
+        done = len(history.appends)
+        history.action("pay", 300).done(300)
+        history.write(store, done)
+        while store.assign_sequence_numbers(1_000):
+            pass
+        second = metrics_at(store, path)
+        assert fold_checkpoint.load(path, store, (), by_tenant=False) is not None
+        assert plain(second.refresh().feedback) == plain(first.refresh().feedback)
+        assert second.measured()["pending-too-long"]["pay"].over == 1
+    finally:
+        store.close()

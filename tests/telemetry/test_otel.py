@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 from opentelemetry.metrics import CallbackOptions, NoOpMeter, Observation
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 from readback.errors import StoreCorruptError
 from readback.telemetry.fold_reader import LedgerMetrics
@@ -104,3 +106,26 @@ def test_a_ledger_that_cannot_be_read_gives_no_numbers_and_one_warning(
         found = meter.export()
     assert not any(found.values())
     assert [record.readback_code for record in caplog.records] == ["store.corrupt"]  # type: ignore[attr-defined]
+
+
+def test_an_exporter_of_the_sdk_receives_the_numbers(tmp_path: Path) -> None:
+    reader = InMemoryMetricReader()
+    provider = MeterProvider(metric_readers=[reader])
+    metrics = LedgerMetrics(ledger(tmp_path, nineteen()), lambda: NOW_US)
+    instrument(provider.get_meter("readback"), metrics)
+    data = reader.get_metrics_data()
+    assert data is not None
+    found = {
+        (metric.name, tuple(sorted((point.attributes or {}).items()))): point.value  # type: ignore[union-attr]
+        for resource in data.resource_metrics
+        for scope in resource.scope_metrics
+        for metric in scope.metrics
+        for point in metric.data.data_points
+    }
+    verdicts = {
+        dict(labels)["verdict"]: value
+        for (name, labels), value in found.items()
+        if name == "readback.verifications" and dict(labels)["contract"] == "pay"
+    }
+    assert verdicts == {"verified": 5, "refuted": 4, "undetermined": 2}
+    provider.shutdown()

@@ -16,6 +16,8 @@ from typing import Final
 from readback.audit.feedback.fold import Fold
 from readback.audit.feedback.story import Story
 from readback.canon import CanonError, parse_json
+from readback.client.async_client import AsyncReadback
+from readback.client.client import Readback
 from readback.errors import CheckpointDamagedError, MetricsLabelError, StoreError
 from readback.ports.storage.store import LedgerStore
 from readback.telemetry import fold_checkpoint
@@ -145,6 +147,40 @@ class LedgerMetrics:
             was = found.get(story.cell, Waits())
             found[story.cell] = Waits(was.within + (not over), was.over + over, max(was.oldest_us, age))
         return found
+
+
+def metrics_of(
+    client: Readback | AsyncReadback, *, by_tenant: bool = False, labels: Mapping[str, str] | None = None
+) -> LedgerMetrics:
+    """Return the metrics of a client's ledger, for the client's tenant.
+
+    The first request reads the whole ledger. No checkpoint is kept.
+
+    Args:
+        client: An open client.
+        by_tenant: Whether to count all tenants, each with a label.
+        labels: Constant labels of every sample.
+
+    Raises:
+        UsageError: The client is closed.
+        MetricsLabelError: A constant label is invalid.
+
+    Example:
+        >>> from readback import Readback, verified
+        >>> from readback.telemetry import metrics_of
+        >>> lamp = {"on": False}
+        >>> def switch_on() -> None: lamp["on"] = True
+        >>> switch = verified(switch_on, read=lambda: lamp, strong=True, expect={"on": True})
+        >>> with Readback.open("memory:") as rb:
+        ...     outcome = rb.run(switch())
+        ...     found = metrics_of(rb).measured()["verification-success"]["switch_on"]
+        >>> found.over, found.under, found.value
+        (1, 1, 1.0)
+    """
+    session = client._session  # noqa: SLF001 - of this package
+    session.check_open()
+    tenants = () if by_tenant else (session.scope.tenant,)
+    return LedgerMetrics(session.store, session.runtime.now_us, tenants=tenants, by_tenant=by_tenant, labels=labels)
 
 
 class ContractWindows:

@@ -24,6 +24,8 @@ from readback.telemetry.metrics import PREFIX, US, Family, Labels
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 HOST_DEFAULT: Final = "127.0.0.1"
 REQUEST_TIMEOUT_S: Final = 10.0
+FOLD_EVERY_S: Final = 1.0
+"""The pause between two folds of new entries, in seconds."""
 _ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 
 log: Final = logging.getLogger("readback.metrics")
@@ -85,7 +87,7 @@ class MetricsServer:
 
     def __init__(self, metrics: LedgerMetrics, health: Health, *, port: int, host: str = HOST_DEFAULT) -> None:
         self._metrics, self._health = metrics, health
-        self._ready = threading.Event()
+        self._ready, self._closed, self._folded = threading.Event(), threading.Event(), threading.Event()
         try:
             self._server = _Server((host, port), _Handler)
         except (OSError, OverflowError) as error:
@@ -97,7 +99,7 @@ class MetricsServer:
         self.host, self.port = host, int(self._server.server_address[1])
         self._threads = [
             threading.Thread(target=self._server.serve_forever, name="readback-metrics", daemon=True),
-            threading.Thread(target=self._first, name="readback-first-fold", daemon=True),
+            threading.Thread(target=self._follow, name="readback-fold", daemon=True),
         ]
         for thread in self._threads:
             thread.start()
@@ -108,18 +110,38 @@ class MetricsServer:
 
     def close(self) -> None:
         """Stop serving, and write the checkpoint. May be called twice."""
+        self._closed.set()
         self._server.shutdown()
         self._server.server_close()
         if self._ready.is_set():
             self._metrics.save(now=True)
 
-    def _first(self) -> None:
-        """Fold the ledger once before the first answer: a partial count would look like a jump."""
-        try:
-            self._metrics.refresh()
-        except ReadbackError as error:
-            log.warning("The metrics are not available: %s", error, extra={"readback_code": error.code})
-        self._ready.set()
+    def wait_folded(self, timeout_s: float) -> bool:
+        """Wait for the next fold that begins from now on. Return whether it came in time."""
+        for _ in range(2):  # a fold in progress may have begun before
+            self._folded.clear()
+            if not self._folded.wait(timeout_s):
+                return False
+        return True
+
+    def _follow(self) -> None:
+        """Fold new entries once a second, so that a scrape finds little to do.
+
+        Before the first complete fold nothing is served: a partial count would look like a jump.
+        """
+        failing = ""
+        while True:
+            try:
+                self._metrics.refresh()
+                failing = ""
+            except ReadbackError as error:
+                if error.code != failing:
+                    log.warning("The metrics are not available: %s", error, extra={"readback_code": error.code})
+                failing = error.code
+            self._ready.set()
+            self._folded.set()
+            if self._closed.wait(FOLD_EVERY_S):
+                return
 
     def _answer(self, path: str) -> tuple[int, str, str]:
         match path:
