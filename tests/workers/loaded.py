@@ -203,17 +203,9 @@ def main(arguments: list[str]) -> None:
     given = set(os.environ.get("PYTHONPATH", "").split(os.pathsep))
     path = [place for place in sys.path[1:] if place not in given]
     for module in walk_packages(readback.__path__, "readback."):
-<<<<<<< HEAD
         if not module.name.endswith(".__main__"):
             with contextlib.suppress(MissingFrameworkError):  # an adapter: its framework is installed elsewhere
                 import_module(module.name)
-=======
-        if module.name.startswith("readback.frameworks."):
-            with contextlib.suppress(ModuleNotFoundError):  # each needs a framework that is not installed here
-                import_module(module.name)
-        elif not module.name.endswith(".__main__"):
-            import_module(module.name)
->>>>>>> 9ac108ca (Let the loaded Python of tests start without frameworks)
     door = socket.socket(socket.AF_UNIX)
     door.bind(address)
     door.listen()
