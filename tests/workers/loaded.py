@@ -204,7 +204,9 @@ def main(arguments: list[str]) -> None:
     path = [place for place in sys.path[1:] if place not in given]
     for module in walk_packages(readback.__path__, "readback."):
         if not module.name.endswith(".__main__"):
-            with contextlib.suppress(MissingFrameworkError):  # an adapter: its framework is installed elsewhere
+            # An adapter's framework, or a durable engine, is installed in an environment of its own.
+            elsewhere = ModuleNotFoundError if module.name.startswith("readback.frameworks.") else MissingFrameworkError
+            with contextlib.suppress(elsewhere, MissingFrameworkError):
                 import_module(module.name)
     door = socket.socket(socket.AF_UNIX)
     door.bind(address)
