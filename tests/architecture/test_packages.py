@@ -13,6 +13,10 @@ LOCKS = ["requirements.lock", "requirements-demo.lock", "requirements-agentdojo.
 PIN = re.compile(r"^([a-z0-9._-]+)==([^\s;\\]+)", re.MULTILINE)
 
 
+ENGINES = ("agent-hooks", "dbos", "restate", "temporal")
+"""Extras with one environment for all of them, tests/engines."""
+
+
 def _project() -> dict[str, object]:
     return dict(tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"])
 
@@ -24,7 +28,7 @@ def _pins(name: str) -> dict[str, str]:
 def _is_apart(extra: str) -> bool:
     """Whether an extra is of a framework: such extras contradict each other, so each has a lock of its own."""
     lock = ROOT / "tests/frameworks/locks" / f"{extra.replace('-', '_')}-latest.lock"
-    return extra.startswith("framework-") or lock.exists()
+    return extra in ENGINES or lock.exists()
 
 
 def _asked() -> list[str]:

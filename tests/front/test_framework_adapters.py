@@ -20,8 +20,7 @@ EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["p
 
 
 def _extra(name: str) -> str:
-    plain = name.replace("_", "-")
-    return plain if plain in EXTRAS else f"framework-{plain}"
+    return name.replace("_", "-")
 
 
 @pytest.mark.requirement("FW-missing")

@@ -16,7 +16,7 @@ from readback.errors import UsageError
 from readback.frameworks.versions import check_version, of_framework
 from readback.kit import Kit, Tool
 
-with of_framework("framework-agent-hooks", "agent-hooks"):
+with of_framework("agent-hooks", "agent-hooks"):
     from agent_hooks import AgentContext, Decision, Transform, Verdict
 
 check_version("agent-hooks", distribution="agent-hooks-sdk", lowest="0.1.0", below="0.2")

@@ -16,7 +16,7 @@ from typing import Any
 from readback.frameworks.versions import check_version, of_framework
 from readback.kit import Kit, ShownCall, Tool, ToolResult
 
-with of_framework("framework-crewai", "CrewAI"):
+with of_framework("crewai", "CrewAI"):
     from crewai.hooks.llm_hooks import get_before_llm_call_hooks, register_before_llm_call_hook
     from crewai.tools import BaseTool
     from crewai.tools.tool_failure import ToolFailure

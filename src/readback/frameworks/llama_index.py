@@ -13,7 +13,7 @@ from typing import Any
 from readback.frameworks.versions import check_version, of_framework
 from readback.kit import Kit, ShownCall, Tool, ToolResult
 
-with of_framework("framework-llama-index", "LlamaIndex"):
+with of_framework("llama-index", "LlamaIndex"):
     from llama_index.core.agent.workflow import FunctionAgent, ToolCall, ToolCallResult
     from llama_index.core.base.llms.types import ChatMessage, ChatResponse, MessageRole
     from llama_index.core.tools import AsyncBaseTool, FunctionTool, ToolMetadata, ToolOutput

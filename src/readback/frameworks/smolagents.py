@@ -15,7 +15,7 @@ from readback.canon import payload_bytes
 from readback.frameworks.versions import check_version, of_framework
 from readback.kit import Kit, ShownCall, Tool, ToolResult, is_result_text
 
-with of_framework("framework-smolagents", "smolagents"):
+with of_framework("smolagents", "smolagents"):
     import smolagents
     from smolagents.memory import ActionStep, FinalAnswerStep, PlanningStep
     from smolagents.memory import ToolCall as MemoryCall
