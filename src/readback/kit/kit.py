@@ -10,6 +10,7 @@ import asyncio
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from os import PathLike
 from types import MappingProxyType, TracebackType
 from typing import Any, Final
@@ -320,7 +321,7 @@ class Kit:
         ordinal: int = 0,
     ) -> str | None:
         """Return the name of a call's operation without blocking the event loop; see `operation`."""
-        return await asyncio.to_thread(
+        name_of = partial(
             self.operation,
             tool,
             arguments,
@@ -331,6 +332,12 @@ class Kit:
             shown=shown,
             ordinal=ordinal,
         )
+        # Only a call with an earlier result needs the ledger. The first one stays in this thread: a hop to another
+        # thread costs more than the name.
+        wanted = tool.name if isinstance(tool, Tool) else tool
+        if isinstance(shown, list) and all(isinstance(each, ShownCall) and each.tool != wanted for each in shown):
+            return name_of()
+        return await asyncio.to_thread(name_of)
 
     # --- pauses ----------------------------------------------------------------------------------------------------
 
