@@ -33,6 +33,8 @@
     ├── TraceError (2)                  of a reasoning trace's files alone; see traces.format.fault
     │   └── TraceInputError, TracePolicyError (5), ArtifactError (1)
     ├── AnchorError (6)                 of an anchor for checkpoints; no action fails by it
+    ├── MetricsError (5)                of a ledger's metrics; no action fails by it
+    │   └── MetricsLabelError (2), MetricsPortError, CheckpointDamagedError
     └── InvariantError (6)              a bug of Readback, stopped before it could become a false report
 
 Errors of one subject: AnchorRefusedError, AnswersDifferError, BackupError, BundleError, CitationError, ClaimError,
@@ -76,6 +78,7 @@ __all__ = [
     "BackupError",
     "BundleError",
     "CanonError",
+    "CheckpointDamagedError",
     "CitationError",
     "ClaimError",
     "ConflictError",
@@ -102,6 +105,9 @@ __all__ = [
     "LimitError",
     "MalformedClaimError",
     "MalformedJsonError",
+    "MetricsError",
+    "MetricsLabelError",
+    "MetricsPortError",
     "MissingPostconditionError",
     "MissingReaderError",
     "MissingScopeError",

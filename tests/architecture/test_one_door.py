@@ -16,7 +16,12 @@ from readback.ports.handlers import Handler
 from tests.architecture.tree import Module, modules
 
 HANDLE = "call"
-DRIVERS = ("readback.drivers.driver", "readback.drivers.interpreter", "readback.testing.driver")
+DRIVERS = (
+    "readback.drivers.driver",
+    "readback.drivers.live_span",
+    "readback.drivers.interpreter",
+    "readback.testing.driver",
+)
 # They stand for other people's systems, and know nothing of hands.
 STRANGERS = "readback.demo.systems"
 

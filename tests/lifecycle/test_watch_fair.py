@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from readback.audit.checks.ledger import audit
-from readback.audit.feedback.tally import feedback_of
+from readback.audit.feedback.fold import feedback_of
 from readback.audit.record.bundle import make_bundle, open_bundle
 from readback.audit.replay.action import replay
 from readback.bootstrap import predicate_engine

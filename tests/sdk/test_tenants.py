@@ -151,6 +151,8 @@ UNREACHABLE: dict[str, Probe] = {
     "is_claim_standing": by_id("is_claim_standing"),
     "retract": by_id("retract", who="human:eve", reason="mine now"),
     "reinstate": by_id("reinstate", who="human:eve", reason="mine now"),
+    "report": by_id("report", {"ok": True}),
+    "withdraw": by_id("withdraw", reason="mine now"),
     "erase": by_id("erase", who="human:eve", reason="mine now"),
     "lift": lambda rb, world: [
         lambda s=subject: rb.lift(s, who="human:eve", reason="mine now")  # type: ignore[misc]
@@ -170,7 +172,14 @@ EMPTY: dict[str, Probe] = {
 }
 """Methods that list: there is nothing to list."""
 
-ACTING = {"run": "below", "saga": "below", "submit": "tests/sdk/test_submit.py", "work": "tests/sdk/test_work.py"}
+ACTING = {
+    "run": "below",
+    "saga": "below",
+    "submit": "tests/sdk/test_submit.py",
+    "work": "tests/sdk/test_work.py",
+    "hand_out": "tests/kit",
+    "waits_for": "tests/kit",
+}
 """Methods that act: for their own tenant only, under keys of their own."""
 
 HARMLESS = {"open": "makes a client", "close": "ends it", "stop_work": "ends its own work"}

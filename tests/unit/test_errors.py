@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 import readback.errors as errors
-from readback.agent_errors import DelegationFailedError
+from readback.agent_errors import CallFailedError, DelegationFailedError
 from readback.errors import (
     AnchorError,
     CanonError,
@@ -97,6 +97,8 @@ def test_every_error_hangs_on_one_branch() -> None:
         NotVerifiedError,
         InvariantError,
         TraceError,
+        CallFailedError,
+        errors.MetricsError,
     }
     assert branches <= set(ReadbackError.__subclasses__())
     for kind in EVERY[1:]:

@@ -205,8 +205,7 @@ def main(arguments: list[str]) -> None:
     for module in walk_packages(readback.__path__, "readback."):
         if not module.name.endswith(".__main__"):
             # An adapter's framework, or a durable engine, is installed in an environment of its own.
-            elsewhere = ModuleNotFoundError if module.name.startswith("readback.frameworks.") else MissingFrameworkError
-            with contextlib.suppress(elsewhere, MissingFrameworkError):
+            with contextlib.suppress(MissingFrameworkError):
                 import_module(module.name)
     door = socket.socket(socket.AF_UNIX)
     door.bind(address)

@@ -10,17 +10,20 @@ for failed reversals and for entries with an incident.
 
 from __future__ import annotations
 
-import logging
-from typing import Final
+import sys
+from typing import TYPE_CHECKING, Final
 
 from readback.domain.events import EventKind
 from readback.domain.state import TERMINAL, State
 from readback.domain.verdict import Verdict
 from readback.ports.storage.store import Append, Appended, AppendResult
 
-log: Final = logging.getLogger("readback.actions")
-log.addHandler(logging.NullHandler())
+if TYPE_CHECKING:
+    from logging import Logger
 
+DEBUG, INFO, WARNING, ERROR = 10, 20, 30, 40
+"""The levels of `logging`, without an import of it: a hook's process starts for each call and logs nothing."""
+_loggers: Final[list[Logger]] = []
 _SETTLED: Final = frozenset(state.value for state in TERMINAL)
 _DOUBTFUL: Final = frozenset({State.UNKNOWN.value, State.REVIEW_REQUIRED.value, State.VERIFICATION_TIMEOUT.value})
 _ON_THE_WAY: Final = frozenset(
@@ -47,22 +50,33 @@ def level_of(append: Append) -> int:
     """Return the level of an append's record."""
     state = append.projection
     if append.incidents:
-        return logging.ERROR
+        return ERROR
     if append.events[-1].kind in _ON_THE_WAY:
-        return logging.DEBUG
+        return DEBUG
     if state.state == _FAILED_REVERSAL or state.review == _REVERSAL_REVIEW:
-        return logging.ERROR
+        return ERROR
     if state.state in _DOUBTFUL:
-        return logging.WARNING
+        return WARNING
     if state.state not in _SETTLED:
-        return logging.DEBUG
-    return logging.WARNING if state.verdict == _REFUTED else logging.INFO
+        return DEBUG
+    return WARNING if state.verdict == _REFUTED else INFO
+
+
+def _logger() -> Logger | None:
+    """Return the logger; None in a program that never imported `logging`, which therefore has no handler."""
+    if not _loggers and "logging" in sys.modules:
+        import logging
+
+        log = logging.getLogger("readback.actions")
+        log.addHandler(logging.NullHandler())
+        _loggers.append(log)
+    return _loggers[0] if _loggers else None
 
 
 def log_commit(append: Append, result: AppendResult) -> None:
     """Log a durable append. A conflict stored nothing, and is not logged."""
-    level = level_of(append)
-    if not log.isEnabledFor(level) or not isinstance(result, Appended):
+    level, log = level_of(append), _logger()
+    if log is None or not log.isEnabledFor(level) or not isinstance(result, Appended):
         return
     one = append.projection
     log.log(

@@ -57,6 +57,13 @@ class LedgerMetrics:
 
     Raises:
         MetricsLabelError: A constant label has an invalid or reserved name, or a value that is too long.
+
+    Example:
+        >>> from readback import Readback
+        >>> from readback.telemetry import metrics_of
+        >>> with Readback.open("memory:") as rb:
+        ...     metrics_of(rb).refresh().position
+        0
     """
 
     def __init__(

@@ -35,6 +35,14 @@ def instrument(meter: Meter, metrics: LedgerMetrics) -> int:
 
     Raises:
         SettingsError: The package `opentelemetry-api` is not installed.
+
+    Example:
+        >>> from opentelemetry.metrics import get_meter
+        >>> from readback import Readback
+        >>> from readback.telemetry import instrument, metrics_of
+        >>> with Readback.open("memory:") as rb:
+        ...     instrument(get_meter("readback"), metrics_of(rb)) > 19
+        True
     """
     try:
         from opentelemetry.metrics import Observation

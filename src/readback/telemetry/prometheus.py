@@ -83,6 +83,13 @@ class MetricsServer:
 
     Raises:
         MetricsPortError: The address is in use or not available.
+
+    Example:
+        >>> from readback import Readback
+        >>> from readback.telemetry import MetricsServer, metrics_of
+        >>> with Readback.open("memory:") as rb:
+        ...     server = MetricsServer(metrics_of(rb), lambda: (True, {}), port=0)
+        ...     server.close()
     """
 
     def __init__(self, metrics: LedgerMetrics, health: Health, *, port: int, host: str = HOST_DEFAULT) -> None:
@@ -113,6 +120,8 @@ class MetricsServer:
         self._closed.set()
         self._server.shutdown()
         self._server.server_close()
+        for thread in self._threads:
+            thread.join()
         if self._ready.is_set():
             self._metrics.save(now=True)
 

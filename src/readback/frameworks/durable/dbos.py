@@ -6,9 +6,11 @@ the fork's steps are new operations. For a fork, name the operation by business 
 
 from __future__ import annotations
 
-from dbos import DBOS
-
 from readback.frameworks.durable import may_retry, step_operation
+from readback.frameworks.versions import of_framework
+
+with of_framework("dbos", "DBOS"):
+    from dbos import DBOS
 
 __all__ = ["may_retry", "operation"]
 

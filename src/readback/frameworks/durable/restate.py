@@ -11,11 +11,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
-from restate import Context, TerminalError
-from restate.exceptions import RetryableError
-
 from readback.errors import NotVerifiedError, ReadbackError
 from readback.frameworks.durable import may_retry, step_operation
+from readback.frameworks.versions import of_framework
+
+with of_framework("restate", "Restate"):
+    from restate import Context, TerminalError
+    from restate.exceptions import RetryableError
 
 RETRY_SECONDS = 5.0
 _CONFLICT = 409

@@ -11,21 +11,23 @@ from contextvars import ContextVar
 from datetime import timedelta
 from typing import Any
 
-from temporalio import activity, workflow
-from temporalio.exceptions import ApplicationError
-from temporalio.worker import (
-    ActivityInboundInterceptor,
-    ExecuteActivityInput,
-    Interceptor,
-    StartActivityInput,
-    StartLocalActivityInput,
-    WorkflowInboundInterceptor,
-    WorkflowInterceptorClassInput,
-    WorkflowOutboundInterceptor,
-)
-
 from readback.errors import NotVerifiedError, ReadbackError, UsageError
 from readback.frameworks.durable import may_retry, step_operation
+from readback.frameworks.versions import of_framework
+
+with of_framework("temporal", "Temporal"):
+    from temporalio import activity, workflow
+    from temporalio.exceptions import ApplicationError
+    from temporalio.worker import (
+        ActivityInboundInterceptor,
+        ExecuteActivityInput,
+        Interceptor,
+        StartActivityInput,
+        StartLocalActivityInput,
+        WorkflowInboundInterceptor,
+        WorkflowInterceptorClassInput,
+        WorkflowOutboundInterceptor,
+    )
 
 _HEADER = "readback-original-run"
 _ORIGINAL_RUN: ContextVar[str] = ContextVar("readback-original-run", default="")
