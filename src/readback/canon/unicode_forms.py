@@ -37,7 +37,7 @@ def normalized(form: Form, text: str) -> str:
 
 def has_long_run(text: str) -> bool:
     """Whether more than `RUN_MAX_CHARACTERS` combining characters stand in a row."""
-    marks = _marks("NFD").intersection(set(text))
+    marks = frozenset() if text.isascii() else _marks("NFD").intersection(set(text))
     return bool(marks) and _long_run(marks).search(text) is not None
 
 
@@ -46,7 +46,7 @@ def without_marks(text: str) -> str:
 
     A short text stays as it is.
     """
-    if len(text) <= SHORT_MAX_CHARACTERS:
+    if len(text) <= SHORT_MAX_CHARACTERS or text.isascii():
         return text
     marks = _marks("NFKD").intersection(set(text)) - {_IOTA}
     if len(marks) > _REPLACED_MAX:
