@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import cache
+from itertools import chain
 from typing import Final, Literal, TypeAlias
 from unicodedata import combining, normalize
 
@@ -21,6 +22,8 @@ RUN_MAX_CHARACTERS: Final = 30
 _IOTA: Final = "\u0345"
 _REPLACED_MAX: Final = 16
 """The number of characters removed one after the other. Beyond, a pattern is quicker."""
+_REMOVED_MAX: Final = 4
+"""With so few different characters, removing the others is quicker than a pass over the text."""
 _FIRST, _AFTER_LAST = 0x300, 0x20000
 """The range of combining characters, and of characters that decompose into nothing else."""
 
@@ -59,12 +62,27 @@ def without_marks(text: str) -> str:
 def _in_order(full: Form, run: str) -> str:
     """Return the run decomposed, and in canonical order: by combining class, and within a class as before."""
     whole = {each: normalize(full, each) for each in set(run)}
-    table = {ord(each): decomposed for each, decomposed in whole.items() if decomposed != each}
-    parts = run.translate(table) if table else run
+    parts = run
+    for each, decomposed in whole.items():  # few characters decompose, and none into another one of them
+        if decomposed != each:
+            parts = parts.replace(each, decomposed)
     classes = {each: combining(each) for each in set(parts)}
     if len(set(classes.values())) == len(classes):  # equal characters have no order among themselves
         return "".join([each * parts.count(each) for each in sorted(classes, key=classes.__getitem__)])
-    return "".join(sorted(parts, key=classes.__getitem__))
+    if len(classes) <= _REMOVED_MAX:
+        return "".join([_of_class(parts, classes, each) for each in sorted(set(classes.values()))])
+    of_class: dict[int, list[str]] = {each: [] for each in sorted(classes.values())}
+    add = {each: of_class[classes[each]].append for each in classes}
+    for each in parts:
+        add[each](each)
+    return "".join(chain.from_iterable(of_class.values()))
+
+
+def _of_class(parts: str, classes: dict[str, int], kept: int) -> str:
+    for each, its_class in classes.items():
+        if its_class != kept:
+            parts = parts.replace(each, "")
+    return parts
 
 
 def _long_run(marks: Iterable[str]) -> re.Pattern[str]:
