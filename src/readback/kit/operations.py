@@ -1,7 +1,7 @@
 """Names of operations for calls whose contract has none: the same call gets the same name after a crash.
 
-A call id of a framework alone is no name: providers count from one in each conversation, and draw new ids after a
-crash. The name says the run, the tool, the arguments, and how often the model has seen a result of that very call.
+A framework's call id alone is no name: providers restart their counters in each conversation, and draw new ids after a
+crash. The name states the run, the tool, the arguments, and the number of results of the same call in the history.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from readback.domain.state import ReportKey
 from readback.kit.wording import is_result_text
 
 SHOWN_MAX: Final = 100_000
-"""Largest number of earlier results that a history may hold."""
+"""Largest number of earlier results in a history."""
 _RUN_MAX_BYTES: Final = 96
-"""A longer run stands in the name by its SHA-256."""
+"""The name holds the SHA-256 of a longer run."""
 _PART_MAX_BYTES: Final = 64
 _REPETITION: Final = "Repetition: "
 _ENDED: Final = (REPETITION[ReportKey.COMPLETED], NEW_OPERATION, "allowed:", "not as it is", "not now")
@@ -26,7 +26,7 @@ _ENDED: Final = (REPETITION[ReportKey.COMPLETED], NEW_OPERATION, "allowed:", "no
 
 
 class ShownCall(NamedTuple):
-    """One result in the history that the model has been shown, by its call: the tool, and the arguments.
+    """A result in the model's history, named by the tool and the arguments of the call.
 
     `text`: the result as the model saw it. With a text, only ended results of Readback count. A result in doubt does
     not count, so that a repeated call joins the first one. Without a text the entry counts.
@@ -61,7 +61,7 @@ def by_ids(run: str, tool: str, hashed: str, *, message_id: str, call_id: str) -
 
 
 def short(text: str, most: int) -> str:
-    """Return a text that can be part of an operation: as it is, or its SHA-256, where it is long or not plain."""
+    """Return a plain short text unchanged, and the SHA-256 of any other text: a part of an operation's name."""
     plain = text.isascii() and text.isprintable() and "/" not in text
     return text if plain and text.strip() and len(text) <= most else sha256_hex(text.encode(errors="replace"))
 

@@ -221,7 +221,7 @@ ALERTS: Final = (
         "No process exports the metrics of a ledger.",
     ),
 )
-"""The shipped alerts: one for each metric, and five for causes beside them."""
+"""The shipped alerts: an alert for each metric, and five further alerts for causes."""
 
 
 def rules_text() -> str:

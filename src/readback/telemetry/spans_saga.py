@@ -1,7 +1,7 @@
 """The spans of one saga, from its entries in order: a root for each stretch, a span for each step, and the recovery.
 
-A step's span is the parent of the first span of the step's action. Its id follows from the ids of the saga and of the
-action, since the action's own entries come first.
+A step's span is the parent of the first span of the step's action. The ids of the saga and of the action give the id
+of the step's span, because the action's own entries come first.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class SagaSpans:
         self._terms: Attributes = {}
         self._root: OpenStretch | None = None
         self._begun: dict[str, int] = {}
-        """The time of each step begun in the current stretch."""
+        """Start times of the steps in the current stretch."""
         self._sampled = True
         self._previous = ""
 

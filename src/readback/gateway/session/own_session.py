@@ -1,4 +1,4 @@
-"""One client's session without a server behind it: the gate's own tools are all that there is."""
+"""A client's session without a server: the client sees the gate's own tools only."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from readback.gateway.upstream.request_context import Exchange
 SERVER_INFO = {"name": "readback", "title": "Readback: verified actions", "version": "0.1.0"}
 CAPABILITIES = {"tools": {"listChanged": False}}
 INSTRUCTIONS = (
-    "Every tool here is verified: the state that a call was meant to produce is read back before the call counts. "
-    "Unless a result says verified, the call has not succeeded. Ask about a pending call with readback_wait."
+    "Every call here is verified: Readback reads the intended state back before the call counts. "
+    "Without the word verified in the result, the call has not succeeded. Ask about a pending call with readback_wait."
 )
 
 
