@@ -90,6 +90,27 @@ def test_a_complete_search_frees_the_key_once_it_has_found_an_effect_of_this_con
     assert empty.get(first.id).may_repeat is False, "what ended before that stays as it ended"
 
 
+@pytest.mark.requirement("KEY-three-reasons")
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_complete_search_frees_no_key_where_another_actor_changed_the_target(house: House, changed: bool) -> None:
+    """The plan behind the operation is stale then, so the same operation must not run again."""
+    made = house.action(find=True, late_window="5s", **STAMPED)
+    house.shop.rows["o-2"] = {**house.shop.rows["o-1"], "id": "o-2"}
+    assert house.run(made, "op-0", item="o-2").verified  # the search has found an effect of this contract
+
+    def tool(ctx: Context, args: Any) -> object:
+        if changed:
+            house.shop.rows["o-1"] = {**house.shop.rows["o-1"], "status": "held", "version": 2, "stamp": "rb-another"}
+        raise CallHangs
+
+    house.shop.tool = tool
+    first = house.run(made)
+    house.work(60)
+    told = house.get(first.id)
+    assert (told.state, told.may_repeat) == (State.FAILED, not changed)
+    assert _release(house, told.id) is (KeyRelease.NONE if changed else KeyRelease.SEARCHED)
+
+
 @pytest.mark.requirement("KEY-sighting")
 def test_what_another_contract_found_proves_nothing_for_this_one(empty: House) -> None:
     other = empty.action(find=True, **MAKE, name="other")
