@@ -1,0 +1,70 @@
+"""The input of a release gate: the candidate, the incumbent, and recorded actions.
+
+The command line builds the input, and every gate takes the same input. A gate reads from the input and changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import field
+from typing import Final
+
+from readback.assurance.results import Place
+from readback.audit.record.bundle import Bundle
+from readback.canon.frozen import dataclass
+from readback.domain.recovery.table import DEFAULT_TABLE, RecoveryTable
+from readback.engine.compiled_contract import CompiledContract
+
+CELL_MIN: Final = 5
+"""Fewest recorded actions of a contract with one verdict, class and row, for a decision about them."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationLogic:
+    """Contracts by name, and a recovery table.
+
+    `places`: where a contract file states a contract (key "") and each of its keys, such as `ensure.shipped`.
+    """
+
+    plans: Mapping[str, CompiledContract]
+    table: RecoveryTable = DEFAULT_TABLE
+    places: Mapping[str, Mapping[str, Place]] = field(default_factory=dict)
+
+    def hashes(self) -> dict[str, str]:
+        """Return the content hash of each contract, by `name@version`."""
+        contracts = sorted((plan.contract for plan in self.plans.values()), key=lambda each: each.name)
+        return {f"{each.name}@{each.version}": each.hash for each in contracts}
+
+    def place(self, name: str, key: str = "") -> Place | None:
+        """Return the place of a key, or of the contract where the key has no place of its own."""
+        known = self.places.get(name, {})
+        return known.get(key) or known.get("")
+
+
+@dataclass(frozen=True, slots=True)
+class DamagedAction:
+    """A recorded action that cannot be opened, with the reason. `name`: its id, or the bundle's file."""
+
+    name: str
+    reason: str
+
+
+Recorded = Bundle | DamagedAction
+
+
+def no_history() -> Iterable[Recorded]:
+    """Return the empty history."""
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class GateInput:
+    """The examined logic and the evidence. `history` yields recorded actions, anew on every call.
+
+    `incumbent` None: nothing is in force yet, or no `--against` was given.
+    """
+
+    candidate: VerificationLogic
+    incumbent: VerificationLogic | None = None
+    history: Callable[[], Iterable[Recorded]] = no_history
+    cell_min: int = CELL_MIN

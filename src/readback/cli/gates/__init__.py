@@ -1,0 +1,1 @@
+"""`readback gates`: check new contracts, recovery tables and releases before promotion. One module a command."""
