@@ -15,6 +15,7 @@ import sys
 import tempfile
 import urllib.request
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any, Final
@@ -36,6 +37,7 @@ LIES_EVERY: Final = 20
 PIECE: Final = 20_000
 
 
+@cache
 def templates() -> tuple[list[StoredEvent], list[StoredEvent]]:
     """The entries of a verified action, and of an action whose tool claims a success that is not there."""
     lamp = {"id": "lamp", "on": False}
@@ -182,8 +184,8 @@ def main(arguments: list[str]) -> int:
     else:
         for name, value in found.items():
             print(f"{name:20} {value:>14,.1f}")
-    reached = found["fold_per_s"] >= FOLD_MIN_PER_S and found["served_scrape_ms_wall"] <= SCRAPE_MAX_MS
-    return 0 if reached else 1
+    scrapes = found["scrape_ms"], found["served_scrape_ms_wall"]
+    return 0 if found["fold_per_s"] >= FOLD_MIN_PER_S and max(scrapes) <= SCRAPE_MAX_MS else 1
 
 
 if __name__ == "__main__":

@@ -91,6 +91,8 @@ class Driver:
     packages: tuple[str, ...] = ()
     """Distributions with versions worth recording; the first is the framework itself."""
     ways: tuple[str, ...] = ("async", "sync", "stream")
+    blocking = False
+    """Whether the adapter calls a tool in the caller's thread, so that the synchronous `rb.run` is its measure."""
     hooks: tuple[str, ...] = ()
     """The adapter's hooks, each of which a scenario makes raise."""
     cannot: dict[str, str] = {}

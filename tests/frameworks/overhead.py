@@ -12,9 +12,10 @@ import statistics
 import sys
 import tempfile
 import time
+from contextlib import AsyncExitStack
 from pathlib import Path
 
-from readback import AsyncReadback, action
+from readback import AsyncReadback, Outcome, Readback, action
 from readback.kit import Kit
 from tests.frameworks.run import driver_of
 
@@ -42,10 +43,16 @@ async def measured(framework: str, folder: Path) -> dict[str, float]:
     )
     through = driver.seam()
     times: dict[str, list[int]] = {"rb.run": [], "adapter": []}
-    async with AsyncReadback.open(f"sqlite:///{folder / 'plain.db'}", tenant="t", principal="p", run="r") as rb:
+    store = f"sqlite:///{folder / 'plain.db'}"
+    async with AsyncExitStack() as stack:
+        if driver.blocking:
+            rb = stack.enter_context(Readback.open(store, tenant="t", principal="p", run="r"))
+        else:
+            rb = await stack.enter_async_context(AsyncReadback.open(store, tenant="t", principal="p", run="r"))
         for number in range(ROUNDS + WARM_UP):
             started = time.process_time_ns()
-            outcome = await rb.run(touch(number), operation=f"touch {number}")
+            running = rb.run(touch(number), operation=f"touch {number}")
+            outcome = running if isinstance(running, Outcome) else await running
             between = time.process_time_ns()
             await through(ROUNDS * 2 + number)
             ended = time.process_time_ns()

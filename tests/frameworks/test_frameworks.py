@@ -113,10 +113,10 @@ def test_the_programs_of_the_page_run_and_print_what_it_shows(name: str, tmp_pat
 def test_an_adapter_adds_at_most_half_a_millisecond(name: str) -> None:
     """CPU time of a call through the adapter, less that of `rb.run`, in one run: see `overhead`.
 
-    On a quiet machine `rb.run` takes one to two milliseconds. A busy machine stretches both, and half of `rb.run` is
-    the same limit there.
+    On a quiet machine `rb.run` takes about 1.3 ms and the adapters add 0.1 to 0.3 ms. A busy machine stretches both, so
+    a third of `rb.run` is the limit where that is more.
     """
     done = _run(name, "-m", "tests.frameworks.overhead", name)
     assert done.returncode == 0, done.stderr[-3000:]
     measured = json.loads(done.stdout)
-    assert measured["adds_us"] <= max(500, measured["rb_run_us"] / 2), measured
+    assert measured["adds_us"] <= max(500, measured["rb_run_us"] / 3), measured

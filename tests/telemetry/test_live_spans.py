@@ -350,7 +350,11 @@ def test_the_gateway_takes_a_clients_context_and_gives_the_server_the_executions
             ids = [stored.projection.action_id for stored in store.projections()]
             found = {each: action for each in ids if (action := fold(store.events(each))) is not None}
             for action in found.values():
-                assert action.context["origin"] == {"mcp.method.name": "tools/call"}
+                assert action.context["origin"] == {
+                    "mcp.method.name": "tools/call",
+                    "mcp.protocol.version": "2026-07-28",
+                    "network.transport": "pipe",
+                }
             traced = [each for each in found.values() if each.context["trace"]]
             assert {each.context["parent_span"] for each in traced} == {CALLER}
             parents = [f"00-{TRACE}-{execution_span_id(each.id, 1)}-01" for each in traced]

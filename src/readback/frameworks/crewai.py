@@ -22,7 +22,7 @@ with of_framework("crewai", "CrewAI"):
     from crewai.tools.tool_failure import ToolFailure
     from pydantic import BaseModel, Field, PrivateAttr
 
-check_version("CrewAI", distribution="crewai", lowest="1.15.30", below="1.16")
+check_version("CrewAI", distribution="crewai", lowest="1.15.9", below="1.16")
 
 
 def _no_cache(*_: Any) -> bool:

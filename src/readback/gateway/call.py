@@ -69,6 +69,11 @@ class Toolserver(Protocol):
         ...
 
     @property
+    def origin(self) -> Mapping[str, Json]:
+        """Facts about the connection for the record of a call: method, transport, and the agreed protocol revision."""
+        ...
+
+    @property
     def secrets(self) -> Credentials:
         """Values passed to the server by reference: absent from every record and from every governed result."""
         ...

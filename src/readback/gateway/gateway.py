@@ -199,7 +199,7 @@ class Gateway:
                 await reloading.close()
             left = 0 if gate is None else await gate.close(grace_s)
             if left:
-                self._say(f"{left} calls are left to be gone on with by whoever opens the ledger next.")
+                self._say(f"{left} calls remain open. The next program that opens the ledger continues them.")
             if tending is not None:
                 tending.cancel()
                 await asyncio.wait({tending})

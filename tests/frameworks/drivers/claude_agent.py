@@ -65,11 +65,13 @@ class ClaudeAgent(Driver):
             given = {
                 "tool_name": "mcp__readback__touch",
                 "tool_input": arguments,
-                "session_id": "s",
+                "session_id": f"s{number}",  # as in the other drivers: a conversation with this call alone
                 "transcript_path": "",
             }
             await agent._before(given, f"c{number}", None)
-            return await tool.handler(arguments)
+            answer = await tool.handler(arguments)
+            assert not answer["is_error"], answer
+            return answer
 
         return call
 

@@ -83,6 +83,7 @@ class Watched(ReadbackAgent):
 class Smolagents(Driver):
     name = "smolagents"
     packages = ("smolagents",)
+    blocking = True
     hooks = ("execute_tool_call", "final")
     cannot = {
         "a_crash_inside_the_tool": "smolagents has no store; a restarted program has to bring the history itself",

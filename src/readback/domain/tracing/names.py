@@ -129,6 +129,11 @@ TOOL_ERROR: Final = "tool_error"
 
 MCP_METHOD_NAME: Final = "mcp.method.name"
 TOOLS_CALL: Final = "tools/call"
+MCP_PROTOCOL_VERSION: Final = "mcp.protocol.version"
+"""The revision agreed with the server."""
+NETWORK_TRANSPORT: Final = "network.transport"
+PIPE: Final = "pipe"
+TCP: Final = "tcp"
 
 # --- the chain ---
 

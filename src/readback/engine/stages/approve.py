@@ -150,8 +150,8 @@ def _allowed(
     if isinstance(said, Approved):
         if run.attemptable:
             return said
-        again = "by whoever makes its attempts" if run.outside else "with the arguments that are redacted"
-        wait_on(run, asked, f"It is approved; run the same operation again, {again}.")
+        again = "through the caller that makes the attempts" if run.outside else "with the complete arguments"
+        wait_on(run, asked, f"The action is approved. Run the same operation again, {again}.")
     elif said.code is ApprovalCode.WAITING and waits(run.action):
         wait_on(run, asked, "")
     elif said.code is ApprovalCode.WAITING:  # reopened by a person: the hold is gone, so no approver could sign
@@ -268,15 +268,15 @@ def _revalidate(run: Run, policy: Policy, table: RecoveryTable) -> Generator[Eff
 
 
 _SAID = {
-    ApprovalCode.EXPIRED: "Nobody approved it in time, so it is not executed.",
-    ApprovalCode.DENIED: "An approver denied it.",
-    ApprovalCode.FORGED: "A recorded approval does not bear its approver's signature.",
+    ApprovalCode.EXPIRED: "No approval arrived in time, so the action is not executed.",
+    ApprovalCode.DENIED: "An approver denied the action.",
+    ApprovalCode.FORGED: "A recorded approval does not carry its approver's signature.",
     ApprovalCode.REPLAYED: "A recorded approval was made for another request, or is counted twice.",
-    ApprovalCode.MISMATCH: "What would be executed is not what was approved.",
-    ApprovalCode.POLICY_CHANGED: "The list of approvers has changed since it was approved.",
-    ApprovalCode.UNKNOWN_APPROVER: "It was approved by somebody who may not, by the settings of whoever executes it.",
-    ApprovalCode.SELF: "It was approved by whoever asked for it.",
-    ApprovalCode.WAITING: "It waits for an approval.",
+    ApprovalCode.MISMATCH: "The planned execution differs from the approved request.",
+    ApprovalCode.POLICY_CHANGED: "The list of approvers has changed since the approval.",
+    ApprovalCode.UNKNOWN_APPROVER: "The settings of the executing process do not list this approver.",
+    ApprovalCode.SELF: "The caller approved its own request.",
+    ApprovalCode.WAITING: "The action waits for an approval.",
 }
 
 

@@ -220,12 +220,12 @@ def record_forgotten(run: Run, now_us: int) -> None:
     """Another attempt was allowed, but its arguments are lost, or the external caller is absent: the first attempt's
     end stands.
     """
-    code, why = "arguments.redacted", "its arguments are recorded as redacted only"
+    code, why = "arguments.redacted", "the ledger holds its arguments in redacted form only"
     if run.attemptable:
-        code, why = "key.not-known", "the tool is not declared to know its key still"
+        code, why = "key.not-known", "the tool is not declared to remember its key"
     if run.outside:
-        code, why = "attempt.outside", "only whoever asked for it makes its attempts; ask for it anew"
-    detail = f"It is not attempted again: {why}."
+        code, why = "attempt.outside", "only its caller makes the attempts; request the action again"
+    detail = f"The action is not attempted again: {why}."
     run.record(EventKind.REJECTED, now_us, (State.FAILED,), {"code": code, "detail": detail})
 
 

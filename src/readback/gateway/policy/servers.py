@@ -10,8 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import field
-from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from mcp_types import CLIENT_CAPABILITIES_META_KEY
 
@@ -20,7 +19,6 @@ from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.canon.values import short_copied
 from readback.domain.context import Context
-from readback.domain.tracing import names
 from readback.domain.tracing.trace_context import TraceContext, execution_span_id, parse_traceparent
 from readback.drivers.early_dispatch import EarlyDispatch
 from readback.drivers.group_commit import holding
@@ -36,8 +34,6 @@ from readback.systems.configured.factory import BuiltInSystems
 from readback.systems.trace_headers import TRACEPARENT, TRACESTATE, current, outgoing
 
 Answered = TypeVar("Answered")
-ORIGIN: Final[Mapping[str, Json]] = MappingProxyType({names.MCP_METHOD_NAME: names.TOOLS_CALL})
-"""The facts about a client's request for the record of its action."""
 
 
 @dataclass(slots=True)
@@ -73,7 +69,7 @@ class InFlightCall:
             request = getattr(getattr(self.call.link, "context", None), "request", None)
             found = getattr(request, "headers", None) or {}
         given = parse_traceparent(found.get(TRACEPARENT), found.get(TRACESTATE, "")) if TRACEPARENT in found else None
-        return Incoming(given, ORIGIN)
+        return Incoming(given, self.server.origin)
 
     async def send(
         self, arguments: Mapping[str, Json], runtime: Runtime, *, to_end: bool = False, traceparent: str = ""

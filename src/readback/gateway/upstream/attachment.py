@@ -411,6 +411,12 @@ class Attachment:
         current = self._current
         return current is None or current is not self._listed or current.closed
 
+    @property
+    def origin(self) -> Mapping[str, Json]:
+        """See `Toolserver`."""
+        current = self._current
+        return self._server.origin(current.greeting.version if current is not None else "")
+
     async def call(
         self, params: Mapping[str, Json], *, timeout_s: float | None, link: ClientLink | None = None
     ) -> dict[str, Json]:

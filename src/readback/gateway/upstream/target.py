@@ -14,7 +14,9 @@ from mcp.shared._httpx_utils import MCP_DEFAULT_SSE_READ_TIMEOUT, MCP_DEFAULT_TI
 from mcp.shared.inbound import find_invalid_x_mcp_header, x_mcp_header_map
 
 from readback.agent_errors import TooManyServersError
+from readback.canon import Json
 from readback.canon.frozen import dataclass
+from readback.domain.tracing import names
 from readback.gateway.upstream.process import process_lines
 from readback.gateway.wire.http_client import DENIED, Posts
 from readback.gateway.wire.jsonl import MESSAGE_MAX_BYTES
@@ -79,6 +81,14 @@ class Server:
             return f"server {self.key!r}"
         target = self.target
         return f"server {_public(target.url)!r}" if isinstance(target, Endpoint) else f"server {target.argv[0]!r}"
+
+    def origin(self, version: str) -> dict[str, Json]:
+        """Return the facts about a call's connection for the record. `version`: the agreed revision; "" before one."""
+        transport = names.TCP if isinstance(self.target, Endpoint) else names.PIPE
+        found: dict[str, Json] = {names.MCP_METHOD_NAME: names.TOOLS_CALL, names.NETWORK_TRANSPORT: transport}
+        if version:
+            found[names.MCP_PROTOCOL_VERSION] = version
+        return found
 
     def streams(self) -> AbstractAsyncContextManager[Any]:
         """Open a new transport: a dispatcher over lines, or the SDK's streams."""

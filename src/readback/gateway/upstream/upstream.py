@@ -55,6 +55,11 @@ class Upstream:
         return self.own.unlisted
 
     @property
+    def origin(self) -> Mapping[str, Json]:
+        """See `Toolserver`, for the gateway's own connection."""
+        return self.own.origin
+
+    @property
     def secrets(self) -> Credentials:
         """The target's secrets."""
         return self.server.secrets
