@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from readback.ports.anchor import Anchor
-    from readback.ports.predicates import PredicateEngine
+    from readback.ports.predicates import Compared, PredicateEngine
     from readback.ports.runtime import Runtime
     from readback.ports.scripts import ScriptEngine
     from readback.ports.signer import LogSigner, Signer
@@ -29,6 +29,7 @@ __all__ = [
     "anchor",
     "approver_key",
     "backup",
+    "compare_expressions",
     "create_approver_key",
     "create_log_key",
     "fallback",
@@ -178,6 +179,13 @@ def predicate_engine() -> PredicateEngine:
 
         _engines.append(CelPredicates())
     return _engines[0]
+
+
+def compare_expressions(old: str, new: str, *, boolean: bool = True) -> Compared:
+    """Compare two expressions by their syntax trees. Raises ExpressionError where either does not compile."""
+    from readback.adapters.cel.comparing import compare
+
+    return compare(predicate_engine(), old, new, boolean=boolean)
 
 
 def fallback(store: LedgerStore, record: dict[str, Json]) -> str:

@@ -12,6 +12,7 @@ from typing import Final
 from readback.assurance.results import Place
 from readback.audit.record.bundle import Bundle
 from readback.canon.frozen import dataclass
+from readback.contracts.documents.recovery_tables import TableFault
 from readback.domain.recovery.table import DEFAULT_TABLE, RecoveryTable
 from readback.engine.compiled_contract import CompiledContract
 
@@ -29,6 +30,11 @@ class VerificationLogic:
     plans: Mapping[str, CompiledContract]
     table: RecoveryTable = DEFAULT_TABLE
     places: Mapping[str, Mapping[str, Place]] = field(default_factory=dict)
+    unknown_table: str = ""
+    """The version of the table in force, where its rows are not known."""
+    table_path: str = ""
+    table_faults: tuple[TableFault, ...] = ()
+    """The faults of the table's file. A table with faults is not in `table`, and every gate that needs it fails."""
 
     def hashes(self) -> dict[str, str]:
         """Return the content hash of each contract, by `name@version`."""

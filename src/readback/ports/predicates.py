@@ -7,6 +7,7 @@ adapters. An expression must not read the world: an expression sees its variable
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import Final, Literal, Protocol
 
 from readback.canon import Json
@@ -36,6 +37,32 @@ class Evaluated:
     error: str | None = None
     path: str = ""
     """The path of the fault, if known."""
+
+
+class Strength(StrEnum):
+    """The relation of a new expression to an old one, by the states in which each is true."""
+
+    UNCHANGED = "unchanged"
+    STRICTER = "stricter"
+    """True in fewer states, by proof."""
+    LOOSER = "looser"
+    """True in more states, or not provably in the same or fewer."""
+    OTHER = "other"
+    """Each is true in a state in which the other is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Two expressions compared. `decided` False: no proof was found, so the relation counts as looser.
+
+    `gained`: the roots of a state in which only the new expression is true. `lost`: the same of the old expression.
+    None where no such state was found.
+    """
+
+    strength: Strength
+    decided: bool = True
+    gained: Mapping[str, Json] | None = None
+    lost: Mapping[str, Json] | None = None
 
 
 class Binding(Protocol):

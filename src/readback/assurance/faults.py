@@ -1,0 +1,40 @@
+"""Errors of release gates. Nothing is promoted after any of them, and nothing is lost."""
+
+from __future__ import annotations
+
+from readback.errors import InputError
+
+
+class GatesError(InputError):
+    """The gates cannot run with this input."""
+
+    code = "gates"
+    remedy_default = "Run `readback gates check --help` to see the inputs."
+
+
+class HistoryError(GatesError):
+    """The history cannot be used: no such ledger or folder, or bundles of another schema. Nothing was judged."""
+
+    code = "gates.history"
+    remedy_default = "Name a ledger, or a folder written by `readback gates capture`."
+
+
+class IncumbentError(GatesError):
+    """The contracts in force cannot be read from the named place: no such git ref, folder or ledger."""
+
+    code = "gates.against"
+    remedy_default = "Pass --against with a git ref, a folder of contract files, or a ledger."
+
+
+class AcknowledgementError(GatesError):
+    """A file of acknowledgements is malformed, or an acknowledgement no longer fits the examined change."""
+
+    code = "gates.acknowledgement"
+    remedy_default = "Copy `binds` from the new report, check the change again, and state the reason."
+
+
+class ResultError(GatesError):
+    """The file is no result of `readback gates check`, or its content was changed."""
+
+    code = "gates.result"
+    remedy_default = "Run `readback gates check --out DIR` again, and name DIR/result.json."
