@@ -57,7 +57,7 @@ def candidate_of(names: Sequence[str], table: str = "", pins: Mapping[str, str] 
     if not table:
         return VerificationLogic(plans, DEFAULT_TABLE, places)
     found, faults = parsed(read_table(table))
-    return VerificationLogic(plans, found or DEFAULT_TABLE, places, table, faults)
+    return VerificationLogic(plans, found or DEFAULT_TABLE, places, table_path=table, table_faults=faults)
 
 
 def places_of(draft: Draft) -> dict[str, Mapping[str, Place]]:
