@@ -44,6 +44,7 @@ COMMANDS: Final = {
     "table": ("readback.cli.contracts.table:table", "Show or check a recovery table."),
     "init": ("readback.cli.contracts.init:init", "Write a first contract file."),
     "contracts": ("readback.cli.contracts.group:contracts", "Check, list or show contract files."),
+    "gates": ("readback.cli.gates.group:gates", "Check new contracts and recovery tables before a release."),
     "mcp": ("readback.cli.agents.mcp:mcp", "Run the MCP gateway: verify tool calls of MCP servers."),
     "hook": ("readback.cli.agents.hook:hook", "Answer the hooks of a coding agent."),
     "telemetry": ("readback.cli.telemetry.spans:telemetry", "Show and export the spans of actions."),

@@ -1,0 +1,266 @@
+"""`readback gates check`, `replay` and `diff`: run the gates, print the result, and write the reports."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from readback import bootstrap
+from readback.assurance.reports.document import document_bytes, document_of
+from readback.assurance.results import GATES, Finding, GatesReport, Standing
+from readback.assurance.review.acknowledgements import load_acknowledgements, proposed_file
+from readback.assurance.run import run_gates
+from readback.canon import Json
+from readback.cli import options
+from readback.cli.gates.inputs import Named, examined, input_of
+from readback.cli.gc_tuning import READING, undisturbed
+from readback.cli.sessions import settings_of, working
+from readback.cli.terminal import BAD, NONE, OK, OPEN, console, mark, note, print_json, safe
+from readback.errors import UsageError
+
+if TYPE_CHECKING:
+    from readback.client.client import Readback
+
+F = TypeVar("F", bound=Callable[..., Any])
+FORMATS: Final = ("text", "json", "junit", "sarif", "github")
+SUMMARY_VARIABLE: Final = "GITHUB_STEP_SUMMARY"
+ACTIONS_SHOWN_MAX: Final = 5
+LINE_MAX_CHARACTERS: Final = 900
+RESULT: Final = "result.json"
+_SIGNS: Final = {Standing.PASSED: OK, Standing.FAILED: BAD, Standing.ERROR: BAD, Standing.UNDETERMINED: OPEN}
+
+
+def _reporting(command: F) -> F:
+    for option in (
+        options.as_json,
+        click.option("--out", metavar="FOLDER", help="Write result.json and the other reports into this folder."),
+        click.option(
+            "--format",
+            "formats",
+            metavar="NAME,...",
+            default="text",
+            help=f"Reports, separated by commas: {', '.join(FORMATS)}. `github` writes the job summary, too.",
+        ),
+        click.option(
+            "--acknowledge",
+            "acknowledge",
+            metavar="FILE",
+            multiple=True,
+            help="A file of acknowledged changes (YAML or JSON); may be repeated.",
+        ),
+    ):
+        command = option(command)
+    return examined(command)
+
+
+@click.command("check", short_help="Run all gates and write the reports.")
+@_reporting
+@click.option("--only", metavar="GATE,...", default="", help=f"Only these gates: {', '.join(GATES)}.")
+@click.option("--url", metavar="URL", help="The ledger that records the result (READBACK_URL).")
+@click.option("--no-record", is_flag=True, help="Do not record the result in a ledger. `promote` then refuses it.")
+def check(only: str, url: str | None, no_record: bool, **given: Any) -> int:
+    """Run the release gates on candidate contracts and a candidate table, and compare with the incumbent.
+
+    \b
+    --contracts and --table: the logic as it is to be.
+    --against: the logic in force, as a git ref, a folder, a file or a ledger.
+    --history: recorded actions, as a ledger or as a folder of `gates capture`.
+
+    With --out the result is written to FOLDER/result.json, and the ledger records this write as a verified action.
+    Missing acknowledgements are proposed in FOLDER/acknowledgements.yaml, with empty reasons.
+
+    \b
+    Exit code 0: passed; 1: failed; 2: bad input; 3: undetermined; 5: a contract
+    or the verifier has a fault.
+    """
+    return _run(_listed("--only", only, GATES), url, records=not no_record, **given)
+
+
+@click.command("replay", short_help="Judge recorded actions again (gate 1).")
+@_reporting
+def replay(**given: Any) -> int:
+    """Judge recorded actions again with candidate contracts and a candidate table. List every changed result.
+
+    A changed verdict, class, row or state fails without an acknowledgement. A change to `verified` needs an
+    acknowledgement that names each action. Exit code 0: passed; 1: failed; 3: undetermined.
+    """
+    return _run(("trace-replay",), None, records=False, **given)
+
+
+@click.command("diff", short_help="Show changed predicates and affected actions (gate 2).")
+@_reporting
+def diff(**given: Any) -> int:
+    """Compare candidate contracts and table with the incumbent, term by term.
+
+    Each change is stricter, looser or other. A change without a proof counts as looser. Each changed postcondition
+    lists the recorded actions with another truth. Looser and other changes fail without an acknowledgement.
+    Exit code 0: passed; 1: failed; 3: undetermined.
+    """
+    return _run(("predicate-diff",), None, records=False, **given)
+
+
+def _listed(option: str, text: str, known: tuple[str, ...]) -> tuple[str, ...]:
+    named = tuple(each.strip() for each in text.split(",") if each.strip())
+    for each in named:
+        if each not in known:
+            raise UsageError(f"{option} does not know {safe(each)}.", remedy=f"Use {', '.join(known)}.")
+    return named
+
+
+def _run(
+    only: tuple[str, ...],
+    url: str | None,
+    *,
+    records: bool,
+    formats: str,
+    out: str | None,
+    acknowledge: tuple[str, ...],
+    as_json: bool,
+    modules: tuple[str, ...],
+    **given: Any,
+) -> int:
+    wanted = _listed("--format", formats, FORMATS)
+    named = Named(contracts=modules, **given)
+    examined_logic = input_of(named)
+    acknowledged = load_acknowledgements(acknowledge, examined_logic.candidate)
+    with undisturbed(READING):
+        report = run_gates(
+            examined_logic, acknowledged, only, lambda gate: note(f"{gate} ...") if not as_json else None
+        )
+    document = document_of(report, named.as_json())
+    if out is not None:
+        _write(Path(out), report, document, wanted, (url, records), as_json=as_json)
+    _print(report, document, wanted, as_json=as_json)
+    return report.standing.exit_code
+
+
+# --- files ---------------------------------------------------------------------------------------------------------
+
+
+def _write(
+    folder: Path,
+    report: GatesReport,
+    document: dict[str, Json],
+    wanted: tuple[str, ...],
+    ledger: tuple[str | None, bool],
+    *,
+    as_json: bool,
+) -> None:
+    content = document_bytes(document)
+    url, records = ledger
+    if records:
+        _record(url, report, str(document["sha256"]), content, folder)
+    else:
+        folder.mkdir(parents=True, exist_ok=True)
+        bootstrap.keep_file(folder / RESULT, content)
+    made = _reports(report, wanted)
+    proposed = proposed_file(each for gate in report.gates for each in gate.findings)
+    if proposed:
+        made["acknowledgements.yaml"] = proposed.encode()
+    for name, data in made.items():
+        bootstrap.keep_file(folder / name, data)
+    if not as_json:
+        note(f"Reports: {', '.join(str(folder / each) for each in (RESULT, *made))}.")
+
+
+def _reports(report: GatesReport, wanted: tuple[str, ...]) -> dict[str, bytes]:
+    from readback.assurance.reports.github import summary
+    from readback.assurance.reports.junit import junit_xml
+    from readback.assurance.reports.sarif import sarif_json
+
+    made: dict[str, bytes] = {}
+    if "junit" in wanted:
+        made["junit.xml"] = junit_xml(report)
+    if "sarif" in wanted:
+        made["gates.sarif"] = sarif_json(report)
+    if "github" in wanted:
+        made["summary.md"] = summary(report).encode()
+    return made
+
+
+def _record(url: str | None, report: GatesReport, sha256: str, content: bytes, folder: Path) -> None:
+    """Write the result as a verified action of the ledger, and seal the log where there is a key."""
+    from readback.assurance.recording import record
+
+    with recording_client(url) as client:
+        outcome = record(client, report, sha256, content, folder)
+    note(f"Recorded as {outcome.id}: {outcome.state.value}.")
+    if not outcome.verified:
+        note("The record is not verified, so `readback gates promote` refuses this result.")
+        return
+    if settings_of(url).signing_key_file:
+        bootstrap.keep_file(folder / "record.tlog-proof", _proof(url, outcome.id))
+
+
+@contextmanager
+def recording_client(url: str | None) -> Iterator[Readback]:
+    """The client of the ledger that records results."""
+    from readback.client.client import Readback
+
+    with working(settings_of(url), None) as session:
+        yield Readback(session)
+
+
+def _proof(url: str | None, action_id: str) -> bytes:
+    """Seal the log up to the record, and return the signed proof of its last entry."""
+    from readback.cli.ledger.log import proof_now
+
+    store = bootstrap.store(settings_of(url).url)
+    try:
+        return proof_now(store, store.events(action_id)[-1], None, lambda *_: None).to_bytes()
+    finally:
+        store.close()
+
+
+# --- words ---------------------------------------------------------------------------------------------------------
+
+
+def _print(report: GatesReport, document: dict[str, Json], wanted: tuple[str, ...], *, as_json: bool) -> None:
+    if as_json or wanted == ("json",):
+        print_json(document)
+    elif "text" in wanted or "json" in wanted:
+        tell(report)
+    if "github" in wanted:
+        _github(report, quiet=as_json)
+
+
+def _github(report: GatesReport, *, quiet: bool) -> None:
+    from readback.assurance.reports.github import summary, workflow_commands
+
+    place = os.environ.get(SUMMARY_VARIABLE)
+    if place:
+        with open(place, "a", encoding="utf-8") as opened:
+            opened.write(summary(report))
+    for line in () if quiet else workflow_commands(report):
+        print(line)
+
+
+def tell(report: GatesReport) -> None:
+    """Print the gates with their findings, the open ones in full."""
+    from rich.text import Text
+
+    out = console()
+    for gate in report.gates:
+        passed = sum(each.standing is Standing.PASSED for each in gate.findings)
+        head = f"{gate.gate}: {gate.standing.value} ({passed} of {len(gate.findings)} passed)"
+        out.print(Text.assemble(mark(_SIGNS[gate.standing]), " ", (head, "bold")))
+        for finding in gate.findings:
+            for line in _lines(finding):
+                out.print(Text(line), soft_wrap=True)
+    sign = mark(_SIGNS[report.standing]) if report.gates else mark(NONE)
+    out.print(Text.assemble(sign, " ", (f"Release gates: {report.standing.value}", "bold")))
+
+
+def _lines(finding: Finding) -> Iterator[str]:
+    place = "" if finding.place is None else f"{finding.place.path}:{finding.place.line}:{finding.place.column}: "
+    named = f"{finding.contract}: " if finding.contract else ""
+    yield safe(f"  {finding.standing.value}: {place}{named}{finding.message} [{finding.code}]", LINE_MAX_CHARACTERS)
+    if finding.standing is not Standing.PASSED and finding.actions:
+        shown = ", ".join(finding.actions[:ACTIONS_SHOWN_MAX])
+        more = len(finding.actions) - ACTIONS_SHOWN_MAX
+        yield safe(f"      actions: {shown}{f', and {more} more' if more > 0 else ''}", LINE_MAX_CHARACTERS)

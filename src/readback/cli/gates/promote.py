@@ -1,0 +1,92 @@
+"""`readback gates promote`: decide whether exactly the examined logic may be released."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from readback import bootstrap
+from readback.assurance.faults import ResultError
+from readback.assurance.reports.document import RESULT_MAX_BYTES, open_document, schema_text
+from readback.assurance.results import Finding, Standing, worst
+from readback.assurance.run import refusals
+from readback.cli import options
+from readback.cli.gates.inputs import logic_of
+from readback.cli.sessions import reading, settings_of
+from readback.cli.terminal import note, print_json, safe
+from readback.errors import StoreError
+
+
+@click.command("promote", short_help="Decide whether these contracts may be released.")
+@click.argument("result", metavar="RESULT")
+@options.contracts
+@options.table
+@click.option("--url", metavar="URL", help="The ledger that recorded the result (READBACK_URL).")
+@click.option("--unrecorded", is_flag=True, help="Accept a result that no ledger recorded.")
+@options.as_json
+def promote(
+    result: str, modules: tuple[str, ...], table: str | None, url: str | None, unrecorded: bool, as_json: bool
+) -> int:
+    """Decide whether the contracts and the table named here may be released, by the RESULT of `readback gates check`.
+
+    \b
+    Promotion needs all of:
+    - each contract, the recovery table and the package have the examined hash;
+    - trace replay, canary, failure injection and ledger schema have passed;
+    - every other gate has run and has not failed;
+    - the ledger holds the verified record of this result.
+
+    Nothing is changed by this command. Exit code 0: may be released; 1: refused; 2: RESULT is no result, or was edited;
+    3: refused, because something is undetermined; 5: the verifier failed.
+    """
+    data = bootstrap.kept_file(Path(result), RESULT_MAX_BYTES)
+    if data is None:
+        raise ResultError(f"There is no file {safe(result)}.")
+    report, sha256 = open_document(data)
+    found = [*refusals(report, logic_of(modules, table))]
+    if not unrecorded:
+        found += _unrecorded(url, sha256)
+    standing = worst(each.standing for each in found) if found else Standing.PASSED
+    if as_json:
+        listed = [each.as_json() for each in found]
+        print_json({"promote": not found, "standing": standing.value, "result": sha256, "refusals": listed})
+        return standing.exit_code
+    for each in found:
+        named = f"{each.contract}: " if each.contract else ""
+        print(safe(f"{each.standing.value}: {named}{each.message} [{each.code}]"))
+    if found:
+        note("Nothing is promoted. Next: correct the logic, and run `readback gates check` on it again.")
+    else:
+        print(
+            f"May be released: {len(report.contracts)} contracts, table {report.table[:16]}, package {report.package}."
+        )
+    return standing.exit_code
+
+
+def _unrecorded(url: str | None, sha256: str) -> list[Finding]:
+    """Return the reasons against the record of the result."""
+    from readback.assurance.recording import recorded
+    from readback.client.client import Readback
+
+    try:
+        with reading(settings_of(url)) as session:
+            outcome = recorded(Readback(session), sha256)
+    except StoreError as error:
+        said = f"The ledger cannot be read, so the record of the result is not known: {error.message}"
+        return [Finding("promotion", "promote.ledger", Standing.UNDETERMINED, said)]
+    if outcome is None:
+        said = "The ledger has no record of this result."
+        return [Finding("promotion", "promote.unrecorded", Standing.FAILED, said)]
+    if not outcome.verified:
+        said = f"The record {outcome.id} of this result is {outcome.state.value}."
+        return [Finding("promotion", "promote.unverified", Standing.UNDETERMINED, said)]
+    return []
+
+
+@click.command("report-schema", short_help="Print the JSON Schema of the result.")
+def report_schema() -> int:
+    """Print the JSON Schema (2020-12) of result.json."""
+    sys.stdout.write(schema_text())
+    return 0
