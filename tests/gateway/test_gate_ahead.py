@@ -295,7 +295,7 @@ def test_a_client_that_cancels_before_the_attempt_is_made_up_leaves_it_on_record
         ended: list[str] = []
 
         class Other:
-            key, room = "", None
+            key, room, origin = "", None, {}
 
             async def tools(self) -> list[Mapping[str, Json]]:
                 return []
@@ -334,7 +334,7 @@ def test_the_answer_has_left_before_what_is_recorded_of_it_is_made_up(
         return whole(value)
 
     class Other:
-        key, room, secrets = "", None, Credentials()
+        key, room, origin, secrets = "", None, {}, Credentials()
 
         async def tools(self) -> list[Mapping[str, Json]]:
             return []

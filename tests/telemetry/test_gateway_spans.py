@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from readback.domain.action.action import Action
 from readback.domain.tracing.trace_context import execution_span_id
 from readback.engine.resume import fold
 from readback.gateway.gateway import Gateway
-from readback.gateway.upstream.target import Endpoint, Server
+from readback.gateway.upstream.target import Command, Endpoint, Server
 from readback.mcp import InProcess
 from readback.telemetry.projector import Projector
 from readback.telemetry.spans import Span
@@ -76,18 +75,17 @@ def test_the_meta_of_a_call_outranks_the_header(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("SPAN-gateway")
-def test_the_execution_names_the_transport_and_the_agreed_revision(tmp_path: Path) -> None:
+def test_the_execution_names_the_agreed_revision(tmp_path: Path) -> None:
     _, execution = asyncio.run(_called(tmp_path, {}, {}))
     found = {name: value for name, value in execution.attributes.items() if name.startswith(("mcp.", "network."))}
-    assert found == {
-        "mcp.method.name": "tools/call",
-        "mcp.protocol.version": "2026-07-28",
-        "network.transport": "pipe",
-    }
+    assert found == {"mcp.method.name": "tools/call", "mcp.protocol.version": "2026-07-28"}
 
 
 @pytest.mark.requirement("SPAN-gateway")
-def test_a_server_at_an_address_is_reached_over_tcp_and_has_no_revision_before_the_greeting() -> None:
-    server = Server(Endpoint("http://127.0.0.1:1/mcp"), "", 1.0)
-    assert json.loads(json.dumps(server.origin(""))) == {"mcp.method.name": "tools/call", "network.transport": "tcp"}
+@pytest.mark.parametrize(
+    ("target", "transport"), [(Endpoint("http://127.0.0.1:1/mcp"), "tcp"), (Command(("server",)), "pipe")]
+)
+def test_the_record_names_the_transport_to_another_process(target: Endpoint | Command, transport: str) -> None:
+    server = Server(target, "", 1.0)
+    assert server.origin("") == {"mcp.method.name": "tools/call", "network.transport": transport}
     assert server.origin("2025-11-25")["mcp.protocol.version"] == "2025-11-25"

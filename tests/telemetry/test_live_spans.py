@@ -353,7 +353,6 @@ def test_the_gateway_takes_a_clients_context_and_gives_the_server_the_executions
                 assert action.context["origin"] == {
                     "mcp.method.name": "tools/call",
                     "mcp.protocol.version": "2026-07-28",
-                    "network.transport": "pipe",
                 }
             traced = [each for each in found.values() if each.context["trace"]]
             assert {each.context["parent_span"] for each in traced} == {CALLER}

@@ -121,6 +121,8 @@ class Governed:
         stack = AsyncExitStack()
         session = await _connected(stack, config)
         listed = (await session.list_tools()).tools
+        # The run's first message misses the tools of a server that the command line has not reached yet.
+        self._warn([f"mcp__{name}__{tool.name}" for tool in listed if not self.kit.governs(tool.name)])
         if not any(self.kit.governs(tool.name) for tool in listed):
             await stack.aclose()
             return config

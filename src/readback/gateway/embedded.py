@@ -33,7 +33,7 @@ from readback.gateway.policy.catalogue import Tool
 from readback.gateway.policy.gate import Gate
 from readback.gateway.session.client_session import protocol_error
 from readback.gateway.upstream.attachment import PAGES_MAX, Attachment, goes_on, paged
-from readback.gateway.upstream.target import Command, Server
+from readback.gateway.upstream.target import Command, Server, call_facts
 from readback.gateway.upstream.upstream import Upstream
 from readback.systems.configured.settings import Credentials
 
@@ -50,6 +50,9 @@ class Within(Server):
 
     def streams(self) -> AbstractAsyncContextManager[Any]:
         return _memory(self.sdk)
+
+    def origin(self, version: str) -> dict[str, Json]:
+        return call_facts(version)  # no bytes leave this process
 
 
 class InProcess(Upstream):
@@ -156,6 +159,10 @@ class _Here:
 
     def __init__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> None:
         self._ctx, self._next = ctx, call_next
+
+    @property
+    def origin(self) -> dict[str, Json]:
+        return call_facts(self._ctx.protocol_version or "")
 
     async def call(
         self, params: Mapping[str, Json], *, timeout_s: float | None, link: ClientLink | None = None

@@ -85,10 +85,7 @@ class Server:
     def origin(self, version: str) -> dict[str, Json]:
         """Return the facts about a call's connection for the record. `version`: the agreed revision; "" before one."""
         transport = names.TCP if isinstance(self.target, Endpoint) else names.PIPE
-        found: dict[str, Json] = {names.MCP_METHOD_NAME: names.TOOLS_CALL, names.NETWORK_TRANSPORT: transport}
-        if version:
-            found[names.MCP_PROTOCOL_VERSION] = version
-        return found
+        return {**call_facts(version), names.NETWORK_TRANSPORT: transport}
 
     def streams(self) -> AbstractAsyncContextManager[Any]:
         """Open a new transport: a dispatcher over lines, or the SDK's streams."""
@@ -137,6 +134,12 @@ class Server:
             else:
                 self.header_maps.pop(name, None)
                 self.header_schemas.pop(name, None)
+
+
+def call_facts(version: str) -> dict[str, Json]:
+    """Return the facts about a call for the record, whatever the transport."""
+    found: dict[str, Json] = {names.MCP_METHOD_NAME: names.TOOLS_CALL}
+    return {**found, names.MCP_PROTOCOL_VERSION: version} if version else found
 
 
 def _public(url: str) -> str:
