@@ -30,7 +30,7 @@ class AcknowledgementError(GatesError):
     """A file of acknowledgements is malformed, or an acknowledgement no longer fits the examined change."""
 
     code = "gates.acknowledgement"
-    remedy_default = "Copy `binds` from the new report, check the change again, and state the reason."
+    remedy_default = "Check the change again, and copy the acknowledgement from the new report with a reason."
 
 
 class ResultError(GatesError):

@@ -42,9 +42,11 @@ class VerificationLogic:
         return {f"{each.name}@{each.version}": each.hash for each in contracts}
 
     def place(self, name: str, key: str = "") -> Place | None:
-        """Return the place of a key, or of the contract where the key has no place of its own."""
+        """Return the place of a key, else of the nearest enclosing key, else of the contract."""
         known = self.places.get(name, {})
-        return known.get(key) or known.get("")
+        while key and key not in known:
+            key = key.rpartition(".")[0]
+        return known.get(key)
 
 
 @dataclass(frozen=True, slots=True)

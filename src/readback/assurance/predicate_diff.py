@@ -19,7 +19,7 @@ from readback.assurance.review.acknowledgements import NO_ACKNOWLEDGEMENTS, TABL
 from readback.assurance.review.table_rows import row_changes
 from readback.assurance.review.terms import TermChange, term_changes
 from readback.canon import Json, parse_json
-from readback.domain.contract.contract import Contract, describe
+from readback.domain.contract.contract import SECOND_US, Contract, describe
 from readback.ports.predicates import Strength
 
 GATE: Final = "predicate-diff"
@@ -131,7 +131,7 @@ def _finding(
     }
     known = acknowledged.of(GATE, name, text)
     standing = Standing.PASSED
-    said = f"{change.key} is {_worded(change)}: {_shown(change.old)} became {_shown(change.new)}."
+    said = f"{change.key} is {_worded(change)}: {_term(change, change.old)} became {_term(change, change.new)}."
     said = f"{said} {len(actions)} recorded actions are affected."
     if known is not None:
         detail |= {"reason": known.reason, "by": known.by, "acknowledged_in": known.where}
@@ -144,7 +144,14 @@ def _finding(
 
 
 def _change_text(change: TermChange) -> str:
-    return f"{change.key}: {_shown(change.old)} -> {_shown(change.new)}"
+    return f"{change.key}: {_term(change, change.old)} -> {_term(change, change.new)}"
+
+
+def _term(change: TermChange, value: Json) -> str:
+    """Return a term's value, durations with their unit."""
+    if change.code == "diff.window" and isinstance(value, int):
+        return f"{value / SECOND_US:g} s"
+    return _shown(value)
 
 
 def _worded(change: TermChange) -> str:
@@ -166,7 +173,7 @@ def _affected(found: HistoryVerdicts, name: str, change: TermChange) -> tuple[tu
         clause = found.clauses.get((name, change.key.partition(".")[2]))
         if clause is None:
             return (), {"gained": 0, "lost": 0, "counterexamples": []}
-        counts: dict[str, Json] = {"gained": clause.gained, "lost": clause.lost}
+        counts: dict[str, Json] = {"gained": len(clause.gained), "lost": len(clause.lost)}
         return tuple(clause.actions), {**counts, "counterexamples": [*clause.examples]}
     ids: dict[str, None] = {}
     for flip, actions in found.flips.items():

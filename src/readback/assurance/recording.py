@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from readback.assurance.results import GatesReport
 from readback.canon import Json, json_text, parse_json, sha256_hex
@@ -30,11 +30,11 @@ def operation_of(sha256: str) -> str:
     return f"gates result {sha256}"
 
 
-def definition(content: bytes) -> ActionDefinition[[str, str, str, str, dict[str, Json]]]:
+def definition(content: bytes) -> ActionDefinition[[str, str, str, str, dict[str, Any]]]:
     """Return the action for one result with these bytes."""
 
     def write(
-        ctx: Context, folder: str, sha256: str, content_sha256: str, standing: str, examined: dict[str, Json]
+        ctx: Context, folder: str, sha256: str, content_sha256: str, standing: str, examined: dict[str, Any]
     ) -> object:
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
@@ -44,7 +44,7 @@ def definition(content: bytes) -> ActionDefinition[[str, str, str, str, dict[str
         return {"written": len(content)}
 
     def read(
-        ctx: Context, folder: str, sha256: str, content_sha256: str, standing: str, examined: dict[str, Json]
+        ctx: Context, folder: str, sha256: str, content_sha256: str, standing: str, examined: dict[str, Any]
     ) -> Reading:
         try:
             stated = parse_json((Path(folder) / RECORD).read_bytes())
@@ -56,7 +56,7 @@ def definition(content: bytes) -> ActionDefinition[[str, str, str, str, dict[str
         values: dict[str, Json] = {"file_sha256": found, "sha256": stated.get("sha256"), "stamp": stated.get("stamp")}
         return Reading.of({**values, "folder": folder}, stamp=str(stated.get("stamp")))
 
-    action: ActionDefinition[[str, str, str, str, dict[str, Json]]] = ActionDefinition(write, dict(_CONTRACT))
+    action: ActionDefinition[[str, str, str, str, dict[str, Any]]] = ActionDefinition(write, dict(_CONTRACT))
     action.read(source=_SYSTEM, consistency="strong", independence="other_client", attributes=True)(read)
     return action
 

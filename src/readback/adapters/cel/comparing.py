@@ -236,6 +236,8 @@ def _of_values(given: Atom, wanted: Atom) -> bool:
     """Compare two comparisons of one term, at least one of them with a single value."""
     if given.sign in ("is", "is not"):  # a flag is a value, and the value is not null
         return wanted.sign == "!=" and wanted.right in (("null",), ("flag", given.sign != "is"))
+    if given.sign == "not in":
+        return wanted.sign == "!=" and isinstance(given.right, frozenset) and wanted.right in given.right
     if isinstance(given.right, frozenset):
         return given.sign == "in" and all(_of_values(Atom("==", given.left, one), wanted) for one in given.right)
     if not isinstance(given.right, tuple) or not _is_constant(given.right):

@@ -63,17 +63,19 @@ class ClauseChange:
     """One postcondition with other truths than recorded. `examples`: an action, both truths, and the values."""
 
     actions: dict[str, None] = field(default_factory=dict)
-    gained: int = 0
-    lost: int = 0
+    gained: dict[str, None] = field(default_factory=dict)
+    lost: dict[str, None] = field(default_factory=dict)
     examples: list[Json] = field(default_factory=list)
 
     def add(self, action_id: str, then: Json, now: Json, values: Callable[[], Json]) -> None:
         """Add one action."""
         self.actions[action_id] = None
-        gains = now == Truth.HOLDS.value and then != Truth.HOLDS.value
-        loses = then == Truth.HOLDS.value and now != Truth.HOLDS.value
-        self.gained, self.lost = self.gained + gains, self.lost + loses
-        if (gains and self.gained <= EXAMPLES_MAX) or (loses and self.lost <= EXAMPLES_MAX):
+        holds = Truth.HOLDS.value
+        side = self.gained if now == holds else self.lost if then == holds else None
+        if side is None or action_id in side:
+            return
+        side[action_id] = None
+        if len(side) <= EXAMPLES_MAX:
             self.examples.append({"action": action_id, "recorded": then, "replayed": now, "values": values()})
 
 

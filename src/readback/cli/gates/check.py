@@ -153,17 +153,16 @@ def _write(
 ) -> None:
     content = document_bytes(document)
     url, records = ledger
-    if records:
-        _record(url, report, str(document["sha256"]), content, folder)
-    else:
-        folder.mkdir(parents=True, exist_ok=True)
-        bootstrap.keep_file(folder / RESULT, content)
+    folder.mkdir(parents=True, exist_ok=True)
+    bootstrap.keep_file(folder / RESULT, content)  # first: a ledger that fails loses no result
     made = _reports(report, wanted)
     proposed = proposed_file(each for gate in report.gates for each in gate.findings)
     if proposed:
         made["acknowledgements.yaml"] = proposed.encode()
     for name, data in made.items():
         bootstrap.keep_file(folder / name, data)
+    if records:
+        _record(url, report, str(document["sha256"]), content, folder)
     if not as_json:
         note(f"Reports: {', '.join(str(folder / each) for each in (RESULT, *made))}.")
 

@@ -1,0 +1,142 @@
+"""A contract file, a world that keeps or breaks its word, and ledgers of actions in that world."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from readback import Readback
+from readback.client.files import contract_files
+from readback.domain.context import Context
+from readback.domain.verification.reading import Lookup, Reading
+from readback.errors import FittingError
+from readback.ports.system_factory import Fixed, Given
+from readback.testing.runtime_virtual import VirtualRuntime
+
+CONTRACT = "ship_order"
+TEXT = """\
+apiVersion: readback/v1
+kind: Contracts
+contracts:
+  ship_order:
+    kind: set
+    side_effect: low_risk_internal
+    target: order/{requested.order_id}
+    arguments: {order_id: string, carrier: string}
+    identity:
+      target: authoritative.id
+      tenant: authoritative.tenant
+      stamp: authoritative.stamp
+    execute:
+      http:
+        url: http://127.0.0.1:1
+        method: POST
+        path: /orders/{requested.order_id}
+        json: {order: "{requested.order_id}", carrier: "{requested.carrier}"}
+    readers:
+      - http: {url: "http://127.0.0.1:1", path: "/orders/{requested.order_id}", stamp: /stamp}
+        source: orders
+        consistency: strong
+        attributes: true
+    ensure:
+      shipped: authoritative.status == 'shipped'
+      carrier: authoritative.carrier == requested.carrier
+    within: 4s
+    late_window: 4s
+"""
+Behaviour = Callable[[dict[str, Any]], None]
+
+
+def silent(order: dict[str, Any]) -> None:
+    """The tool answers, and nothing happens."""
+    order.clear()
+
+
+def packed(order: dict[str, Any]) -> None:
+    """The order is packed, and never shipped."""
+    order["status"] = "packed"
+
+
+def honest(order: dict[str, Any]) -> None:
+    """The order is shipped."""
+
+
+def other_tenant(order: dict[str, Any]) -> None:
+    """The order lands in another tenant."""
+    order["tenant"] = "other"
+
+
+class World:
+    """Orders in memory, as the system of record of the contract file."""
+
+    def __init__(self) -> None:
+        self.orders: dict[str, dict[str, Any]] = {}
+        self.behaviour: Behaviour = honest
+        self.place: Callable[[], str] | None = None
+        self.located: Callable[[str], str] | None = None
+
+    def source(self, kind: str, name: str, fixed: Fixed, folder: str, timeout_us: int) -> World:
+        return self
+
+    def executor(self, kind: str, name: str, fixed: Fixed, folder: str, timeout_us: int) -> World:
+        return self
+
+    def tool(self, server: str, name: str, timeout_us: int) -> Any:
+        raise FittingError("There is no server here.")
+
+    def execute(self, ctx: Context, given: Given) -> object:
+        asked: Any = given["json"]
+        order = {"id": asked["order"], "tenant": ctx.tenant, "carrier": asked["carrier"], "stamp": ctx.stamp}
+        order["status"] = "shipped"
+        self.behaviour(order)
+        if order:
+            self.orders[asked["order"]] = order
+        return {"status": "ok"}
+
+    def read(self, ctx: Context, given: Given) -> Reading:
+        asked: Any = given["path"]
+        order = self.orders.get(asked.values[0])
+        if order is None:
+            return Reading.absent()
+        return Reading.of(dict(order), stamp=order["stamp"])
+
+    def glance(self, ctx: Context, given: Callable[[], Given]) -> Reading | None:
+        return None
+
+    def find(self, ctx: Context, given: Given) -> list[Reading]:
+        return []
+
+    def lookup(self, ctx: Context, given: Given) -> Lookup:
+        return Lookup.pending()
+
+    def ping(self) -> None:
+        return None
+
+
+def ledger(path: Path, file: Path, many: Mapping[Behaviour, int], *, tenant: str = "acme", seed: int = 1) -> str:
+    """A ledger with this many actions of each behaviour, and its URL."""
+    world = World()
+    ship = contract_files(file, fittings=world)[CONTRACT]
+    url = f"sqlite:///{path}"
+    with Readback.open(url, tenant=tenant, principal="agent:desk", runtime=VirtualRuntime(seed=seed)) as rb:
+        for behaviour, number in many.items():
+            world.behaviour = behaviour
+            for each in range(number):
+                name = f"{behaviour.__name__}-{seed}-{each}"
+                rb.run(ship(order_id=name, carrier="post"), operation=name)
+    return url
+
+
+def file_of(folder: Path, text: str = TEXT, name: str = "contracts.yaml") -> Path:
+    """A contract file with this text."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / name
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def edited(old: str, new: str, text: str = TEXT) -> str:
+    """The contract file with one part replaced."""
+    assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times"
+    return text.replace(old, new)
