@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from readback import bootstrap
+import readback.bootstrap as bootstrap
 from readback.assurance.faults import IncumbentError
 from readback.assurance.gate_input import VerificationLogic
 from readback.assurance.history.recorded import is_ledger, ledger_url

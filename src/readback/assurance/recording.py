@@ -1,7 +1,7 @@
-"""The result of the gates as an entry of the ledger: an action that writes the result file and reads it back.
+"""The result of the gates as an entry of the ledger: an action writes the result file and reads the file back.
 
 Called by `readback gates check` and `promote`. The action's request holds the hash of the result, every examined hash
-and the standing of each gate, so the ledger proves them without the file. A seal with the log's key signs the entry.
+and the standing of each gate. The ledger proves all of this without the file. The log's key signs the entry by a seal.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ _CONTRACT: Final[Mapping[str, object]] = {
 
 
 def _put(place: Path, content: bytes) -> None:
-    """Write a file that appears whole or not at all."""
+    """Write a whole file or nothing."""
     beside = place.with_name(place.name + ".new")
     with beside.open("wb") as opened:
         opened.write(content)

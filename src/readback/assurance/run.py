@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from importlib import import_module
 from typing import Final
 
-from readback import __version__
 from readback.assurance.gate_input import GateInput, VerificationLogic
 from readback.assurance.history.verdicts import judge_history
 from readback.assurance.predicate_diff import predicate_diff
@@ -38,8 +37,11 @@ def run_gates(
     acknowledged: Acknowledgements = NO_ACKNOWLEDGEMENTS,
     only: Collection[str] = (),
     progress: Callable[[str], None] = lambda _: None,
+    *,
+    package: str,
 ) -> GatesReport:
     """Run all gates, or only the named ones. `progress` is called with the name of each gate before its run.
+    `package`: the version of the examined package.
 
     Raises StoreError, HistoryError, and the errors of the gates themselves. A raised error promotes nothing.
     """
@@ -57,7 +59,7 @@ def run_gates(
         else:
             results.append(_elsewhere(name, given))
     logic = given.candidate
-    return GatesReport(SCHEMA, __version__, logic.hashes(), logic.table.version, tuple(results))
+    return GatesReport(SCHEMA, package, logic.hashes(), logic.table.version, tuple(results))
 
 
 def _elsewhere(name: str, given: GateInput) -> GateResult:
@@ -73,7 +75,7 @@ def _elsewhere(name: str, given: GateInput) -> GateResult:
 # --- promotion -----------------------------------------------------------------------------------------------------
 
 
-def refusals(report: GatesReport, candidate: VerificationLogic, package: str = __version__) -> Iterator[Finding]:
+def refusals(report: GatesReport, candidate: VerificationLogic, package: str) -> Iterator[Finding]:
     """Yield every reason against a promotion of this logic on the strength of these results.
 
     The logic must be the examined one by hash. Trace replay, canary, failure injection and ledger schema must have

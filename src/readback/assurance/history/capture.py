@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from readback import bootstrap
+import readback.bootstrap as bootstrap
 from readback.assurance.faults import GatesError, HistoryError
 from readback.assurance.history.recorded import Selection, ledger_url
 from readback.assurance.history.verdicts import Cell
@@ -24,7 +24,6 @@ from readback.ports.storage.store import LedgerStore, StoredProjection
 
 INDEX: Final = "corpus.json"
 INDEX_FORMAT: Final = "readback/gates-corpus/1"
-PER_CELL: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +54,7 @@ class Captured:
 def capture(
     ledger: str,
     folder: Path,
-    per_cell: int = PER_CELL,
+    per_cell: int,
     chosen: Selection | None = None,
     tables: tuple[RecoveryTable, ...] = (DEFAULT_TABLE,),
     progress: Callable[[int], None] = lambda _: None,

@@ -1,6 +1,6 @@
-"""Recorded actions, read from a ledger or from a folder of replay bundles, one after the other.
+"""Recorded actions, read in order from a ledger or from a folder of replay bundles.
 
-Called by the gates that judge history again. Every hash is recomputed. An action whose record is damaged is yielded as
+Called by gates for a new judgement of history. Every hash is recomputed. An action with a damaged record is yielded as
 a `DamagedAction`, so a gate can name the action. Nothing is written.
 """
 
@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from readback import bootstrap
+import readback.bootstrap as bootstrap
 from readback.assurance.faults import HistoryError
 from readback.assurance.gate_input import DamagedAction, Recorded
 from readback.audit.record.action import FORMAT, is_action
@@ -62,7 +62,7 @@ def ledger_url(name: str) -> str:
 
 
 def history_of(name: str, selection: Selection | None = None) -> Callable[[], Iterable[Recorded]]:
-    """Return a function that yields the recorded actions of a ledger or of a folder, anew on every call.
+    """Return a function for the recorded actions of a ledger or of a folder. Each call reads anew.
 
     Raises HistoryError where there is neither. The function raises StoreError and HistoryError.
     """
@@ -94,7 +94,7 @@ def _of_folder(folder: Path, chosen: Selection) -> Iterator[Recorded]:
 
 
 def _of_file(file: Path) -> Recorded | None:
-    """Return None for a file that is no bundle at all, such as the index of a corpus. Raises HistoryError."""
+    """Return None for other files, such as the index of a corpus. Raises HistoryError."""
     data = bootstrap.kept_file(file, BUNDLE_MAX_BYTES) or b""
     try:
         return open_bundle(data)
@@ -169,7 +169,7 @@ def _bundle(
     entries: list[ParsedEnvelope] | None,
     bodies: dict[Kept, tuple[str, bytes]],
 ) -> Bundle:
-    """Return the action as an opened bundle. Raises StoreCorruptError for anything that contradicts its hashes."""
+    """Return the action as an opened bundle. Raises StoreCorruptError for any mismatch with a hash."""
     if entries is None:
         raise StoreCorruptError(f"An entry of action {action_id} cannot be read.")
     previous = ""

@@ -1,6 +1,6 @@
-"""Judge recorded actions again by candidate contracts and a candidate table: one pass over a history, in counts.
+"""Judge recorded actions again by candidate contracts and a candidate table: a single pass over a history, in counts.
 
-Called by the gates `trace-replay` and `predicate-diff`, which share one pass. The pass uses the engine's own functions
+Called by the gates `trace-replay` and `predicate-diff`, with a shared pass. The pass uses the engine's own functions
 through `audit.replay`. Nothing is read, called or awaited.
 """
 
@@ -60,7 +60,7 @@ class Flip:
 
 @dataclass(slots=True)
 class ClauseChange:
-    """One postcondition with other truths than recorded. `examples`: an action, both truths, and the values."""
+    """A postcondition with other truths than recorded. `examples`: an action, both truths, and the values."""
 
     actions: dict[str, None] = field(default_factory=dict)
     gained: dict[str, None] = field(default_factory=dict)
@@ -81,13 +81,13 @@ class ClauseChange:
 
 @dataclass(slots=True)
 class HistoryVerdicts:
-    """The result of one pass over a history."""
+    """The result of a pass over a history."""
 
     actions: int = 0
     judged: Counter[str] = field(default_factory=Counter)
     """Judged actions, by contract."""
     outside: Counter[str] = field(default_factory=Counter)
-    """Actions of contracts that the candidate lacks."""
+    """Actions of contracts missing in the candidate."""
     cells: Counter[Cell] = field(default_factory=Counter)
     flips: dict[Flip, dict[str, None]] = field(default_factory=dict)
     matrix: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -165,7 +165,7 @@ def _flip(name: str, data: Mapping[str, Json], each: ReplayedJudgement, changed:
 
 
 def _values(bundle: Bundle, plan: CompiledContract, clause: str) -> Json:
-    """Return the values that a clause's expression names, from the request and the last reading of the effect."""
+    """Return the values at the paths of a clause, from the request and the last reading of the effect."""
     predicate = next((check.predicate for check in plan.ensure if check.postcondition.name == clause), None)
     if predicate is None:
         return {}

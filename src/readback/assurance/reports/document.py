@@ -1,4 +1,4 @@
-"""The result as a JSON document: written with its own hash, and opened again with every field checked.
+"""The result as a JSON document: written with a hash, and opened again with every field checked.
 
 `readback gates check` writes the document, and `readback gates promote` opens it. The schema is `gates.schema.json` in
 this folder, and `readback gates report-schema` prints it.

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from readback import bootstrap
+import readback.bootstrap as bootstrap
 from readback.assurance.faults import AcknowledgementError
 from readback.assurance.gate_input import VerificationLogic
 from readback.assurance.results import Finding, Standing

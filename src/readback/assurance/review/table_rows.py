@@ -1,6 +1,6 @@
 """Compare two recovery tables: changed rows, and the situations with another decision.
 
-Called by the gate `predicate-diff`. A table is compared by its decisions, so a moved row counts where it decides.
+Called by the gate `predicate-diff`. Decisions are compared, so a moved row counts in the changed situations alone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _REPEATS = frozenset({RecoveryAction.RETRY_SAME_KEY, RecoveryAction.DISPATCH_AGA
 
 @dataclass(frozen=True, slots=True)
 class RowChange:
-    """One pair of rows with the same situations: the decision then and now."""
+    """A pair of rows with the same situations: the decision then and now."""
 
     finding: str
     old: str
@@ -31,7 +31,7 @@ class RowChange:
 
 
 def row_changes(old: RecoveryTable, new: RecoveryTable) -> Iterator[RowChange]:
-    """Yield every changed decision: the finding, and the rows that decide the same situations then and now."""
+    """Yield every changed decision: the finding, and the deciding rows then and now."""
     for finding in Finding:
         then, now = _deciding(old, finding), _deciding(new, finding)
         for first, covered in then:
@@ -41,7 +41,7 @@ def row_changes(old: RecoveryTable, new: RecoveryTable) -> Iterator[RowChange]:
 
 
 def _deciding(table: RecoveryTable, finding: Finding) -> list[tuple[Row, int]]:
-    """Return the rows of a finding, each with the situations that the row decides."""
+    """Return the rows of a finding, each with the decided situations."""
     left, found = matching({}), []
     for row in table.rows:
         if row.finding is finding:

@@ -1,8 +1,8 @@
 """Compare two contracts, term by term: stricter, looser, other, or unchanged.
 
 Called by the gate `predicate-diff`, over the recorded form of each contract (`domain.contract.describe`). A term is
-looser if it verifies more, or demands less proof. Conditions are compared by their syntax trees. A term without a rule
-here is `other`, so no term is skipped.
+looser if more is verified, or less proof is demanded. Syntax trees decide about conditions. A term without a rule here
+is `other`, so no term is skipped.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from typing import Final
 
-from readback import bootstrap
+import readback.bootstrap as bootstrap
 from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.domain.contract.contract import NOT_OFFERED, Noop
@@ -69,8 +69,8 @@ def _term(key: str, rule: Rule, old: Json, new: Json) -> Iterator[TermChange]:
 # --- conditions ----------------------------------------------------------------------------------------------------
 
 _CLAUSES: Final = {"require": False, "ensure": False, "fails_when": True, "intermediate": True}
-"""Lists of conditions. Inverted: a condition that is true more often verifies less (`fails_when`). For `intermediate`,
-more states count as "on the way", so a mismatch is refuted less often; see `_clauses`."""
+"""Lists of conditions. Inverted: a condition true in more states verifies less (`fails_when`). With more `intermediate`
+states, a mismatch is refuted less often; see `_clauses`."""
 
 
 def _clauses(
@@ -96,7 +96,7 @@ def _clauses(
 
 
 def compared_expressions(old: str, new: str, *, boolean: bool = True) -> Compared:
-    """Compare two conditions. A Python callable is known by name and version alone, so any change is undecided."""
+    """Compare two conditions. A Python callable is known by name and version alone, so a change is undecided."""
     if old == new:
         return SAME
     try:
@@ -106,7 +106,7 @@ def compared_expressions(old: str, new: str, *, boolean: bool = True) -> Compare
 
 
 def _inverted(compared: Compared) -> Compared:
-    """Return the relation for a condition that refutes. What is not decided stays looser."""
+    """Return the relation for a refuting condition. An undecided relation stays looser."""
     if not compared.decided:
         return compared
     strength = _OPPOSITE.get(compared.strength, compared.strength)
@@ -241,14 +241,14 @@ def _sets(old: Json, new: Json, *, fewer: Compared, more: Compared) -> Compared:
 
 
 def _frame(old: Json, new: Json) -> Compared:
-    """The fields that may change. None: any field."""
+    """The fields allowed to change. None: any field."""
     if old is None or new is None:
         return STRICTER if old is None else LOOSER
     return _fewer_is_stricter(old, new)
 
 
 def _principals(old: Json, new: Json) -> Compared:
-    """The principals that may act. An empty list: everyone."""
+    """The principals allowed to act. An empty list: everyone."""
     if not old or not new:
         return STRICTER if not old else LOOSER
     return _fewer_is_stricter(old, new)
@@ -283,7 +283,7 @@ def _dropped_is_looser(old: Json, new: Json) -> Compared:
 
 
 def _reason(old: Json, new: Json) -> Compared:
-    """A contract that states why nothing can be verified."""
+    """The stated reason against any verification."""
     return LOOSER if not old else STRICTER if not new else OTHER
 
 
@@ -331,7 +331,7 @@ _APART: Final = frozenset(
         "assumed",
     }
 )
-"""Terms with a comparison of their own, labels, and `assumed`, which only lists values of other terms."""
+"""Terms with a separate comparison, labels, and `assumed`, a list of other terms' values."""
 _WINDOWS: Final = ("within_us", "stable_for_us", "deadline_us", "late_window_us", "polls_us")
 _CODES: Final[Mapping[str, str]] = {
     **dict.fromkeys(_WINDOWS, "diff.window"),

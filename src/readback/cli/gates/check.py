@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from readback import bootstrap
+from readback import __version__, bootstrap
 from readback.assurance.reports.document import document_bytes, document_of
 from readback.assurance.results import GATES, Finding, GatesReport, Standing
 from readback.assurance.review.acknowledgements import load_acknowledgements, proposed_file
@@ -130,7 +130,11 @@ def _run(
     acknowledged = load_acknowledgements(acknowledge, examined_logic.candidate)
     with undisturbed(READING):
         report = run_gates(
-            examined_logic, acknowledged, only, lambda gate: note(f"{gate} ...") if not as_json else None
+            examined_logic,
+            acknowledged,
+            only,
+            lambda gate: note(f"{gate} ...") if not as_json else None,
+            package=__version__,
         )
     document = document_of(report, named.as_json())
     if out is not None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from readback import bootstrap
+from readback import __version__, bootstrap
 from readback.assurance.faults import ResultError
 from readback.assurance.reports.document import RESULT_MAX_BYTES, open_document, schema_text
 from readback.assurance.results import Finding, Standing, worst
@@ -45,7 +45,7 @@ def promote(
     if data is None:
         raise ResultError(f"There is no file {safe(result)}.")
     report, sha256 = open_document(data)
-    found = [*refusals(report, logic_of(modules, table))]
+    found = [*refusals(report, logic_of(modules, table), __version__)]
     if not unrecorded:
         found += _unrecorded(url, sha256)
     standing = worst(each.standing for each in found) if found else Standing.PASSED
