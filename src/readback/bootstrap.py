@@ -10,12 +10,12 @@ from readback.domain.records.subscriber import Subscriber
 from readback.errors import SettingsError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
     from readback.ports.anchor import Anchor
-    from readback.ports.predicates import Compared, PredicateEngine
+    from readback.ports.predicates import Compared, ExpressionMutant, PredicateEngine
     from readback.ports.runtime import Runtime
     from readback.ports.scripts import ScriptEngine
     from readback.ports.signer import LogSigner, Signer
@@ -32,6 +32,7 @@ __all__ = [
     "compare_expressions",
     "create_approver_key",
     "create_log_key",
+    "expression_mutants",
     "fallback",
     "keep_file",
     "kept_file",
@@ -186,6 +187,16 @@ def compare_expressions(old: str, new: str, *, boolean: bool = True) -> Compared
     from readback.adapters.cel.comparing import compare
 
     return compare(predicate_engine(), old, new, boolean=boolean)
+
+
+def expression_mutants(source: str, fields: Mapping[str, Sequence[str]]) -> tuple[ExpressionMutant, ...]:
+    """Return the expression with one part changed, in every way of a mutation test. Raises ExpressionError.
+
+    `fields`: the names of a field's siblings by the text of the field's path, such as `authoritative.status`.
+    """
+    from readback.adapters.cel.mutants import expression_mutants
+
+    return expression_mutants(source, fields)
 
 
 def fallback(store: LedgerStore, record: dict[str, Json]) -> str:

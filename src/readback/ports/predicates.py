@@ -65,6 +65,15 @@ class Compared:
     lost: Mapping[str, Json] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ExpressionMutant:
+    """An expression with one part changed. `kind`: the operator of the change; `said`: the change, in words."""
+
+    kind: str
+    said: str
+    source: str
+
+
 class Binding(Protocol):
     """The variables of one judgement, converted once and shared by all its expressions. Not thread-safe."""
 

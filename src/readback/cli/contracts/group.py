@@ -1,6 +1,6 @@
 """`readback contracts`: check, list and show contract files, and print their JSON Schema.
 
-Nothing is executed and no ledger is opened. `check` also asks each reader for a missing target.
+Nothing is executed. `check` also asks each reader for a missing target, and judges the examples.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import click
 from readback.canon import Json
 from readback.cli import options
 from readback.cli.contracts.draft import draft
+from readback.cli.contracts.examples import example_lines, examples_as_json, examples_judged, test_contracts
 from readback.cli.contracts.packs import list_packs
 from readback.cli.contracts.servers import COMMAND, WithServer, header_option, pins_broken, toolbox_of
 from readback.cli.contracts.servers import told as servers_told
@@ -62,7 +63,7 @@ def check(
     as_json: bool,
 ) -> int:
     """Report every fault of the files with line and column. Then ask each reader for a missing target, and each search
-    for an unused stamp.
+    for an unused stamp, and judge the contracts' examples.
 
     Python modules (`package.module`) are loaded, and the assumptions of their contracts are listed.
 
@@ -71,7 +72,7 @@ def check(
     its tools, and the server is stopped. No tool is called.
 
     \b
-    Exit code 0: sound; 1: a reader fails; 3: the server did not answer; 5: the files are refused.
+    Exit code 0: sound; 1: a reader or an example fails; 3: the server did not answer; 5: the files are refused.
     """
     settings = settings_of(tenant=tenant, modules=files)
     if settings.contracts and not any(is_contract_file(name) for name in settings.contracts):
@@ -85,9 +86,11 @@ def check(
         probes = [
             each for one in loaded.contracts.values() for each in probed(one, settings.tenant, settings.principal)
         ]
-    code = EXIT_REFUSED if loaded.faults else EXIT_FAULT if any(not each.sound for each in probes) else 0
+    examples = [] if loaded.faults else examples_judged(loaded)
+    wrong = any(not each.sound for each in probes) or any(not each.sound for _, each in examples)
+    code = EXIT_REFUSED if loaded.faults else EXIT_FAULT if wrong else 0
     if as_json:
-        print_json(_checked(loaded, probes, code, toolbox))
+        print_json({**_checked(loaded, probes, code, toolbox), "examples": examples_as_json(examples)})
         return code
     for file, fault in loaded.faults:
         print(safe(line_of(file, fault), LINE_MAX_CHARACTERS))
@@ -101,6 +104,8 @@ def check(
     for each in probes:
         word = "ok" if each.sound else "fault"
         print(safe(f"{word}: {each.contract}: {each.reader}: {each.said}", LINE_MAX_CHARACTERS))
+    for line in example_lines(examples):
+        print(line)
     for said in _notes(loaded, toolbox):
         note(said)
     return code
@@ -291,3 +296,4 @@ def _listed(each: FileContract) -> Json:
 
 
 contracts.add_command(draft)
+contracts.add_command(test_contracts)

@@ -13,6 +13,7 @@ from typing import Final
 from readback.canon import CanonError, Json, json_value
 from readback.contracts.compile import compile_contract
 from readback.contracts.conditions_compiler import fields_of
+from readback.contracts.examples import Example
 from readback.contracts.files.checks.tool_check import ToolCheck, never_later, paths_of
 from readback.contracts.files.contract import (
     GATEWAY,
@@ -23,6 +24,7 @@ from readback.contracts.files.contract import (
     uncalled,
 )
 from readback.contracts.files.document import Fault, Place, Written
+from readback.contracts.files.examples import read_examples, read_survivors
 from readback.contracts.files.readers import NOTHING, TOOL, ReaderMaker, Search, server_known, span, tool_fitting
 from readback.contracts.files.schemas.json_schema import arguments_named, arguments_of
 from readback.contracts.files.system_options import Spec, SpecReader, joined
@@ -39,6 +41,7 @@ from readback.contracts.templates import compile_template
 from readback.contracts.verification_levels import covered, hidden_under
 from readback.domain.predicate import Path
 from readback.domain.side_effect import SideEffect, depth
+from readback.engine.compiled_contract import CompiledContract
 from readback.errors import ArgumentError, ContractError, ContractFieldError, ExpressionError, TemplateError
 from readback.ports.handlers import Handler
 from readback.ports.predicates import PredicateEngine
@@ -172,6 +175,7 @@ class Builder:
             return None
         plan = plan if reversal is None else replace(plan, reversing=reversal)
         entry = self.entry
+        examples, survivors = self._examples(plan)
         made = FileContract(
             name=entry.name,
             home=entry.home,
@@ -193,9 +197,24 @@ class Builder:
             tool=self._governed(),
             tool_sha256=self._pin(),
             raised=raised,
+            examples=examples,
+            survivors=survivors,
         )
         self._shown_as(made)
         return made if len(self._findings.faults) == self._began else None
+
+    def _examples(self, plan: CompiledContract) -> tuple[tuple[Example, ...], Mapping[str, str]]:
+        """Return the contract's examples, and the reasons for mutants that no example has to kill."""
+        given, kept = self.keys.get("examples"), self.keys.get("survivors")
+        examples: tuple[Example, ...] = ()
+        if given is not None:
+            path = joined(self.entry.path, "examples")
+            examples = read_examples(
+                given, path, self._findings, plan, self.arguments, arguments_known=self.arguments_known
+            )
+        if kept is None:
+            return examples, {}
+        return examples, read_survivors(kept, joined(self.entry.path, "survivors"), self._findings)
 
     def _keyless(self) -> str:
         if self.execute is None or self.execute.bears_key:

@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol
 
 from readback.canon import Json, json_value
 from readback.canon.frozen import dataclass
+from readback.contracts.examples import Example
 from readback.contracts.files.document import Place, Written
 from readback.contracts.files.system_options import Diagnostics, Spec, json_of
 from readback.contracts.files.templates.template import ASKS_OBSERVED, CompiledTemplate, Values
@@ -112,6 +113,10 @@ class FileContract:
     """The required hash of the tool's definition; "" without a pin."""
     raised: str = ""
     """The tool's own hint that raised the class, or dropped `honours_key`; "" for none."""
+    examples: tuple[Example, ...] = ()
+    """States with the verdict expected of each, in the order of the file."""
+    survivors: Mapping[str, str] = field(default_factory=dict)
+    """The reasons for mutants that may survive the examples, by the mutant's name or its beginning."""
 
     @property
     def left_to_server(self) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from readback.canon.limits import ID_MAX_BYTES
 from readback.contracts.files.build import CONTRACT_KEYS
+from readback.contracts.files.examples import EXAMPLES_MAX, EXPECTED
 from readback.contracts.files.schemas.json_schema import ARGUMENT, argument_schema, arguments_schema
 from readback.contracts.files.system_options import ENTRIES_MAX as ENTRIES_OF_SPEC_MAX
 from readback.contracts.files.system_options import TEXT_MAX_CHARS
@@ -44,6 +45,7 @@ from readback.contracts.options import (
 from readback.contracts.templates import TEMPLATE_MAX_CHARS
 from readback.domain.contract.contract import IDENTITY_KEYS, Noop
 from readback.domain.contract.freezing import FreezeScope
+from readback.domain.discrepancy import Discrepancy
 from readback.domain.kind import Kind
 from readback.domain.normal_form import NormalForm
 from readback.domain.side_effect import Consistency, Independence, SideEffect
@@ -216,7 +218,38 @@ _OWN: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {
         {"type": "string", "pattern": "^[0-9a-f]{64}$"},
         "The required hash of the server's tool definition.",
     ),
+    "examples": (
+        {
+            "type": "object",
+            "minProperties": 1,
+            "maxProperties": EXAMPLES_MAX,
+            "additionalProperties": {"$ref": "#/$defs/example"},
+        },
+        "States with the verdict expected of each, by name; `readback contracts check` judges them.",
+    ),
+    "survivors": (
+        {"type": "object", "additionalProperties": _TEXT},
+        "Mutants that may survive the examples, with the reason; a name may end in `*`.",
+    ),
 }
+
+_EXAMPLE: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {
+    "expect": ({"enum": [*EXPECTED]}, "The expected verdict."),
+    "discrepancy": (_words(Discrepancy), "The expected class of the discrepancy."),
+    "like": (_TEXT, "An example above with the same values, save for the keys here."),
+    "but": ({"type": "object", "minProperties": 1}, "Changed values by path, such as `state.status`."),
+    "requested": ({"type": "object"}, "The arguments of the call."),
+    "before": ({}, "The state before the call; null for absent. Without the key, nothing was read before."),
+    "state": ({}, "The state after the call; null for absent."),
+    "readings": ({"type": "object"}, "The state after the call by reader, where readers differ."),
+    "found": ({"type": "array"}, "The effects found by the stamp; default: the state itself."),
+    "observed": ({}, "The tool's answer; default: a success."),
+    "tenant": (_LINE, "The tenant of the call."),
+    "stamped": (_FLAG, "Whether the state bears the action's stamp."),
+    "complete": (_FLAG, "Whether the reading shows all of the target."),
+    "free": ({"type": "object", "additionalProperties": _TEXT}, "Fields that may have any value, with the reason."),
+}
+"""The keys of one example."""
 
 
 def contract_schema() -> dict[str, Any]:
@@ -266,6 +299,15 @@ def contract_schema() -> dict[str, Any]:
                 "required": ["path"],
                 "additionalProperties": False,
                 "description": "An identity key, and the normal form in which two spellings of it are one.",
+            },
+            "example": {
+                "type": "object",
+                "properties": {name: {**each, "description": said} for name, (each, said) in _EXAMPLE.items()},
+                "required": ["expect"],
+                "anyOf": [{"required": ["state"]}, {"required": ["readings"]}, {"required": ["like"]}],
+                "dependentRequired": {"but": ["like"]},
+                "additionalProperties": False,
+                "description": "One state with the verdict expected of it.",
             },
             "condition": {**_TEXT, "description": "An expression that is true or false."},
             "reference": _reference(),

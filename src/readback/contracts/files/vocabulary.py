@@ -470,6 +470,7 @@ DOCUMENT_KEYS: Final = ("apiVersion", "kind", "metadata", "server", "servers", "
 SERVER_KEYS: Final = ("command", "url", "env", "headers", "cwd")
 OWN_KEYS: Final = (
     "description", "arguments", "operation", "find", "lookup", "rollback", "compensate", "twin", "tool_sha256",
+    "examples", "survivors",
 )  # fmt: skip
 """Keys of a contract in a file, beside the keys of every notation."""
 POINTED: Final = frozenset({"http", "command", "tool"})

@@ -1,0 +1,1 @@
+"""The quality of contracts: examples, mutants, drift, and drafts from watched calls."""
