@@ -55,7 +55,7 @@ def _reporting(command: F) -> F:
         ),
     ):
         command = option(command)
-    return examined(command)
+    return click.argument("files", metavar="[FILE]...", nargs=-1)(examined(command))
 
 
 @click.command("check", short_help="Run all gates and write the reports.")
@@ -67,7 +67,7 @@ def check(only: str, url: str | None, no_record: bool, **given: Any) -> int:
     """Run the release gates on candidate contracts and a candidate table, and compare with the incumbent.
 
     \b
-    --contracts and --table: the logic as it is to be.
+    FILE, --contracts and --table: the logic as it is to be.
     --against: the logic in force, as a git ref, a folder, a file or a ledger.
     --history: recorded actions, as a ledger or as a folder of `gates capture`.
 
@@ -121,11 +121,12 @@ def _run(
     out: str | None,
     acknowledge: tuple[str, ...],
     as_json: bool,
+    files: tuple[str, ...],
     modules: tuple[str, ...],
     **given: Any,
 ) -> int:
     wanted = _listed("--format", formats, FORMATS)
-    named = Named(contracts=modules, **given)
+    named = Named(contracts=(*modules, *files), **given)
     examined_logic = input_of(named)
     acknowledged = load_acknowledgements(acknowledge, examined_logic.candidate)
     with undisturbed(READING):
