@@ -356,15 +356,6 @@ class ExpressionError(ContractError):
         self.column = column
 
 
-EXPRESSION_CODES: Final = (
-    "expression.syntax",
-    "expression.type",
-    "expression.limit",
-    "expression.unknown-name",
-    "expression.forbidden",
-)
-
-
 class TemplateError(ContractError):
     """A template is malformed, or names a missing value."""
 

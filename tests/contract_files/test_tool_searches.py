@@ -224,7 +224,7 @@ def test_the_contract_says_by_whom_is_searched_and_its_record_says_the_same() ->
     assert isinstance(body, dict)
     again = recorded_plan(body, apart.plan.contract.hash, ["name", "text"], bootstrap.predicate_engine())
     assert again.contract.find_terms == apart.plan.contract.find_terms
-    assert again.contract.content_hash() == apart.plan.contract.hash
+    assert again.contract.sealed().hash == apart.plan.contract.hash
     asks, _ = made(ASKED.replace("WORDS", WORDS))
     declared = asks.plan.contract.lookup_terms
     assert declared is not None

@@ -18,14 +18,14 @@ def test_who_has_to_approve_stands_in_the_description_and_in_the_hash() -> None:
     asking = replace(plain, approval=ApprovalTerms(people=2, expires_us=7, when="requested.amount > 100"))
     added = {"people": 2, "expires_us": 7, "when": "requested.amount > 100"}
     assert describe(asking) == {**describe(plain), "approval": added}
-    assert asking.content_hash() != plain.content_hash()
+    assert asking.sealed().hash != plain.sealed().hash
 
 
 def test_the_scopes_that_a_client_has_to_hold_stand_in_the_description_and_in_the_hash() -> None:
     plain = contract()
     scoped = replace(plain, scopes=("orders:write", "orders:read"))
     assert describe(scoped) == {**describe(plain), "scopes": ["orders:write", "orders:read"]}
-    assert scoped.content_hash() != plain.content_hash()
+    assert scoped.sealed().hash != plain.sealed().hash
 
 
 @pytest.mark.parametrize("kind", [dict, MappingProxyType])

@@ -151,7 +151,7 @@ def test_a_sending_contract_proves_the_less_unless_it_says_more() -> None:
 
 def test_the_hash_covers_what_decides_and_comes_out_the_same_each_time() -> None:
     first = compiled().contract
-    assert first.hash == compiled().contract.hash == first.content_hash()
+    assert first.hash == compiled().contract.hash == first.sealed().hash
     assert parse_json(first.body)["name"] == "ship_order"  # type: ignore[index,call-overload]
     changed = [
         compiled(version="2"),

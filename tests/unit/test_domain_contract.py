@@ -110,7 +110,7 @@ def test_the_hash_covers_everything_that_is_declared() -> None:
     assert describe(CONTRACT) == DESCRIBED
     assert describe(replace(CONTRACT, may_change=("state", "label")))["may_change"] == ["state", "label"]
     body = envelope_bytes(DESCRIBED)
-    assert CONTRACT.content_hash() == sha256_hex(body)
+    assert CONTRACT.sealed().hash == sha256_hex(body)
     assert (CONTRACT.hash, CONTRACT.body) == ("", b"")
     assert CONTRACT.sealed() == replace(CONTRACT, hash=sha256_hex(body), body=body)
 
@@ -129,7 +129,7 @@ def test_the_hash_covers_everything_that_is_declared() -> None:
     ],
 )
 def test_another_declaration_is_another_contract(field: str, value: Any) -> None:
-    assert replace(CONTRACT, **{field: value}).content_hash() != CONTRACT.content_hash()
+    assert replace(CONTRACT, **{field: value}).sealed().hash != CONTRACT.sealed().hash
 
 
 def test_a_tool_is_not_taken_to_honour_keys_and_is_taken_to_be_reversible() -> None:

@@ -18,7 +18,6 @@ from readback.canon.frozen import dataclass
 if TYPE_CHECKING:
     import asyncio
 
-ID_TIME_BITS: Final = 48
 ID_RANDOM_BITS: Final = 80
 _ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 """Crockford's base 32 in lower case: sorts like numbers, and no letter reads like a digit."""

@@ -6,7 +6,7 @@ outside only after the commit of the append.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Generator, Iterable
 from dataclasses import field
 from typing import Final
 
@@ -28,8 +28,6 @@ MEDIA: Final = "application/json"
 LEASE_US: Final = 15_000_000
 LEASE_MAX_US: Final = 600_000_000
 """The longest lease of a saga. A slower holder is fenced; the saga's actions have leases of their own."""
-
-PlanLease = Callable[[str], int]
 
 
 @dataclass(slots=True)

@@ -278,12 +278,6 @@ class MemoryStore(MemoryLog, MemoryOutbox):
         """Return a store over the same content, as another process would open it. This store stays open."""
         return MemoryStore(self._content)
 
-    def damage_evidence(self, tenant: str, digest: str, body: bytes) -> None:
-        """Put other bytes under a digest, as a failing disk would."""
-        for name, kept in self._content.evidence.items():
-            if (name[0], name[2]) == (tenant, digest):
-                self._content.evidence[name] = replace(kept, body=body)
-
     # --- writing -------------------------------------------------------------------------------------
 
     def append(self, batch: Sequence[Append]) -> list[AppendResult]:

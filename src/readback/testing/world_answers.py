@@ -7,7 +7,7 @@ cancelled, or end the process.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final, assert_never
+from typing import assert_never
 
 from readback.errors import NotDispatchedError
 from readback.testing.driver_virtual import CallerCancelled, CallHangs, ProcessDied
@@ -35,9 +35,6 @@ class Answer(StrEnum):
     """Provably never sent."""
     CRASHED = "crashed"
     """The process dies in the call: there is no observation."""
-
-
-DISPATCHED: Final = tuple(answer for answer in Answer if answer is not Answer.REFUSED)
 
 
 def give(answer: Answer) -> object:

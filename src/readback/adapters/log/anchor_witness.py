@@ -18,7 +18,6 @@ from readback.log.note import Check, Signature, base64_text, number, parse_note
 from readback.ports.anchor import Proof
 
 ANSWER_MAX_BYTES: Final = 65_536
-PROOF_MAX_HASHES: Final = 63
 ASKED_MAX: Final = 3
 """Maximum requests. The first answer gives the witness's size; the size changes again only through other clients."""
 

@@ -169,10 +169,6 @@ class Contract:
         """Effect groups, in the order of their first postcondition."""
         return tuple(dict.fromkeys(p.group for p in self.ensure if p.group is not None))
 
-    def content_hash(self) -> str:
-        """SHA-256 over all fields above in canonical form, callables by name and version."""
-        return sha256_hex(envelope_bytes(describe(self)))
-
     def sealed(self) -> Contract:
         """The same contract with its canonical form and hash."""
         body = envelope_bytes(describe(self))

@@ -505,5 +505,3 @@ FAILURES = frozenset(
         RecoveryAction.DEFER_OR_FAIL,
     }
 )
-
-NO_EFFECT = frozenset({Discrepancy.NO_OP_FAILURE, Discrepancy.TARGET_MISSING})

@@ -137,7 +137,7 @@ class Server:
 
 
 def call_facts(version: str) -> dict[str, Json]:
-    """Return the facts about a call for the record, whatever the transport."""
+    """Return the facts about a call for the record, without the transport."""
     found: dict[str, Json] = {names.MCP_METHOD_NAME: names.TOOLS_CALL}
     return {**found, names.MCP_PROTOCOL_VERSION: version} if version else found
 

@@ -124,11 +124,6 @@ class Outgoing(asyncio.BaseProtocol):
         return self._is_lost or self._transport is None or self._transport.is_closing()
 
     @property
-    def is_behind(self) -> bool:
-        """Whether bytes still wait for the pipe, or are lost."""
-        return self.is_closing or self._left() > 0
-
-    @property
     def is_full(self) -> bool:
         """Whether more than `high` bytes wait for the pipe."""
         return self._is_full

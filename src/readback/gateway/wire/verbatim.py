@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from math import nan
-from typing import Any, Final, NoReturn, TypeAlias
+from typing import Any, Final, NoReturn
 
 import msgspec
 import orjson
@@ -77,7 +77,6 @@ class VerbatimNumber(float):
         return made
 
 
-Verbatim: TypeAlias = VerbatimObject | VerbatimArray | VerbatimNumber
 VERBATIM: Final = (VerbatimObject, VerbatimArray, VerbatimNumber)
 
 

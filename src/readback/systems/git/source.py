@@ -132,8 +132,6 @@ MERGING_MAX_CHARS: Final = 65_536
 """Characters read of the commits in a merge: some hundreds of commits."""
 PATHS_SHOWN_MAX: Final = 10_000
 COMMIT_HOOKS: Final = ("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit")
-STAMP_TRAILER: Final = "Readback-Stamp"
-"""The trailer for the stamp in a commit message."""
 
 _Look: TypeAlias = Callable[[], Reading]
 _SIGN: Final = r"[^\x00-\x20\x7f~^:?*\[\\\ud800-\udfff]"
