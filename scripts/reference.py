@@ -24,7 +24,6 @@ from readback import recipes, systems
 from readback.adapters.cel.functions import FUNCTIONS
 from readback.adapters.cel.values.moments import ACCESSORS
 from readback.canon import limits
-from readback.cli.actions.state_help import CODES
 from readback.cli.cli import COMMANDS, EXIT_CODES, main
 from readback.client.authoring.action import ActionDefinition
 from readback.contracts.options import APPROVAL_KEYS, EXECUTE_KEYS, OPTION_KEYS
@@ -39,6 +38,7 @@ from readback.ports.predicates import ROOTS
 from readback.traces.format import fault as trace_fault
 from readback.traces.format.codes import CHECKS
 from readback.traces.format.codes import CODES as TRACE_CODES
+from readback.views.state_help import CODES
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))

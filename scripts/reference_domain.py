@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 
-from readback.cli.actions.state_help import MEANINGS, WHY_OPEN
 from readback.domain import side_effect, verdict
 from readback.domain.discrepancy import DISCREPANCIES
 from readback.domain.finding import Finding
@@ -16,6 +15,7 @@ from readback.domain.recovery.table import DEFAULT_TABLE, EFFECTS
 from readback.domain.side_effect import DEPTHS, Depth
 from readback.domain.state import NOT_ATTEMPTED, STATUS, TERMINAL, TRANSITIONS, State, StatusRow
 from readback.domain.verification.reading import Presence
+from readback.views.state_help import MEANINGS, WHY_OPEN
 from scripts.reference_markdown import meanings, prose, span, table, vocabulary, words, yes
 
 

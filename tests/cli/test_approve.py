@@ -19,9 +19,9 @@ import pytest
 
 from readback import ApproverKey
 from readback.canon import sha256_hex
-from readback.cli.actions.action_view import outcome_and_picture
 from readback.cli.sessions import reading
 from readback.config import Settings
+from readback.views.action import outcome_and_picture
 from tests.architecture.tree import ROOT
 from tests.cli import orders
 from tests.cli.conftest import Answer

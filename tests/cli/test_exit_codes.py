@@ -96,9 +96,9 @@ def test_l10_a_lost_reply_stays_unknown_in_ledger_text_and_exit_code_until_it_is
 @pytest.mark.requirement("TRUTH-hold-one-table")
 @pytest.mark.parametrize("state", list(State))
 def test_one_table_gives_every_state_its_statuses_exit_code_and_text(state: State) -> None:
-    from readback.cli.actions.state_help import MEANINGS
     from readback.domain.outcome.reporting import USER_STATUS
     from readback.domain.state import STATUS
+    from readback.views.state_help import MEANINGS
 
     row = STATUS[state]
     assert row.exit_code in (0, 1, 3, 4)

@@ -7,11 +7,11 @@ import re
 
 import pytest
 
-from readback.cli.actions.explain import explained
-from readback.cli.actions.state_help import CODES, MEANINGS, WHY_OPEN
 from readback.cli.terminal import moment, safe, span, value
 from readback.domain.state import State
 from readback.domain.verdict import Why
+from readback.views.explain import explained
+from readback.views.state_help import CODES, MEANINGS, WHY_OPEN
 from tests.cli.conftest import CONTRACTS, Desk
 
 HOSTILE = "\x1b[2J\x1b[31mVERIFIED\x07\u202eexe\u2028[bold]x[/bold] :smile: \x9b1m"
@@ -165,16 +165,16 @@ def test_what_was_never_called_is_explained_so(desk: Desk) -> None:
 def test_every_state_is_explained_with_commands_that_exist(desk: Desk, state: State) -> None:
     from dataclasses import replace
 
-    from readback.cli.actions.action_view import outcome_and_picture
     from readback.cli.cli import COMMANDS
     from readback.cli.sessions import reading, settings_of
+    from readback.views.action import outcome_and_picture
 
     ran = desk.ship("a", code=0)
     settings = settings_of()
     with reading(settings) as session:
         outcome, picture = outcome_and_picture(session, ran["id"])
     verdict = outcome.verdict if state is State.RECONCILED_SUCCESS else type(outcome.verdict).UNDETERMINED
-    told = explained(replace(outcome, state=state, verdict=verdict), picture, settings)
+    told = explained(replace(outcome, state=state, verdict=verdict), picture, "", "")
     assert told["why"]
     assert told["now"]
     commands = told["commands"]

@@ -10,10 +10,10 @@ import pytest
 from click.testing import CliRunner
 
 from readback import Readback, action
-from readback.cli.actions.labels import ATTRIBUTION, state_label
 from readback.cli.cli import main
 from readback.domain.state import State
 from readback.domain.verdict import Attribution
+from readback.views.labels import ATTRIBUTION, state_label
 
 URL = "sqlite:///ledger.db"
 

@@ -19,7 +19,6 @@ from readback.audit.sealing.seal import place_all, seal
 from readback.background import sequencer as sequencers
 from readback.background.dispatcher import before_open_incidents
 from readback.background.sequencer import Sequencer
-from readback.cli.actions.action_view import picture
 from readback.domain.verdict import Level
 from readback.errors import StoreError, StoreLockedError
 from readback.log.fault import LogUnplacedError
@@ -27,6 +26,7 @@ from readback.ports.storage.store import StoredEvent
 from readback.testing.runtime_virtual import VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 from readback.testing.store_samples import NOON_US, sample_append
+from readback.views.action import picture
 from tests.sdk.given import Desk, opened, ship_of
 from tests.sealing.given import NAME, Signer, authority
 

@@ -13,9 +13,10 @@ from typing import Final
 
 import click
 
-from readback.canon import Json, ReadbackError, json_value
+from readback.canon import Json, ReadbackError
 from readback.cli.terminal import note, print_json, safe
 from readback.domain.outcome.outcome import Outcome
+from readback.views.text import json_or_text
 
 EXIT_USAGE: Final = 2
 EXIT_INTERNAL: Final = 5
@@ -44,20 +45,12 @@ def described(error: ReadbackError) -> dict[str, Json]:
         "code": error.code,
         "message": error.message,
         "remedy": error.remedy,
-        "details": {str(key): plain(value) for key, value in error.details.items()},
+        "details": {str(key): json_or_text(value) for key, value in error.details.items()},
         "exit_code": error.exit_code,
     }
     if isinstance(outcome, Outcome):
         said["outcome"] = outcome.as_json()
     return said
-
-
-def plain(value: object) -> Json:
-    """A detail as JSON, or as text if the detail has no JSON form."""
-    try:
-        return json_value(value)
-    except ReadbackError:
-        return safe(repr(value))
 
 
 def headline(error: ReadbackError) -> str:

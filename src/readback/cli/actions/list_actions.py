@@ -9,8 +9,6 @@ import click
 
 from readback.canon import Json
 from readback.cli import options
-from readback.cli.actions.labels import state_label
-from readback.cli.actions.outcome_text import exit_of, plain, shown_verdict, verdict_of
 from readback.cli.sessions import reading, settings_of
 from readback.cli.terminal import BAD, OK, OPEN, console, mark, moment, note, print_json, safe
 from readback.client.session import Session
@@ -20,6 +18,8 @@ from readback.domain.events import EventKind
 from readback.domain.saga.fold import KIND, STEPS_MAX
 from readback.domain.state import EXIT_FAILED, EXIT_VERIFIED, State
 from readback.ports.storage.store import ActionFilter, Projection, StoredProjection
+from readback.views.labels import state_label
+from readback.views.outcome_text import exit_of, plain, shown_verdict, verdict_of
 
 LIMIT_MAX: Final = 10_000
 WORD_WIDTH: Final = len("undetermined")

@@ -13,12 +13,12 @@ from rich.table import Table
 from rich.text import Text
 
 from readback.canon import Json
-from readback.cli.actions.labels import ATTRIBUTION, outcome_label
-from readback.cli.actions.outcome_text import MARK_OF_TRUTH, headline, mark_of, plain, verdict_text
-from readback.cli.actions.state_help import OVER
 from readback.cli.terminal import BAD, NONE, OPEN, mark, moment, safe, span, value
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.predicate import Truth
+from readback.views.labels import ATTRIBUTION, outcome_label
+from readback.views.outcome_text import MARK_OF_TRUTH, headline, mark_of, plain, verdict_text
+from readback.views.state_help import OVER
 
 FIELDS_MAX: Final = 40
 DEPTH_MAX: Final = 4

@@ -11,11 +11,11 @@ from typing import Any, Final
 from rich.console import Console
 from rich.text import Text
 
-from readback.cli.actions.labels import ATTRIBUTION, outcome_label
-from readback.cli.actions.outcome_text import headline, mark_of, plain, verdict_text
 from readback.cli.actions.render import safe_lines, sign_of, watched_text
 from readback.cli.terminal import NONE, mark, moment, safe, value
 from readback.domain.outcome.outcome import Outcome
+from readback.views.labels import ATTRIBUTION, outcome_label
+from readback.views.outcome_text import headline, mark_of, plain, verdict_text
 
 LINES_MAX: Final = 40
 POSTCONDITIONS_MAX: Final = 8

@@ -16,7 +16,6 @@ import click
 from readback.canon import Json
 from readback.cli import options
 from readback.cli.actions.arguments import read_arguments, read_object
-from readback.cli.actions.outcome_text import lines
 from readback.cli.sessions import action_named, again_with, load_contracts, settings_of, working
 from readback.cli.terminal import note, print_json
 from readback.client.proposal import Proposal
@@ -27,6 +26,7 @@ from readback.drivers.driver_sync import SyncDriver
 from readback.drivers.interpreter import Parked
 from readback.engine import coordinator
 from readback.errors import NotFoundError, UnknownOutcomeError
+from readback.views.outcome_text import lines
 
 EXIT_NOTHING_DONE = 1
 EXIT_OPEN = 3

@@ -41,7 +41,7 @@ def show(action: str, verbose: bool, url: str | None, tenant: str | None, princi
     ID is an id, a stamp, the first letters of an id (4 or more), or `last` for the newest action. A saga is shown as a
     tree of steps. No contract is needed, because all facts come from the ledger. --json prints whole values.
     """
-    from readback.cli.actions.action_view import outcome_and_picture
+    from readback.views.action import outcome_and_picture
 
     settings = settings_of(url, tenant, principal)
     with reading(settings) as session:

@@ -15,7 +15,6 @@ import click
 
 from readback.canon import Json
 from readback.cli import options
-from readback.cli.actions.outcome_text import lines
 from readback.cli.prompt import Terminal, facts, terminal
 from readback.cli.sessions import again_with, settings_of, working
 from readback.cli.terminal import moment, note, print_json, safe
@@ -30,6 +29,7 @@ from readback.drivers.interpreter import Parked
 from readback.engine import coordinator
 from readback.engine.people.approvals import ApprovalRequest, signed_token
 from readback.errors import ApprovalError, UsageError
+from readback.views.outcome_text import lines
 
 KEY_FILE_VARIABLE: Final = "READBACK_APPROVER_KEY_FILE"
 YES: Final = "yes"

@@ -8,7 +8,6 @@ from typing import Any, Final, TypeVar
 import click
 
 from readback.cli import options
-from readback.cli.actions.outcome_text import plain
 from readback.cli.prompt import operator, signed, signing
 from readback.cli.sessions import again_with, reading, settings_of, working
 from readback.cli.terminal import console, moment, note, print_json, safe
@@ -21,6 +20,7 @@ from readback.drivers.driver_sync import SyncDriver
 from readback.engine.claims import entries
 from readback.engine.people import claims as claim_person
 from readback.engine.resume import fold
+from readback.views.outcome_text import plain
 
 F = TypeVar("F", bound=Callable[..., Any])
 LISTED: Final = 50

@@ -6,7 +6,6 @@ import click
 
 from readback.canon import Json
 from readback.cli import options
-from readback.cli.actions.outcome_text import plain
 from readback.cli.prompt import operator, signed, signing
 from readback.cli.sessions import again_with, reading, settings_of, working
 from readback.cli.terminal import console, moment, note, print_json, safe
@@ -15,6 +14,7 @@ from readback.domain.people.review import lift_bytes
 from readback.drivers.driver_sync import SyncDriver
 from readback.engine.people import review as reviewing
 from readback.ports.storage.store import Freeze
+from readback.views.outcome_text import plain
 
 
 @click.group("freezes")

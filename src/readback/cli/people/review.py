@@ -11,7 +11,6 @@ import click
 
 from readback.canon import Json
 from readback.cli import options
-from readback.cli.actions.outcome_text import lines, plain
 from readback.cli.prompt import operator, signed, signing
 from readback.cli.sessions import again_with, load_contracts, reading, settings_of, working
 from readback.cli.terminal import console, moment, note, print_json, safe
@@ -21,6 +20,7 @@ from readback.domain.state import State
 from readback.drivers.driver_sync import SyncDriver
 from readback.drivers.interpreter import Parked
 from readback.ports.storage.store import StoredProjection
+from readback.views.outcome_text import lines, plain
 
 LIMIT_MAX: Final = 10_000
 SECONDS: Final = len("2026-01-01 00:00:00")

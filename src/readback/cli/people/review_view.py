@@ -7,10 +7,10 @@ from typing import Any, Final
 from rich.console import Console
 from rich.text import Text
 
-from readback.cli.actions.outcome_text import plain, verdict_text
 from readback.cli.actions.render import facts, grid, identity, postconditions, section, side_by_side
 from readback.cli.terminal import BAD, NONE, OK, OPEN, mark, moment, quoted_name, safe
 from readback.domain.people.review import ReviewCase
+from readback.views.outcome_text import plain, verdict_text
 
 STATES: Final = ("intended", "requested", "observed", "before", "authoritative")
 HISTORY_MAX: Final = 40

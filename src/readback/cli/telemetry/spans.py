@@ -73,7 +73,7 @@ def spans(
         raise UsageError("Name one action, or export with --otlp.", remedy="Example: readback telemetry spans last.")
     settings = settings_of(url, tenant, principal)
     if action is not None:
-        from readback.cli.actions.action_view import abbreviated
+        from readback.views.action import abbreviated
 
         with reading(settings) as session:
             found = Projector(session.store, payloads=payloads).of_action(abbreviated(session, action))

@@ -14,7 +14,6 @@ import click
 from readback.canon import Json, ReadbackError
 from readback.canon.frozen import dataclass
 from readback.cli import options
-from readback.cli.actions.outcome_text import lines
 from readback.cli.actions.run import look, sigterm_interrupts
 from readback.cli.failures import described
 from readback.cli.sessions import again_with, load_contracts, settings_of, working
@@ -26,6 +25,7 @@ from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import EXIT_VERIFIER, worst_exit
 from readback.drivers.driver_sync import SyncDriver
 from readback.errors import InputError, StoreError, UnknownOutcomeError
+from readback.views.outcome_text import lines
 
 # Tenant options of `readback worker` and `readback resume`.
 

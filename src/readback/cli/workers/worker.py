@@ -10,7 +10,6 @@ import click
 
 from readback.canon import Json
 from readback.cli import options
-from readback.cli.actions.outcome_text import exit_of
 from readback.cli.checks.metrics import labels_option, reader_of
 from readback.cli.failures import described
 from readback.cli.sessions import load_contracts, settings_of, working
@@ -21,6 +20,7 @@ from readback.client.operations.worker import CONCURRENCY_DEFAULT, CONCURRENCY_M
 from readback.config import shown
 from readback.domain.state import EXIT_VERIFIER, worst_exit
 from readback.errors import InputError
+from readback.views.outcome_text import exit_of
 
 if TYPE_CHECKING:
     from readback.telemetry.fold_reader import LedgerMetrics

@@ -7,13 +7,13 @@ import signal
 from typing import Final
 
 from readback.canon import ReadbackError
-from readback.cli.actions.labels import state_label
-from readback.cli.actions.outcome_text import exit_of, shown_verdict
 from readback.cli.terminal import note, quoted_name, safe
 from readback.cli.workers.resume import name_error
 from readback.client.operations.worker import Tally, Watching, Worker
 from readback.domain.state import EXIT_VERIFIED
 from readback.ports.storage.store import Projection
+from readback.views.labels import state_label
+from readback.views.outcome_text import exit_of, shown_verdict
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 SAID_MAX_CHARACTERS: Final = 1_000

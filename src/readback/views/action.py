@@ -8,8 +8,6 @@ from __future__ import annotations
 from typing import Final
 
 from readback.canon import Json, parse_json
-from readback.cli.actions import saga
-from readback.cli.terminal import moment
 from readback.client.session import Session
 from readback.domain.action.action import Action
 from readback.domain.action.erasure import ERASED
@@ -25,6 +23,8 @@ from readback.drivers.driver_sync import SyncDriver
 from readback.drivers.interpreter import Parked
 from readback.errors import NotFoundError, UsageError
 from readback.ports.storage.store import LedgerStore, StoredEvent
+from readback.views import saga
+from readback.views.text import moment
 
 LEVELS: Final = {
     Level.RAW: "raw tool output",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from readback.cli.actions.labels import ATTRIBUTION, outcome_label
-from readback.cli.terminal import BAD, NONE, OK, OPEN, quoted_name, safe
 from readback.domain.discrepancy import DISCREPANCIES
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.predicate import Truth
 from readback.domain.state import EXIT_FAILED, EXIT_UNDETERMINED, EXIT_VERIFIED, State, exit_code
 from readback.domain.verdict import Verdict
 from readback.ports.storage.store import Projection
+from readback.views.labels import ATTRIBUTION, outcome_label
+from readback.views.text import BAD, NONE, OK, OPEN, json_or_text, quoted_name, safe, value
 
 MARK_OF_TRUTH: Final = {Truth.HOLDS: OK, Truth.VIOLATED: BAD, Truth.UNDETERMINED: OPEN}
 MARK_OF_EXIT: Final = {EXIT_VERIFIED: OK, EXIT_FAILED: BAD}
@@ -45,7 +45,9 @@ def lines(outcome: Outcome) -> list[str]:
         said.append(f"  discrepancy: {outcome.discrepancy.value} ({outcome.discrepancy.code}): {row.definition}")
     for each in outcome.postconditions:
         if each.truth is not Truth.HOLDS:
-            values = ", ".join(f"{safe(path, 80)} = {_value(v)}" for path, v in each.values[:VALUES_SHOWN_MAX])
+            values = ", ".join(
+                f"{safe(path, 80)} = {value(json_or_text(v))}" for path, v in each.values[:VALUES_SHOWN_MAX]
+            )
             said.append(
                 f"  {each.truth.value}: {safe(each.name)}: {safe(each.source)}" + (f"  [{values}]" if values else "")
             )
@@ -81,10 +83,3 @@ def exit_of(projection: Projection) -> int:
 def plain(word: str) -> str:
     """A vocabulary word with spaces."""
     return str(word).replace("_", " ")
-
-
-def _value(found: object) -> str:
-    from readback.cli.failures import plain as as_json
-    from readback.cli.terminal import value
-
-    return value(as_json(found))
