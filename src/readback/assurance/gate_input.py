@@ -5,16 +5,19 @@ The command line builds the input, and every gate takes the same input. A gate r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Final
 
+from readback.assurance.canary.tally import CanaryRun
 from readback.assurance.results import Place
+from readback.assurance.surfaces import Surface
 from readback.audit.record.bundle import Bundle
 from readback.canon.frozen import dataclass
 from readback.contracts.documents.recovery_tables import TableFault
 from readback.domain.recovery.table import DEFAULT_TABLE, RecoveryTable
 from readback.engine.compiled_contract import CompiledContract
+from readback.testing.faults.fault import FaultWorld
 
 CELL_MIN: Final = 5
 """Fewest recorded actions of a contract with one verdict, class and row, for a decision about them."""
@@ -60,6 +63,11 @@ class DamagedAction:
 Recorded = Bundle | DamagedAction
 
 
+def no_canaries() -> Sequence[CanaryRun]:
+    """Return no canary."""
+    return ()
+
+
 def no_history() -> Iterable[Recorded]:
     """Return the empty history."""
     return ()
@@ -76,3 +84,9 @@ class GateInput:
     incumbent: VerificationLogic | None = None
     history: Callable[[], Iterable[Recorded]] = no_history
     cell_min: int = CELL_MIN
+    worlds: Mapping[str, FaultWorld] = field(default_factory=dict)
+    """Simulated worlds and sandboxes for failure injection and recovery drills, by contract."""
+    canaries: Callable[[], Sequence[CanaryRun]] = no_canaries
+    """The canaries of the ledger, newest first."""
+    surfaces: Sequence[Surface] = ()
+    """The ways in of this installation, for the false-success guard and the unknown-state test."""

@@ -27,7 +27,10 @@ from readback.assurance.review.acknowledgements import NO_ACKNOWLEDGEMENTS, Ackn
 from readback.assurance.trace_replay import trace_replay
 
 Gate = Callable[[GateInput], GateResult]
-ELSEWHERE: Final[Mapping[str, str]] = {}
+ELSEWHERE: Final[Mapping[str, str]] = {
+    "canary": "readback.assurance.drills.canary_gate:canary",
+    "failure-injection": "readback.assurance.drills.failure_injection:failure_injection",
+}
 """The module and the function of each further gate, imported at first use."""
 _JUDGING: Final = ("trace-replay", "predicate-diff")
 

@@ -43,6 +43,7 @@ from readback.engine.effects import Effect, EffectResult
 from readback.engine.engine import Engine
 from readback.engine.resume import fold
 from readback.engine.saga_run import fold_saga
+from readback.engine.stages.execute import target_of
 from readback.errors import (
     InputError,
     NotFoundError,
@@ -142,6 +143,8 @@ class Session:
     """The subscribers of this ledger's messages."""
     sealing: Terms = NOT_SEALED
     """The terms of sealing: signer, schedule, and accepted keys."""
+    chooser: Callable[[CompiledContract, str, str], CompiledContract] | None = None
+    """Chooses the contract version of a new action by the version in force, tenant and target. None: in force."""
     courier: OutboxDispatcher = field(init=False)
     sealer: Sealer | None = field(init=False)
     sequencer: Sequencer | None = field(init=False)
@@ -245,6 +248,12 @@ class Session:
         if plan.compensation is not None:
             self.know(plan.compensation)
 
+    def remember(self, plan: CompiledContract) -> None:
+        """Remember a version by hash alone: the session continues its actions, and begins none with it."""
+        self._keep(plan)
+        if plan.compensation is not None:
+            self.remember(plan.compensation)
+
     def _keep(self, plan: CompiledContract) -> None:
         """Store this version as the newest. Beyond the limit the oldest version is dropped, and its actions go to
         review.
@@ -284,7 +293,18 @@ class Session:
         request = proposal.request(operation or "", "", goal, step, upon, ahead)
         self.know(request.plan)
         proposal.mark_run()
-        return request
+        return request if self.chooser is None else self._chosen(request)
+
+    def _chosen(self, request: Request) -> Request:
+        """Return the request under the chosen version of its contract."""
+        assert self.chooser is not None
+        target = target_of(request, self.scope, "", request.operation)
+        plan = self.chooser(request.plan, self.scope.tenant, target)
+        if plan is request.plan:
+            return request
+        self.remember(plan)
+        bound = (request.arguments, request.requested) if plan.bind is None else plan.bind(request.requested)
+        return replace(request, plan=plan, arguments=bound[0], requested=bound[1])
 
     def scope_of(self, run: str | None) -> CallerContext:
         """Return the caller context of one call: this client's, with the run named by the call and the caller's span.

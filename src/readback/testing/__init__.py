@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from readback.testing.driver_drill import KeyDrill, drill_key
+    from readback.testing.driver_sandbox import SandboxWorld
+    from readback.testing.faults.fault import Fault
+    from readback.testing.faults.judge import Injection, inject, inject_all
+    from readback.testing.faults.simulated import SimulatedWorld
 
-__all__ = ["KeyDrill", "drill_key"]
+__all__ = ["Fault", "Injection", "KeyDrill", "SandboxWorld", "SimulatedWorld", "drill_key", "inject", "inject_all"]
+
+_HOMES: Final = {
+    "KeyDrill": "driver_drill",
+    "drill_key": "driver_drill",
+    "Fault": "faults.fault",
+    "Injection": "faults.judge",
+    "inject": "faults.judge",
+    "inject_all": "faults.judge",
+    "SandboxWorld": "driver_sandbox",
+    "SimulatedWorld": "faults.simulated",
+}
 
 
 def __getattr__(name: str) -> object:
-    """Import a drill at its first use, so the other modules need not load contracts."""
-    if name not in __all__:
+    """Import a public name at its first use, so the other modules need not load contracts."""
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module("readback.testing.driver_drill"), name)
+    return getattr(import_module(f"readback.testing.{_HOMES[name]}"), name)

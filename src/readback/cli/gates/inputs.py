@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
 
 from readback import bootstrap
+from readback.assurance.canary.records import CanaryRecords, runs_of
+from readback.assurance.canary.tally import CanaryRun
+from readback.assurance.drills.worlds import load_worlds
 from readback.assurance.gate_input import CELL_MIN, GateInput, VerificationLogic, no_history
-from readback.assurance.history.recorded import Selection, history_of
+from readback.assurance.history.recorded import Selection, history_of, is_ledger, ledger_url
 from readback.assurance.logic import candidate_of, incumbent_of
 from readback.canon.frozen import dataclass
 from readback.cli import options
 from readback.cli.contract_modules import allow_modules
 from readback.cli.ledger.records import moment_us
-from readback.cli.sessions import settings_of
+from readback.cli.sessions import reading, settings_of
 from readback.config import is_contract_file, shown
 from readback.contracts.options import microseconds
+from readback.contracts.packs import is_pack
 from readback.errors import ContractFieldError, UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -36,6 +40,7 @@ class Named:
     since: str | None
     limit: int
     cell_min: int
+    worlds: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Return the names, for the result."""
@@ -48,10 +53,18 @@ class Named:
             "since": self.since,
             "sample": self.limit,
             "min_actions": self.cell_min,
+            "worlds": [*self.worlds],
         }
 
 
 _OPTIONS: Final = (
+    click.option(
+        "--worlds",
+        "worlds",
+        metavar="FILE",
+        multiple=True,
+        help="Simulated worlds for injected faults and drills (YAML); may be repeated. Modules may hold worlds, too.",
+    ),
     click.option("--against", metavar="PLACE", help="The incumbent: a git ref, a folder, a file or a ledger."),
     click.option("--history", metavar="PLACE", help="Recorded actions: a ledger, or a folder of bundles."),
     click.option("--tenant", metavar="ID", help="Only recorded actions of this tenant."),
@@ -97,7 +110,17 @@ def input_of(named: Named) -> GateInput:
         incumbent = incumbent_of(named.against, candidate, settings.contracts, settings.recovery_table)
     selection = Selection(named.tenant or "", _since_us(named.since), named.limit)
     history = no_history if named.history is None else history_of(named.history, selection)
-    return GateInput(candidate, incumbent, history, named.cell_min)
+    modules = [each for each in settings.contracts if not is_contract_file(each)]
+    worlds = load_worlds(named.worlds, modules, [each for each in settings.contracts if is_pack(each)])
+    return GateInput(candidate, incumbent, history, named.cell_min, worlds, lambda: _canaries(named.history))
+
+
+def _canaries(history: str | None) -> Sequence[CanaryRun]:
+    """Return the canaries of the ledger that holds the history."""
+    if history is None or not is_ledger(history):
+        return ()
+    with reading(settings_of(ledger_url(history))) as session:
+        return runs_of(CanaryRecords(session))
 
 
 def _since_us(text: str | None) -> int:

@@ -70,6 +70,13 @@ US: Final = 1_000_000
     metavar="ADDRESS",
     help="The address of the metrics. Every client that reaches the address can read them.",
 )
+@click.option(
+    "--canary",
+    "candidates",
+    metavar="NAME",
+    multiple=True,
+    help="The candidate of the running canary (`readback gates canary start`): a contract file or a module.",
+)
 @labels_option
 @options.contracts
 @resume.tenants
@@ -83,6 +90,7 @@ def worker(
     until_idle: bool,
     metrics_port: int | None,
     metrics_host: str,
+    candidates: tuple[str, ...],
     by_tenant: bool,
     labels: tuple[str, ...],
     modules: tuple[str, ...],
@@ -103,6 +111,7 @@ def worker(
     the effects back. With --json the answer is one object at the end. With --otlp the worker also exports the spans of
     every action of the ledger; no action waits for the export.
     """
+    from readback.cli.gates.canary import following
     from readback.cli.gc_tuning import SERVING, undisturbed
     from readback.cli.workers.worker_loop import stay, watching
 
@@ -130,7 +139,7 @@ def worker(
             said = f"Working for {safe(served.said)} on {ledger} with {len(session.plans)} contracts."
             return await stay(one, said, quiet=as_json)
 
-        with undisturbed(SERVING), exporting(session, otlp):
+        with undisturbed(SERVING), exporting(session, otlp), following(session, candidates, note):
             tally = asyncio.run(work())
     errors = [EXIT_VERIFIER if isinstance(e, InputError) else e.exit_code for e in tally.errors.values()]
     code = worst_exit([*map(exit_of, tally.last.values()), *errors]) if until_idle else 0

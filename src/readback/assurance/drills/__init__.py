@@ -1,0 +1,1 @@
+"""Running gates: injected faults, recoveries, surfaces, and readers of other releases."""
