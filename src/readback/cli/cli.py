@@ -22,7 +22,7 @@ COMMANDS: Final = {
     "submit": ("readback.cli.actions.submit:submit", "Queue one action for the workers."),
     "list": ("readback.cli.actions.list_actions:list_actions", "List the newest actions."),
     "show": ("readback.cli.actions.show:show", "Show one action."),
-    "explain": ("readback.cli.actions.explain:explain", "Explain an outcome and list the next steps."),
+    "explain": ("readback.cli.actions.show:explain", "Explain an outcome and list the next steps."),
     "belief": ("readback.cli.actions.belief:belief", "Print the verified facts of a run."),
     "resume": ("readback.cli.workers.resume:resume", "Process all due actions once."),
     "worker": ("readback.cli.workers.worker:worker", "Process due actions until stopped."),
