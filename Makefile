@@ -121,6 +121,7 @@ check: $(SETUP)
 	$(MAKE) --no-print-directory conformance
 	$(MAKE) --no-print-directory prometheus
 	$(MAKE) --no-print-directory frameworks
+	$(MAKE) --no-print-directory engines
 	$(MAKE) --no-print-directory test
 
 lint: $(SETUP)
