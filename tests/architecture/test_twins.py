@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -50,3 +53,11 @@ def test_a_store_has_one_way_of_being_called() -> None:
 def test_stores_and_drivers_stay_small() -> None:
     assert [m.name for m in _named(*DRIVERS) if m.lines > DRIVER_LINES_MAX] == []
     assert [m.name for m in _named(*STORES) if m.lines > STORE_LINES_MAX] == []
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("L31")
+def test_the_sync_client_is_what_the_script_makes_of_the_async_client() -> None:
+    script = Path(__file__).resolve().parents[2] / "scripts" / "sync_client.py"
+    done = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, "equal"), done.stdout + done.stderr

@@ -1,21 +1,19 @@
-"""The async client: Readback with await. Neither client wraps the other; both use one engine."""
+"""The async client. `scripts/sync_client.py` makes the sync client of this file: edit here, and run the script."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from types import TracebackType
 from typing import TypeVar
 
-from readback.client import approving, validation
+from readback.client import approving
 from readback.client.approving import ApprovalRequest, TokenLike
+from readback.client.driving_async import AsyncDriving
 from readback.client.operations import attempts, claiming, erasing, grounding, reviewing, submitting
 from readback.client.operations.believing import choose
 from readback.client.operations.claiming import Upon
-from readback.client.operations.worker import Worker, worker_for
+from readback.client.operations.worker import worker_for
 from readback.client.proposal import Definition, Proposal
-from readback.client.raised import catching, with_exception
 from readback.client.recovery_table import TableLike
 from readback.client.sealing import SealLike
 from readback.client.session import Session
@@ -30,15 +28,12 @@ from readback.domain.outcome.outcome import Outcome
 from readback.domain.people.review import ReviewCase
 from readback.domain.records.subscriber import Subscriber
 from readback.domain.saga.outcome import SagaOutcome
-from readback.drivers.driver_async import AsyncDriver
-from readback.drivers.interpreter import Parked
 from readback.engine import coordinator, external_attempts
-from readback.engine.effects import Effect, EffectResult
 from readback.engine.external_attempts import ExternalAttempt
 from readback.engine.people import claims as claim_person
 from readback.engine.people import review
 from readback.engine.saga import attend as saga_attend
-from readback.errors import NotFoundError, ReadbackError, StoreCorruptError, StoreError, UnknownOutcomeError
+from readback.errors import NotFoundError, ReadbackError, StoreCorruptError, StoreError
 from readback.ports.runtime import Runtime
 from readback.ports.signer import Signer
 from readback.ports.storage.store import Freeze, Incident, LedgerStore
@@ -48,7 +43,7 @@ OF_ONE_ACTION = (StoreCorruptError,)
 """Errors about one action's entries alone."""
 
 
-class AsyncReadback:
+class AsyncReadback(AsyncDriving):
     """An open ledger, and the only way to act, on one event loop. Use the client as an async context manager.
 
     Example:
@@ -59,15 +54,11 @@ class AsyncReadback:
         >>> switch = verified(switch_on, read=lambda: lamp, strong=True, expect={"on": True})
         >>> async def main() -> bool:
         ...     async with AsyncReadback.open("memory:") as rb:
-        ...         return (await rb.run(switch())).verified
+        ...         await rb.run(switch(), operation="switch on")
+        ...         return (await rb.find_operation("switch on")).verified
         >>> asyncio.run(main())
         True
     """
-
-    def __init__(self, session: Session) -> None:
-        self._session = validation.opened(session)
-        self._driver = AsyncDriver(session.store, session.runtime, session.courier)
-        self._worker: Worker | None = None
 
     @classmethod
     def open(
@@ -430,7 +421,7 @@ class AsyncReadback:
             poll=poll,
             handover=handover,
         )
-        return (await worker.stay()).advanced
+        return await self._stay(worker)
 
     def stop_work(self) -> None:
         """End `work`, from any thread. No new action starts, and `work` returns after the actions in progress."""
@@ -641,50 +632,9 @@ class AsyncReadback:
         kept. Raises ErasureError for a named action in progress; then nothing was erased.
         """
         s, ids = self._session, (id_or_stamp,) if id_or_stamp else ()
-        return await asyncio.to_thread(erasing.erase, s, ids, before, who=who, reason=reason, dry_run=dry_run)
+        return await self._apart(erasing.erase, s, ids, before, who=who, reason=reason, dry_run=dry_run)
 
     async def list(self, *, state: str = "", contract: str = "", run: str = "", limit: int = 50) -> list[Outcome]:
         """Return the newest actions of this tenant."""
         page = self._session.page(state, contract, run, "", limit)
         return [await self.get(stored.projection.action_id) for stored in page]
-
-    async def _told(
-        self,
-        work: coordinator.OutcomeWork,
-        ticket: coordinator.ActionHandle,
-        until_us: int | None,
-        *,
-        in_turn: bool = False,
-    ) -> Outcome:
-        drive = self._driver.drive_in_turn if in_turn else self._driver.drive
-        with catching() as caught:
-            try:
-                told = await drive(work, until_us)
-            except UnknownOutcomeError as error:
-                self._session.report_unknown_outcome(error)
-                raise
-        if isinstance(told, Parked):
-            told = await self._drive(self._session.look(ticket.action_id, replayed=ticket.replayed))
-        return with_exception(told, caught)
-
-    async def _drive(self, work: Generator[Effect, EffectResult, T]) -> T:
-        try:
-            done = await self._driver.drive(work)
-        except UnknownOutcomeError as error:
-            self._session.report_unknown_outcome(error)
-            raise
-        assert not isinstance(done, Parked)
-        return done
-
-    async def close(self) -> None:
-        """Release files and threads. Unsettled actions stay in the ledger, ready for a later `resume`."""
-        self._driver.close()
-        self._session.close()
-
-    async def __aenter__(self) -> AsyncReadback:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()

@@ -1,20 +1,19 @@
-"""The sync client. AsyncReadback is the same with await; neither wraps the other."""
+"""The sync client, made by `scripts/sync_client.py` of the async client: edit the async client instead."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from types import TracebackType
 from typing import TypeVar
 
-from readback.client import approving, validation
+from readback.client import approving
 from readback.client.approving import ApprovalRequest, TokenLike
+from readback.client.driving_sync import SyncDriving
 from readback.client.operations import attempts, claiming, erasing, grounding, reviewing, submitting
 from readback.client.operations.believing import choose
 from readback.client.operations.claiming import Upon
-from readback.client.operations.worker import Worker, worker_for
+from readback.client.operations.worker import worker_for
 from readback.client.proposal import Definition, Proposal
-from readback.client.raised import catching, with_exception
 from readback.client.recovery_table import TableLike
 from readback.client.sealing import SealLike
 from readback.client.session import Session
@@ -29,15 +28,12 @@ from readback.domain.outcome.outcome import Outcome
 from readback.domain.people.review import ReviewCase
 from readback.domain.records.subscriber import Subscriber
 from readback.domain.saga.outcome import SagaOutcome
-from readback.drivers.driver_sync import SyncDriver
-from readback.drivers.interpreter import Parked
 from readback.engine import coordinator, external_attempts
-from readback.engine.effects import Effect, EffectResult
 from readback.engine.external_attempts import ExternalAttempt
 from readback.engine.people import claims as claim_person
 from readback.engine.people import review
 from readback.engine.saga import attend as saga_attend
-from readback.errors import NotFoundError, ReadbackError, StoreCorruptError, StoreError, UnknownOutcomeError
+from readback.errors import NotFoundError, ReadbackError, StoreCorruptError, StoreError
 from readback.ports.runtime import Runtime
 from readback.ports.signer import Signer
 from readback.ports.storage.store import Freeze, Incident, LedgerStore
@@ -47,7 +43,7 @@ OF_ONE_ACTION = (StoreCorruptError,)
 """Errors about one action's entries alone."""
 
 
-class Readback:
+class Readback(SyncDriving):
     """An open ledger, and the only way to act. Use the client as a context manager.
 
     Example:
@@ -60,11 +56,6 @@ class Readback:
         ...     rb.find_operation("switch on").verified
         True
     """
-
-    def __init__(self, session: Session) -> None:
-        self._session = validation.opened(session)
-        self._driver = SyncDriver(session.store, session.runtime, session.courier)
-        self._worker: Worker | None = None
 
     @classmethod
     def open(
@@ -178,7 +169,8 @@ class Readback:
         s, ticket = self._session, coordinator.ActionHandle()
         until_us = s.give_up_us(wait)
         request = s.request(proposal, operation, intended, step, () if upon == () else claiming.upon_ids(s, upon))
-        return self._told(coordinator.begin(s.engine, request, s.scope_of(run), s.plan_of, ticket), ticket, until_us)
+        work = coordinator.begin(s.engine, request, s.scope_of(run), s.plan_of, ticket)
+        return self._told(work, ticket, until_us, in_turn=not request.plan.hands.execute.is_async)
 
     def submit(
         self,
@@ -420,9 +412,7 @@ class Readback:
             poll=poll,
             handover=handover,
         )
-        import asyncio  # a program without an event loop does not pay for it
-
-        return asyncio.run(worker.stay()).advanced
+        return self._stay(worker)
 
     def stop_work(self) -> None:
         """End `work`, from any thread. No new action starts, and `work` returns after the actions in progress."""
@@ -633,41 +623,9 @@ class Readback:
         kept. Raises ErasureError for a named action in progress; then nothing was erased.
         """
         s, ids = self._session, (id_or_stamp,) if id_or_stamp else ()
-        return erasing.erase(s, ids, before, who=who, reason=reason, dry_run=dry_run)
+        return self._apart(erasing.erase, s, ids, before, who=who, reason=reason, dry_run=dry_run)
 
     def list(self, *, state: str = "", contract: str = "", run: str = "", limit: int = 50) -> list[Outcome]:
         """Return the newest actions of this tenant."""
         page = self._session.page(state, contract, run, "", limit)
         return [self.get(stored.projection.action_id) for stored in page]
-
-    def _told(self, work: coordinator.OutcomeWork, ticket: coordinator.ActionHandle, until_us: int | None) -> Outcome:
-        with catching() as caught:
-            told = self._driven(work, until_us)
-        if isinstance(told, Parked):
-            told = self._drive(self._session.look(ticket.action_id, replayed=ticket.replayed))
-        return with_exception(told, caught)
-
-    def _drive(self, work: Generator[Effect, EffectResult, T]) -> T:
-        done = self._driven(work)
-        assert not isinstance(done, Parked)
-        return done
-
-    def _driven(self, work: Generator[Effect, EffectResult, T], give_up_us: int | None = None) -> T | Parked:
-        try:
-            return self._driver.drive(work, give_up_us)
-        except UnknownOutcomeError as error:
-            self._session.report_unknown_outcome(error)
-            raise
-
-    def close(self) -> None:
-        """Release files and threads. Unsettled actions stay in the ledger, ready for a later `resume`."""
-        self._driver.close()
-        self._session.close()
-
-    def __enter__(self) -> Readback:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

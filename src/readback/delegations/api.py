@@ -21,8 +21,8 @@ from readback.canon.frozen import dataclass
 from readback.client.async_client import AsyncReadback
 from readback.client.authoring.action import ActionDefinition
 from readback.client.client import Readback
+from readback.client.operations.taken_keys import key_of
 from readback.client.proposal import Proposal
-from readback.client.taken_keys import key_of
 from readback.delegations.contract import (
     STILL_AT_WORK,
     HookFunction,

@@ -10,8 +10,8 @@ from typing import Any
 
 from readback.canon import ReadbackError
 from readback.client.async_client import AsyncReadback
+from readback.client.operations.taken_keys import key_of
 from readback.client.proposal import Proposal
-from readback.client.taken_keys import key_of
 from readback.domain.idempotency import KeyStatus, aged, may_replace
 from readback.domain.outcome.outcome import Outcome
 from readback.engine import coordinator
