@@ -23,6 +23,7 @@ import readback.errors as errors
 from readback import recipes, systems
 from readback.adapters.cel.functions import FUNCTIONS
 from readback.adapters.cel.values.moments import ACCESSORS
+from readback.assurance import faults as gates_fault
 from readback.canon import limits
 from readback.cli.cli import COMMANDS, EXIT_CODES, main
 from readback.client.authoring.action import ActionDefinition
@@ -187,7 +188,8 @@ def _names() -> Iterator[str]:
     yield table(("name", "does"), _methods(ActionDefinition))
     yield prose(
         "Errors are in `readback.errors`. Errors for agents are in `readback.agent_errors`, errors of traces in "
-        f"`{trace_fault.__name__}`, and errors of evidence in `{fault.__name__}`. Virtual time, simulated worlds, "
+        f"`{trace_fault.__name__}`, errors of evidence in `{fault.__name__}`, and errors of release gates in "
+        f"`{gates_fault.__name__}`. Virtual time, simulated worlds, "
         "conformance suites and drills are in `readback.testing`."
     )
 
@@ -365,7 +367,7 @@ def _tree(of: type[errors.ReadbackError]) -> Iterator[type[errors.ReadbackError]
             yield from _tree(below)
 
 
-_CODE = re.compile(r"(tool|store|settings|expression)\.[a-z-]+")
+_CODE = re.compile(r"(tool|store|settings|expression|gates)\.[a-z-]+")
 
 
 def _finer_codes() -> set[str]:
@@ -401,8 +403,11 @@ def _all_commands() -> Iterator[tuple[str, click.Command]]:
 def _with_all_below(name: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
     yield name, command
     if isinstance(command, click.Group):
-        for below, each in command.commands.items():
-            yield from _with_all_below(f"{name} {below}", each)
+        context = click.Context(command)
+        for below in command.commands or command.list_commands(context):  # a group may import its commands on call
+            each = command.get_command(context, below)
+            if each is not None:
+                yield from _with_all_below(f"{name} {below}", each)
 
 
 def _help(command: click.Command, name: str) -> str:

@@ -101,9 +101,10 @@ def _complaint(words: list[str]) -> str:
     command: click.Command = getattr(import_module(module), name)
     rest = words[1:]
     while isinstance(command, click.Group) and rest and not rest[0].startswith("-"):
-        if rest[0] not in command.commands:
+        found = command.get_command(click.Context(command), rest[0])
+        if found is None:
             return f"no command {command.name} {rest[0]}"
-        command, rest = command.commands[rest[0]], rest[1:]
+        command, rest = found, rest[1:]
     rest = rest[: rest.index("--")] if "--" in rest else rest  # what follows is another program's
     known = {option for parameter in command.params for option in parameter.opts} | {"--help", "-h"}
     unknown = [word for word in rest if word.startswith("--") and word.partition("=")[0] not in known]

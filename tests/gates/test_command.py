@@ -140,7 +140,7 @@ def test_junit_has_a_suite_a_gate_and_undetermined_is_skipped_with_its_reason(
 @pytest.mark.requirement("GATES-report-sarif")
 def test_sarif_points_at_file_line_and_column_of_the_contract(command: Command, gates_desk: Desk) -> None:
     command("check", *inputs(gates_desk, LOOSER), "--format", "sarif", "--out", "gates", code=1)
-    log = json.loads(Path("gates/gates.sarif").read_text(encoding="utf-8"))
+    log = json.loads(Path("gates/readback.sarif").read_text(encoding="utf-8"))
     assert log["version"] == "2.1.0"
     assert log["$schema"].endswith("sarif-schema-2.1.0.json")
     (run,) = log["runs"]

@@ -103,7 +103,7 @@ def test_the_action_passes_with_reports_outputs_and_a_summary(gates_desk: Desk) 
         "result": "passed", "exit-code": "0", "flips": "0", "report": "readback-gates/result.json",
     }  # fmt: skip
     assert {each.name for each in (gates_desk.folder / "readback-gates").iterdir()} == {
-        "result.json", "junit.xml", "gates.sarif", "summary.md",
+        "result.json", "junit.xml", "readback.sarif", "summary.md",
     }  # fmt: skip
     assert "## Release gates: passed" in runner.summary.read_text(encoding="utf-8")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -153,7 +154,7 @@ def _run(
             examined_logic,
             acknowledged,
             only,
-            lambda gate: note(f"{gate} ...") if not as_json else None,
+            lambda gate: note(f"{gate} ...") if sys.stderr.isatty() and not as_json else None,
             package=__version__,
         )
     document = document_of(report, named.as_json())
@@ -200,7 +201,7 @@ def _reports(report: GatesReport, wanted: tuple[str, ...]) -> dict[str, bytes]:
     if "junit" in wanted:
         made["junit.xml"] = junit_xml(report)
     if "sarif" in wanted:
-        made["gates.sarif"] = sarif_json(report)
+        made["readback.sarif"] = sarif_json(report)
     if "github" in wanted:
         made["summary.md"] = summary(report).encode()
     return made
