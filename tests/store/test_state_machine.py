@@ -154,10 +154,12 @@ class InStep(RuleBasedStateMachine):
             run=st.sampled_from(["", "r1"]),
             before_id=st.sampled_from(["", *ACTIONS]),
             limit=st.integers(0, 4),
+            oldest=st.booleans(),
         ),
     )
     def page(self, which: bool, query: ActionFilter) -> None:
         assert self._one(which).page(query) == self.memory.page(query)
+        assert self._one(which).counted(query) == self.memory.counted(query)
 
     @rule(which=st.booleans())
     def reopen(self, which: bool) -> None:

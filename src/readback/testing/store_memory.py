@@ -446,8 +446,11 @@ class MemoryStore(MemoryLog, MemoryOutbox):
     def page(self, query: ActionFilter) -> list[StoredProjection]:
         with self._open():
             found = [stored for stored in self._content.actions.values() if _matches(stored, query)]
-        found.sort(key=lambda stored: stored.projection.action_id, reverse=True)
+        found.sort(key=lambda stored: stored.projection.action_id, reverse=not query.oldest)
         return found[: max(query.limit, 0)]
+
+    def counted(self, query: ActionFilter) -> int:
+        return len(self.page(query)) if query.tenant else 0
 
     def scan(self, after_seq: int = 0) -> Iterator[StoredEvent]:
         seq = max(after_seq, 0)
@@ -646,6 +649,7 @@ def _matches(stored: StoredProjection, query: ActionFilter) -> bool:
         and query.run in ("", held.run)
         and query.kind in ("", held.kind)
         and query.saga in ("", held.saga)
+        and query.hold in ("", held.hold)
         and (not query.review or held.review != "")
         and (not query.claim or held.claim != "")
         and not (query.open and held.state in SETTLED)

@@ -249,7 +249,7 @@ AppendResult = Appended | VersionConflict | KeyConflict | Frozen | TooManyInFlig
 
 @dataclass(frozen=True, slots=True)
 class ActionFilter:
-    """Which actions to list: empty fields match everything. Newest first."""
+    """Which actions to list: empty fields match everything. Newest first, or oldest first with `oldest`."""
 
     tenant: str = ""
     state: str = ""
@@ -265,6 +265,10 @@ class ActionFilter:
     """Only actions with a contested, retracted or reinstated claim."""
     open: bool = False
     """Only unsettled actions (`store_rules.OPEN_STATES`), found by state without reading settled actions."""
+    hold: str = ""
+    """Only actions with this hold: approval, frozen, restored."""
+    oldest: bool = False
+    """Oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,6 +376,10 @@ class LedgerStore(SealedLog, Outbox, Protocol):
 
     def page(self, query: ActionFilter) -> list[StoredProjection]:
         """A page of actions."""
+        ...
+
+    def counted(self, query: ActionFilter) -> int:
+        """The number of matching actions of one tenant, counted up to `query.limit`. Reads no more than these."""
         ...
 
     def evidence(self, tenant: str, action_id: str, digest: str) -> Evidence | None:

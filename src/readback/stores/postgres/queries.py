@@ -56,6 +56,7 @@ _PROPOSED: Final = rows.statement(
     "LEFT JOIN action USING (action_id) ORDER BY begun.at_us, action_id",
 )  # fmt: skip
 _PAGE: Final = rows.statement("SELECT", rows.STORED_COLUMNS, "FROM action WHERE tenant = %s")
+_COUNT: Final = "SELECT 1 FROM action WHERE tenant = %s"
 _PAGE_OF_ALL: Final = rows.statement("SELECT", rows.STORED_COLUMNS, "FROM action WHERE action_id > ''")
 """Across tenants: in the order of ids, so a page reads only its own rows for any number of tenants."""
 _NEXT_TENANT: Final = "SELECT min(tenant) FROM action WHERE tenant > %s"
@@ -363,15 +364,22 @@ class Queries:
         if query.open:
             # `OFFSET 0`: else the planner may scan in the order of ids, through all settled actions.
             page = f"SELECT * FROM ({page} OFFSET 0) AS open"  # noqa: S608 - of our own text
-        sql = rows.statement(page, "ORDER BY action_id DESC LIMIT %s")
-        if query == ActionFilter(before_id=query.before_id, limit=query.limit):
-            sql = rows.statement(_PAGE_OF_ALL, *conditions, "ORDER BY action_id DESC LIMIT %s")
+        sql = rows.statement(page, _order(query), "LIMIT %s")
+        if query == ActionFilter(before_id=query.before_id, limit=query.limit, oldest=query.oldest):
+            sql = rows.statement(_PAGE_OF_ALL, *conditions, _order(query), "LIMIT %s")
             return [rows.stored_projection(row) for row in self._many_rows(sql, (*values, limit))]
         found: list[StoredProjection] = []
         for tenant in self._tenants(query.tenant, _NEXT_TENANT):
             found += [rows.stored_projection(row) for row in self._many_rows(sql, (tenant, *values, limit))]
-        found.sort(key=lambda stored: stored.projection.action_id, reverse=True)
+        found.sort(key=lambda stored: stored.projection.action_id, reverse=not query.oldest)
         return found[:limit]
+
+    def counted(self, query: ActionFilter) -> int:
+        conditions, values = _conditions(query)
+        inner = rows.statement(_COUNT, *conditions, "LIMIT %s")
+        sql = f"SELECT count(*) FROM ({inner}) AS counted"  # noqa: S608 - of our own text
+        [(number,)] = self._many_rows(sql, (query.tenant, *values, max(query.limit, 0)))
+        return cast("int", number)
 
     def projections(self, tenant: str = "") -> Iterator[StoredProjection]:
         after, sql, of = "", _PROJECTIONS_OF if tenant else _PROJECTIONS, (tenant,) if tenant else ()
@@ -389,6 +397,10 @@ class Queries:
             after = cast("tuple[int, str]", rows.plain(piece[-1][:2]))
 
 
+def _order(query: ActionFilter) -> str:
+    return "ORDER BY action_id" if query.oldest else "ORDER BY action_id DESC"
+
+
 def _conditions(query: ActionFilter) -> tuple[list[str], tuple[str, ...]]:
     """Return the conditions of a filter besides its tenant, and the bound values."""
     # The second condition of a run repeats the condition of the partial index: the planner requires it. Open actions
@@ -399,6 +411,7 @@ def _conditions(query: ActionFilter) -> tuple[list[str], tuple[str, ...]]:
         ("AND contract = %s", query.contract),
         ("AND state = %s", query.state),
         ("AND kind = %s", query.kind),
+        ("AND hold = %s", query.hold),
         ("AND saga = %s AND saga <> ''", query.saga),
         ("AND action_id < %s", query.before_id),
     ]

@@ -57,6 +57,8 @@ _PAGE: Final = rows.statement("SELECT", rows.STORED_COLUMNS, "FROM action WHERE 
 _PAGE_OPEN: Final = rows.statement(
     "SELECT", rows.STORED_COLUMNS, "FROM action INDEXED BY action_of_state WHERE tenant = ?"
 )
+_COUNT: Final = "SELECT 1 FROM action WHERE tenant = ?"
+_COUNT_OPEN: Final = "SELECT 1 FROM action INDEXED BY action_of_state WHERE tenant = ?"
 _PAGE_OF_ALL: Final = rows.statement("SELECT", rows.STORED_COLUMNS, "FROM action WHERE action_id > ''")
 """Across tenants: in the order of ids, so a page reads only its own rows for any number of tenants."""
 _NEXT_TENANT: Final = "SELECT min(tenant) FROM action WHERE tenant > ?"
@@ -323,15 +325,22 @@ class Queries:
     def page(self, query: ActionFilter) -> list[StoredProjection]:
         limit = max(query.limit, 0)
         conditions, values = _conditions(query)
-        sql = rows.statement(_PAGE_OPEN if query.open else _PAGE, *conditions, "ORDER BY action_id DESC LIMIT ?")
-        if query == ActionFilter(before_id=query.before_id, limit=query.limit):
-            sql = rows.statement(_PAGE_OF_ALL, *conditions, "ORDER BY action_id DESC LIMIT ?")
+        sql = rows.statement(_PAGE_OPEN if query.open else _PAGE, *conditions, _order(query), "LIMIT ?")
+        if query == ActionFilter(before_id=query.before_id, limit=query.limit, oldest=query.oldest):
+            sql = rows.statement(_PAGE_OF_ALL, *conditions, _order(query), "LIMIT ?")
             return [rows.stored_projection(row) for row in self._many_rows(sql, (*values, limit))]
         found: list[StoredProjection] = []
         for tenant in self._tenants(query.tenant, _NEXT_TENANT):
             found += [rows.stored_projection(row) for row in self._many_rows(sql, (tenant, *values, limit))]
-        found.sort(key=lambda stored: stored.projection.action_id, reverse=True)
+        found.sort(key=lambda stored: stored.projection.action_id, reverse=not query.oldest)
         return found[:limit]
+
+    def counted(self, query: ActionFilter) -> int:
+        conditions, values = _conditions(query)
+        inner = rows.statement(_COUNT_OPEN if query.open else _COUNT, *conditions, "LIMIT ?")
+        sql = f"SELECT count(*) FROM ({inner}) AS counted"  # noqa: S608 - of our own text
+        [(number,)] = self._many_rows(sql, (query.tenant, *values, max(query.limit, 0)))
+        return cast("int", number)
 
     def scan(self, after_seq: int = 0) -> Iterator[StoredEvent]:
         while piece := self._many_rows(_SCAN, (after_seq, PIECE_ROWS)):
@@ -360,6 +369,10 @@ class Queries:
             after = piece[-1]
 
 
+def _order(query: ActionFilter) -> str:
+    return "ORDER BY action_id" if query.oldest else "ORDER BY action_id DESC"
+
+
 def _conditions(query: ActionFilter) -> tuple[list[str], rows.Row]:
     """Return the conditions of a filter besides its tenant, and the bound values."""
     asked = [
@@ -368,6 +381,7 @@ def _conditions(query: ActionFilter) -> tuple[list[str], rows.Row]:
         ("AND contract = ?", query.contract),
         ("AND state = ?", query.state),
         ("AND kind = ?", query.kind),
+        ("AND hold = ?", query.hold),
         ("AND saga = ? AND saga <> ''", query.saga),
         ("AND action_id < ?", query.before_id),
     ]

@@ -341,6 +341,20 @@ class WorkConformance(PlacesConformance):
         assert self._page(limit=2, before_id="a2") == ["a1"]
         assert self._page(limit=0) == []
 
+    def test_a_page_may_be_oldest_first_and_a_count_reads_no_more_than_its_limit(self) -> None:
+        self.store.append([sample_creation(f"a{n}", tenant="x", state="pending") for n in (3, 1, 5, 2, 4)])
+        self.store.append([sample_creation("b1", tenant="y", state="pending", hold="approval")])
+        found = self.store.page(ActionFilter("x", state="pending", oldest=True, limit=3))
+        assert [each.projection.action_id for each in found] == ["a1", "a2", "a3"]
+        everywhere = self.store.page(ActionFilter(oldest=True, limit=9))
+        assert [each.projection.action_id for each in everywhere] == ["a1", "a2", "a3", "a4", "a5", "b1"]
+        counts = [self.store.counted(ActionFilter(tenant, state="pending", limit=3)) for tenant in ("x", "y", "z")]
+        assert counts == [3, 1, 0]
+        assert self.store.counted(ActionFilter("x", open=True, limit=4)) == 4
+        held = self.store.page(ActionFilter("y", hold="approval"))
+        assert [each.projection.action_id for each in held] == ["b1"]
+        assert self.store.counted(ActionFilter("x", hold="approval")) == 0
+
     def test_pages_hold_what_was_asked_for(self) -> None:
         self.store.append(
             [
