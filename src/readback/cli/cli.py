@@ -46,6 +46,8 @@ COMMANDS: Final = {
     "contracts": ("readback.cli.contracts.group:contracts", "Check, list or show contract files."),
     "gates": ("readback.cli.gates.group:gates", "Check new contracts and recovery tables before a release."),
     "mcp": ("readback.cli.agents.mcp:mcp", "Run the MCP gateway: verify tool calls of MCP servers."),
+    "serve": ("readback.cli.serving.serve:serve", "Serve the HTTP API and the console."),
+    "token": ("readback.cli.serving.token:token", "Manage the tokens of the HTTP server."),
     "hook": ("readback.cli.agents.hook:hook", "Answer the hooks of a coding agent."),
     "telemetry": ("readback.cli.telemetry.spans:telemetry", "Show and export the spans of actions."),
     "drill": ("readback.cli.contracts.drill:drill", "Test a contract's idempotency claim against a sandbox."),

@@ -1,0 +1,1 @@
+"""Commands of the HTTP server: `readback serve` and `readback token`."""

@@ -1,0 +1,122 @@
+"""`readback serve`: the HTTP API and the console on a ledger."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import click
+
+from readback.cli import options
+from readback.cli.gc_tuning import SERVING, undisturbed
+from readback.cli.optional_deps import of_extra
+from readback.cli.sessions import load_contracts, settings_of
+from readback.cli.terminal import note, print_json
+from readback.config import Settings
+
+if TYPE_CHECKING:
+    from readback.contracts.registry import Registry
+    from readback.server.settings import ServerSettings
+
+
+@click.command("serve")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address of the server.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8787,
+    show_default=True,
+    help="Port of the server; 0 selects a free port.",
+)
+@click.option(
+    "--allow-host",
+    "allow_hosts",
+    metavar="NAME",
+    multiple=True,
+    help="Another host name used by clients, besides --host; may be repeated. Required with 0.0.0.0 and ::.",
+)
+@click.option(
+    "--without-tokens",
+    is_flag=True,
+    help="Serve without authentication, with every right of --tenant and --principal. Loopback only.",
+)
+@click.option("--tokens", "tokens_file", metavar="FILE", help="The file of tokens (READBACK_TOKENS_FILE).")
+@click.option("--config", "config_file", metavar="FILE", help="Identity providers and webhooks (else server.toml).")
+@click.option("--no-worker", is_flag=True, help="Leave due actions to `readback worker`.")
+@options.contracts
+@options.table
+@options.ledger
+@options.as_json
+def serve(
+    host: str,
+    port: int,
+    allow_hosts: tuple[str, ...],
+    without_tokens: bool,
+    tokens_file: str | None,
+    config_file: str | None,
+    no_worker: bool,
+    modules: tuple[str, ...],
+    table: str | None,
+    url: str | None,
+    tenant: str | None,
+    principal: str | None,
+    as_json: bool,
+) -> int:
+    """Serve the HTTP API and the console on a ledger.
+
+    Clients authenticate with tokens of `readback token create`, or of an identity provider in --config. The server
+    stops at SIGINT or SIGTERM, after the requests in flight.
+    """
+    with of_extra("server", "The HTTP server"):
+        from readback.server.settings import ServerSettings, server_document, tokens_path
+    document = server_document(config_file)
+    server_settings = ServerSettings(
+        host=host,
+        port=port,
+        allow_hosts=allow_hosts,
+        open_access=without_tokens,
+        tokens_file=str(tokens_path(tokens_file)),
+        issuers=tuple(document.oidc.items()),
+        webhooks=tuple(document.webhooks.items()),
+        worker=not no_worker,
+    ).check()
+    settings = settings_of(url, tenant, principal, modules, table)
+    registry = load_contracts(settings, needed=False)
+    with undisturbed(SERVING):
+        run(settings, server_settings, registry, as_json=as_json)
+    return 0
+
+
+def run(settings: Settings, server_settings: ServerSettings, registry: Registry | None, *, as_json: bool) -> None:
+    """Serve until a signal arrives. Raises as `server.serving.serve`."""
+    with of_extra("server", "The HTTP server"):
+        from readback.server.serving import serve as serve_http
+
+    def listening(url: str) -> None:
+        if as_json:
+            print_json({"url": url})
+            sys.stdout.flush()
+        else:
+            note(f"Serving on {url}")
+
+    async def until_stopped() -> None:
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, stop.set)
+        await serve_http(settings, server_settings, registry, stop=stop, on_listening=listening)
+
+    with asyncio.Runner(loop_factory=_event_loop()) as runner:
+        runner.run(until_stopped())
+
+
+def _event_loop() -> Callable[[], asyncio.AbstractEventLoop]:
+    """uvloop's loop where installed, else asyncio's."""
+    try:
+        from uvloop import new_event_loop
+    except ImportError:
+        return asyncio.new_event_loop
+    return new_event_loop

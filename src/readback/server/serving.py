@@ -1,0 +1,194 @@
+"""Serve the application with uvicorn: start, limits of slow clients, and a clean stop with calls in flight.
+
+At the stop the listener closes, requests in flight may end within the grace, and the workers end their actions in
+progress. An attempt that is cut off is durable and belongs to the next process on the same ledger.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from readback.config import Settings
+from readback.contracts.registry import Registry
+from readback.errors import SettingsError
+from readback.server.api import route_table
+from readback.server.app import Application, Server
+from readback.server.console.application import console_app
+from readback.server.ledgers import Ledgers
+from readback.server.settings import ServerSettings
+
+GRACE_S: Final = 5
+"""How long requests and workers may still run at the server's end, in seconds."""
+HEAD_S: Final = 15.0
+"""Time limit in seconds for a request's head, and for the first request of a new connection."""
+HEAD_MAX_BYTES: Final = 65_536
+KEEP_ALIVE_S: Final = 30
+CONNECTIONS_MAX: Final = 4_096
+BACKLOG: Final = 2_048
+_LATE: Final = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+
+
+def create_app(
+    settings: Settings, server_settings: ServerSettings, registry: Registry | None = None
+) -> tuple[Application, Server]:
+    """Return the application on an open ledger, and the server behind the application.
+
+    The caller closes `server.ledgers`. Raises SettingsError, StoreError and ContractError before anything listens.
+    """
+    server_settings.check()
+    ledgers = Ledgers(settings, registry)
+    try:
+        server = Server(server_settings, ledgers)
+        return Application(server, route_table(), console_app(server)), server
+    except BaseException:
+        ledgers.close()
+        raise
+
+
+async def serve(
+    settings: Settings,
+    server_settings: ServerSettings,
+    registry: Registry | None = None,
+    *,
+    stop: asyncio.Event,
+    on_listening: Callable[[str], None] | None = None,
+) -> None:
+    """Serve until `stop` is set. `on_listening` receives the URL.
+
+    Raises:
+        SettingsError: a setting is invalid, or the address cannot be used.
+        StoreError: the ledger cannot be opened.
+        ContractError: a contract is invalid.
+    """
+    with _listening(server_settings.host, server_settings.port) as listener:
+        app, server = create_app(settings, server_settings, registry)
+        try:
+            await _serve(app, server, listener, stop, on_listening)
+        finally:
+            server.ledgers.close()
+
+
+async def _serve(
+    app: Application,
+    server: Server,
+    listener: socket.socket,
+    stop: asyncio.Event,
+    on_listening: Callable[[str], None] | None,
+) -> None:
+    config = uvicorn.Config(
+        app,
+        http=_Timed,
+        log_level="warning",
+        access_log=False,
+        proxy_headers=False,  # the client's address is never used
+        server_header=False,
+        lifespan="off",
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=GRACE_S,
+        backlog=BACKLOG,
+    )
+    uvicorn_server = _Uvicorn(config)
+    worker = asyncio.create_task(server.ledgers.main.work()) if server.settings.worker else None
+    ending = asyncio.create_task(_stopped(uvicorn_server, server, stop))
+    if on_listening is not None:
+        host = server.settings.host
+        shown = f"[{host}]" if ":" in host else host
+        on_listening(f"http://{shown}:{listener.getsockname()[1]}")
+    try:
+        await uvicorn_server.serve(sockets=[listener])
+    finally:
+        ending.cancel()
+        server.stopping.set()
+        server.ledgers.stop()
+        if worker is not None:
+            done, _ = await asyncio.wait({worker}, timeout=GRACE_S)
+            if not done:
+                worker.cancel()
+            await asyncio.gather(worker, return_exceptions=True)
+
+
+async def _stopped(uvicorn_server: uvicorn.Server, server: Server, stop: asyncio.Event) -> None:
+    await stop.wait()
+    server.stopping.set()
+    uvicorn_server.should_exit = True
+
+
+class _Uvicorn(uvicorn.Server):
+    """Leaves signal handling to the process."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class _Timed(HttpToolsProtocol):
+    """Closes a connection with an overdue or endless head. uvicorn limits neither."""
+
+    _timer: asyncio.TimerHandle | None = None
+    _head_bytes = 0
+    _in_head = True
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._arm()
+
+    def data_received(self, data: bytes) -> None:
+        if self._in_head:
+            self._head_bytes += len(data)
+            if self._timer is None:
+                self._arm()
+        super().data_received(data)
+        if self._in_head and self._head_bytes > HEAD_MAX_BYTES and not self.transport.is_closing():
+            self.send_400_response("The head of the request is too large.")
+
+    def on_headers_complete(self) -> None:
+        self._in_head, self._head_bytes = False, 0
+        self._disarm()
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self._in_head = True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._disarm()
+        super().connection_lost(exc)
+
+    def _arm(self) -> None:
+        self._timer = self.loop.call_later(HEAD_S, self._late)
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _late(self) -> None:
+        self._timer = None
+        if not self.transport.is_closing():
+            self.transport.write(_LATE)
+            self.transport.close()
+
+
+@contextlib.contextmanager
+def _listening(host: str, port: int) -> Iterator[socket.socket]:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # Name the protocol: asyncio disables Nagle's delay only then.
+    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((host, port))
+            listener.listen(BACKLOG)
+        except (OSError, OverflowError, UnicodeError) as error:
+            why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            raise SettingsError(
+                f"The server cannot listen at {host:.80} port {port}: {why}.",
+                remedy="Name another port (--port; 0 takes a free one) or an address of this machine (--host).",
+            ) from error
+        yield listener

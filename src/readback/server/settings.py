@@ -1,0 +1,160 @@
+"""The settings of a server: the address, authentication, limits, identity providers and senders of webhooks.
+
+Read from the command line and from `server.toml` in the user's own configuration folder. Secrets are references
+(`env:NAME`, `file:PATH`), never values.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from readback.canon.frozen import dataclass
+from readback.config import user_folder
+from readback.errors import SettingsError, UsageError
+from readback.server.access.hosts import is_loopback
+from readback.server.access.principal import rights_of
+
+PORT_DEFAULT: Final = 8787
+TOKENS_FILE: Final = "server-tokens.json"
+SERVER_FILE: Final = "server.toml"
+FILE_MAX_BYTES: Final = 65_536
+BODY_MAX_BYTES: Final = 1024 * 1024
+IN_FLIGHT_MAX: Final = 2_048
+RATE_PER_MINUTE: Final = 60_000
+WAIT_MAX_S: Final = 60.0
+WAIT_DEFAULT_S: Final = 10.0
+OTHERS_MAY_WRITE: Final = 0o022
+
+
+class Issuer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An identity provider, by `[oidc.NAME]`. Claims of its tokens give the tenant, the principal and the rights."""
+
+    issuer: str
+    """The provider's URL, exactly as in the tokens' `iss`."""
+    audience: str
+    """This server's name at the provider, as in the tokens' `aud`."""
+    tenant: str = ""
+    """The tenant of every token; "" reads the tenant from `tenant_claim`."""
+    tenant_claim: str = "tenant"
+    principal_claim: str = "sub"
+    rights_claim: str = "readback_rights"
+    rights: list[str] = msgspec.field(default_factory=list)
+    """The rights of a token without `rights_claim`; empty: such a token is refused."""
+    algorithms: list[str] = msgspec.field(default_factory=lambda: ["RS256", "ES256", "EdDSA", "PS256"])
+    ca_file: str = ""
+    """A file of root certificates for the provider's HTTPS; "" for the system's."""
+
+
+class Sender(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A sender of webhooks, by `[webhooks.NAME]`: how a request is verified, and where the request names the action."""
+
+    tenant: str
+    secret: str
+    """A reference to the secret: `env:NAME` or `file:PATH`."""
+    scheme: str = "standard"
+    """`standard` for Standard Webhooks signatures, `shared` for a secret in `header`."""
+    header: str = "x-webhook-secret"
+    field: str = "stamp"
+    """The dotted path of the action's id or stamp in the JSON body."""
+
+
+class ServerDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The content of `server.toml`."""
+
+    oidc: dict[str, Issuer] = msgspec.field(default_factory=dict)
+    webhooks: dict[str, Sender] = msgspec.field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """All settings of one server besides the ledger's.
+
+    Attributes:
+        open_access: Serve without authentication, in the name of the ledger settings' tenant and principal. Allowed on
+            loopback alone.
+        rate_per_minute: Requests of each token in a minute, where the token has no rate of its own; 0 for no limit.
+        worker: Continue due actions of all tenants in this process.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = PORT_DEFAULT
+    allow_hosts: tuple[str, ...] = ()
+    open_access: bool = False
+    tokens_file: str = ""
+    issuers: tuple[tuple[str, Issuer], ...] = ()
+    webhooks: tuple[tuple[str, Sender], ...] = ()
+    rate_per_minute: int = RATE_PER_MINUTE
+    body_max_bytes: int = BODY_MAX_BYTES
+    in_flight_max: int = IN_FLIGHT_MAX
+    wait_default_s: float = WAIT_DEFAULT_S
+    wait_max_s: float = WAIT_MAX_S
+    worker: bool = True
+
+    def check(self) -> ServerSettings:
+        """Return these settings. Raises SettingsError for access without authentication beyond loopback."""
+        if self.open_access and (not is_loopback(self.host) or self.allow_hosts):
+            raise SettingsError(
+                f"Access without tokens at {self.host} would let every machine in the network act.",
+                remedy="Serve at 127.0.0.1 without --allow-host, or leave --without-tokens out and create tokens.",
+            )
+        return self
+
+
+def tokens_path(named: str | None = None) -> Path:
+    """Return the file of tokens: the named one, READBACK_TOKENS_FILE, or the file in the user's own folder."""
+    given = named or os.environ.get("READBACK_TOKENS_FILE") or ""
+    return Path(given) if given else user_folder() / TOKENS_FILE
+
+
+def server_document(named: str | None = None) -> ServerDocument:
+    """Return the content of `server.toml`, or of the named file. A missing default file is empty.
+
+    Raises SettingsError for a malformed file, and for a file that other users may write.
+    """
+    path = Path(named) if named else user_folder() / SERVER_FILE
+    try:
+        with open(path, "rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            if mode & OTHERS_MAY_WRITE or not stat.S_ISREG(mode):
+                raise SettingsError(f"Other users may write {path}.", remedy=f"Run `chmod go-w {path}`.")
+            content = file.read(FILE_MAX_BYTES + 1)
+    except FileNotFoundError as error:
+        if named:
+            raise SettingsError(f"There is no file {path}.", remedy="Create the file, or omit --config.") from error
+        return ServerDocument()
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read: {error.strerror}.") from error
+    try:
+        return _checked(msgspec.convert(_table(content), ServerDocument))
+    except (msgspec.ValidationError, UsageError, ValueError) as error:
+        raise SettingsError(f"{path} is not usable: {error}", remedy="Compare the file with docs/serve.md.") from error
+
+
+def _table(content: bytes) -> Mapping[str, object]:
+    if len(content) > FILE_MAX_BYTES:
+        raise ValueError(f"the file exceeds {FILE_MAX_BYTES} bytes")
+    return tomllib.loads(content.decode())
+
+
+def _checked(document: ServerDocument) -> ServerDocument:
+    for name, issuer in document.oidc.items():
+        if issuer.rights:
+            rights_of(issuer.rights)
+        weak = [each for each in issuer.algorithms if each.startswith("HS") or each.lower() == "none"]
+        if weak or not issuer.algorithms:
+            raise ValueError(f"oidc.{name}.algorithms must list public-key algorithms (got {weak})")
+        if not issuer.issuer.startswith(("https://", "http://127.0.0.1", "http://localhost")):
+            raise ValueError(f"oidc.{name}.issuer must be an https:// URL")
+        if not issuer.audience:
+            raise ValueError(f"oidc.{name}.audience is empty")
+    for name, sender in document.webhooks.items():
+        if sender.scheme not in ("standard", "shared"):
+            raise ValueError(f"webhooks.{name}.scheme must be standard or shared (got {sender.scheme!r:.40})")
+    return document
