@@ -83,6 +83,8 @@ class SandboxScene:
     fault: Fault
     bound: Mapping[str, object]
     calls: int = 0
+    staged: bool = False
+    """The tool left a transaction open."""
     _context: Context | None = None
     _old: dict[int, Reading] = field(default_factory=dict)
     _earlier: dict[int, Reading] = field(default_factory=dict)
@@ -109,6 +111,7 @@ class SandboxScene:
             case Fault.PARTIAL_COMMIT:
                 assert self.spec.partial is not None
                 answer = _waited(self.spec.partial(context, self.bound))
+                self.staged = self.staged or is_staged(answer)
             case _:
                 answer = self._execute(context)
         if self.fault is Fault.TIMEOUT_AFTER_COMMIT:
@@ -117,9 +120,7 @@ class SandboxScene:
 
     def _execute(self, context: Context) -> object:
         value = _waited(self.twin.hands.execute.call(context, self.bound))
-        if is_staged(value):
-            value.abandon()  # type: ignore[attr-defined]
-            raise DrillRefusedError("The sandbox leaves a transaction open; inject faults into committed calls only.")
+        self.staged = self.staged or is_staged(value)
         return value
 
     def read(self, index: int, context: Context, arguments: Mapping[str, object]) -> object:

@@ -86,6 +86,13 @@ class Scene(Protocol):
 
     calls: int
     """Calls of the tool so far."""
+    fault: Fault
+    """The fault from now on. A drill ends an outage by a change."""
+
+    @property
+    def staged(self) -> bool:
+        """Whether the tool left a local transaction open."""
+        ...
 
     def act(self, context: Context, arguments: Mapping[str, object]) -> object:
         """Answer as the tool."""

@@ -6,8 +6,9 @@ contract, and gives the search by stamp its earlier sighting.
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeVar
 
 from readback.canon import Json
 from readback.canon.frozen import dataclass
@@ -17,16 +18,21 @@ from readback.domain.outcome.outcome import Outcome
 from readback.domain.recovery.table import DEFAULT_TABLE, RecoveryTable
 from readback.engine import coordinator
 from readback.engine.compiled_contract import CallerContext, CompiledContract, Request
+from readback.engine.effects import Effect, EffectResult
 from readback.engine.engine import Engine
 from readback.errors import NotFoundError, UsageError
 from readback.ports.handlers import Handler, Handlers
 from readback.testing.driver_virtual import Parked, VirtualDriver
-from readback.testing.faults.fault import Fault, FaultWorld, Scene, Truth, misfit
-from readback.testing.runtime_virtual import VirtualRuntime
+from readback.testing.faults.fault import Fault, FaultWorld, NotInjectable, Scene, Truth, misfit
+from readback.testing.runtime_virtual import US_PER_SECOND, VirtualRuntime
 from readback.testing.store_memory import MemoryStore
 
+T = TypeVar("T")
+DUE_MAX: Final = 16
 TENANT: Final = "a-tenant"
 PRINCIPAL: Final = "agent:injection"
+_COMMITTED: Final = (Fault.DUPLICATE, Fault.STALE_READ_CONFIRMS, Fault.TIMEOUT_AFTER_COMMIT)
+"""Faults of a tool that commits by itself."""
 APART_S: Final = 60.0
 """The time between the honest run and the faulty run, in seconds."""
 
@@ -81,10 +87,12 @@ def play(plan: CompiledContract, world: FaultWorld, fault: Fault, table: Recover
     store = MemoryStore()
     scene = world.scene(plan, fault, runtime)  # first: a fault without meaning needs no run
     honest = world.scene(plan, Fault.NONE, runtime)
-    stage = _Stage(store, runtime, Engine(table), world)
+    stage = Stage(store, runtime, Engine(table), world)
     fit = stage.run(plan, honest, "an honest run")
     if not fit.verified or (honest.calls != 1 and plan.contract.kind.mutates):
         raise misfit(plan.contract, fit)
+    if honest.staged and fault in _COMMITTED:
+        raise NotInjectable("The tool leaves a transaction open, and the engine alone commits it.")
     if fault is Fault.NONE:
         return Played(fault, fit, honest.truth(), honest.calls, fit, honest.calls)
     runtime.advance(APART_S)
@@ -94,27 +102,46 @@ def play(plan: CompiledContract, world: FaultWorld, fault: Fault, table: Recover
     return Played(fault, told, truth, calls, again, scene.calls)
 
 
-class _Stage:
+class Stage:
     """A ledger, a clock and an engine for the runs of a fault."""
 
     def __init__(self, store: MemoryStore, runtime: VirtualRuntime, engine: Engine, world: FaultWorld) -> None:
-        self._store, self._runtime, self._engine, self._world = store, runtime, engine, world
+        self.store, self.runtime, self.engine, self.world = store, runtime, engine, world
+        self.plans: dict[str, CompiledContract] = {}
 
     def run(self, plan: CompiledContract, scene: Scene, operation: str) -> Outcome:
-        bent = substituted(plan, scene)
-        plans = {plan.contract.name: bent}
-        if bent.compensation is not None:
-            plans[bent.compensation.contract.name] = bent.compensation
-        driver = VirtualDriver(self._store, self._runtime)
-        request, scope = _request(bent, self._world.arguments, operation), _scope(plan.contract)
+        """Run the world's action in a scene, up to the first settled outcome."""
+        bent = self.know(plan, scene)
+        request, scope = request_of(bent, self.world.arguments, operation), scope_of(plan.contract)
         handle = coordinator.ActionHandle()
-        told = driver.drive(coordinator.begin(self._engine, request, scope, plans.get, handle))
+        return self.drive(coordinator.begin(self.engine, request, scope, self.plans.get, handle))
+
+    def know(self, plan: CompiledContract, scene: Scene) -> CompiledContract:
+        """Let a scene take the place of the contract's system from now on."""
+        bent = substituted(plan, scene)
+        self.plans[plan.contract.name] = bent
+        if bent.compensation is not None:
+            self.plans[bent.compensation.contract.name] = bent.compensation
+        return bent
+
+    def drive(self, work: Generator[Effect, EffectResult, T]) -> T:
+        """Drive work to the end, in a process of its own."""
+        told = VirtualDriver(self.store, self.runtime).drive(work)
         if isinstance(told, Parked):
-            raise NotFoundError(f"The run of {plan.contract.name!r} did not settle.")
+            raise NotFoundError(f"The action {told.action_id} did not settle.")
         return told
 
+    def work_on(self, action_id: str, horizon_us: int) -> Outcome:
+        """Process due actions as a worker does, up to the horizon, and return the action's outcome."""
+        limit = self.runtime.now_us() + horizon_us
+        while (due := self.store.next_due_us()) is not None and due <= limit:
+            self.runtime.advance(max(due - self.runtime.now_us(), 0) / US_PER_SECOND)
+            for each in self.store.due(due, DUE_MAX):
+                self.drive(coordinator.advance(self.engine, each, TENANT, self.plans.get))
+        return self.drive(coordinator.current_outcome(action_id, TENANT))
 
-def _request(plan: CompiledContract, arguments: object, operation: str) -> Request:
+
+def request_of(plan: CompiledContract, arguments: object, operation: str) -> Request:
     if plan.bind is None or not isinstance(arguments, dict | type(None)):
         raise UsageError(
             f"The contract {plan.contract.name!r} takes no arguments by name.",
@@ -125,7 +152,7 @@ def _request(plan: CompiledContract, arguments: object, operation: str) -> Reque
     return Request(plan, bound, requested, operation)
 
 
-def _scope(contract: Contract) -> CallerContext:
+def scope_of(contract: Contract) -> CallerContext:
     """A permitted caller, so the run reaches the tool."""
     principal = contract.principals[0] if contract.principals else PRINCIPAL
     return CallerContext(TENANT, principal, break_glass="a release gate", scopes=contract.scopes)

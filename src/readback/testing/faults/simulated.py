@@ -129,6 +129,7 @@ class SimulatedScene:
     world: World
     part: Json = None
     calls: int = 0
+    staged: bool = False
     began_us: int = -1
     _context: Context | None = None
     _reversed: bool = False
