@@ -153,6 +153,7 @@ class InStep(RuleBasedStateMachine):
             contract=st.sampled_from(["", "c1"]),
             run=st.sampled_from(["", "r1"]),
             before_id=st.sampled_from(["", *ACTIONS]),
+            after_id=st.sampled_from(["", *ACTIONS]),
             limit=st.integers(0, 4),
             oldest=st.booleans(),
         ),

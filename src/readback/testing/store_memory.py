@@ -654,4 +654,5 @@ def _matches(stored: StoredProjection, query: ActionFilter) -> bool:
         and (not query.claim or held.claim != "")
         and not (query.open and held.state in SETTLED)
         and (not query.before_id or held.action_id < query.before_id)
+        and (not query.after_id or held.action_id > query.after_id)
     )

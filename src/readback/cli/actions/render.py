@@ -16,19 +16,16 @@ from readback.canon import Json
 from readback.cli.terminal import BAD, NONE, OPEN, mark, moment, safe, span, value
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.predicate import Truth
+from readback.views import fields
+from readback.views.fields import CELL_MAX_CHARACTERS, note_of, shows, watched_text
 from readback.views.labels import ATTRIBUTION, outcome_label
 from readback.views.outcome_text import MARK_OF_TRUTH, headline, mark_of, plain, verdict_text
-from readback.views.state_help import OVER
 
-FIELDS_MAX: Final = 40
-DEPTH_MAX: Final = 4
-CELL_MAX_CHARACTERS: Final = 120
 HASH_SHOWN: Final = 12
 TIME_OF_DAY: Final = len("2026-01-01 ")
 EVENTS_MAX: Final = 200
 NO_PLACE: Final = "-"
 """Shown for an entry without a sequence number."""
-COLUMNS: Final = ("intended", "requested", "observed", "before", "authoritative")
 
 Picture = dict[str, Any]
 
@@ -122,19 +119,6 @@ def _summary(outcome: Outcome, picture: Picture) -> list[tuple[str, str]]:
     ]
 
 
-def watched_text(found: Picture | None) -> str:
-    """The result of the watch after success in a few words, or "" without a watch."""
-    if found is None:
-        return ""
-    said = f"{found['looks']} looks since, last seen to hold at {found['held_at']}"
-    if found["drifted"]:
-        said += "; it has drifted"
-    if found["failing"]:
-        said += f"; the last {found['failing']} could not tell ({plain(found['why'])})"
-    over = OVER[found["over"]] if found["next_us"] is None else f"until {found['until']}"
-    return f"{said}; {over}"
-
-
 def _parts(outcome: Outcome) -> str:
     if not outcome.parts_done and not outcome.parts_open:
         return ""
@@ -161,37 +145,13 @@ def postconditions(found: list[Picture], *, verified: bool = False) -> Table:
 
 def side_by_side(states: dict[str, Json]) -> Table:
     """One row a field, one column a state, without empty columns."""
-    flat = {name: _flat(states[name]) for name in COLUMNS}
-    shown = [name for name in COLUMNS if flat[name]]
-    table = grid("field", *shown)
-    fields = list(dict.fromkeys(field for name in shown for field in flat[name]))
-    for field in fields[:FIELDS_MAX]:
-        cells = [Text(flat[name].get(field, "")) for name in shown]
-        table.add_row(Text(field or "(value)", style="dim"), *cells)
-    if len(fields) > FIELDS_MAX:
-        table.add_row(Text(f"and {len(fields) - FIELDS_MAX} more: --json has them"), *("" for _ in shown))
+    found = fields.side_by_side(states)
+    table = grid("field", *found.columns)
+    for row in found.rows:
+        table.add_row(Text(row.field, style="dim"), *(Text(cell) for cell in row.cells))
+    if found.left_out:
+        table.add_row(Text(f"and {found.left_out} more: --json has them"), *("" for _ in found.columns))
     return table
-
-
-def _flat(state: Json, path: str = "", depth: int = 0) -> dict[str, str]:
-    """Fields by dotted path, each value on one line."""
-    if state is None and not path:
-        return {}
-    if isinstance(state, dict) and state and depth < DEPTH_MAX and not _is_mark(state):
-        found: dict[str, str] = {}
-        for key, below in state.items():
-            found |= _flat(below, f"{path}.{safe(key, 40)}" if path else safe(key, 40), depth + 1)
-        return found
-    return {path: _mark_text(state) if _is_mark(state) else value(state, CELL_MAX_CHARACTERS)}
-
-
-def _is_mark(state: Json) -> bool:
-    return isinstance(state, dict) and len(state) == 1 and next(iter(state)).startswith("$")
-
-
-def _mark_text(state: Json) -> str:
-    assert isinstance(state, dict)
-    return f"({safe(next(iter(state)).removeprefix('$'))})"
 
 
 def identity(found: list[Picture], *, verified: bool = False) -> Table:
@@ -213,23 +173,12 @@ def _readings(found: list[Picture]) -> Table:
         version = f"version {each['source_version']}" if each["source_version"] is not None else ""
         table.add_row(
             *(Text(safe(plain(each[name]))) for name in ("role", "source", "reader", "consistency", "independence")),
-            Text(safe(_shows(each))),
+            Text(safe(shows(each))),
             Text(safe(" ".join(part for part in (as_of, version) if part) or "not said")),
             Text(span(each["finished"] - each["started"])),
             Text(str(each["seq"] or NO_PLACE)),
         )
     return table
-
-
-def _shows(reading: Picture) -> str:
-    if reading["fault"] != "none":
-        return f"{plain(reading['fault'])}: {reading['error']}"
-    parts = [plain(reading["presence"])]
-    parts += ["incomplete"] if not reading["complete"] else []
-    parts += ["of another target: content withheld"] if reading["withheld"] else []
-    parts += [f"stamp {reading['stamp']}"] if reading["stamp"] else []
-    parts += [f"author {reading['author']}"] if reading["author"] else []
-    return ", ".join(parts)
 
 
 def _discrepancy(found: Picture | None) -> list[tuple[str, str]]:
@@ -267,33 +216,11 @@ def _lifecycle(events: list[Picture]) -> Table:
             f"+{span(each['delta_us'])}" if each["delta_us"] >= 0 else span(each["delta_us"]),
             Text(plain(each["kind"])),
             Text(" > ".join(plain(state) for state in each["path"])),
-            Text(_note(each)),
+            Text(note_of(each)),
             str(each["seq"] or NO_PLACE),
             each["leaf"][:HASH_SHOWN],
         )
     return table
-
-
-def _note(event: Picture) -> str:
-    """A note for the timeline, by event kind."""
-    d = event["data"]
-    match event["kind"]:
-        case "attempted":
-            said = f"attempt {d['attempt']}, at most {span(d['timeout'])}"
-        case "observed":
-            said = f"tool: {d.get('status')}" + (f" ({d['code']})" if d.get("code") else "")
-        case "read":
-            said = f"{d['role']}: {_shows(d)}"
-        case "judged":
-            said = f"{verdict_text(str(d['verdict']), str(d['why']))}, {d['row']}: {plain(d['recovery'])}"
-        case "rejected":
-            said = f"{d.get('code', '')}: {d.get('detail', '')}"
-        case "held":
-            said = f"{d.get('hold', '')}: {d.get('detail', '')}"
-        case _:
-            words = [f"{name} {d[name]}" for name in ("how", "status", "by", "action", "owner", "error") if d.get(name)]
-            said = ", ".join(words)
-    return safe(said, CELL_MAX_CHARACTERS)
 
 
 def _record(outcome: Outcome, picture: Picture) -> list[tuple[str, str]]:

@@ -11,9 +11,10 @@ from typing import Any, Final
 from rich.console import Console
 from rich.text import Text
 
-from readback.cli.actions.render import safe_lines, sign_of, watched_text
+from readback.cli.actions.render import safe_lines, sign_of
 from readback.cli.terminal import NONE, mark, moment, safe, value
 from readback.domain.outcome.outcome import Outcome
+from readback.views.fields import watched_text
 from readback.views.labels import ATTRIBUTION, outcome_label
 from readback.views.outcome_text import headline, mark_of, plain, verdict_text
 

@@ -267,6 +267,8 @@ class ActionFilter:
     """Only unsettled actions (`store_rules.OPEN_STATES`), found by state without reading settled actions."""
     hold: str = ""
     """Only actions with this hold: approval, frozen, restored."""
+    after_id: str = ""
+    """Only actions with a later id."""
     oldest: bool = False
     """Oldest first."""
 

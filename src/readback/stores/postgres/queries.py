@@ -365,7 +365,10 @@ class Queries:
             # `OFFSET 0`: else the planner may scan in the order of ids, through all settled actions.
             page = f"SELECT * FROM ({page} OFFSET 0) AS open"  # noqa: S608 - of our own text
         sql = rows.statement(page, _order(query), "LIMIT %s")
-        if query == ActionFilter(before_id=query.before_id, limit=query.limit, oldest=query.oldest):
+        unfiltered = ActionFilter(
+            before_id=query.before_id, after_id=query.after_id, limit=query.limit, oldest=query.oldest
+        )
+        if query == unfiltered:
             sql = rows.statement(_PAGE_OF_ALL, *conditions, _order(query), "LIMIT %s")
             return [rows.stored_projection(row) for row in self._many_rows(sql, (*values, limit))]
         found: list[StoredProjection] = []
@@ -414,6 +417,7 @@ def _conditions(query: ActionFilter) -> tuple[list[str], tuple[str, ...]]:
         ("AND hold = %s", query.hold),
         ("AND saga = %s AND saga <> ''", query.saga),
         ("AND action_id < %s", query.before_id),
+        ("AND action_id > %s", query.after_id),
     ]
     texts = [text for text, value in asked if value]
     marked = [(query.review, "AND review <> ''"), (query.claim, "AND claim <> ''"), (query.open, OPEN)]

@@ -326,7 +326,10 @@ class Queries:
         limit = max(query.limit, 0)
         conditions, values = _conditions(query)
         sql = rows.statement(_PAGE_OPEN if query.open else _PAGE, *conditions, _order(query), "LIMIT ?")
-        if query == ActionFilter(before_id=query.before_id, limit=query.limit, oldest=query.oldest):
+        unfiltered = ActionFilter(
+            before_id=query.before_id, after_id=query.after_id, limit=query.limit, oldest=query.oldest
+        )
+        if query == unfiltered:
             sql = rows.statement(_PAGE_OF_ALL, *conditions, _order(query), "LIMIT ?")
             return [rows.stored_projection(row) for row in self._many_rows(sql, (*values, limit))]
         found: list[StoredProjection] = []
@@ -384,6 +387,7 @@ def _conditions(query: ActionFilter) -> tuple[list[str], rows.Row]:
         ("AND hold = ?", query.hold),
         ("AND saga = ? AND saga <> ''", query.saga),
         ("AND action_id < ?", query.before_id),
+        ("AND action_id > ?", query.after_id),
     ]
     texts = [text for text, value in asked if value]
     marked = [(query.review, "AND review <> ''"), (query.claim, "AND claim <> ''"), (query.open, OPEN)]

@@ -346,6 +346,8 @@ class WorkConformance(PlacesConformance):
         self.store.append([sample_creation("b1", tenant="y", state="pending", hold="approval")])
         found = self.store.page(ActionFilter("x", state="pending", oldest=True, limit=3))
         assert [each.projection.action_id for each in found] == ["a1", "a2", "a3"]
+        later = self.store.page(ActionFilter("x", state="pending", oldest=True, after_id="a3", limit=9))
+        assert [each.projection.action_id for each in later] == ["a4", "a5"]
         everywhere = self.store.page(ActionFilter(oldest=True, limit=9))
         assert [each.projection.action_id for each in everywhere] == ["a1", "a2", "a3", "a4", "a5", "b1"]
         counts = [self.store.counted(ActionFilter(tenant, state="pending", limit=3)) for tenant in ("x", "y", "z")]
