@@ -114,11 +114,11 @@ class World:
         return None
 
 
-def ledger(path: Path, file: Path, many: Mapping[Behaviour, int], *, tenant: str = "acme", seed: int = 1) -> str:
+def ledger(place: Path | str, file: Path, many: Mapping[Behaviour, int], *, tenant: str = "acme", seed: int = 1) -> str:
     """A ledger with this many actions of each behaviour, and its URL."""
     world = World()
     ship = contract_files(file, fittings=world)[CONTRACT]
-    url = f"sqlite:///{path}"
+    url = place if isinstance(place, str) else f"sqlite:///{place}"
     with Readback.open(url, tenant=tenant, principal="agent:desk", runtime=VirtualRuntime(seed=seed)) as rb:
         for behaviour, number in many.items():
             world.behaviour = behaviour

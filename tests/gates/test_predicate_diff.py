@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -16,10 +16,12 @@ from readback.assurance.logic import candidate_of, incumbent_of
 from readback.assurance.predicate_diff import predicate_diff
 from readback.assurance.results import Finding, Standing
 from readback.assurance.review.acknowledgements import load_acknowledgements, proposed_file
+from readback.assurance.review.table_rows import row_changes
 from readback.assurance.review.terms import term_changes
 from readback.contracts.documents.recovery_tables import table_yaml
 from readback.domain.contract.contract import Contract, describe
-from readback.domain.recovery.table import DEFAULT_TABLE
+from readback.domain.recovery.table import DEFAULT_TABLE, RecoveryAction, RecoveryTable
+from readback.ports.predicates import Strength
 from tests.gates.conftest import Desk
 from tests.gates.given import TEXT, edited, file_of
 
@@ -141,7 +143,7 @@ def test_a_row_below_the_floor_is_named_with_line_and_column(gates_desk: Desk) -
 
 
 @pytest.mark.requirement("GATES-planted-row")
-def test_a_row_that_omits_a_review_is_looser(gates_desk: Desk) -> None:
+def test_a_changed_row_is_named_by_its_finding_and_both_rows(gates_desk: Desk) -> None:
     table = gates_desk.folder / "table.yaml"
     text = table_yaml(DEFAULT_TABLE).replace("id: RB-verified\n", "id: own-verified\n")
     table.write_text(text, encoding="utf-8")
@@ -149,6 +151,31 @@ def test_a_row_that_omits_a_review_is_looser(gates_desk: Desk) -> None:
     finding = only(result.findings)
     assert (finding.code, finding.standing) == ("diff.recovery-row", Standing.FAILED)
     assert finding.case == "verified: RB-verified -> own-verified"
+    acknowledged = gates_desk.folder / "acknowledged.yaml"
+    stated = proposed_file(result.findings).replace('reason: ""', "reason: A name of our own.")
+    acknowledged.write_text(stated, encoding="utf-8")
+    given = gates_desk.given(table=str(table))
+    reasons = load_acknowledgements([str(acknowledged)], given.candidate)
+    assert predicate_diff(given, reasons).standing is Standing.PASSED
+
+
+@pytest.mark.requirement("GATES-planted-row")
+@pytest.mark.parametrize(
+    ("row", "action", "strength"),
+    [
+        ("REC-14", RecoveryAction.FAIL, Strength.LOOSER),
+        ("RB-verified", RecoveryAction.HOLD_AND_ESCALATE, Strength.OTHER),
+        ("RB-missing-late", RecoveryAction.RETRY_SAME_KEY, Strength.LOOSER),
+        ("RB-missing-late", RecoveryAction.ACCEPT, Strength.LOOSER),
+    ],
+)
+def test_success_a_repeat_and_an_omitted_review_are_looser_rows(
+    row: str, action: RecoveryAction, strength: Strength
+) -> None:
+    rows = tuple(replace(each, action=action) if each.id == row else each for each in DEFAULT_TABLE.rows)
+    changes = [*row_changes(DEFAULT_TABLE, RecoveryTable(rows))]
+    assert {(each.old, each.new, each.strength) for each in changes} == {(row, row, strength)}
+    assert [*row_changes(DEFAULT_TABLE, DEFAULT_TABLE)] == []
 
 
 @pytest.mark.requirement("GATES-acknowledged")

@@ -11,14 +11,17 @@ import pytest
 
 from readback import Readback
 from readback.assurance.faults import AcknowledgementError
+from readback.assurance.gate_input import GateInput
 from readback.assurance.history.recorded import Selection, history_of
+from readback.assurance.logic import candidate_of, incumbent_of
+from readback.assurance.predicate_diff import predicate_diff
 from readback.assurance.results import Finding, GateResult, Standing
 from readback.assurance.review.acknowledgements import load_acknowledgements, proposed_file
 from readback.assurance.trace_replay import trace_replay
 from readback.contracts.documents.recovery_tables import table_yaml
 from readback.domain.recovery.table import DEFAULT_TABLE
 from tests.gates.conftest import Desk
-from tests.gates.given import TEXT, edited
+from tests.gates.given import TEXT, edited, file_of, honest, ledger, packed
 
 LOOSER = edited("authoritative.status == 'shipped'", "authoritative.status in ['shipped', 'packed']")
 SHORTER = edited("    within: 4s", "    within: 1s")
@@ -197,3 +200,17 @@ def test_history_is_read_anew_on_every_call_and_narrowed_by_tenant(gates_desk: D
     assert len([*history()]) == len([*history()]) == 24
     assert len([*history_of(gates_desk.url, Selection(tenant="other"))()]) == 0
     assert len([*history_of(gates_desk.url, Selection(limit=7))()]) == 7
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("GATES-history")
+def test_a_ledger_of_postgresql_is_a_history_and_an_incumbent(tmp_path: Path, ledger_url: str) -> None:
+    old = file_of(tmp_path / "old")
+    ledger(ledger_url, old, {honest: 5, packed: 5})
+    candidate = candidate_of([str(file_of(tmp_path / "new", LOOSER))])
+    given = GateInput(candidate, incumbent_of(ledger_url, candidate, ()), history_of(ledger_url))
+    replayed = trace_replay(given)
+    assert (replayed.standing, replayed.counts["judged"]) == (Standing.FAILED, 10)
+    assert {len(each.actions) for each in changed(replayed)} == {5}
+    (change,) = predicate_diff(given).findings
+    assert (change.code, len(change.actions)) == ("diff.postcondition", 5)
