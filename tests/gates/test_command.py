@@ -271,15 +271,41 @@ def test_the_result_is_a_verified_entry_of_the_ledger_and_promotion_demands_it(
 
 
 @pytest.mark.requirement("GATES-record")
-def test_with_a_key_of_the_log_the_record_is_signed_and_proves_itself(
-    command: Command, gates_desk: Desk, monkeypatch: pytest.MonkeyPatch
+def test_with_a_key_of_the_log_a_signed_copy_of_the_record_replaces_the_ledger(
+    command: Command, gates_desk: Desk, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert isinstance(main, Cli)
     key = gates_desk.folder / "log.key"
     assert main.answer(["ledger", "keys", "create", "--key-file", str(key), "--name", "example.org/log"]) == 0
+    public = capsys.readouterr().out.strip()
     monkeypatch.setenv("READBACK_SIGNING_KEY_FILE", str(key))
     command("check", *inputs(gates_desk), "--out", "gates", code=None)
-    assert main.answer(["ledger", "verify-proof", "gates/record.tlog-proof"]) == 0
+    monkeypatch.delenv("READBACK_SIGNING_KEY_FILE")
+    (gates_desk.folder / "own.db").unlink()
+    assert main.answer(["replay", "gates/record.bundle.json", "--key", public]) == 0
+    capsys.readouterr()
+    arguments = ["--contracts", gates_desk.file, "--record", "gates/record.bundle.json"]
+    found = command("promote", "gates/result.json", *arguments, "--key", public, "--json").json
+    assert not [each for each in found["refusals"] if each["gate"] == "promotion"]
+    command("promote", "gates/result.json", *arguments, code=2)
+    report, _ = open_document(Path("gates/result.json").read_bytes())
+    other = written(gates_desk.folder, passing(report))
+    found = command("promote", other, *arguments, "--key", public, "--json", code=1).json
+    assert [each["message"] for each in found["refusals"]] == ["The bundle records another result."]
+
+
+@pytest.mark.requirement("GATES-record")
+def test_an_unsigned_copy_of_the_record_counts_for_nothing(
+    command: Command, gates_desk: Desk, checked: GatesReport, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert isinstance(main, Cli)
+    key = gates_desk.folder / "log.key"
+    assert main.answer(["ledger", "keys", "create", "--key-file", str(key), "--name", "example.org/log"]) == 0
+    public = capsys.readouterr().out.strip()
+    arguments = ["--contracts", gates_desk.file, "--record", "gates/record.bundle.json", "--key", public]
+    found = command("promote", "gates/result.json", *arguments, "--json").json
+    assert "promote.unsigned" in {each["code"] for each in found["refusals"]}
+    assert found["promote"] is False
 
 
 # --- the corpus ----------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from readback.assurance.faults import IncumbentError
+from readback.assurance.faults import AcknowledgementError, IncumbentError
 from readback.assurance.gate_input import GateInput
 from readback.assurance.history.recorded import history_of
 from readback.assurance.logic import candidate_of, incumbent_of
@@ -194,6 +194,18 @@ def test_a_dropped_contract_fails_and_a_new_one_passes(gates_desk: Desk) -> None
     result = predicate_diff(gates_desk.given(TEXT.replace("  ship_order:", "  send_order:")))
     named = {each.code: each.standing for each in result.findings}
     assert named == {"diff.new-contract": Standing.PASSED, "diff.dropped-contract": Standing.FAILED}
+
+
+@pytest.mark.requirement("GATES-acknowledged")
+def test_a_dropped_contract_passes_with_a_reason_for_that_very_text(gates_desk: Desk) -> None:
+    given = gates_desk.given(TEXT.replace("  ship_order:", "  send_order:"))
+    file = gates_desk.folder / "acknowledged.yaml"
+    text = proposed_file(predicate_diff(given).findings).replace('reason: ""', "reason: The tool is gone.")
+    file.write_text(text, encoding="utf-8")
+    reasons = load_acknowledgements([str(file)], given.candidate, given.incumbent)
+    assert predicate_diff(given, reasons).standing is Standing.PASSED
+    with pytest.raises(AcknowledgementError, match="no longer fits"):
+        load_acknowledgements([str(file)], given.candidate)
 
 
 @pytest.mark.requirement("GATES-undetermined")

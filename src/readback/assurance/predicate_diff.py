@@ -92,18 +92,24 @@ def _contracts(
                     yield _finding(given, acknowledged, found, name, label, change)
     for name, gone in incumbent.plans.items():
         if name not in candidate.plans:
-            said = "The candidate drops this contract, so its tool is no longer verified."
-            yield Finding(
-                GATE,
-                "diff.dropped-contract",
-                Standing.FAILED,
-                said,
-                f"{name}@{gone.contract.version}",
-                "contract",
-                None,
-                (),
-                {"strength": Strength.LOOSER.value, "decided": True, "actions_seen": found.outside.get(name, 0)},
-            )
+            yield _dropped(given, acknowledged, found, gone.contract)
+
+
+def _dropped(given: GateInput, acknowledged: Acknowledgements, found: HistoryVerdicts, gone: Contract) -> Finding:
+    said = "The candidate drops this contract, so its tool is no longer verified."
+    text = "contract: dropped"
+    detail: dict[str, Json] = {
+        "strength": Strength.LOOSER.value,
+        "decided": True,
+        "actions_seen": found.outside.get(gone.name, 0),
+    }
+    known, standing = acknowledged.of(GATE, gone.name, text), Standing.FAILED
+    if known is not None:
+        standing, said = Standing.PASSED, f"{said} Acknowledged: {known.reason}"
+        detail |= {"reason": known.reason, "by": known.by, "acknowledged_in": known.where}
+    else:
+        detail["acknowledge"] = stanza(GATE, given.candidate, gone.name, text, dropped=gone.hash)
+    return Finding(GATE, "diff.dropped-contract", standing, said, f"{gone.name}@{gone.version}", text, None, (), detail)
 
 
 def _finding(

@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from readback.assurance.results import GatesReport
+from readback.audit.record.bundle import Bundle
 from readback.canon import Json, json_text, parse_json, sha256_hex
 from readback.client.authoring.action import ActionDefinition
 from readback.client.client import Readback
 from readback.domain.context import Context
+from readback.domain.events import EventKind
 from readback.domain.outcome.outcome import Outcome
+from readback.domain.verdict import Verdict
 from readback.domain.verification.reading import Reading
 
 CONTRACT: Final = "readback.gates_result"
@@ -99,6 +102,19 @@ def record(client: Readback, report: GatesReport, sha256: str, content: bytes, f
     }
     proposal = action(str(folder.absolute()), sha256, sha256_hex(content), report.standing.value, examined)
     return client.run(proposal, operation=operation_of(sha256))
+
+
+def record_fault(bundle: Bundle, sha256: str) -> str:
+    """Return why a bundle is no verified record of a result, as a sentence; "" for a verified record."""
+    proposal = bundle.entries[0].event
+    request = bundle.json_of(proposal.refs.get("request", ""))
+    requested = request.get("requested") if isinstance(request, dict) else None
+    if proposal.data.get("contract") != CONTRACT or not isinstance(requested, dict):
+        return "The bundle is no record of a result of the gates."
+    if requested.get("sha256") != sha256:
+        return "The bundle records another result."
+    judged = [one.event.data.get("verdict") for one in bundle.entries if one.event.kind is EventKind.JUDGED]
+    return "" if judged[-1:] == [Verdict.VERIFIED.value] else "The recorded result was not verified."
 
 
 def recorded(client: Readback, sha256: str) -> Outcome | None:

@@ -75,7 +75,7 @@ def capture(
         for number, (cell, tenant, action_id) in enumerate(picked, 1):
             progress(number)
             try:
-                data = _bundle(store, tenant, action_id, tables)
+                data = bundle_of(store, tenant, action_id, tables)
             except ReadbackError as error:
                 refused[action_id] = error.message
                 continue
@@ -113,7 +113,10 @@ def _cell(held: StoredProjection) -> Cell:
     return Cell(one.contract, one.verdict, one.discrepancy, one.row)
 
 
-def _bundle(store: LedgerStore, tenant: str, action_id: str, tables: tuple[RecoveryTable, ...]) -> bytes:
+def bundle_of(
+    store: LedgerStore, tenant: str, action_id: str, tables: tuple[RecoveryTable, ...], proof: bytes | None = None
+) -> bytes:
+    """Return the bundle of an action. Raises HistoryError where a part of the record is missing."""
     events = store.events(action_id)
     if not is_action(events):
         raise HistoryError(f"{action_id} is a saga.")
@@ -127,4 +130,4 @@ def _bundle(store: LedgerStore, tenant: str, action_id: str, tables: tuple[Recov
             raise HistoryError(f"The evidence {digest} of action {action_id} is missing.")
         return None
 
-    return make_bundle(events, load, tables)
+    return make_bundle(events, load, tables, proof)

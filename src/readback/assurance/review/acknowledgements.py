@@ -75,8 +75,13 @@ class Acknowledgements:
 NO_ACKNOWLEDGEMENTS: Final = Acknowledgements()
 
 
-def load_acknowledgements(files: Sequence[str], candidate: VerificationLogic) -> Acknowledgements:
-    """Read files of acknowledgements, and compare each with the candidate. Raises AcknowledgementError."""
+def load_acknowledgements(
+    files: Sequence[str], candidate: VerificationLogic, incumbent: VerificationLogic | None = None
+) -> Acknowledgements:
+    """Read files of acknowledgements, and compare each with the candidate. Raises AcknowledgementError.
+
+    `incumbent`: holds the contracts that the candidate drops.
+    """
     found: list[Acknowledgement] = []
     for file in files:
         content = bootstrap.kept_file(Path(file), FILE_MAX_BYTES)
@@ -84,7 +89,7 @@ def load_acknowledgements(files: Sequence[str], candidate: VerificationLogic) ->
             raise AcknowledgementError(f"There is no file {file!r}.", remedy="Correct the path.")
         found += _of_file(file, content)
     for each in found:
-        _check(each, candidate)
+        _check(each, candidate, incumbent)
     return Acknowledgements(found)
 
 
@@ -137,9 +142,9 @@ def _malformed(where: str, said: str) -> AcknowledgementError:
     return AcknowledgementError(f"{where}: {said}", remedy="Compare the file with docs/release-gates.md.")
 
 
-def _check(each: Acknowledgement, candidate: VerificationLogic) -> None:
+def _check(each: Acknowledgement, candidate: VerificationLogic, incumbent: VerificationLogic | None) -> None:
     """Raise AcknowledgementError where the acknowledgement is of another contract text, or of another table."""
-    wanted = bound_hash(candidate, each.contract)
+    wanted = bound_hash(candidate, each.contract) or (bound_hash(incumbent, each.contract) if incumbent else "")
     stale = ""
     if wanted != each.contract_sha256:
         stale = f"the contract {each.contract!r} has another content than {each.contract_sha256[:16]!r}"
@@ -163,13 +168,22 @@ def bound_hash(candidate: VerificationLogic, contract: str) -> str:
 
 
 def stanza(
-    gate: str, candidate: VerificationLogic, contract: str, change: str, actions: Iterable[str] = ()
+    gate: str,
+    candidate: VerificationLogic,
+    contract: str,
+    change: str,
+    actions: Iterable[str] = (),
+    *,
+    dropped: str = "",
 ) -> dict[str, Json]:
-    """Return the acknowledgement of a change as data, with an empty reason to fill in."""
+    """Return the acknowledgement of a change as data, with an empty reason to fill in.
+
+    `dropped`: the hash of a contract that the candidate drops.
+    """
     said: dict[str, Json] = {
         "gate": gate,
         "contract": contract,
-        "contract_sha256": bound_hash(candidate, contract),
+        "contract_sha256": dropped or bound_hash(candidate, contract),
         "table": candidate.table.version,
         "change": change,
     }

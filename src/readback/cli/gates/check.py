@@ -22,6 +22,8 @@ from readback.cli.gates.inputs import Named, examined, input_of
 from readback.cli.gc_tuning import READING, undisturbed
 from readback.cli.sessions import settings_of, working
 from readback.cli.terminal import BAD, NONE, OK, OPEN, console, mark, note, print_json, safe
+from readback.client.recovery_table import table_in_force
+from readback.domain.recovery.table import DEFAULT_TABLE
 from readback.errors import UsageError
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ SUMMARY_VARIABLE: Final = "GITHUB_STEP_SUMMARY"
 ACTIONS_SHOWN_MAX: Final = 5
 LINE_MAX_CHARACTERS: Final = 900
 RESULT: Final = "result.json"
+RECORD_BUNDLE: Final = "record.bundle.json"
 _SIGNS: Final = {Standing.PASSED: OK, Standing.FAILED: BAD, Standing.ERROR: BAD, Standing.UNDETERMINED: OPEN}
 
 
@@ -161,7 +164,7 @@ def _run(
     wanted = _listed("--format", formats, FORMATS)
     named = Named(contracts=(*modules, *files), **given)
     examined_logic = input_of(named)
-    acknowledged = load_acknowledgements(acknowledge, examined_logic.candidate)
+    acknowledged = load_acknowledgements(acknowledge, examined_logic.candidate, examined_logic.incumbent)
     with undisturbed(READING):
         report = run_gates(
             examined_logic,
@@ -230,8 +233,7 @@ def _record(url: str | None, report: GatesReport, sha256: str, content: bytes, f
     if not outcome.verified:
         note("The record is not verified, so `readback gates promote` refuses this result.")
         return
-    if settings_of(url).signing_key_file:
-        bootstrap.keep_file(folder / "record.tlog-proof", _proof(url, outcome.id))
+    bootstrap.keep_file(folder / RECORD_BUNDLE, _record_bundle(url, outcome.id), private=True)
 
 
 @contextmanager
@@ -243,13 +245,19 @@ def recording_client(url: str | None) -> Iterator[Readback]:
         yield Readback(session)
 
 
-def _proof(url: str | None, action_id: str) -> bytes:
-    """Seal the log up to the record, and return the signed proof of its last entry."""
+def _record_bundle(url: str | None, action_id: str) -> bytes:
+    """Return the record as a bundle. With a key of the log, seal the log and add the signed proof of the last entry."""
+    from readback.assurance.history.capture import bundle_of
     from readback.cli.ledger.log import proof_now
 
-    store = bootstrap.store(settings_of(url).url)
+    settings = settings_of(url)
+    tables = (DEFAULT_TABLE, table_in_force(None, settings))
+    store = bootstrap.store(settings.url)
     try:
-        return proof_now(store, store.events(action_id)[-1], None, lambda *_: None).to_bytes()
+        proof = None
+        if settings.signing_key_file:
+            proof = proof_now(store, store.events(action_id)[-1], None, lambda *_: None).to_bytes()
+        return bundle_of(store, settings.tenant, action_id, tables, proof)
     finally:
         store.close()
 
