@@ -71,7 +71,10 @@ def test_replay_and_diff_answer_by_exit_code(command: Command, gates_desk: Desk)
     said = command("replay", *inputs(gates_desk, LOOSER), code=1)
     assert "contracts.yaml:4:3: ship_order@1: 6 actions change from refuted" in said.out
     assert "[replay.changed-to-verified]" in said.out
-    assert "ensure.shipped is looser" in command("diff", *inputs(gates_desk, LOOSER), code=1).out
+    said = command("diff", *inputs(gates_desk, LOOSER), code=1)
+    assert "ensure.shipped is looser" in said.out
+    assert 'now true of: {"authoritative": {"status": "packed"}}' in said.out
+    assert 'violated then, holds now, of {"authoritative.status": "packed"}' in said.out
     assert command("replay", *inputs(gates_desk), "--min-actions", "7", code=3).out
     assert command("replay", *inputs(gates_desk), "--tenant", "nobody", code=3).out
     assert command("replay", code=2).err

@@ -124,7 +124,8 @@ ATOMS = st.sampled_from(
         "authoritative.n == 1", "authoritative.n != 1", "authoritative.n < 2", "authoritative.n >= 1",
         "authoritative.n in [1, 2]", "!(authoritative.n in [2, 3])", "authoritative.n == null",
         "authoritative.n != null", "authoritative.n == requested.n", "authoritative.n < requested.n",
-        "authoritative.s == 'a'", "authoritative.s in ['a', 'b']", "authoritative.s != 'a'", "authoritative.ok",
+        "authoritative.s == 'a'", "authoritative.s in ['a', 'b']", "authoritative.s != 'a'", "authoritative.s < 'b'",
+        "authoritative.s >= 'a'", "authoritative.ok",
         "!authoritative.ok", "authoritative.ok == true", "authoritative.ok != false", "true", "false",
         "authoritative.l.all(e, e > 0)", "authoritative.l.exists(e, e > 1)", "!authoritative.l.all(e, e > 1)",
     ]

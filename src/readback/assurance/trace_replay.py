@@ -14,7 +14,7 @@ from typing import Final
 
 from readback.assurance.gate_input import GateInput
 from readback.assurance.history.verdicts import Flip, HistoryVerdicts, judge_history
-from readback.assurance.results import Finding, GateResult, Standing, gate_result
+from readback.assurance.results import Finding, GateResult, Place, Standing, gate_result
 from readback.assurance.review.acknowledgements import NO_ACKNOWLEDGEMENTS, TABLE, Acknowledgements, stanza
 from readback.canon import Json
 
@@ -120,8 +120,10 @@ def _unjudged(given: GateInput, found: HistoryVerdicts) -> Iterator[Finding]:
 def _cells(given: GateInput, found: HistoryVerdicts) -> Iterator[Finding]:
     """Report each contract with its cells: enough history passes, and less is undetermined."""
     if given.candidate.table_faults:
-        said = f"The recovery table cannot be used: {given.candidate.table_faults[0].said} The default table was used."
-        yield Finding(GATE, "replay.table-unusable", Standing.FAILED, said, TABLE, "recovery table")
+        first = given.candidate.table_faults[0]
+        at = Place(given.candidate.table_path, first.line, first.column)
+        said = f"The recovery table cannot be used: {first.said} The default table was used."
+        yield Finding(GATE, "replay.table-unusable", Standing.FAILED, said, TABLE, "recovery table", at)
     if not given.candidate.plans:
         yield Finding(GATE, "replay.no-contracts", Standing.UNDETERMINED, "The candidate has no contracts.")
     for name in given.candidate.plans:

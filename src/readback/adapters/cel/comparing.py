@@ -206,6 +206,7 @@ def _opposite(atom: Atom) -> Atom | None:
 
 
 def _atom_implies(given: Atom, wanted: Atom) -> bool:
+    """Whether one true atom makes another true. Two atoms of different terms prove nothing about each other."""
     if given.sign == "false" or wanted.sign == "true" or given == wanted:
         return True
     if given.left != wanted.left:
@@ -218,13 +219,14 @@ def _atom_implies(given: Atom, wanted: Atom) -> bool:
 
 
 def _of_sets(given: Atom, wanted: Atom) -> bool:
+    """Compare two memberships of one term. A list that is no set of alike constants proves nothing."""
     if not isinstance(given.right, frozenset) or not isinstance(wanted.right, frozenset):
         return False
-    if given.sign == "not in":
+    if given.sign == "not in":  # outside of [a, b], so outside of [a]
         return wanted.sign == "not in" and wanted.right <= given.right and _alike(given.right | wanted.right)
-    if wanted.sign == "in":
+    if wanted.sign == "in":  # in [a], so in [a, b]
         return given.right <= wanted.right
-    return not given.right & wanted.right and _alike(given.right | wanted.right)
+    return not given.right & wanted.right and _alike(given.right | wanted.right)  # in [a], so outside of [b]
 
 
 def _alike(keys: frozenset[Key]) -> bool:
@@ -236,17 +238,18 @@ def _of_values(given: Atom, wanted: Atom) -> bool:
     """Compare two comparisons of one term, at least one of them with a single value."""
     if given.sign in ("is", "is not"):  # a flag is a value, and the value is not null
         return wanted.sign == "!=" and wanted.right in (("null",), ("flag", given.sign != "is"))
-    if given.sign == "not in":
+    if given.sign == "not in":  # outside of [a, b], so not a
         return wanted.sign == "!=" and isinstance(given.right, frozenset) and wanted.right in given.right
-    if isinstance(given.right, frozenset):
+    if isinstance(given.right, frozenset):  # in [a, b]: what holds at a and at b
         return given.sign == "in" and all(_of_values(Atom("==", given.left, one), wanted) for one in given.right)
     if not isinstance(given.right, tuple) or not _is_constant(given.right):
-        return given.right == wanted.right and given.sign in "<>" and wanted.sign in (f"{given.sign}=", "!=")
+        # Two terms, such as `x < requested.n`. `x == y` does not give `x <= y`: two nulls are equal and have no order.
+        return given.right == wanted.right and given.sign in ("<", ">") and wanted.sign in (f"{given.sign}=", "!=")
     if given.sign == "==":
         return _holds_at(given.right, wanted)
-    if wanted.right == ("null",):
+    if wanted.right == ("null",):  # null has no order, so a value with an order is not null
         return wanted.sign == "!=" and given.sign in _ORDERED
-    if given.sign == "!=":
+    if given.sign == "!=":  # a value other than a may be null, or of another kind
         return False
     return _of_orders(given, wanted)
 

@@ -21,7 +21,7 @@ from readback.cli import options
 from readback.cli.gates.inputs import Named, examined, input_of
 from readback.cli.gc_tuning import READING, undisturbed
 from readback.cli.sessions import settings_of, working
-from readback.cli.terminal import BAD, NONE, OK, OPEN, console, mark, note, print_json, safe
+from readback.cli.terminal import BAD, NONE, OK, OPEN, console, mark, note, print_json, safe, value
 from readback.client.recovery_table import table_in_force
 from readback.domain.recovery.table import DEFAULT_TABLE
 from readback.errors import UsageError
@@ -309,3 +309,18 @@ def _lines(finding: Finding) -> Iterator[str]:
         shown = ", ".join(finding.actions[:ACTIONS_SHOWN_MAX])
         more = len(finding.actions) - ACTIONS_SHOWN_MAX
         yield safe(f"      actions: {shown}{f', and {more} more' if more > 0 else ''}", LINE_MAX_CHARACTERS)
+    yield from _states(finding)
+
+
+def _states(finding: Finding) -> Iterator[str]:
+    """The states with another truth: found by trial, and recorded."""
+    for name, words in (("state_gained", "now true of"), ("state_lost", "no longer true of")):
+        state = finding.detail.get(name)
+        if state is not None:
+            yield safe(f"      {words}: {value(state)}", LINE_MAX_CHARACTERS)
+    listed = finding.detail.get("counterexamples")
+    for each in listed if isinstance(listed, list) else ():
+        if isinstance(each, dict):
+            then, now = each["recorded"], each["replayed"]
+            said = f"      {each['action']}: {then} then, {now} now, of {value(each['values'])}"
+            yield safe(said, LINE_MAX_CHARACTERS)
