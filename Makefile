@@ -29,7 +29,7 @@ SETUP := $(VENV)/.setup-stamp
 DEMO  := $(VENV)/.demo-stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test quick check lint format types layers crash soak differential mutants mutants-sample bench lock clean \
+.PHONY: help setup demo test quick check lint format types layers crash soak differential mutants mutants-sample bench hallucinated-success lock clean \
   conformance docs frameworks engines prometheus
 
 help:
@@ -162,6 +162,10 @@ bench: $(SETUP)
 	$(BIN)/python -m bench
 	$(BIN)/python -m bench.side_by_side
 	$(BIN)/python -m bench.breakdown
+
+# The patterns of hallucinated success, by several programs; it keeps docs/hallucinated-success.md and its data.
+hallucinated-success: $(SETUP)
+	$(BIN)/python -m bench.hallucinated_success
 
 # The site of the documents, in an environment of its own: MkDocs is not installed for the tests. A broken link fails it.
 DOCS := $(VENV)/docs/.setup-stamp

@@ -6,6 +6,7 @@ is the same for all programs. What a program does with a call, a reading and a f
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,7 +56,7 @@ class Pattern:
 class Task:
     """One run of a pattern, as a program sees it. `stamp` marks the effects of a call."""
 
-    def __init__(self, pattern: Pattern, folder: Path) -> None:
+    def __init__(self, pattern: Pattern, folder: Path, now_s: Callable[[], float] = time.monotonic) -> None:
         self.pattern = pattern
         self.kind = pattern.kind
         self.name = pattern.name
@@ -64,9 +65,11 @@ class Task:
             status=pattern.status,
             copy_lags_s=pattern.copy_lags_s,
             down=pattern.down,
+            now_s=now_s,
         )
         if pattern.copy_status:
-            self.world.copy_shows(status=pattern.copy_status, carrier=CARRIER, reserved=1, indexed=1)
+            shipped = int(pattern.copy_status == "shipped")
+            self.world.copy_shows(status=pattern.copy_status, carrier=CARRIER, reserved=shipped, indexed=shipped)
         self.stamps: list[str] = []
 
     def call(self, stamp: str = "") -> Any:
@@ -137,6 +140,18 @@ def raises(error: Exception, effect: Callable[[World, str], None] | None = None)
     return tool
 
 
+def raises_once(error: Exception, effect: Callable[[World, str], None]) -> Tool:
+    """Return a tool with an effect at each call, whose first answer is lost."""
+
+    def tool(world: World, stamp: str) -> Any:
+        effect(world, stamp)
+        if world.calls == 1:
+            raise error
+        return OK
+
+    return tool
+
+
 def ship(world: World, stamp: str) -> None:
     world.ship(stamp)
 
@@ -190,7 +205,7 @@ PATTERNS: Final[tuple[Pattern, ...]] = (
     Pattern("HS-04", "Flattened Partial Success", "ship", answers(OK, ship), honest=True),
     Pattern("HS-05", "Timeout Blindspot", "ship", raises(TIMED_OUT), variant="before the commit"),
     Pattern("HS-05", "Timeout Blindspot", "ship", raises(TIMED_OUT, ship), honest=True, variant="after the commit"),
-    Pattern("HS-06", "Uncontrolled Retry Mutation", "charge", raises(BAD_GATEWAY, charge)),
+    Pattern("HS-06", "Uncontrolled Retry Mutation", "charge", raises_once(BAD_GATEWAY, charge)),
     Pattern("HS-06", "Uncontrolled Retry Mutation", "charge", answers(OK, charge), honest=True),
     Pattern("HS-07", "Stale-Replica Confirmation", "ship", answers(OK), copy_lags_s=2.5, copy_status="shipped"),
     Pattern("HS-07", "Stale-Replica Confirmation", "ship", answers(OK, ship), honest=True, copy_lags_s=LATE_S),

@@ -34,10 +34,18 @@ class World:
     `copy_lags_s`: how long the copy shows the state of the beginning. `down`: no reading is answered after a call.
     """
 
-    def __init__(self, path: Path, *, status: str = "open", copy_lags_s: float = 0.0, down: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        status: str = "open",
+        copy_lags_s: float = 0.0,
+        down: bool = False,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.path = path
         self.calls = self.reads = 0
-        self._down, self._lock, self._began = down, threading.Lock(), time.monotonic()
+        self._down, self._lock, self._now_s, self._began = down, threading.Lock(), now_s, now_s()
         self._late: list[tuple[float, Callable[[], None]]] = []
         with self._open() as db:
             db.executescript(_TABLES)
@@ -85,14 +93,14 @@ class World:
     def later(self, after_s: float, effect: Callable[[], None]) -> None:
         """Let an effect land later."""
         with self._lock:
-            self._late.append((time.monotonic() + after_s, effect))
+            self._late.append((self._now_s() + after_s, effect))
 
     # --- what readers see ---
 
     def order(self, *, fresh: bool) -> Row | None:
         """Read the order by its id. `fresh`: from the primary, past the copy. Raises ConnectionError while down."""
         self._read()
-        if not fresh and time.monotonic() - self._began < self._copy_until_s:
+        if not fresh and self._now_s() - self._began < self._copy_until_s:
             return dict(self._copy) if self._copy is not None else None
         return self._order()
 
@@ -117,17 +125,17 @@ class World:
     def settle(self) -> None:
         """Let every late effect land."""
         while self._late:
-            self._due(time.monotonic() + 3600)
+            self._due(self._now_s() + 3600)
 
     def _order(self) -> Row | None:
         """Return the changed order where a tool hit the wrong tenant: the reader by id sees what was touched last."""
-        self._due(time.monotonic())
+        self._due(self._now_s())
         with self._open() as db:
             found = db.execute("select * from orders where id = ? order by version desc, tenant", (ORDER,)).fetchone()
         return None if found is None else dict(found)
 
     def _charges(self) -> list[Row]:
-        self._due(time.monotonic())
+        self._due(self._now_s())
         with self._open() as db:
             return [dict(row) for row in db.execute("select * from charges order by id")]
 

@@ -11,6 +11,7 @@ from bench.hallucinated_success.world import CARRIER, CENTS, ORDER, TENANT
 from readback import Context, Readback, Reading, action
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.verdict import Verdict
+from readback.ports.runtime import Runtime
 
 TIMES: dict[str, Any] = {
     "within": "1500ms", "stable_for": "500ms", "late_window": "1500ms",
@@ -72,8 +73,9 @@ CONTRACTS: dict[str, Callable[[Task], Any]] = {
 }
 
 
-def run(task: Task) -> str:
-    with Readback.open("memory:", tenant=TENANT, principal="agent:bench") as rb:
+def run(task: Task, runtime: Runtime | None = None) -> str:
+    """Run one task. `runtime`: virtual time, for a test."""
+    with Readback.open("memory:", tenant=TENANT, principal="agent:bench", runtime=runtime) as rb:
         outcome = rb.run(CONTRACTS[task.kind](task), wait=4)
     return told(outcome)
 

@@ -63,6 +63,7 @@ class WatchedCall:
     called_us: int
     took_us: int
     settled_us: int
+    stamp: str = ""
 
     @property
     def shown(self) -> Look | None:
@@ -136,6 +137,7 @@ def call_of(name: str, bundle: Bundle) -> WatchedCall:
         seen.called_us,
         seen.took_us,
         seen.settled_us,
+        str(proposal.data.get("stamp", "")),
     )
 
 

@@ -1,6 +1,7 @@
-"""`readback contracts draft`: write a contract file with open decisions from a live server's tools.
+"""`readback contracts draft`: write a contract file with open decisions, from a live server's tools or a ledger.
 
-The command starts or contacts the server, lists the tools, and ends. No tool is called. The file is a proposal:
+The command starts or contacts the server, lists the tools, and ends; or it reads the recorded calls. No tool is called.
+The file is a proposal:
 `readback contracts check` refuses the file until a person has decided.
 """
 
@@ -35,6 +36,7 @@ _ALONE: Final = "Nothing was called or written. See whether the server starts by
 @click.command("draft", short_help="Propose contracts for a server's tools.")
 @click.argument("command", nargs=-1, metavar="[-- COMMAND...]", type=click.UNPROCESSED)
 @click.option("--url", metavar="URL", help="A streamable HTTP server, instead of a command.")
+@click.option("--from", "ledger", metavar="URL", help="A ledger with at least five watched calls, instead of a server.")
 @header_option
 @click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="Output file (default: stdout).")
 @click.option(
@@ -48,6 +50,7 @@ _ALONE: Final = "Nothing was called or written. See whether the server starts by
 def draft(
     command: tuple[str, ...],
     url: str | None,
+    ledger: str | None,
     headers: tuple[str, ...],
     out: Path | None,
     only: tuple[str, ...],
@@ -58,16 +61,24 @@ def draft(
     Proposals follow names and hints and are marked: each value beginning with DECIDE fails `readback contracts check`
     until a person decides. Read-only tools receive no contract. No tool is called.
 
+    With --from the recorded calls of a ledger are read instead. A tool with at least five calls gets proposals for
+    postconditions, identity and times, each with its support and its counterexamples. --tool then names a contract.
+
     \b
     readback contracts draft --out notes.yaml -- npx -y @modelcontextprotocol/server-filesystem /notes
+    readback contracts draft --out orders.yaml --from sqlite:///readback.db
     """
     from readback.contracts.drafting.draft import Server
     from readback.contracts.drafting.draft import draft as drafted
 
+    if ledger:
+        if command or url or headers:
+            said = "A draft from a ledger asks no server, and a server is named."
+            raise UsageError(said, remedy="Pass --from, or a server.")
+        return _put(_watched(ledger, only, out), out)
     if bool(command) is bool(url):
         raise UsageError("A draft needs exactly one server.", remedy="Pass the server's command after --, or --url.")
-    if out is not None and os.path.lexists(out):
-        raise UsageError(f"{out} is there already.", remedy="Name another file; nothing was written.")
+    _free(out)
     try:
         limit = (microseconds(timeout) or 0) / US
     except ContractFieldError as error:
@@ -81,7 +92,29 @@ def draft(
     terms = ServerTerms("", ".", command, url or "", headers=whole)
     found = _listed(terms, limit)
     server = Server(command, url or "", found.name, found.version, terms.headers)
-    text = drafted(found.tools, server, frozenset(only))
+    return _put(drafted(found.tools, server, frozenset(only)), out)
+
+
+def _watched(url: str, only: tuple[str, ...], out: Path | None) -> str:
+    """Return a draft from the recorded calls of a ledger. Raises WatchedCallsError, NotFoundError, StoreError."""
+    from readback import bootstrap
+    from readback.assurance.watched.calls import calls
+    from readback.assurance.watched.drafted import drafted
+
+    _free(out)
+    store = bootstrap.store(url, read_only=True)
+    try:
+        return drafted(calls(store, only), only)
+    finally:
+        store.close()
+
+
+def _free(out: Path | None) -> None:
+    if out is not None and os.path.lexists(out):
+        raise UsageError(f"{out} is there already.", remedy="Name another file; nothing was written.")
+
+
+def _put(text: str, out: Path | None) -> int:
     if out is None:
         sys.stdout.write(text)
     else:

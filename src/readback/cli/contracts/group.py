@@ -12,6 +12,7 @@ import click
 from readback.canon import Json
 from readback.cli import options
 from readback.cli.contracts.draft import draft
+from readback.cli.contracts.drift import drift
 from readback.cli.contracts.examples import example_lines, examples_as_json, examples_judged, test_contracts
 from readback.cli.contracts.packs import list_packs
 from readback.cli.contracts.servers import COMMAND, WithServer, header_option, pins_broken, toolbox_of
@@ -296,4 +297,5 @@ def _listed(each: FileContract) -> Json:
 
 
 contracts.add_command(draft)
+contracts.add_command(drift)
 contracts.add_command(test_contracts)

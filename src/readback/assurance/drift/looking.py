@@ -1,0 +1,177 @@
+"""The live side of a drift check: readers are asked again for the last verified targets, and tools are compared.
+
+Readers of built-in sources are called, since a reading changes nothing. No tool of a server is called, and so no
+reader behind such a tool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from readback.assurance.drift.findings import Change, Drift
+from readback.assurance.drift.forms import compared
+from readback.assurance.watched.calls import Look, WatchedCall
+from readback.canon import Json, ReadbackError
+from readback.canon.frozen import dataclass
+from readback.contracts.files.contract import FileContract, FittedReader, values_of
+from readback.contracts.files.tools.listing import Tool, Toolbox, fingerprint
+from readback.contracts.files.tools.tool_schema import unfit
+from readback.domain.context import Context
+from readback.domain.verification.reading import Presence, Reading
+
+COMPARED_MAX: Final = 5
+"""Verified actions whose targets are read again. Their common form is the recorded form."""
+_PRESENT: Final = "present"
+REFUSED: Final = "refused: "
+"""Beginning of an error after a successful ping: the source answers, and not to this reading."""
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """One live reading of a recorded target. `error`: why there is none; "" for a reading."""
+
+    reading: Reading | None
+    took_us: int
+    error: str = ""
+
+
+def source_drift(
+    contract: FileContract, verified: Sequence[WatchedCall], principal: str, clock_us: Callable[[], int]
+) -> Iterator[tuple[list[Drift], int, list[Looked]]]:
+    """Yield, for each reader, the differences, the number of compared fields, and the live readings.
+
+    `verified`: the last verified actions, the newest first.
+    """
+    for reader in contract.readers:
+        yield _of_reader(contract, reader, verified[:COMPARED_MAX], principal, clock_us)
+
+
+def _of_reader(
+    contract: FileContract,
+    reader: FittedReader,
+    verified: Sequence[WatchedCall],
+    principal: str,
+    clock_us: Callable[[], int],
+) -> tuple[list[Drift], int, list[Looked]]:
+    name = reader.reader.name
+    if reader.fitting is None:
+        said = "the reader is a tool of a server, and no tool is called"
+        return [Drift(Change.UNSEEN, "reader", name, said)], 0, []
+    pairs = [(call, shown) for call in verified if (shown := _shown(call, name)) is not None]
+    if not pairs:
+        return [Drift(Change.UNSEEN, "reader", name, "no recorded reading of a present target")], 0, []
+    looked = [_look(contract, reader, call, principal, clock_us) for call, _ in pairs]
+    live = [each.reading for each in looked if each.reading is not None and each.reading.presence is Presence.PRESENT]
+    if not live:
+        return [_unseen(contract, name, looked)], 0, looked
+    recorded = [shown.value for _, shown in pairs]
+    found, many = compared(recorded, _whole(live), "field", contract.plan)
+    return found, many, looked
+
+
+def _whole(live: Sequence[Reading]) -> Json:
+    """Return the newest present reading: its form stands for the source."""
+    return live[0].value
+
+
+def _shown(call: WatchedCall, reader: str) -> Look | None:
+    return next((each for each in reversed(call.after) if each.reader == reader and each.presence == _PRESENT), None)
+
+
+def _unseen(contract: FileContract, name: str, looked: Sequence[Looked]) -> Drift:
+    """Classify a reader without a present target: refused by the source, unreachable, or targets that are gone."""
+    refused = next((each.error for each in looked if each.error.startswith(REFUSED)), "")
+    if refused:
+        at_risk = tuple(f"ensure.{each.postcondition.name}" for each in contract.plan.ensure)
+        said = f"the source refuses the reader: {refused.removeprefix(REFUSED)}"
+        return Drift(Change.CHANGED, "reader", name, said, at_risk)
+    error = next((each.error for each in looked if each.error), "")
+    said = f"the source gave no answer: {error}" if error else "the recorded targets are not there any more"
+    return Drift(Change.UNSEEN, "reader", name, said)
+
+
+def _look(
+    contract: FileContract, reader: FittedReader, call: WatchedCall, principal: str, clock_us: Callable[[], int]
+) -> Looked:
+    assert reader.fitting is not None
+    before = None if call.before is None else call.before.value
+    context = Context(
+        "drift", call.tenant, principal, "drift", call.target, "drift", "drift", observed=call.answer, before=before,
+        strong=True,
+    )  # fmt: skip
+    try:
+        reader.fitting.ping()
+    except Exception as error:  # tidy: boundary -- drivers raise errors of their own for a source out of reach
+        return Looked(None, 0, f"{type(error).__name__}: {error}")
+    began = clock_us()
+    try:
+        given = reader.spec.given(values_of(contract.predicates, context, call.requested))
+        reading = reader.fitting.read(context, given)
+    except OSError as error:
+        return Looked(None, 0, f"{type(error).__name__}: {error}")
+    except Exception as error:  # tidy: boundary -- drivers raise errors of their own for a missing column or table
+        said = error.message if isinstance(error, ReadbackError) else f"{type(error).__name__}: {error}"
+        return Looked(None, 0, f"{said}" if isinstance(error.__cause__, OSError) else f"{REFUSED}{said}")
+    if reading.presence is Presence.UNAVAILABLE:
+        return Looked(None, 0, reading.detail or "unavailable")
+    return Looked(reading, clock_us() - began)
+
+
+# --- tools ---
+
+
+def tool_drift(contract: FileContract, last: WatchedCall | None, toolbox: Toolbox) -> tuple[list[Drift], int]:
+    """Compare the governed tool with the contract and with the arguments and the answer of the last verified use."""
+    tools = toolbox.of(contract.home.file)
+    if not contract.tool or tools.own is None:
+        return [], 0
+    tool = tools.tool("", contract.tool)
+    if tool is None:
+        said = f"the server has no tool {contract.tool!r} any more"
+        return [Drift(Change.GONE, "tool", contract.tool, said, ("execute",))], 1
+    found = [*_pinned(contract, tool), *_arguments(contract, tool, last)]
+    return found, 1 + len(tool.takes.get("properties", {}) or {})
+
+
+def _pinned(contract: FileContract, tool: Tool) -> Iterator[Drift]:
+    if contract.tool_sha256 and tool.defined and fingerprint(tool.definition) != contract.tool_sha256:
+        said = f"the definition of {tool.name!r} is not the pinned one: {fingerprint(tool.definition)}"
+        yield Drift(Change.CHANGED, "tool", tool.name, said, ("tool_sha256",))
+
+
+def _arguments(contract: FileContract, tool: Tool, last: WatchedCall | None) -> Iterator[Drift]:
+    properties = tool.takes.get("properties")
+    live = set(properties) if isinstance(properties, dict) else set()
+    if last is None:
+        return
+    used = {name: value for name, value in last.requested.items() if name not in contract.unsent or value is not None}
+    for name in sorted(set(used) - live) if live or tool.takes.get("additionalProperties") is False else ():
+        said = f"the tool takes no argument {name!r} any more"
+        yield Drift(Change.GONE, "argument", name, said, argument_risks(contract, name))
+    required = tool.takes.get("required")
+    for name in sorted({str(each) for each in required} - set(used)) if isinstance(required, list) else ():
+        yield Drift(Change.NEW, "argument", name, f"the tool requires an argument {name!r}", ("arguments",))
+    shared = {name: value for name, value in used.items() if name in live}
+    for where, reason in unfit({**tool.takes, "required": []}, shared):
+        said = f"the last verified call's {where} does not fit any more: {reason}"
+        yield Drift(Change.CHANGED, "argument", where, said, argument_risks(contract, where.partition(".")[0]))
+    for name in sorted(live - set(used) - {str(each) for each in required or ()}):
+        if name not in contract.arguments.names or contract.arguments_known is False:
+            yield Drift(Change.NEW, "argument", name, f"the tool takes an argument {name!r}")
+
+
+def argument_risks(contract: FileContract, name: str) -> tuple[str, ...]:
+    """Return the contract's parts that name an argument."""
+    plan, found = contract.plan, dict[str, None]()
+    for key, checks in (("ensure", plan.ensure), ("fails_when", plan.fails_when), ("require", plan.require)):
+        for check in checks:
+            paths = () if check.predicate is None else check.predicate.paths
+            if any(path.root in ("requested", "intended") and path.steps[1:2] == (name,) for path in paths):
+                found[f"{key}.{check.postcondition.name}"] = None
+    if f"{{requested.{name}" in plan.contract.target:
+        found["target"] = None
+    for each in contract.readers:
+        if name in each.spec.names:
+            found[f"readers.{each.reader.name}"] = None
+    return tuple(found) or ("arguments",)
