@@ -15,9 +15,9 @@ import pytest
 from click.testing import CliRunner
 
 from readback import Readback, contract_files
+from readback.assurance.drift.checking import habit_drift
 from readback.assurance.drift.findings import Change
 from readback.assurance.drift.forms import compared
-from readback.assurance.drift.habits import habit_drift
 from readback.assurance.drift.looking import Looked
 from readback.assurance.watched.calls import Look, WatchedCall
 from readback.cli.cli import main

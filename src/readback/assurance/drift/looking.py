@@ -102,7 +102,7 @@ def _look(
     )  # fmt: skip
     try:
         reader.fitting.ping()
-    except Exception as error:  # tidy: boundary -- drivers raise errors of their own for a source out of reach
+    except (ReadbackError, OSError, ImportError, ValueError) as error:
         return Looked(None, 0, f"{type(error).__name__}: {error}")
     began = clock_us()
     try:
@@ -110,7 +110,7 @@ def _look(
         reading = reader.fitting.read(context, given)
     except OSError as error:
         return Looked(None, 0, f"{type(error).__name__}: {error}")
-    except Exception as error:  # tidy: boundary -- drivers raise errors of their own for a missing column or table
+    except (ReadbackError, ImportError, ValueError) as error:
         said = error.message if isinstance(error, ReadbackError) else f"{type(error).__name__}: {error}"
         return Looked(None, 0, f"{said}" if isinstance(error.__cause__, OSError) else f"{REFUSED}{said}")
     if reading.presence is Presence.UNAVAILABLE:
