@@ -1,31 +1,26 @@
 """Act on a service over HTTP: one request, with the idempotency key and the stamp of the attempt.
 
 Users construct the executor and call it inside actions. Every response is evidence: the executor does not verify,
-repeat, or follow redirects. Its client is its own; nothing is shared with the HTTP source.
+repeat, or follow redirects. Its client is its own: no connection is shared with the HTTP source.
 """
 
 from __future__ import annotations
 
-import re
-import threading
 from collections.abc import Collection, Mapping
-from contextlib import suppress
-from socket import SHUT_RDWR, socket
+from contextlib import ExitStack
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Final, Self
 
 from readback.canon import json_text, json_value
 from readback.canon.limits import EVIDENCE_MAX_BYTES
 from readback.domain.context import Context
 from readback.errors import (
-    ArgumentError,
-    HeaderInjectionError,
     NotDispatchedError,
     ToolError,
     ToolTimeoutError,
     UsageError,
 )
+from readback.systems.http.transport import Limit, Service, Values, check_headers
 from readback.systems.trace_headers import TRACEPARENT, outgoing
 
 if TYPE_CHECKING:
@@ -36,15 +31,6 @@ if TYPE_CHECKING:
 TIMEOUT_DEFAULT_S: Final = 30.0
 KEY_HEADER: Final = "Idempotency-Key"
 STAMP_HEADER: Final = "X-Stamp"
-
-Values: TypeAlias = Mapping[str, str | int]
-
-_PLACEHOLDER: Final = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
-_PATH_SAFE: Final = "/%:@!$&'()*+,;=~"
-_CONNECTED: Final = frozenset({"connection.connect_tcp.complete", "connection.start_tls.complete"})
-_UP: Final = re.compile(r"(?:^|[/\\])\.{1,2}(?:[/\\]|$)")
-"""Path steps to another resource, also where a proxy decodes the address before parsing."""
 
 
 class HttpExecutor:
@@ -86,29 +72,12 @@ class HttpExecutor:
         sole: bool = False,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        import httpx
-
         self.name = name
-        try:
-            self._base = httpx.URL(base_url)
-        except httpx.InvalidURL as error:
-            raise UsageError(f"The address of {name!r} is malformed: {error}") from error
-        if self._base.scheme not in ("http", "https") or not self._base.host or self._base.query:
-            raise UsageError(f"{name!r} needs an address that begins with http:// or https:// and has no query.")
-        if self._base.userinfo:
-            raise UsageError(
-                f"The address of {name!r} contains a credential. Pass the credential as a header, by reference."
-            )
-        own = self._base.netloc.decode("ascii")
-        self._hosts = frozenset(host.lower() for host in ({own} if hosts is None else hosts))
+        self._service = Service(name, base_url, hosts, timeout_s, tls)
         self._headers = dict(headers or {})
         self._key_header = key_header
         self._stamp_header = stamp_header
         self._sole = sole
-        # Plain addresses skip loading certificates (0.1 s). https is then refused.
-        self._plain = self._base.scheme == "http" and hosts is None
-        self._timeout_s = timeout_s
-        self._client = _client(timeout_s, False if self._plain else tls or True)
 
     def __enter__(self) -> Self:
         return self
@@ -120,7 +89,7 @@ class HttpExecutor:
 
     def close(self) -> None:
         """Close the connections. A second call does nothing."""
-        self._client.close()
+        self._service.close()
 
     def request(
         self,
@@ -157,28 +126,28 @@ class HttpExecutor:
             content = json_text(json_value(json), ensure_ascii=False, compact=True).encode()
         if content is not None and not any(name.lower() == "content-type" for name in headers or ()):
             headers = {"Content-Type": "application/json", **(headers or {})}
-        request = self._client.build_request(
+        request = self._service.client.build_request(
             method,
-            self._address(path, params or {}, query),
+            self._service.address(path, params, query),
             content=content,
             headers=self._marks(ctx, headers),
         )
-        limit = _Limit(self._timeout_s)
+        limit = Limit(self._service.timeout_s)
         request.extensions["trace"] = limit.on_trace_event
-        try:
-            limit.begin()
-        except RuntimeError as error:
-            raise self._unreached(error) from error
-        with limit:
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(limit)
+            except OSError as error:
+                raise self._unreached(error) from error
             return self._answered(request, limit)
 
-    def _answered(self, request: httpx.Request, limit: _Limit) -> httpx.Response:
+    def _answered(self, request: httpx.Request, limit: Limit) -> httpx.Response:
         """Return the answer, within the bounds for its size and time. Raises ToolTimeoutError, ToolError."""
         import httpx
 
-        late = ToolTimeoutError(f"{self.name!r} took over {self._timeout_s:g} s to answer.")
+        late = ToolTimeoutError(f"{self.name!r} took over {self._service.timeout_s:g} s to answer.")
         try:
-            response = self._client.send(request, stream=True)
+            response = self._service.client.send(request, stream=True)
             try:
                 limit.attach(response.extensions["network_stream"])
                 body = _bounded(response)
@@ -255,26 +224,6 @@ class HttpExecutor:
         """Call `request` with DELETE."""
         return self.request(ctx, "DELETE", path, params=params, headers=headers)
 
-    def _address(self, path: str, params: Values, query: Values | None) -> httpx.URL:
-        import httpx
-
-        names = set(_PLACEHOLDER.findall(path))
-        if names != set(params):
-            raise UsageError(f"The path {path!r} needs the parameters {sorted(names)} (got {sorted(params)}).")
-        filled = _PLACEHOLDER.sub(lambda found: _segment(found[1], params[found[1]]), path)
-        if filled.startswith("/") and not filled.startswith("//"):
-            below = self._base.raw_path.rstrip(b"/") + quote(filled, safe=_PATH_SAFE).encode("ascii")
-            target = self._base.copy_with(raw_path=below)
-        elif filled.startswith(("http://", "https://")):
-            target = httpx.URL(filled)
-        else:
-            raise UsageError(f"A path begins with one slash; {path!r} does not.")
-        if self._plain and target.scheme != "http":
-            raise UsageError(f"{self.name!r} has an address without TLS and reaches no other host.")
-        if target.userinfo or not self._hosts & {target.host, target.netloc.decode("ascii")}:
-            raise UsageError(f"{self.name!r} may not send to the host {target.host!r}.")
-        return target.copy_merge_params(dict(query)) if query else target
-
     def _marks(self, ctx: Context, more: Mapping[str, str] | None) -> dict[str, str]:
         """Return all headers of a request. The marks of the attempt cannot be overridden."""
         marks = {self._key_header: ctx.idempotency_key, self._stamp_header: ctx.stamp}
@@ -285,11 +234,7 @@ class HttpExecutor:
         sent |= {name: mark for name, mark in marks.items() if name is not None}
         if TRACEPARENT not in {name.lower() for name in sent}:
             sent |= outgoing(ctx)
-        for name, text in sent.items():
-            if _CONTROL.search(name) or _CONTROL.search(text):
-                raise HeaderInjectionError(f"The header {name!r} holds a control character.")
-            if not (name.isascii() and text.isascii()):
-                raise ArgumentError(f"The header {name!r} holds characters outside ASCII.")
+        check_headers(sent)
         return sent
 
     def _unreached(self, error: Exception) -> ToolError:
@@ -297,69 +242,6 @@ class HttpExecutor:
         if self._sole:
             return NotDispatchedError(said)
         return ToolError(said, remedy="Its effect is being read back.", code="tool.unreachable")
-
-
-class _Limit:
-    """Close a connection when the time for a whole answer is over.
-
-    httpx limits each read of a socket by itself. A server sending a byte now and then could hold the tool forever.
-    """
-
-    def __init__(self, seconds: float) -> None:
-        self.late = False
-        self._lock = threading.Lock()
-        self._socket: socket | None = None
-        self._watch = threading.Timer(seconds, self._end)
-        self._watch.daemon = True
-
-    def begin(self) -> None:
-        """Start the timer. Raises RuntimeError where the system starts no thread."""
-        self._watch.start()
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *_: object) -> None:
-        self._watch.cancel()
-        self._watch.join()
-
-    def on_trace_event(self, event: str, info: Mapping[str, Any]) -> None:
-        """Receive httpx's trace events of the connection."""
-        if event in _CONNECTED:
-            self.attach(info["return_value"])
-
-    def attach(self, stream: Any) -> None:
-        """Set the connection of the answer."""
-        with self._lock:
-            self._socket = stream.get_extra_info("socket")
-            if self.late:
-                self._shut()
-
-    def _end(self) -> None:
-        with self._lock:
-            self.late = True
-            self._shut()
-
-    def _shut(self) -> None:
-        if self._socket is not None:
-            with suppress(OSError):
-                socket.shutdown(self._socket, SHUT_RDWR)  # skip TLS's goodbye: TLS would wait for the peer
-
-
-def _client(timeout_s: float, tls: ssl.SSLContext | bool) -> httpx.Client:
-    """No cookies, redirects, retries or environment. HTTP/1.1, so that one request stays one request."""
-    from http.cookiejar import CookieJar, DefaultCookiePolicy
-
-    import httpx
-
-    return httpx.Client(
-        timeout=timeout_s,
-        verify=tls,
-        follow_redirects=False,
-        trust_env=False,
-        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
-        headers={"Accept": "application/json", "Accept-Encoding": "identity"},
-    )
 
 
 def _bounded(response: httpx.Response) -> bytes:
@@ -375,13 +257,3 @@ def _bounded(response: httpx.Response) -> bytes:
 def _plain(headers: httpx.Headers) -> dict[str, str]:
     """Drop the headers about the body's encoding in transit."""
     return {k: v for k, v in headers.items() if k not in ("content-encoding", "content-length", "transfer-encoding")}
-
-
-def _segment(name: str, value: object) -> str:
-    """Encode a value as one path segment, so that no other resource is named."""
-    if type(value) not in (str, int) or value == "" or _UP.search(str(value)):
-        raise ArgumentError(f"{name!r} cannot stand in an address: {value!r}.")
-    try:
-        return quote(str(value), safe="")
-    except UnicodeEncodeError as error:
-        raise ArgumentError(f"{name!r} is not Unicode text.") from error

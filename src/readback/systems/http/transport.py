@@ -1,7 +1,6 @@
-"""HTTP transport of the source: addresses confined to the allowed hosts, and answers read within bounds.
+"""The transport of the HTTP executor and the HTTP source: addresses confined to the allowed hosts, and one time limit.
 
-Only the HTTP source uses the transport. There are no cookies, redirects, retries or environment settings, and the
-transport does not judge answers.
+There are no cookies, redirects, retries or environment settings, and the transport does not judge answers.
 """
 
 from __future__ import annotations
@@ -36,7 +35,10 @@ _CONNECTED: Final = frozenset({"connection.connect_tcp.complete", "connection.st
 
 
 class Limit:
-    """Close a connection at the end of the time limit, in every state of the connection. `late` records the expiry."""
+    """Close a connection at the end of the time limit, in every state of the connection. `late` records the expiry.
+
+    httpx limits each read of a socket by itself. A server sending a byte now and then could hold the caller forever.
+    """
 
     def __init__(self, seconds: float) -> None:
         self.late = False
@@ -46,7 +48,7 @@ class Limit:
         self._watch.daemon = True
 
     def __enter__(self) -> Limit:
-        """Start the timer. Raises OSError where the system starts no thread."""
+        """Start the timer. Raises OSError where the system starts no thread: nothing was sent."""
         try:
             self._watch.start()
         except RuntimeError as error:
@@ -89,8 +91,11 @@ _UP: Final = re.compile(r"(?:^|[/\\])\.{1,2}(?:[/\\]|$)")
 """Path steps to another resource, also where a proxy decodes the address before parsing."""
 
 
-class HttpTransport:
-    """A client of one service. `hosts`: allowed names, with or without a port."""
+class Service:
+    """One service, and a client of it that nothing else uses. `hosts`: allowed names, with or without a port.
+
+    The executor and the source of one service have a `Service` each: they share code, and no connection.
+    """
 
     def __init__(
         self,
@@ -117,11 +122,11 @@ class HttpTransport:
         self._hosts = frozenset(host.lower() for host in ({own} if hosts is None else hosts))
         # Plain addresses skip loading certificates (0.1 s). https is then refused.
         self._plain = self._base.scheme == "http" and hosts is None
-        self._timeout_s = timeout_s
-        self._client = _client(timeout_s, False if self._plain else tls or True)
+        self.timeout_s = timeout_s
+        self.client = _client(timeout_s, False if self._plain else tls or True)
 
     def close(self) -> None:
-        self._client.close()
+        self.client.close()
 
     def address(self, path: str, params: Values | None = None, query: Values | None = None) -> httpx.URL:
         """Return the path with its placeholders filled, below the base address or at a listed host."""
@@ -138,8 +143,12 @@ class HttpTransport:
         if self._plain and target.scheme != "http":
             raise UsageError(f"{self._name!r} has an address without TLS and reaches no other host.")
         if target.userinfo or not self._hosts & {target.host, target.netloc.decode("ascii")}:
-            raise UsageError(f"{self._name!r} may not ask the host {target.host!r}.")
+            raise UsageError(f"{self._name!r} may not reach the host {target.host!r}.")
         return target.copy_merge_params(dict(query)) if query else target
+
+
+class HttpTransport(Service):
+    """The source's way to a service: one GET, read within bounds."""
 
     def ask(self, target: httpx.URL, headers: Mapping[str, str]) -> Answer:
         """Send one GET. Status 0 carries the reason for a missing answer. Raises ReaderTypeError for an answer over
@@ -147,15 +156,11 @@ class HttpTransport:
         """
         import httpx
 
-        for name, text in headers.items():
-            if _CONTROL.search(name) or _CONTROL.search(text):
-                raise HeaderInjectionError(f"The header {name!r} holds a control character.")
-            if not (name.isascii() and text.isascii()):
-                raise ArgumentError(f"The header {name!r} holds characters outside ASCII.")
-        limit = Limit(self._timeout_s)
+        check_headers(headers)
+        limit = Limit(self.timeout_s)
         try:
             traced = {"trace": limit.on_trace_event}
-            with limit, self._client.stream("GET", target, headers=headers, extensions=traced) as response:
+            with limit, self.client.stream("GET", target, headers=headers, extensions=traced) as response:
                 limit.attach(response.extensions["network_stream"])
                 answer = Answer(response.status_code, response.headers, self._body(response))
         except (httpx.LocalProtocolError, httpx.UnsupportedProtocol) as error:
@@ -163,7 +168,7 @@ class HttpTransport:
         except (httpx.TransportError, OSError, UnicodeError) as error:  # UnicodeError: an invalid host name
             answer = Answer(0, {}, b"", f"gave no answer: {type(error).__name__}: {error}")
         if limit.late:  # a cut answer may parse like a whole answer
-            return Answer(0, {}, b"", f"took over {self._timeout_s:g} s to answer")
+            return Answer(0, {}, b"", f"took over {self.timeout_s:g} s to answer")
         return answer
 
     def _body(self, response: httpx.Response) -> bytes:
@@ -178,7 +183,17 @@ class HttpTransport:
         return bytes(body)
 
 
+def check_headers(headers: Mapping[str, str]) -> None:
+    """Raise HeaderInjectionError for a control character, and ArgumentError outside ASCII."""
+    for name, text in headers.items():
+        if _CONTROL.search(name) or _CONTROL.search(text):
+            raise HeaderInjectionError(f"The header {name!r} holds a control character.")
+        if not (name.isascii() and text.isascii()):
+            raise ArgumentError(f"The header {name!r} holds characters outside ASCII.")
+
+
 def _client(timeout_s: float, tls: ssl.SSLContext | bool) -> httpx.Client:
+    """No cookies, redirects, retries or environment. HTTP/1.1, so that one request stays one request."""
     from http.cookiejar import CookieJar, DefaultCookiePolicy
 
     import httpx
