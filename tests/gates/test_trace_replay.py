@@ -69,6 +69,20 @@ def test_a_shorter_window_changes_classes_and_rows_and_fails(gates_desk: Desk) -
     assert any("refuted" in str(each.detail["after"]) for each in changed(result))
 
 
+@pytest.mark.requirement("GATE-trace-replay")
+def test_a_change_in_force_already_is_named_and_passes_but_never_one_to_verified(gates_desk: Desk) -> None:
+    in_force = file_of(gates_desk.folder / "force", SHORTER)
+    candidate = gates_desk.candidate(edited("    within: 1s", "    tell: [status]\n    within: 1s", SHORTER))
+    incumbent = incumbent_of(str(in_force), candidate, ())
+    result = trace_replay(GateInput(candidate, incumbent, history_of(gates_desk.url)))
+    assert result.standing is Standing.PASSED
+    assert codes(result) == {"replay.changed-earlier": Standing.PASSED, "replay.judged": Standing.PASSED}
+    assert result.counts["changed_earlier"] == 11
+    looser = candidate_of([str(file_of(gates_desk.folder / "looser", LOOSER))])
+    result = trace_replay(GateInput(looser, looser, history_of(gates_desk.url)))
+    assert codes(result)["replay.changed-to-verified"] is Standing.FAILED
+
+
 @pytest.mark.requirement("GATES-acknowledged")
 def test_an_acknowledgement_with_reason_and_every_action_lets_the_change_pass(gates_desk: Desk, tmp_path: Path) -> None:
     given = gates_desk.given(LOOSER)

@@ -37,6 +37,7 @@ def trace_replay(
     found = judge_history(given) if judged is None else judged
     findings = [
         *_flips(given, acknowledged, found),
+        *_earlier(given, found),
         *_unjudged(given, found),
         *_cells(given, found),
     ]
@@ -46,6 +47,7 @@ def trace_replay(
         "outside": sum(found.outside.values()),
         "judgements": sum(found.matrix.values()),
         "changed": sum(len(actions) for actions in found.flips.values()),
+        "changed_earlier": sum(len(actions) for actions in found.earlier.values()),
         "not_evaluated": sum(len(each) for each in found.not_evaluated.values()),
         "damaged": len(found.damaged),
         **{f"{then or '-'} -> {now or '-'}": many for (then, now), many in sorted(found.matrix.items())},
@@ -83,6 +85,16 @@ def _flips(given: GateInput, acknowledged: Acknowledgements, found: HistoryVerdi
             tuple(unnamed) or ids,
             detail,
         )
+
+
+def _earlier(given: GateInput, found: HistoryVerdicts) -> Iterator[Finding]:
+    """Report changes that are in force already."""
+    for flip, actions in found.earlier.items():
+        said = f"{len(actions)} actions change from {flip.before} to {flip.after}, as under the incumbent already."
+        place = given.candidate.place(flip.contract)
+        ids = tuple(actions)[:ACTIONS_LISTED_MAX]
+        label = _label(given, flip.contract)
+        yield Finding(GATE, "replay.changed-earlier", Standing.PASSED, said, label, flip.change, place, ids)
 
 
 def _code(flip: Flip) -> str:

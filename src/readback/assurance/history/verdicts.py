@@ -27,6 +27,7 @@ EXAMPLES_MAX: Final = 3
 """Most counterexamples with values, for each clause and each direction."""
 CLAUSE: Final = "postcondition "
 NONE: Final = "-"
+_RESULT: Final = ("verdict", "discrepancy", "row", "states")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,10 @@ class HistoryVerdicts:
     """Actions of contracts missing in the candidate."""
     cells: Counter[Cell] = field(default_factory=Counter)
     flips: dict[Flip, dict[str, None]] = field(default_factory=dict)
+    earlier: dict[Flip, dict[str, None]] = field(default_factory=dict)
+    """Changes of an earlier release: the incumbent judges the action as the candidate does, by another text or table
+    than recorded. A change to verified is never among them.
+    """
     matrix: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Recorded verdict and candidate's verdict of each judgement."""
     clauses: dict[tuple[str, str], ClauseChange] = field(default_factory=dict)
@@ -118,12 +123,37 @@ def judge_history(given: GateInput) -> HistoryVerdicts:
             found.damaged.append(DamagedAction(recorded.action_id, error.message))
             continue
         if judgements:
-            _count(found, recorded, plan, judgements)
+            before = _by_incumbent(given, recorded, name) if any(each.differences for each in judgements) else {}
+            _count(found, recorded, plan, judgements, before)
     return found
 
 
+Explained = Mapping[int, frozenset[tuple[str, str]]]
+"""By entry: the fields with another value by the incumbent, and the value as text."""
+
+
+def _by_incumbent(given: GateInput, bundle: Bundle, name: str) -> Explained:
+    """Judge an action by the incumbent, too. Empty where the action was recorded under the incumbent's own logic.
+
+    A difference under the incumbent's own logic is a change of the package, so the candidate answers for it.
+    """
+    incumbent = given.incumbent
+    plan = None if incumbent is None else incumbent.plans.get(name)
+    if incumbent is None or plan is None:
+        return {}
+    tables = {one.event.data.get("table") for one in bundle.entries} - {None, ""}
+    if bundle.entries[0].event.refs.get("contract") == plan.contract.hash and tables <= {incumbent.table.version}:
+        return {}
+    judged = replay(bundle, plan, incumbent.table).judgements
+    return {each.version: frozenset((one.field, str(one.replayed)) for one in each.differences) for each in judged}
+
+
 def _count(
-    found: HistoryVerdicts, bundle: Bundle, plan: CompiledContract, judgements: tuple[ReplayedJudgement, ...]
+    found: HistoryVerdicts,
+    bundle: Bundle,
+    plan: CompiledContract,
+    judgements: tuple[ReplayedJudgement, ...],
+    before: Explained,
 ) -> None:
     name, action_id = plan.contract.name, bundle.action_id
     found.judged[name] += 1
@@ -138,11 +168,14 @@ def _count(
             continue
         changed = {one.field: one.replayed for one in each.differences}
         found.matrix[verdict, _text(changed.get("verdict", verdict))] += 1
+        explained = before.get(each.version, frozenset())
+        known = all((one, str(changed[one])) in explained for one in _RESULT if one in changed)
         flip = _flip(name, data, each, changed)
         if flip is not None:
-            found.flips.setdefault(flip, {})[action_id] = None
+            side = found.earlier if known and not flip.to_verified else found.flips
+            side.setdefault(flip, {})[action_id] = None
         for one in each.differences:
-            if one.field.startswith(CLAUSE):
+            if one.field.startswith(CLAUSE) and (one.field, str(one.replayed)) not in explained:
                 clause = one.field.removeprefix(CLAUSE)
                 change = found.clauses.setdefault((name, clause), ClauseChange())
                 change.add(action_id, one.recorded, one.replayed, lambda clause=clause: _values(bundle, plan, clause))  # type: ignore[misc]
