@@ -121,6 +121,14 @@ def test_bundles_of_another_schema_are_refused_and_named(command: Command, gates
     assert "replay-bundle/9" in said["error"]["message"]
 
 
+@pytest.mark.requirement("GATES-against")
+def test_a_password_in_an_address_stands_in_no_result_and_no_error(command: Command, gates_desk: Desk) -> None:
+    address = "postgresql://me:hush-hush@127.0.0.1:1/ledger"
+    said = command("diff", *inputs(gates_desk)[:2], "--against", address, "--json", code=2)
+    assert "hush-hush" not in said.out + said.err
+    assert said.json["error"]["code"] == "gates.against-unusable"
+
+
 # --- reports -------------------------------------------------------------------------------------------------------
 
 

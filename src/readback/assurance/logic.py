@@ -18,7 +18,7 @@ from readback.assurance.history.recorded import is_ledger, ledger_url
 from readback.assurance.results import Place
 from readback.canon import ReadbackError, parse_json
 from readback.client.files import contract_files
-from readback.config import is_contract_file
+from readback.config import is_contract_file, shown
 from readback.contracts.documents.recovery_tables import KIND as TABLE_KIND
 from readback.contracts.documents.recovery_tables import parsed, read_table
 from readback.contracts.files.assembly import Draft, assembled, drafted, read_draft
@@ -105,10 +105,10 @@ def incumbent_of(
         raise
     except ReadbackError as error:
         raise IncumbentError(
-            f"The contracts in force cannot be read from {against!r}: {error.message}",
+            f"The contracts in force cannot be read from {shown(against)!r}: {error.message}",
             code="gates.against-unusable",
             remedy=error.remedy or "Correct the incumbent, or name another with --against.",
-            details={"against": against, "cause": error.code},
+            details={"against": shown(against), "cause": error.code},
         ) from error
 
 

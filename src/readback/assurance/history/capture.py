@@ -19,6 +19,7 @@ from readback.audit.record.action import is_action
 from readback.audit.record.bundle import make_bundle
 from readback.canon import Json, ReadbackError, json_text
 from readback.canon.frozen import dataclass
+from readback.config import shown
 from readback.domain.recovery.table import DEFAULT_TABLE, RecoveryTable
 from readback.ports.storage.store import LedgerStore, StoredProjection
 
@@ -68,7 +69,7 @@ def capture(
     try:
         seen, picked = _picked(store, per_cell, chosen or Selection())
         if not seen:
-            raise HistoryError(f"The ledger {ledger!r} has no judged action.", remedy="Name another ledger.")
+            raise HistoryError(f"The ledger {shown(ledger)!r} has no judged action.", remedy="Name another ledger.")
         folder.mkdir(parents=True, exist_ok=True)
         written: dict[Cell, int] = {}
         refused: dict[str, str] = {}

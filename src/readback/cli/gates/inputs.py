@@ -47,7 +47,7 @@ class Named:
         return {
             "contracts": [*self.contracts],
             "recovery_table": self.table,
-            "against": self.against,
+            "against": None if self.against is None else shown(self.against),
             "history": None if self.history is None else shown(self.history),
             "tenant": self.tenant,
             "since": self.since,
