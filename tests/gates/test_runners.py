@@ -38,6 +38,8 @@ class Runner:
         self.inputs |= inputs
         self.output, self.summary = folder / "output.txt", folder / "summary.md"
         self.said = ""
+        self.before: list[str] = []
+        """Folders of programs that come before the installed ones."""
 
     def run(self) -> int:
         """Run every step, and return the code of the first that fails."""
@@ -52,6 +54,8 @@ class Runner:
                 cwd=self.folder,
                 env={
                     **environment(self.folder),
+                    "PATH": os.pathsep.join([*self.before, environment(self.folder)["PATH"]]),
+                    "GITHUB_ACTION_PATH": str(ROOT),
                     "GITHUB_OUTPUT": str(self.output),
                     "GITHUB_STEP_SUMMARY": str(self.summary),
                     **given,
@@ -80,7 +84,7 @@ class Runner:
         return re.sub(r"\$\{\{ inputs\.([a-z-]+) \}\}", lambda found: self.inputs[found[1]], value)
 
     def _wanted(self, condition: str) -> bool:
-        return condition != "inputs.install != ''" or bool(self.inputs["install"])
+        return condition != "inputs.install != 'none'" or self.inputs["install"] != "none"
 
 
 def job(desk: Desk, text: str = TEXT, **inputs: str) -> Runner:
@@ -89,7 +93,7 @@ def job(desk: Desk, text: str = TEXT, **inputs: str) -> Runner:
         "contracts": f"{file}\n",
         "against": str(desk.file),
         "history": desk.url,
-        "install": "",
+        "install": "none",
         "only": "trace-replay,predicate-diff",
     }
     return Runner(desk.folder, {**given, **{name.replace("_", "-"): value for name, value in inputs.items()}})
@@ -132,6 +136,23 @@ def test_an_input_is_never_run_as_a_command(gates_desk: Desk) -> None:
     assert runner.run() == 2
     assert not (gates_desk.folder / "hacked").exists()
     assert runner.outputs()["result"] == "error"
+
+
+@pytest.mark.requirement("GATES-runners")
+@pytest.mark.parametrize(
+    ("install", "package"), [("", str(ROOT)), ("readback-ai==1.0; touch x", "readback-ai==1.0; touch x")]
+)
+def test_the_action_installs_its_own_version_or_the_named_package(gates_desk: Desk, install: str, package: str) -> None:
+    programs = gates_desk.folder / "programs"
+    programs.mkdir()
+    stub = programs / "python"
+    stub.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {gates_desk.folder}/asked\nexit 9\n', encoding="utf-8")
+    stub.chmod(0o755)
+    runner = job(gates_desk, install=install)
+    runner.before = [str(programs)]
+    assert runner.run() == 9
+    asked = (gates_desk.folder / "asked").read_text(encoding="utf-8").splitlines()
+    assert asked == ["-m", "pip", "install", "--quiet", package]
 
 
 @pytest.mark.requirement("GATES-runners")

@@ -68,7 +68,7 @@ def _term(key: str, rule: Rule, old: Json, new: Json) -> Iterator[TermChange]:
 
 # --- conditions ----------------------------------------------------------------------------------------------------
 
-_CLAUSES: Final = {"require": False, "ensure": False, "fails_when": True, "intermediate": True}
+_CLAUSES: Final = {"require": False, "ensure": False, "fails_when": True, "intermediate": False}
 """Lists of conditions. Inverted: a condition true in more states verifies less (`fails_when`). With more `intermediate`
 states, a mismatch is refuted less often; see `_clauses`."""
 
@@ -77,7 +77,6 @@ def _clauses(
     key: str, old: Mapping[str, tuple[str, str]], new: Mapping[str, tuple[str, str]], *, inverted: bool
 ) -> Iterator[TermChange]:
     code = "diff.postcondition" if key == "ensure" else "diff.condition"
-    inverted = inverted and key != "intermediate"
     for name in dict.fromkeys([*old, *new]):
         then, now = old.get(name), new.get(name)
         if then == now:
