@@ -1,4 +1,4 @@
-"""`readback report`: check an agent's final report against the ledger, and print citations. Changes nothing."""
+"""`readback report`: check a final report against the ledger, print citations, and write a page. Changes nothing."""
 
 from __future__ import annotations
 
@@ -108,6 +108,39 @@ def cite(action: str, place: str, url: str | None, tenant: str | None, principal
         print_json({"citation": cited})
     else:
         print(cited)
+    return 0
+
+
+@report.command("html", short_help="Write a page about an action or a run.")
+@click.argument("action", metavar="[ID]", required=False, default="")
+@click.option("--run", "run_id", metavar="ID", default="", help="The actions of this run, in place of one action.")
+@click.option("-o", "--out", metavar="FILE", required=True, help="The file to write; - for stdout.")
+@options.ledger
+def html(action: str, run_id: str, out: str, url: str | None, tenant: str | None, principal: str | None) -> int:
+    """Write one HTML file about an action, a saga or a run. The file holds no script and needs no network.
+
+    The file names the signed head that covers the entries, and holds a proof of each action's last entry. ID is as in
+    `readback show`.
+    """
+    if bool(action) == bool(run_id):
+        raise UsageError("Neither an action nor a run is named, or both are.", remedy="Pass ID, or --run ID.")
+    from readback.cli.optional_deps import of_extra
+
+    with of_extra("server", "A report in HTML"):
+        from readback.server.console import report as pages
+
+    with reading(settings_of(url, tenant, principal)) as session:
+        made = pages.report_of_action(session, action) if action else pages.report_of_run(session, run_id)
+    if out == "-":
+        sys.stdout.write(made)
+        return 0
+    try:
+        Path(out).write_text(made, encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"{safe(out)} cannot be written: {safe(str(error))}.", remedy="Name a file in a folder that exists."
+        ) from error
+    note(f"Wrote {len(made.encode())} bytes to {safe(out)}.")
     return 0
 
 
