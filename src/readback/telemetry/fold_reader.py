@@ -90,6 +90,12 @@ class LedgerMetrics:
         with self._lock:
             return self._refreshed()
 
+    @property
+    def position(self) -> int:
+        """The position of the last folded entry, during a fold too."""
+        fold = self._fold
+        return 0 if fold is None else fold.position
+
     def families(self) -> list[Family]:
         """Fold all new entries and return all series. Raises StoreError, StoreCorruptError."""
         with self._lock:

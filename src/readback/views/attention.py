@@ -1,4 +1,4 @@
-"""Everything in a ledger that waits for a person or is overdue, the oldest first, with counts.
+"""Lists around actions: everything that waits for a person or is overdue, and what is related to one action.
 
 An action in review is not listed again as unknown. Each group reads a bounded number of rows by an index, for any
 number of actions in the ledger.
@@ -12,6 +12,7 @@ from typing import Final
 
 from readback.canon.frozen import dataclass
 from readback.client.session import Session
+from readback.domain.action.claim import ClaimKind, claim_id
 from readback.domain.people.review import APPROVAL
 from readback.domain.state import State
 from readback.ports.storage.store import (
@@ -23,6 +24,9 @@ from readback.ports.storage.store import (
     StoredProjection,
 )
 
+RELATED_MAX: Final = 10
+SEARCHED_MAX: Final = 300
+"""Newest actions of the contract in which actions on the same target are searched."""
 SHOWN_MAX: Final = 25
 """Rows shown of each group."""
 COUNT_MAX: Final = 1_000
@@ -112,3 +116,47 @@ def _overdue(session: Session) -> Group:
     ids = store.due(session.runtime.now_us() - OVERDUE_US, COUNT_MAX, tenant)
     rows = (store.projection(each) for each in ids[:SHOWN_MAX])
     return Group("overdue", tuple(each for each in rows if each is not None), len(ids))
+
+
+# --- one action ---
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """One relation and its actions, the newest first."""
+
+    relation: str
+    rows: tuple[StoredProjection, ...]
+
+
+def related_to(session: Session, projection: Projection, compensation: str = "") -> tuple[Related, ...]:
+    """Return the relations with at least one action besides this one: target, run, saga, key and claims.
+
+    Actions on the same target are searched among the newest actions of the contract. Raises StoreError.
+    """
+    store, tenant, here = session.store, projection.tenant, projection.action_id
+    of = ActionFilter(tenant, limit=RELATED_MAX + 1)
+    key = store.key(tenant, projection.key_hash) if projection.key_hash else None
+    near = store.page(ActionFilter(tenant, contract=projection.contract, limit=SEARCHED_MAX))
+    dependants = {
+        action_id: None
+        for kind in ClaimKind
+        for action_id in store.dependants(tenant, claim_id(here, kind), RELATED_MAX + 1)
+    }
+    found = (
+        ("The holder of the key", _named(session, [key.action_id] if key is not None else [])),
+        ("The reversal", _named(session, [compensation] if compensation else [])),
+        ("The saga", _named(session, [projection.saga] if projection.saga else [])),
+        ("Steps of the saga", store.page(replace(of, saga=here))),
+        ("Steps of the same saga", store.page(replace(of, saga=projection.saga)) if projection.saga else []),
+        ("The same target", [each for each in near if each.projection.target == projection.target]),
+        ("The same run", store.page(replace(of, run=projection.run)) if projection.run else []),
+        ("Dependants: planned upon a claim of this action", _named(session, dependants)),
+    )
+    others = ((name, [each for each in rows if each.projection.action_id != here]) for name, rows in found)
+    return tuple(Related(name, tuple(rows[:RELATED_MAX])) for name, rows in others if rows)
+
+
+def _named(session: Session, ids: list[str] | dict[str, None]) -> list[StoredProjection]:
+    rows = (session.store.projection(each) for each in ids)
+    return [each for each in rows if each is not None and each.projection.tenant == session.scope.tenant]

@@ -49,8 +49,11 @@ class DeadLetterMessage:
     message: Message
 
 
-def positions(session: Session, settings: Settings, unread: set[int]) -> list[Position]:
-    """Return every subscriber visible to this session, by name. `unread` collects unreadable entries."""
+def positions(session: Session, settings: Settings, unread: set[int], *, count: bool = True) -> list[Position]:
+    """Return every subscriber visible to this session, by name. `unread` collects unreadable entries.
+
+    Without `count` the waiting messages are not counted, so no entry is read.
+    """
     store, tenant = session.store, session.scope.tenant
     known = {each.name: each for each in settings.subscribers}
     cursors = {one.name: one for one in store.cursors() if _seen(one.name, tenant)}
@@ -60,7 +63,9 @@ def positions(session: Session, settings: Settings, unread: set[int]) -> list[Po
             name,
             _where(known.get(name), name),
             cursors.get(name),
-            _waiting(store, cursors.get(name), known.get(name) or (STAND_IN if name == OPERATOR else None), unread),
+            _waiting(store, cursors.get(name), known.get(name) or (STAND_IN if name == OPERATOR else None), unread)
+            if count
+            else None,
             sum(1 for one in letters if one.subscriber == name),
         )
         for name in sorted({*known, *cursors})
@@ -74,9 +79,12 @@ def _waiting(store: LedgerStore, cursor: Cursor | None, subscriber: Subscriber |
     return sum(1 for _ in islice(heard, WAITING_MAX))
 
 
-def dead_letters(session: Session, unread: set[int], subscriber: str = "") -> list[DeadLetterMessage]:
-    """Return this tenant's dead letters, of one subscriber or all, in the order of the log. `unread` collects
-    unreadable entries; the result lacks their letters.
+def dead_letters(
+    session: Session, unread: set[int], subscriber: str = "", *, limit: int = LETTERS_MAX
+) -> list[DeadLetterMessage]:
+    """Return up to `limit` dead letters of this tenant, of one subscriber or all, in the order of the log.
+
+    `unread` collects unreadable entries; the result lacks their letters.
     """
     store, tenant = session.store, session.scope.tenant
     log = log_of(store)
@@ -85,6 +93,8 @@ def dead_letters(session: Session, unread: set[int], subscriber: str = "") -> li
         message = _message(store, log, letter, unread) if _seen(letter.subscriber, tenant) else None
         if message is not None and message.tenant == tenant:
             found.append(DeadLetterMessage(letter, message))
+        if len(found) >= limit:
+            break
     return found
 
 
@@ -144,8 +154,8 @@ def _messages_at(store: LedgerStore, log: str, stored: StoredEvent, unread: set[
 
 
 def _message(store: LedgerStore, log: str, letter: DeadLetter, unread: set[int]) -> Message | None:
-    stored: StoredEvent | None = next(iter(store.scan(letter.seq - 1)), None)
-    if stored is None:
+    stored = next(iter(store.pick(letter.seq - 1, TELLING, 1)), None)
+    if stored is None or stored.seq != letter.seq:
         return None
     return next((one for one in _messages_at(store, log, stored, unread) if one.number == letter.number), None)
 

@@ -5,11 +5,11 @@ The report names the signed head that covers its entries, and holds the proof of
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from typing import Final
 
 from markupsafe import Markup, escape
 
-from readback import __version__
 from readback.client.session import Session
 from readback.domain.saga.outcome import STEP_TEXT
 from readback.errors import NotFoundError
@@ -20,6 +20,7 @@ from readback.views.action import abbreviated
 from readback.views.proof import ProofView, proof_of
 from readback.views.text import safe
 
+DISTRIBUTION: Final = "readback-ai"
 ACTIONS_MAX: Final = 200
 """Actions of a run in one report, the newest first."""
 
@@ -51,7 +52,7 @@ def _report(session: Session, title: str, ids: list[str], rows: list[StoredProje
         PageFacts(session.scope.tenant, session.scope.principal, offline=True),
         title=title,
         made_us=session.runtime.now_us(),
-        release=__version__,
+        release=version(DISTRIBUTION),
         head=proof.name,
         head_at_us=proof.head_at_us,
         keys=proof.keys,

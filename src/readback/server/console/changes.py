@@ -1,0 +1,136 @@
+"""The forms of the console. Each is a POST of the session's own page, and each result is a page to read again.
+
+A decision names the version that the person saw, in the form or in If-Match. The ledger compares the version.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from readback.client.operations import delivery_admin
+from readback.client.operations.delivery_admin import DeadLetterMessage
+from readback.errors import UsageError
+from readback.server.console.pages import LETTERS_COUNTED_MAX
+from readback.server.console.rendering import is_zone
+from readback.server.console.sessions import clear_cookie, cookie_of, set_cookie
+from readback.server.console.visits import Console, Visit, form_of, local
+from readback.server.errors import PreconditionRequiredError
+
+ZONE_MAX_CHARACTERS: Final = 64
+VERSION_MAX_DIGITS: Final = 12
+
+
+async def sign_in(console: Console, request: Request) -> Response:
+    """Begin a session for a token. Raises UnauthenticatedError for an unknown token."""
+    fields = await form_of(request)
+    credential = fields.get("token", "").strip()
+    caller = await console.server.caller(credential)
+    console.server.count(caller)
+    console.sessions.end(cookie_of(dict(request.headers.raw)))
+    name, _ = console.sessions.begin(credential)
+    response = RedirectResponse(local(fields.get("back", "/")), 303)
+    # The browser names its own scheme in Origin. Behind a proxy with HTTPS the request itself arrives without HTTPS.
+    secure = request.headers.get("origin", "").lower().startswith("https://")
+    response.raw_headers.append((b"set-cookie", set_cookie(name, secure=secure)))
+    return response
+
+
+async def sign_out(visit: Visit) -> Response:
+    """End the session."""
+    await visit.form()
+    visit.console.sessions.end(cookie_of(dict(visit.request.headers.raw)))
+    response = RedirectResponse("/sign-in", 303)
+    response.raw_headers.append((b"set-cookie", clear_cookie()))
+    return response
+
+
+async def preferences(visit: Visit) -> Response:
+    """Set the session's time zone. Raises UsageError for an unknown one."""
+    fields = await visit.form()
+    zone = fields.get("zone", "").strip()[:ZONE_MAX_CHARACTERS] or "UTC"
+    if not is_zone(zone):
+        raise UsageError(f"There is no time zone {zone!r}.", remedy="Write a name such as Europe/Riga, or UTC.")
+    visit.signed_in.zone = zone
+    return visit.back(fields.get("back", "/"))
+
+
+async def decide(visit: Visit) -> Response:
+    """Record a decision about an action in review, and carry out the decision."""
+    fields = await visit.form()
+    action_id = await asyncio.to_thread(visit.session.action_id, visit.request.path_params["id"])
+    await visit.client.resolve(
+        action_id,
+        fields.get("decision", ""),
+        expect_version=_version(visit, fields.get("version", "")),
+        who=visit.caller.principal,
+        reason=fields.get("reason", ""),
+    )
+    return visit.back(f"/actions/{action_id}")
+
+
+def _version(visit: Visit, given: str) -> int:
+    """The version that the person saw. Raises PreconditionRequiredError."""
+    text = visit.request.headers.get("if-match", "").strip().strip('"') or given
+    if not (text.isascii() and text.isdigit() and len(text) <= VERSION_MAX_DIGITS):
+        raise PreconditionRequiredError("The decision names no version of the action.")
+    return int(text)
+
+
+async def approval(visit: Visit) -> Response:
+    """Record an approver's signed token. No key reaches the server."""
+    fields = await visit.form()
+    action_id = await asyncio.to_thread(visit.session.action_id, visit.request.path_params["id"])
+    token = fields.get("token", "").strip().encode()
+    match fields.get("choice", ""):
+        case "approve":
+            await visit.client.approve(action_id, token)
+        case "deny":
+            await visit.client.deny(action_id, token)
+        case other:
+            raise UsageError(f"{other!r} is no choice.", remedy="Choose approve or deny.")
+    return visit.back(f"/actions/{action_id}")
+
+
+async def control(visit: Visit) -> Response:
+    """Make the next reading due, or request the stop of an action."""
+    fields = await visit.form()
+    action_id = await asyncio.to_thread(visit.session.action_id, visit.request.path_params["id"])
+    match fields.get("control", ""):
+        case "signal":
+            await asyncio.to_thread(visit.session.signal, action_id)
+        case "cancel":
+            await visit.client.cancel(action_id)
+        case other:
+            raise UsageError(f"{other!r} is no control.", remedy="Choose signal or cancel.")
+    return visit.back(f"/actions/{action_id}")
+
+
+async def lift(visit: Visit) -> Response:
+    """Lift the freeze of a subject."""
+    fields = await visit.form()
+    await visit.client.lift(fields.get("subject", ""), who=visit.caller.principal, reason=fields.get("reason", ""))
+    return visit.back("/")
+
+
+async def resend(visit: Visit) -> Response:
+    """Deliver dead letters once more, exactly as many as the page announced. Raises UsageError for another number."""
+    fields = await visit.form()
+    expected, subscriber = fields.get("expected", ""), fields.get("subscriber", "")
+
+    def work() -> None:
+        found: list[DeadLetterMessage] = delivery_admin.dead_letters(
+            visit.session, set(), subscriber, limit=LETTERS_COUNTED_MAX
+        )
+        if expected != str(len(found)):
+            raise UsageError(
+                f"The page announced {expected or 'no'} messages, and {len(found)} are undelivered now.",
+                remedy="Open the page again, and decide by the present number.",
+            )
+        delivery_admin.resend(visit.session, found)
+
+    await asyncio.to_thread(work)
+    return visit.back("/subscribers")
