@@ -35,7 +35,7 @@ PACK: Final = "pack:"
 """The prefix that names a contract pack of the package; see `contracts.packs`."""
 LOCAL_FILE: Final = "readback.toml"
 USER_FILE: Final = "config.toml"
-LISTS: Final = frozenset({"contracts", "log_keys", "scopes"})
+LISTS: Final = frozenset({"contracts", "log_keys", "scopes", "shadow"})
 LIMITS: Final = "limits"
 SUBSCRIBERS: Final = "subscribers"
 SEAL: Final = "seal"
@@ -76,6 +76,8 @@ class Settings:
     """Further verifier keys of the log: keys used earlier, or all keys where this machine has no signing key."""
     seal: SealSchedule = SEAL_DEFAULT
     """How often checkpoints are signed and where copies go, by `[seal]`; only from files."""
+    shadow: tuple[str, ...] = ()
+    """Contracts that may run in shadow mode, or "*"; only from files, so that no agent can switch verification off."""
     ignored_file: str = ""
     """A `readback.toml` in the working folder that does not count, because the user's file pins no hash for it."""
 

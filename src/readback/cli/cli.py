@@ -39,6 +39,7 @@ COMMANDS: Final = {
     "trace": ("readback.cli.checks.trace:trace", "Verify a reasoning trace."),
     "delegate": ("readback.cli.agents.delegate:delegate", "Run a command until its work is verified."),
     "report": ("readback.cli.checks.report:report", "Check an agent's final report against the ledger."),
+    "shadow": ("readback.cli.agents.shadow:shadow", "Report what shadow mode saw, and propose reading tools."),
     "decisions": ("readback.cli.agents.decisions:decisions", "Enforce the rules of a decision type."),
     "import": ("readback.cli.checks.import_files:import_files", "Import files of other systems as evidence."),
     "table": ("readback.cli.contracts.table:table", "Show or check a recovery table."),

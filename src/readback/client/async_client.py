@@ -84,6 +84,7 @@ class AsyncReadback(AsyncDriving):
         subscribers: Iterable[Subscriber] | None = None,
         approvers: Iterable[Approver] | None = None,
         seal: SealLike = None,
+        shadow: bool = False,
     ) -> AsyncReadback:
         """Open the ledger at `url`, or create it, in the name of a tenant and a principal.
 
@@ -106,6 +107,7 @@ class AsyncReadback(AsyncDriving):
             approvers: People allowed to approve, in place of the settings' approvers.
             seal: Whether the log is sealed: False for never, True for the settings' key, or a mapping as the settings'
                 `[seal]` (`entries`, `seconds`, `anchors`, `secret` and `key_file`).
+            shadow: Whether contracts without a stated mode run in shadow mode, as far as the settings' `shadow` allows.
 
         Returns:
             The open client. Close the client with `close`, or use a `with` block.
@@ -137,6 +139,7 @@ class AsyncReadback(AsyncDriving):
                 subscribers=subscribers,
                 approvers=approvers,
                 seal=seal,
+                shadow=shadow,
             )
         )
 

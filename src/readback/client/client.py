@@ -81,6 +81,7 @@ class Readback(SyncDriving):
         subscribers: Iterable[Subscriber] | None = None,
         approvers: Iterable[Approver] | None = None,
         seal: SealLike = None,
+        shadow: bool = False,
     ) -> Readback:
         """Open the ledger at `url`, or create it, in the name of a tenant and a principal.
 
@@ -103,6 +104,7 @@ class Readback(SyncDriving):
             approvers: People allowed to approve, in place of the settings' approvers.
             seal: Whether the log is sealed: False for never, True for the settings' key, or a mapping as the settings'
                 `[seal]` (`entries`, `seconds`, `anchors`, `secret` and `key_file`).
+            shadow: Whether contracts without a stated mode run in shadow mode, as far as the settings' `shadow` allows.
 
         Returns:
             The open client. Close the client with `close`, or use a `with` block.
@@ -134,6 +136,7 @@ class Readback(SyncDriving):
                 subscribers=subscribers,
                 approvers=approvers,
                 seal=seal,
+                shadow=shadow,
             )
         )
 

@@ -193,6 +193,7 @@ class Session:
         approvers: Iterable[Approver] | None = None,
         seal: SealLike = None,
         tells: bool = True,
+        shadow: bool = False,
     ) -> Session:
         url = validation.address(url)
         settings = read_settings(url=url, tenant=tenant, principal=principal, recovery_table=path_of(recovery_table))
@@ -219,6 +220,7 @@ class Session:
             parent_span,
             held,
             caller is None or caller.sampled,
+            shadow=validation.shadow_terms(settings.shadow, shadow),
         )
         plans = validation.plans_of(actions)
         people = approvals_of(settings.approvers if approvers is None else validation.people(approvers), break_glass)

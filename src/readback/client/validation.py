@@ -13,6 +13,7 @@ from readback.canon import Json, json_value
 from readback.client.proposal import Definition
 from readback.domain.contract.approval import Approver
 from readback.domain.contract.limits import TenantLimits
+from readback.domain.contract.shadowing import NO_SHADOW, ShadowTerms
 from readback.domain.state import State
 from readback.engine.compiled_contract import CompiledContract
 from readback.errors import SettingsError, UsageError
@@ -66,6 +67,18 @@ def at_most(limits: object) -> TenantLimits | None:
     raise SettingsError(
         f"limits must be TenantLimits (got {type(limits).__name__}).", remedy="Pass limits=TenantLimits(...)."
     )
+
+
+def shadow_terms(allowed: tuple[str, ...], asked: object) -> ShadowTerms:
+    """Return the shadow terms of a client. Raises UsageError; SettingsError where the settings allow no contract."""
+    if not isinstance(asked, bool):
+        raise UsageError(f"shadow must be True or False (got {type(asked).__name__}).", remedy="Pass shadow=True.")
+    if asked and not allowed:
+        raise SettingsError(
+            "shadow=True has no effect: the operator's settings allow no contract in shadow mode.",
+            remedy='Write shadow = ["*"], or names of contracts, into the user\'s own config.toml.',
+        )
+    return ShadowTerms(allowed, asked) if allowed else NO_SHADOW
 
 
 def several(name: str, given: Iterable[T], kind: type | tuple[type, ...], remedy: str) -> tuple[T, ...]:

@@ -327,6 +327,7 @@ def _contract(
         assumed=(*parts.assumed, *(f"readers.{t.name}: nothing is declared of it" for t in terms if not t.declared)),
         approval=_approval(options),
         watch=options.watch,
+        mode=options.mode,
         names_before=(noop is Noop.REFUSE and kind.compares_before)
         or any("before" in mentioned(check) for check in (*require, *ensure, *fails_when)),
     )

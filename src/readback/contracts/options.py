@@ -20,6 +20,7 @@ from readback.contracts.problems import Problems, did_you_mean
 from readback.domain.contract.approval import EXPIRES_DEFAULT_US, PEOPLE_MAX, ApprovalTerms
 from readback.domain.contract.contract import NOT_OFFERED, POLLS_MAX, Noop
 from readback.domain.contract.freezing import FreezeScope
+from readback.domain.contract.shadowing import Mode
 from readback.domain.contract.watch import EVERY_MIN_US, LOOKS_MAX, WatchTerms
 from readback.domain.kind import Kind
 from readback.domain.normal_form import NormalForm, form_of
@@ -89,7 +90,7 @@ OPTION_KEYS: Final = (
     "polls", "stable_for", "deadline", "late_window", "key_fields", "key_kept", "key_valid_for", "principals", "scopes",
     "redact", "tell", "unverifiable",
     "proves", "approval",
-    "freeze", "watch",
+    "freeze", "watch", "mode",
 )  # fmt: skip
 _NAME: Final = re.compile(r"[A-Za-z_][\w.\-]*", re.ASCII)
 DOTTED: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_$\-]*(?:\.[A-Za-z_$][A-Za-z0-9_$\-]*)*")
@@ -140,6 +141,7 @@ class Options:
     approval: ApprovalTerms | None = None
     freeze: tuple[FreezeScope, ...] | None = None
     watch: WatchTerms | None = None
+    mode: Mode | None = None
 
 
 def read_options(raw: Mapping[str, object], problems: Problems) -> Options:
@@ -510,4 +512,5 @@ _READ: Final[Mapping[str, tuple[str, Callable[[object], Any]]]] = {
     "approval": ("approval", _approval),
     "freeze": ("freeze", _freeze),
     "watch": ("watch", _watch),
+    "mode": ("mode", _member(Mode)),
 }

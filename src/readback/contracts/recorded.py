@@ -19,6 +19,7 @@ from readback.contracts.problems import Problems
 from readback.domain.contract.approval import ApprovalTerms
 from readback.domain.contract.contract import Contract, Execution, Noop, ReaderTerms
 from readback.domain.contract.freezing import FreezeScope
+from readback.domain.contract.shadowing import Mode
 from readback.domain.contract.watch import WatchTerms
 from readback.domain.kind import Kind
 from readback.domain.normal_form import NormalForm
@@ -169,6 +170,7 @@ def _contract(
         verifiers=str(body.get("verifiers", "")),
         approval=_approval(body.get("approval")),
         watch=_watch(body.get("watch")),
+        mode=Mode(str(body["mode"])) if "mode" in body else None,
         find_terms=_reader(_object(body["find_by"])) if "find_by" in body else None,
         find_complete=body.get("find_complete") is True,
         lookup_terms=_reader(_object(body["lookup_by"])) if "lookup_by" in body else None,

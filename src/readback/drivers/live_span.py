@@ -62,7 +62,7 @@ def with_caller(scope: CallerContext) -> CallerContext:
     s = scope
     return CallerContext(  # every action of a traced program comes here: `replace` costs ten times as much
         s.tenant, s.principal, s.run, s.plan, s.task_state, s.boundary, found.trace_id, s.budget, s.break_glass,
-        found.span_id, s.scopes, found.sampled, s.origin,
+        found.span_id, s.scopes, found.sampled, s.origin, s.shadow,
     )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.domain.contract.contract import Contract
+from readback.domain.contract.shadowing import NO_SHADOW, ShadowTerms
 from readback.domain.normal_form import NormalForm
 from readback.domain.predicate import Postcondition
 from readback.ports.handlers import Handlers
@@ -132,3 +133,5 @@ class CallerContext:
     """False where the caller's trace is not sampled."""
     origin: Mapping[str, Json] | None = None
     """Facts about the request behind the proposal, such as its method at the gateway."""
+    shadow: ShadowTerms = NO_SHADOW
+    """The contracts that run in shadow mode for this client."""

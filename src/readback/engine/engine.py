@@ -54,7 +54,7 @@ from readback.engine.recovery.transition_paths import path_through
 from readback.engine.run import Run
 from readback.engine.run_result import Completed, Duplicate, RunResult, StopAtWait, Superseded, Work
 from readback.engine.schedule import Timing, lease_until, timing
-from readback.engine.stages import approve, compensate, execute, recover, submit, validate, verify, watch
+from readback.engine.stages import approve, compensate, execute, recover, shadow, submit, validate, verify, watch
 from readback.engine.stages.consequence import consequence, is_observation_only
 from readback.engine.stages.recover import Decision
 from readback.engine.stages.report import outcome_of_run
@@ -215,6 +215,8 @@ class Engine:
     def _first(self, run: Run, opened: Opened | None = None) -> Work:
         """Continue from the proposal: check the world, request approvals, and attempt."""
         refused = yield from validate.check(run, opened)
+        if refused is not None and shadow.passes(run, refused):
+            run.would_refuse, refused = refused.code, None
         if refused is not None:
             return (yield from self._refuse(run, refused))
         if run.contract.approval is not None and (yield from approve.ask(run, self.approvals)):
@@ -436,6 +438,8 @@ class Engine:
         action, result = run.action, decision.result
         if action.state is _FAILED:
             return (yield from watch.late(run, decision, when, self._desk, now_us))
+        if shadow.applies(run, decision):
+            return (yield from self._shadowed(run, when, decision, now_us))
         recover.count_faults(run, result)
         for judged in (*run.missed, *run.checks):
             verify.record_reading(run, judged)
@@ -451,6 +455,26 @@ class Engine:
         if action.claims or action.state in claim.TELLING:
             yield from claim.after_judgement(run, result, follows.path, news=False, now_us=now_us)
         return (yield from self._after(run, again=follows.again))
+
+    def _shadowed(
+        self, run: Run, when: Timing, decision: Decision, now_us: int
+    ) -> Generator[Effect, EffectResult, RunResult | None]:
+        """Record the judgement of a shadow action. Within the window another reading follows; afterwards nothing."""
+        recover.count_sources(run, decision.result)
+        for judged in (*run.missed, *run.checks):
+            verify.record_reading(run, judged)
+        run.missed = ()
+        follows, held = consequence(run, when, decision, now_us), run.action.held_since_us
+        if shadow.looks_again(run, decision, follows):
+            due = follows.due_us
+            if self.limits is not None and due is not None:
+                due = yield from tenant_limits.schedule_next_read(run, self.limits, follows.path, due)
+            recover.record_judgement(run, decision, follows.path, now_us, due_us=due, held_since_us=held)
+        else:
+            judgement = shadow.judgement_data(run, decision, follows)
+            told, path = shadow.withheld(run, decision, self.table), shadow.path_of(run)
+            recover.record_judgement(run, told, path, now_us, due_us=None, held_since_us=0, shadow=judgement)
+        return (yield from self._commit(run, release_lease=True))
 
     def _after(self, run: Run, *, again: bool) -> Generator[Effect, EffectResult, RunResult | None]:
         state = run.action.state

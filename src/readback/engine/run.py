@@ -16,6 +16,7 @@ from readback.canon.frozen import dataclass
 from readback.domain.action.action import Action
 from readback.domain.context import Context
 from readback.domain.contract.contract import Contract
+from readback.domain.contract.shadowing import Mode
 from readback.domain.events import Event, EventKind, seal
 from readback.domain.finding import Finding
 from readback.domain.idempotency import expires_us, key_status, key_text
@@ -33,6 +34,7 @@ from readback.engine.values.redaction import Redactor
 from readback.ports.storage.store import Append, Count, Evidence, KeyRecord, Projection, SealedEvent
 
 REDACTED = change.REDACTED
+_SHADOW: Final = Mode.SHADOW.value
 _NO_COUNTS: Final[Mapping[tuple[str, str], int]] = MappingProxyType({})
 
 
@@ -95,6 +97,8 @@ class Run:
     """The approvals behind sending the request again."""
     resend: bool | None = None
     """Replaces the decision about sending again, when a recorded judgement is repeated."""
+    would_refuse: str = ""
+    """The code of the check that the enforced mode would have refused this shadow action by; "" for none."""
     hands_out: bool = False
     """The external caller is present, and learns of a durable attempt."""
     counts: Mapping[tuple[str, str], int] = field(default_factory=lambda: _NO_COUNTS)
@@ -123,6 +127,11 @@ class Run:
     def outside(self) -> bool:
         """The caller makes the attempts, never a driver."""
         return bool(self.action.context.get("outside"))
+
+    @property
+    def shadowed(self) -> bool:
+        """The action runs in shadow mode."""
+        return self.action.mode == _SHADOW
 
     def places(self, *, freezes: bool = False) -> tuple[str, ...]:
         """Locations of the action's files, or of the files to freeze with the action. Empty for an unknown request."""

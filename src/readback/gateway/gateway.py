@@ -15,6 +15,7 @@ from functools import cached_property
 from types import TracebackType
 from typing import Any, Final
 
+import readback.bootstrap as bootstrap
 from readback.agent_errors import OwnToolError
 from readback.client import validation
 from readback.client.sealing import SealLike
@@ -33,6 +34,7 @@ from readback.gateway.policy.ledger_client import GatewayClient
 from readback.gateway.policy.reload import Reloading
 from readback.gateway.policy.servers import Servers
 from readback.gateway.policy.ungoverned import Policy
+from readback.gateway.policy.watched import Watching
 from readback.gateway.serving import serve
 from readback.gateway.serving.http_sessions import SESSION_IDLE_S, SESSIONS_MAX
 from readback.gateway.upstream.target import PROCESSES_MAX
@@ -62,6 +64,8 @@ class Gateway:
         hold: How long a caller waits before the answer "pending", in seconds.
         pins: Required SHA-256 of contract files, by absolute path.
         servers_max: Most processes of each server for client sessions.
+        shadow: Watch tools without a contract, and run contracts in shadow mode where the settings allow.
+        reads: Reading tools of the servers, called before and after a watched call: `TOOL`, or `TOOL=READING`.
 
     Raises:
         SettingsError: An option is invalid, or servers share a key.
@@ -95,6 +99,8 @@ class Gateway:
         pins: Mapping[str, str] | None = None,
         say: Callable[[str], None] | None = None,
         servers_max: int = PROCESSES_MAX,
+        shadow: bool = False,
+        reads: Sequence[str] = (),
     ) -> None:
         self._upstreams = _sound(upstreams)
         for upstream in self._upstreams:
@@ -116,6 +122,7 @@ class Gateway:
             "runtime": runtime,
             "store": store,
         }
+        self._shadow, self._reads = _watched(shadow, reads, self._policy)
         self._ledger: GatewayClient | None = None
         self._gate: Gate | None = None
         self._reloading: Reloading | None = None
@@ -144,7 +151,7 @@ class Gateway:
         await self._end(GRACE_S)
 
     async def _start(self) -> None:
-        opened = GatewayClient.open(**self._ledger_terms)
+        opened = GatewayClient.open(**self._ledger_terms, shadow=self._shadow and self._allows_shadow())
         assert isinstance(opened, GatewayClient)
         self._ledger = opened
         for each in self._contracts:
@@ -176,12 +183,21 @@ class Gateway:
             policy=self._policy,
             hold_s=self._hold_s,
             in_flight_max=self._in_flight_max,
+            watching=Watching(servers, catalogue, self._reads, self._say) if self._shadow else None,
             say=self._say,
             notify=tending.notify,
         )
         await self._reloading.begin()
+        self._gate.watch()
         self._check_names(catalogue)
         self._tending = asyncio.create_task(tending.stay(), name="readback-tending")
+
+    def _allows_shadow(self) -> bool:
+        """Whether the operator's settings allow a contract in shadow mode. Without this the contracts are enforced."""
+        allowed = bool(bootstrap.settings(url=self._ledger_terms["url"]).shadow)
+        if self._contracts and not allowed:
+            self._say("The contracts stay enforced: the settings' `shadow` allows none of them in shadow mode.")
+        return allowed
 
     def _check_names(self, catalogue: Catalogue) -> None:
         if len(self._upstreams) > 1:
@@ -321,6 +337,19 @@ def _told(contracts: Path, upstreams: Sequence[Upstream]) -> Path:
         if isinstance(target, Command):
             named = completed(named, target.argv, target.env)
     return named
+
+
+def _watched(shadow: object, reads: Sequence[str], policy: Policy) -> tuple[bool, tuple[str, ...]]:
+    """Return the checked terms of watching."""
+    named = validation.several("reads", reads, str, "Pass reads=['TOOL', 'TOOL=READING'].")
+    if not isinstance(shadow, bool):
+        raise SettingsError(f"shadow must be True or False (got {shadow!r:.40}).", remedy="Pass shadow=True.")
+    if named and not shadow:
+        raise SettingsError("reads names reading tools, and nothing is watched.", remedy="Pass shadow=True, too.")
+    if shadow and policy is Policy.PASS:
+        said = "shadow watches calls by their record, and ungoverned='pass' records none."
+        raise SettingsError(said, remedy="Leave ungoverned at 'unverified'.")
+    return shadow, named
 
 
 def _policy(named: str) -> Policy:

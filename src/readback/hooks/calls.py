@@ -132,6 +132,8 @@ def judged(call: ToolCall, told: Outcome) -> Answer:
 
     if told.contract == UNGOVERNED:
         return protocol.told(call.event, f"{call.tool}: no contract governs it, and nothing of it was verified.")
+    if told.unworded:  # shadow mode: the agent shows the tool's own answer
+        return protocol.go_ahead()
     if told.standing:
         return protocol.told(call.event, told.for_model())
     said = f"\n{quoted_line(told.tool_words)}" if told.tool_words else ""

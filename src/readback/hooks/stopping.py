@@ -128,7 +128,8 @@ def unverified(desk: HookSession, belief: Belief) -> list[Item]:
     found = [
         each
         for each in (*belief.unresolved, *belief.not_done)
-        if each.contract != UNGOVERNED and (each.standing is ItemStatus.UNRESOLVED or each.attempted)
+        if each.contract != UNGOVERNED and not (each.mode and each.attempted)
+        if (each.standing is ItemStatus.UNRESOLVED or each.attempted)
         if not (_refuted(desk, each) and _put_right(desk, each, done.get((each.contract, each.target), [])))
     ]
     return sorted(found, key=lambda each: each.action_id)

@@ -72,7 +72,9 @@ def checked(client: Readback, text: str, run: str, mode: Mode, about: Collection
 def _judged(client: Readback, text: str, run: str, mode: Mode, about: Collection[str] | None) -> FinalAnswer:
     whole = client.belief(run)
     belief = whole if about is None else _narrowed(whole, frozenset(about))
-    open_ = [*belief.unresolved, *belief.not_done]
+    open_ = [
+        each for each in (*belief.unresolved, *belief.not_done) if not (each.mode and each.attempted)
+    ]  # shadow rewords no answer
     found = client.check_report(text, run, every=mode == "cite" and bool(whole.entries))
     sagas = any(each.rule is not Planning.CONTINUE for each in belief.groups)
     clear = not open_ and not sagas

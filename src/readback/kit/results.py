@@ -14,10 +14,10 @@ from readback.canon.frozen import dataclass
 from readback.domain.contract.approval import HOLD
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.saga.outcome import SagaOutcome, StepWord
-from readback.domain.verification.observation_signs import one_line
+from readback.domain.verification.observation_signs import ObservationStatus, one_line
 from readback.errors import CitationError, UnknownOutcomeError
 from readback.kit import wording
-from readback.kit.content import CONTENT_MAX_BYTES, reports_failure, shown, texts_of
+from readback.kit.content import CONTENT_MAX_BYTES, as_result, cut, reports_failure, shown, texts_of
 from readback.kit.wording import OUTCOME_KEY, SAID_MAX_CHARACTERS, Statement
 
 Status = Literal["verified", "not_verified", "pending", "parked", "refused"]
@@ -138,6 +138,8 @@ def of_outcome(
 ) -> ToolResult:
     """Return the result of an outcome. `foreign`: the foreign tool's answer; `packet`: a parked action's request."""
     status = status_of(outcome)
+    if outcome.unworded and _answered(outcome):
+        return _unworded(outcome, status, terms, foreign)
     said = wording.of_outcome(outcome, ask=terms.ask if status == "pending" else "")
     lines = [said.text]
     if status == "parked":
@@ -159,6 +161,27 @@ def of_outcome(
         packet,
         verdict,
     )
+
+
+def _unworded(outcome: Outcome, status: Status, terms: Terms, foreign: Foreign | None) -> ToolResult:
+    """Return the tool's own answer as the result of a shadow action: never verified, and not reworded."""
+    seen = outcome.observation
+    assert seen is not None
+    raw = foreign.raw if foreign is not None else as_result(seen.body if seen.body is not None else seen.detail)
+    failed = raw.get("isError") is True or seen.status in _FAILURES
+    text = cut("\n".join(texts_of(raw)), terms.content_max_bytes)
+    data = wording.outcome_object(outcome)
+    value = foreign.value if foreign is not None else seen.body
+    told: Status = "pending" if status == "pending" else "not_verified"
+    return ToolResult(text, False, told, failed, outcome.id, outcome.code, data, value, outcome, None, text)
+
+
+def _answered(outcome: Outcome) -> bool:
+    """Return whether the tool answered, so that an answer can be handed on."""
+    return outcome.observation is not None and outcome.observation.status is not ObservationStatus.NONE
+
+
+_FAILURES: Final = frozenset({ObservationStatus.ERROR, ObservationStatus.TIMEOUT, ObservationStatus.CANCELLED})
 
 
 def of_answer(outcome: Outcome) -> ToolResult:

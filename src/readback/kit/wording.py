@@ -75,6 +75,7 @@ def outcome_object(outcome: Outcome, wording: Wording | None = None) -> Data:
         "level": int(outcome.level),
         "replayed": outcome.replayed,
         "message": words.user,
+        **({"mode": outcome.mode} if outcome.mode else {}),
     }
 
 

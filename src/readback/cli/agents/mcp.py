@@ -88,6 +88,7 @@ LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 HOLD_MAX_S: Final = 3600.0
 IDLE_MAX_S: Final = 86_400.0
 COUNT_MAX: Final = 10_000
+READS_MAX_CHARACTERS: Final = 65_536
 URL_REMEDY: Final = "Write http://HOST:PORT/PATH or https://..."
 
 
@@ -183,6 +184,21 @@ URL_REMEDY: Final = "Write http://HOST:PORT/PATH or https://..."
     metavar="N",
     help="Maximum number of COMMAND processes for HTTP sessions.",
 )
+@click.option(
+    "--shadow",
+    is_flag=True,
+    help="Hand on every answer unchanged: watch tools without a contract, and judge contracts that the settings allow.",
+)
+@click.option(
+    "--reads",
+    "reads",
+    metavar="NAMES",
+    multiple=True,
+    help=(
+        "With --shadow: reading tools to call before and after each call, separated by commas, or @FILE. "
+        "TOOL=READING names a pair."
+    ),
+)
 @click.option("--ledger-url", metavar="URL", help="The ledger (READBACK_URL; else sqlite:///readback.db).")
 @click.option("--tenant", metavar="ID", help="The tenant (READBACK_TENANT; else default).")
 @click.option("--principal", metavar="ID", help="The acting principal (READBACK_PRINCIPAL; else agent:local).")
@@ -202,6 +218,8 @@ def mcp(
     sessions_max: int,
     session_idle: float,
     servers_max: int,
+    shadow: bool,
+    reads: tuple[str, ...],
     ledger_url: str | None,
     tenant: str | None,
     principal: str | None,
@@ -220,13 +238,17 @@ def mcp(
     with the verdict.
     """
     limits: dict[str, Any] = {"sessions_max": sessions_max, "session_idle": session_idle, "allow_hosts": allow_hosts}
+    watch: dict[str, Any] = {"shadow": shadow, "reads": reading_names(reads)}
     if modules:
         _check_alone(command, urls, headers, files)
+        _check_unwatched(shadow=shadow, reads=reads)
         settings = settings_of(ledger_url, tenant, principal)
         served: Served = _action_server(settings, modules, hold, serve, host, allow_hosts)
     else:
         settings = settings_of(ledger_url, tenant, principal, files)
-        served = _gateway(settings, command, urls, headers, hold, ungoverned, servers_max, serve, host, allow_hosts)
+        served = _gateway(
+            settings, command, urls, headers, hold, ungoverned, servers_max, serve, host, allow_hosts, watch
+        )
     if serve == "http" and host not in LOOPBACK:
         note(f"Warning: every client that reaches {safe(host)} may call these tools; there is no login.")
     with undisturbed(SERVING), asyncio.Runner(loop_factory=_event_loop()) as runner:
@@ -245,6 +267,7 @@ def _gateway(
     serve: str,
     host: str,
     allow_hosts: Sequence[str],
+    watch: Mapping[str, Any],
 ) -> Gateway:
     """The gateway before the named servers."""
     contracts = _contracts(settings, command)
@@ -265,6 +288,7 @@ def _gateway(
         ungoverned=ungoverned,
         pins=dict(settings.contract_pins),
         servers_max=servers_max,
+        **watch,
     )
 
 
@@ -275,6 +299,35 @@ def _check_alone(command: Sequence[str], urls: Sequence[str], headers: Sequence[
             "--actions serves a module's own actions, and a server, a header or a contract file is named too.",
             remedy="Run two: `readback mcp --actions MODULE`, and `readback mcp` in front of the server.",
         )
+
+
+def _check_unwatched(*, shadow: bool, reads: Sequence[str]) -> None:
+    """Raise UsageError for --shadow beside --actions."""
+    if shadow or reads:
+        raise UsageError(
+            "--shadow watches the tools of a server, and --actions has no server.",
+            remedy="State mode: shadow in the contracts, and allow them in the settings.",
+        )
+
+
+def reading_names(given: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of --reads: separated by commas, or a line each in @FILE. Raises SettingsError."""
+    from readback.contracts.documents.own_files import keep
+
+    found: list[str] = []
+    for each in given:
+        if each.startswith("@"):
+            keep(each[1:])
+            try:
+                with open(each[1:], encoding="utf-8") as file:
+                    found += [line for line in file.read(READS_MAX_CHARACTERS).splitlines() if line.strip()]
+            except (OSError, ValueError) as error:
+                raise SettingsError(
+                    f"--reads {safe(each)} cannot be read: {error}.", remedy="Name a text file."
+                ) from error
+        else:
+            found += each.split(",")
+    return tuple(each.strip() for each in found)
 
 
 def _action_server(

@@ -111,6 +111,14 @@ def toolbox_of(
     )
 
 
+def tools_of(command: Sequence[str], url: str, headers: Sequence[str] = ()) -> Listing:
+    """Return the tools of one server. Raises UsageError, UpstreamLostError, SettingsError."""
+    if bool(command) is bool(url):
+        raise UsageError("Exactly one server is needed.", remedy="Pass the server's command after --, or --url.")
+    terms = ServerTerms("", ".", tuple(command), url, headers=references(headers, url))
+    return asyncio.run(_all({("", ""): upstream_at("", terms)}))["", ""]
+
+
 def pins_broken(contract: FileContract, toolbox: Toolbox) -> list[Fault]:
     """Tools whose definition differs from the contract's pin."""
     tool = toolbox.of(contract.home.file).tool("", contract.tool) if contract.tool_sha256 else None

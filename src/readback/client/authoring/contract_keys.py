@@ -94,6 +94,7 @@ class ContractOptions(TypedDict, total=False):
     proves: Literal["submitted", "delivered"]
     approval: Literal["required"] | ApprovalOptions
     watch: Duration | WatchOptions
+    mode: Literal["enforced", "shadow"]
     operation: str
     timing: Timing
     policy: Policy

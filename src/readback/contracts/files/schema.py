@@ -45,6 +45,7 @@ from readback.contracts.options import (
 from readback.contracts.templates import TEMPLATE_MAX_CHARS
 from readback.domain.contract.contract import IDENTITY_KEYS, Noop
 from readback.domain.contract.freezing import FreezeScope
+from readback.domain.contract.shadowing import Mode
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.kind import Kind
 from readback.domain.normal_form import NormalForm
@@ -197,6 +198,7 @@ OPTIONS: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {
         },
         "The times of readings after success.",
     ),
+    "mode": (_words(Mode), "`shadow`: judged for the operator alone, where the settings allow it."),
 }
 """The keys of every notation, as JSON Schema and in words."""
 

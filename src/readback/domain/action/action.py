@@ -37,7 +37,7 @@ def _proposed(a: ActionState, e: Event) -> None:
     a.principal, a.contract = str(d["principal"]), str(d["contract"])
     a.operation, a.stamp, a.key_hash = str(d["operation"]), str(d["stamp"]), str(d["key_hash"])
     _take_terms(a, e)
-    a.break_glass = str(d.get("break_glass", ""))
+    a.break_glass, a.mode = str(d.get("break_glass", "")), str(d.get("mode", ""))
     context = d["context"]
     a.context = context if isinstance(context, dict) else {}
     a.created_us = e.at_us
@@ -94,6 +94,7 @@ def _attempted(a: ActionState, e: Event) -> None:
     a.attempts = _int(e.data["attempt"])
     a.maker = str(e.data.get("owner", ""))
     a.timeout_us = _int(e.data["timeout"])
+    a.would_refuse = str(e.data.get("would_refuse", ""))
     a.attempt_open = True
     a.validated_us = a.validated_us or e.at_us
     a.executed_us = e.at_us
@@ -138,6 +139,8 @@ def _judged(a: ActionState, e: Event) -> None:
         a.reconciled_us = e.at_us
     if a.watch is not None or "watch" in d:
         _watch_judged(a, e)
+    if a.mode and isinstance(judged := d.get("shadow"), dict):
+        a.shadow = judged
 
 
 def _watch_judged(a: ActionState, e: Event) -> None:

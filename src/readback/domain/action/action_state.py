@@ -140,6 +140,12 @@ class ActionState:
     reserved: bool = False
     """The key was reserved before execution: by a submission, or again later."""
     break_glass: str = ""
+    mode: str = ""
+    """"shadow" for an action in shadow mode; "" for an enforced action. Fixed by the first entry."""
+    would_refuse: str = ""
+    """The code of the check that the enforced mode would have refused a shadow action by; "" for none."""
+    shadow: dict[str, Json] | None = None
+    """The judgement of a shadow action, which counts for the operator's report alone."""
     watch: watching.WatchState | None = None
     """Progress of watching after success; None without a watch."""
     erased: tuple[str, ...] = ()

@@ -122,6 +122,8 @@ class Item:
     due_us: int | None
     ledger_entry: str
     trace: str = ""
+    mode: str = ""
+    """"shadow" for an action in shadow mode."""
 
     @classmethod
     def of(cls, outcome: Outcome, standing: ItemStatus, rule: Planning, why: str) -> Item:
@@ -150,6 +152,7 @@ class Item:
             outcome.due_us,
             outcome.ledger_entry,
             outcome.trace,
+            outcome.mode,
         )
 
     def as_json(self) -> dict[str, Json]:

@@ -15,6 +15,7 @@ from readback.canon import Json, envelope_bytes, sha256_hex
 from readback.canon.frozen import dataclass
 from readback.domain.contract.approval import ApprovalTerms
 from readback.domain.contract.freezing import DEFAULT_SCOPES, FreezeScope
+from readback.domain.contract.shadowing import Mode
 from readback.domain.contract.watch import WatchTerms
 from readback.domain.idempotency import KEY_KEPT_US
 from readback.domain.kind import Kind
@@ -126,6 +127,8 @@ class Contract:
     """The digest of the scripts and hooks that judge inside a reading; "" without any."""
     assumed: tuple[str, ...] = ()
     """Defaults in place of the author's omissions; one line each."""
+    mode: Mode | None = None
+    """The mode stated by the author; None for none. See domain.contract.shadowing."""
     names_before: bool = False
     """A clause judges `before`, or the contract has `noop: refuse`, so a reading before the call is needed.
 
@@ -238,6 +241,8 @@ def describe(contract: Contract) -> dict[str, Json]:
         described["assumed"] = list(contract.assumed)
     if contract.verifiers:  # as above
         described["verifiers"] = contract.verifiers
+    if contract.mode is not None:  # as above
+        described["mode"] = contract.mode.value
     return described
 
 

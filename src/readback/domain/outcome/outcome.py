@@ -38,6 +38,7 @@ from readback.domain.outcome.reporting import (
     user_text,
     worded,
 )
+from readback.domain.outcome.shadow import ShadowJudgement
 from readback.domain.predicate import Truth
 from readback.domain.state import EXIT_FAILED, EXIT_UNDETERMINED, TERMINAL, State, exit_code
 from readback.domain.verdict import Attribution, Level, Verdict, Why
@@ -92,6 +93,7 @@ def _texts(body: Json) -> Iterator[str]:
 OUTCOME_FORMAT: Final = 1
 # Access to an enum member by name costs as much as a call.
 _SUCCESS, _VERIFIED, _UNKNOWN = State.RECONCILED_SUCCESS, Verdict.VERIFIED, State.UNKNOWN
+_UNWORDED: Final = frozenset({State.UNKNOWN, State.EXECUTING, State.ACCEPTED, State.PENDING})
 _NO_OP, _NO_ANSWER = Discrepancy.NO_OP_SUCCESS, ObservationStatus.NONE
 
 
@@ -173,6 +175,10 @@ class Outcome:
     """
     fallen: tuple[str, ...] = ()
     """Ids of fallen claims behind this action's plan, including claims behind those claims."""
+    mode: str = ""
+    """"shadow" for an action in shadow mode; "" for an enforced action."""
+    shadow: ShadowJudgement | None = None
+    """The judgement of a shadow action, for the operator alone; None before the judgement, and in enforced mode."""
 
     @property
     def erased(self) -> bool:
@@ -288,6 +294,14 @@ class Outcome:
         return words_of(seen)
 
     @property
+    def unworded(self) -> bool:
+        """Whether the tool's own answer is handed on as it is: a called action in shadow mode.
+
+        False where nothing was called, and where Readback itself dropped the work.
+        """
+        return bool(self.mode) and self.attempted and self.state in _UNWORDED
+
+    @property
     def exit_code(self) -> int:
         """The command line's exit code for this outcome."""
         broken = self.why is Why.VERIFIER_ERROR
@@ -360,6 +374,12 @@ class Outcome:
             self.detail,
         )
 
+    def _mode_json(self) -> dict[str, Json]:
+        """Mode and shadow judgement; absent for an enforced action."""
+        if not self.mode:
+            return {}
+        return {"mode": self.mode, "shadow": None if self.shadow is None else self.shadow.as_json()}
+
     def as_json(self) -> dict[str, Json]:
         """The outcome as plain data, for `--json` and for programs."""
         seen = self.observation
@@ -417,6 +437,7 @@ class Outcome:
                 }
                 for p in self.postconditions
             ],
+            **self._mode_json(),
             "ledger_entry": self.ledger_entry,
             "trace": self.trace,
             "erased_us": self.erased_us,

@@ -13,6 +13,7 @@ from json.encoder import encode_basestring_ascii
 from types import MappingProxyType
 from typing import Final
 
+from readback.domain.contract.shadowing import SHADOW_WORDS
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.finding import Finding
 from readback.domain.predicate import Truth
@@ -57,8 +58,8 @@ def weak_words(detail: str) -> str:
 
 
 def undeclared_words(detail: str) -> str:
-    """The detail for a reading by an undeclared reader; "" for any other detail."""
-    return detail if detail.startswith(tuple(UNDECLARED.values())) else ""
+    """The detail for a reading by an undeclared reader, or for shadow mode; "" for any other detail."""
+    return detail if detail.startswith((*UNDECLARED.values(), SHADOW_WORDS)) else ""
 
 
 OPEN: Final[Mapping[Why, str]] = MappingProxyType(

@@ -209,7 +209,14 @@ def at_us(run: Run, result: Reconciliation) -> int | None:
     action, execution = run.action, run.contract.execution
     if not execution.honours_key or run.contract.side_effect is SideEffect.CRITICAL_MUTATION:
         return None
-    if action.attempts >= ATTEMPTS_MAX or run.blind or run.outside or run.staged is not None or run.barred:
+    if (
+        action.attempts >= ATTEMPTS_MAX
+        or run.blind
+        or run.outside
+        or run.staged is not None
+        or run.barred
+        or run.shadowed
+    ):
         return None
     if _is_ended(run) or not is_lost(run.observation) or not _is_unseen(run, result):
         return None

@@ -16,6 +16,7 @@ from readback.canon.limits import ID_MAX_BYTES
 from readback.canon.values import Copied
 from readback.domain.action.action import Action
 from readback.domain.contract.freezing import freeze_subjects
+from readback.domain.contract.shadowing import Mode
 from readback.domain.events import EventKind
 from readback.domain.finding import Finding
 from readback.domain.idempotency import former_operation, key_hash, request_hash
@@ -129,12 +130,22 @@ def propose(draft: Draft, table_version: str, due_us: int | None = None) -> Run:
     }
     if due_us is not None:
         data["due"] = due_us
+    if _in_shadow(request, scope):
+        data["mode"] = Mode.SHADOW.value
     if request.saga:
         data["context"] = {**context, "saga": request.saga, "region": request.region}
     if request.ordered:
         data["context"] = {**context, "ordered": "1"}
     run.record(_PROPOSED_ENTRY, run.now_us, (_PROPOSED,), data, keep(run, request, draft.target))
     return run
+
+
+def _in_shadow(request: Request, scope: CallerContext) -> bool:
+    """Whether the action runs in shadow. A step of a saga, a reversal and an ordered action are always enforced."""
+    contract = request.plan.contract
+    if request.saga or request.reverses or request.ordered:
+        return False
+    return scope.shadow.covers(contract.name, contract.mode)
 
 
 def terms_of(request: Request, target: str, table_version: str) -> dict[str, Json]:
@@ -240,6 +251,8 @@ def attempt(run: Run, now_us: int, approvals: tuple[str, ...] = ()) -> None:
     }
     if contract.execution.honours_key and (place := resend.place_of(run)):
         data["place"] = place
+    if run.would_refuse:
+        data["would_refuse"] = run.would_refuse
     if run.outside:
         data["due"] = now_us + contract.execution.timeout_us + DISPATCH_GRACE_US
     if contract.approval is not None:

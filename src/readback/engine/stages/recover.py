@@ -328,15 +328,17 @@ def record_judgement(
     held_since_us: int,
     news: bool = False,
     review: str | None = None,
+    shadow: dict[str, Json] | None = None,
 ) -> None:
     """Record the judgement with its row as a ledger entry, and the postconditions with their values as evidence.
 
     Freezes and incidents are added if the state changed, or if the judgement is `news` for an unchanged state.
-    `review`: the caller's more precise reason for a review.
+    `review`: the caller's more precise reason for a review. `shadow`: the judgement of a shadow action, beside an
+    undetermined one; such an entry freezes nothing and opens no incident.
     """
     result, row = decision.result, decision.row
     a = run.action
-    news = news or bool(path)
+    news = (news or bool(path)) and shadow is None
     data: dict[str, Json] = {
         "verdict": result.verdict._value_,
         "why": result.why._value_,
@@ -364,6 +366,8 @@ def record_judgement(
     }
     if path and path[-1] in _ENDS_ATTEMPT:
         data["release"] = decision.release.value
+    if shadow is not None:
+        data["shadow"] = shadow
     watch = run.contract.watch
     if watch is not None and due_us is not None and path and path[-1] is _RECONCILED_SUCCESS:
         data["watch"] = watch_start_data(watch, now_us)

@@ -12,6 +12,7 @@ from readback.canon import Json, parse_json
 from readback.domain.action.action import Action
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.outcome.outcome import JudgedPostcondition, Outcome
+from readback.domain.outcome.shadow import shadow_judgement
 from readback.domain.predicate import Path, Truth, look
 from readback.domain.state import State
 from readback.domain.verdict import Attribution, Level, Verdict, Why
@@ -99,6 +100,22 @@ class _Evidence:
 
 
 def _outcome(
+    a: Action,
+    contract: Mapping[str, Json],
+    authoritative: Json,
+    before: Json,
+    observation: Observation | None,
+    postconditions: tuple[JudgedPostcondition, ...],
+    replayed: bool,
+) -> Outcome:
+    told = _plain(a, contract, authoritative, before, observation, postconditions, replayed)
+    if not a.mode:
+        return told
+    judged = None if a.shadow is None else shadow_judgement(a.shadow, a.id, a.contract, a.target)
+    return replace(told, mode=a.mode, shadow=judged)
+
+
+def _plain(
     a: Action,
     contract: Mapping[str, Json],
     authoritative: Json,

@@ -25,6 +25,7 @@ from readback.gateway.policy.servers import GatewayFittings, Servers
 from readback.gateway.upstream.upstream import Upstream
 from readback.kit.wording import UNGOVERNED
 from readback.ports.system_factory import ServerTerms
+from readback.shadow.watched import WATCHED
 
 Path = str | PathLike[str]
 ARGUMENTS_GIVEN_MAX: Final = 256
@@ -140,8 +141,8 @@ class Loader:
         await asyncio.gather(*(each.aclose() for each in gone))
 
     def _governed(self, files: ContractFiles) -> dict[ToolKey, FileAction]:
-        if UNGOVERNED in files:
-            said = f"The contract name {UNGOVERNED!r} is reserved for calls without a contract."
+        if reserved := next((name for name in (UNGOVERNED, WATCHED) if name in files), ""):
+            said = f"The contract name {reserved!r} is reserved for calls without a contract."
             raise SettingsError(said, remedy="Rename the contract.")
         actions: dict[ToolKey, FileAction] = {}
         for action in files.values():

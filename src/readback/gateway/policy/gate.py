@@ -22,6 +22,7 @@ from readback.agent_errors import (
 from readback.canon import Json, ReadbackError
 from readback.canon.frozen import dataclass
 from readback.canon.unicode_forms import normalized
+from readback.client.files import FileAction
 from readback.client.proposal import Proposal
 from readback.client.session import check_id
 from readback.domain.outcome.outcome import Outcome
@@ -36,10 +37,12 @@ from readback.gateway.policy.ledger_client import GatewayClient
 from readback.gateway.policy.reload import Reloading
 from readback.gateway.policy.servers import IN_HAND, InFlightCall, Servers
 from readback.gateway.policy.ungoverned import Policy, Recording
+from readback.gateway.policy.watched import Watching
 from readback.gateway.wire.verbatim import check_exact
 from readback.kit.content import content_of
 from readback.kit.wording import OUTCOME_KEY, UNGOVERNED
 from readback.ports.runtime import WallClock
+from readback.shadow.watched import WATCHED
 
 # Operations of a tool while contracts are loaded and replaced.
 
@@ -68,8 +71,9 @@ class Operations:
             return _nothing
         try:
             self._check_begun(key, contract, named)
-            if operation and contract != UNGOVERNED:
-                self._refuse(operation, UNGOVERNED, f"tool/{key[0] or '-'}/{key[1] or '-'}")
+            for other in (UNGOVERNED, WATCHED) if operation else ():
+                if contract != other:
+                    self._refuse(named, other, f"tool/{key[0] or '-'}/{key[1] or '-'}")
             self._check_under_way(key, contract, named)  # last: a recorded operation can be named by its action id
         except ReadbackError:
             proposal.mark_run()  # this proposal must never run
@@ -125,7 +129,7 @@ def _nothing() -> None:
 
 
 def _under(contract: str) -> str:
-    return "under no contract" if contract == UNGOVERNED else f"under the contract {contract!r}"
+    return "under no contract" if contract in (UNGOVERNED, WATCHED) else f"under the contract {contract!r}"
 
 
 HOLD_S: Final = 45.0
@@ -159,6 +163,7 @@ class Gate:
         policy: Policy = Policy.UNVERIFIED,
         hold_s: float = HOLD_S,
         in_flight_max: int = IN_FLIGHT_MAX,
+        watching: Watching | None = None,
         say: Callable[[str], None],
         notify: Callable[[], None],
     ) -> None:
@@ -177,6 +182,14 @@ class Gate:
         self._recording = Recording(ledger, hold_s, say, self._check_ungoverned)
         self._for_all = ungoverned.contract_for_all(servers)
         ledger.know(self._for_all.plan)
+        self._watching = watching
+        """The watched tools; None where tools without a contract are not watched."""
+
+    def watch(self) -> None:
+        """Begin to watch, once the tools are listed. Raises NoSuchToolError for an unknown reading tool."""
+        if self._watching is not None:
+            self._ledger.know(self._watching.begin().plan)
+            self._ledger.watch(WATCHED)
 
     # --- what clients are shown ---
 
@@ -187,9 +200,12 @@ class Gate:
         shown: list[dict[str, Json]] = []
         for tool in tools:
             key = (server, str(tool.get("name", "")))
-            if contracts.action(key) is not None:
+            action = contracts.action(key)
+            if action is not None and not self._in_shadow(action):
                 shown.append(_governed_tool(tool))
-            elif self._policy is not Policy.DENY and (len(self._servers.keys) > 1 or key[1] not in OWN_NAMES):
+            elif (action is not None or self._policy is not Policy.DENY) and (
+                len(self._servers.keys) > 1 or key[1] not in OWN_NAMES
+            ):
                 shown.append(dict(tool))
         return shown
 
@@ -239,9 +255,7 @@ class Gate:
             if like:
                 said = f"There is no tool {call.tool!r:.200}; {like!r:.200} is governed by a contract."
                 return results.refused(ToolDeniedError(said, remedy="Call it by its exact name."))
-            if self._policy is _UNVERIFIED:
-                return await self._recorded(InFlightCall(call, server))
-            return await self._unrecorded(call, server)
+            return await self._without_contract(call, server)
         if call.params.get("task") is not None:  # a client asking for a task cannot read a verdict
             raise GovernedTaskError(
                 f"The tool {call.tool!r:.200} is governed and cannot run as a task; nothing was sent."
@@ -259,10 +273,48 @@ class Gate:
                 proposal = propose(action, call.arguments)
                 leave = self._operations.enter(key, proposal, operation)
         except ReadbackError as error:
+            if isinstance(error, ArgumentError) and self._in_shadow(action):  # the enforced mode would refuse the call
+                self._say(f"{action.name!r} in shadow mode would refuse a call of {call.tool!r:.200}: {error.message}")
+                return await self._without_contract(call, server)
             return results.refused(error)
         if proposal is None or leave is None:  # a reload happened meanwhile: start again with the new contracts
             return await self.call(call, server)
         return await self._governed(InFlightCall(call, server, agreed), proposal, operation, leave)
+
+    def _in_shadow(self, action: FileAction) -> bool:
+        return self._ledger.shadow.covers(action.contract.name, action.contract.mode)
+
+    async def _without_contract(self, call: Call, server: Toolserver) -> dict[str, Json]:
+        """Return the result of a call that no contract governs."""
+        key, watching = (call.server, call.name), self._watching
+        if watching is None:
+            return await self._by_policy(call, server)
+        if self._policy is _UNVERIFIED and not watching.is_reading(key) and call.params.get("task") is None:
+            return await self._watched(InFlightCall(call, server), watching)
+        leave = watching.enter(key)
+        try:
+            return await self._by_policy(call, server)
+        finally:
+            leave()
+
+    async def _by_policy(self, call: Call, server: Toolserver) -> dict[str, Json]:
+        if self._policy is _UNVERIFIED:
+            return await self._recorded(InFlightCall(call, server))
+        return await self._unrecorded(call, server)
+
+    async def _watched(self, flight: InFlightCall, watching: Watching) -> dict[str, Json]:
+        """Return the server's own answer to a watched call. The readings around the call are recorded."""
+        try:
+            operation = operation_of(flight.call)
+            self._check_room(len(self._flying))
+            proposal = watching.proposed(flight.call)
+            leave = self._operations.enter(flight.key, proposal, operation)
+        except ReadbackError as error:
+            return results.in_meta(results.refused(error))
+        told = await self._governed(flight, proposal, operation, leave)
+        if isinstance(flight.raised, ToolRefusedError):
+            raise flight.raised
+        return told
 
     def _like(self, contracts: Governed, key: ToolKey) -> str:
         """Return the governed tool possibly meant by an unlisted name, on a server with lenient name matching."""
@@ -306,6 +358,9 @@ class Gate:
     ) -> dict[str, Json]:
         task = asyncio.create_task(self._fly(flight, proposal, operation))
         self._flying.add(task)
+        if self._watching is not None:
+            passed = self._watching.enter(flight.key)
+            task.add_done_callback(lambda _: passed())
         task.add_done_callback(lambda _: leave())
         task.add_done_callback(self._landed)
         await self._held(task)
@@ -316,6 +371,8 @@ class Gate:
         except ReadbackError as error:
             return await self._failed(flight, error)
         raw = flight.raw if flight.raw is not None and not outcome.replayed else content_of(outcome)
+        if outcome.unworded or outcome.contract == WATCHED:
+            return results.unanswered(outcome) if raw is None else results.unworded(outcome, raw)
         return results.governed(outcome, raw)
 
     async def _fly(self, flight: InFlightCall, proposal: Proposal, operation: str | None) -> Outcome:
@@ -326,7 +383,7 @@ class Gate:
         INCOMING.set(flight.incoming)
         waited = await flight.enter()
         try:
-            if waited:
+            if waited and flight.agreed:
                 await self._hold_to_tool(flight, proposal)
             return await self._ledger.attended(proposal, flight.ticket, operation=operation, wait=self._hold_s)
         finally:
@@ -405,6 +462,8 @@ class Gate:
             outcome = await self._ledger.get(flight.ticket.action_id)
         except NotFoundError:
             return results.begun(flight.ticket.action_id, proposal.definition.name)
+        if flight.raw is not None and (outcome.unworded or outcome.contract == WATCHED):
+            return results.unworded(outcome, flight.raw)
         return results.governed(outcome, None)
 
     # --- ungoverned ---

@@ -6,12 +6,14 @@ Used by the gate to answer after the hold time, and by the due worker to resume 
 from __future__ import annotations
 
 from collections.abc import Coroutine, Iterator
+from dataclasses import replace
 from typing import Any
 
 from readback.canon import ReadbackError
 from readback.client.async_client import AsyncReadback
 from readback.client.operations.taken_keys import key_of
 from readback.client.proposal import Proposal
+from readback.domain.contract.shadowing import ShadowTerms
 from readback.domain.idempotency import KeyStatus, aged, may_replace
 from readback.domain.outcome.outcome import Outcome
 from readback.engine import coordinator
@@ -45,6 +47,16 @@ class GatewayClient(AsyncReadback):
     def runtime(self) -> Runtime:
         """Clock and sleep."""
         return self._session.runtime
+
+    @property
+    def shadow(self) -> ShadowTerms:
+        """The contracts that run in shadow mode."""
+        return self._session.scope.shadow
+
+    def watch(self, contract: str) -> None:
+        """Let the contract of watched calls run in shadow mode. No call of that contract is ever enforced."""
+        s = self._session
+        s.scope = replace(s.scope, shadow=replace(s.scope.shadow, allowed=(*s.scope.shadow.allowed, contract)))
 
     def know(self, plan: CompiledContract) -> None:
         """Register a contract, so that its actions can be resumed.

@@ -67,6 +67,13 @@ def marked(outcome: Outcome, raw: Mapping[str, Json]) -> Result:
     return plain
 
 
+def unworded(outcome: Outcome, raw: Mapping[str, Json]) -> Result:
+    """Return the server's own answer to a call in shadow mode, with the outcome in `_meta` alone."""
+    plain = unforged(raw)
+    plain["_meta"] = {**_meta_of(plain), OUTCOME_KEY: outcome_object(outcome)}
+    return plain
+
+
 def _meta_of(raw: Mapping[str, Json]) -> dict[str, Json]:
     """Return the serialisable part of a result's `_meta`."""
     meta = raw.get("_meta")

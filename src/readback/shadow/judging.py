@@ -1,0 +1,301 @@
+"""What two readings around a call show about the tool's claim. Pure over the calls of one ledger.
+
+Called by `report`. No contract states the intended effect, so a claim is contradicted only under four conditions. The
+tool claimed success. The state is the same before and after. No other call overlapped. And the same reading tool has
+shown such an effect of this tool before: a value of the arguments appeared, or went. Everything else is counted as
+seen, as unchanged without a contradiction, or as not judgeable, with the reason.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import Final
+
+from readback.canon import Json, json_text
+from readback.canon.frozen import dataclass
+from readback.shadow.pairs import removes
+
+NEEDLE_MIN_CHARACTERS: Final = 3
+"""A shorter value may stand anywhere by chance."""
+NEEDLE_MAX_CHARACTERS: Final = 60
+VALUES_MAX: Final = 64
+"""Most values of one call that are searched."""
+ITSELF: Final = "(the object)"
+"""The path of the object itself, where a keyed reading finds or does not find the object."""
+_SPACE: Final = re.compile(r"\s+")
+
+
+class Result(StrEnum):
+    """The result of one watched call."""
+
+    CHANGED = "changed"
+    """The reading differs before and after."""
+    CONTRADICTED = "contradicted"
+    """The tool claimed success, and nothing changed where the reading shows such changes."""
+    UNCHANGED = "unchanged"
+    """Nothing changed, and the asked values stand in the state already."""
+    FAILED = "failed"
+    """The tool reported a failure."""
+    NOT_JUDGED = "not_judged"
+    """Nothing can be said; the reason is beside the result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The two answers of one reading tool around a call.
+
+    `before` and `after`: the answer, or None for none. `steady`: two readings before the call were equal. `writes`: the
+    tool's own hints say that the tool writes. `stated`: the operator named the pair.
+    """
+
+    tool: str
+    arguments: Mapping[str, Json]
+    before: Mapping[str, Json] | None
+    after: Mapping[str, Json] | None
+    steady: bool = True
+    stated: bool = False
+    writes: bool = False
+    reason: str = ""
+    """Why an answer is missing."""
+
+    @property
+    def keyed(self) -> bool:
+        """Whether the reading names one object."""
+        return bool(self.arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedCall:
+    """One recorded call with its readings. `claims`: the tool reported success."""
+
+    id: str
+    at_us: int
+    server: str
+    tool: str
+    arguments: Mapping[str, Json] | None
+    """None where the arguments were too large for the record."""
+    claims: bool
+    answered: bool
+    answer: str
+    looks: tuple[Look, ...] = ()
+    overlapped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedCall:
+    """A call with its result. `read`: the deciding reading tool; `late`: the change was seen by a later reading."""
+
+    call: WatchedCall
+    result: Result
+    reason: str
+    read: str = ""
+    late: bool = False
+
+
+@dataclass(slots=True)
+class _Sights:
+    """The effects that one reading tool has shown of one writing tool, by argument path."""
+
+    appeared: set[str]
+    went: set[str]
+    largest: int = 0
+    """Size of the largest state in which a change was seen. A larger state may be cut short by the reading tool."""
+
+
+Key = tuple[str, str, str]
+
+
+def judge(calls: Sequence[WatchedCall]) -> list[JudgedCall]:
+    """Return the result of each call, in the order of the calls."""
+    sights = _sights(calls)
+    judged = [_judged(call, sights) for call in calls]
+    return [_late(each, calls[place + 1 :]) for place, each in enumerate(judged)]
+
+
+def _judged(call: WatchedCall, sights: Mapping[Key, _Sights]) -> JudgedCall:
+    reason = _obstacle(call)
+    if reason:
+        return JudgedCall(call, Result.NOT_JUDGED, reason)
+    usable = [look for look in call.looks if not _fault(look)]
+    if not usable:
+        return JudgedCall(call, Result.NOT_JUDGED, _fault(call.looks[0]), call.looks[0].tool)
+    changed = next((look for look in usable if look.before != look.after), None)
+    if not call.claims:
+        said = "The tool reported a failure, and the state changed." if changed else "The tool reported a failure."
+        return JudgedCall(call, Result.FAILED, said, changed.tool if changed else "")
+    if changed is not None:
+        return JudgedCall(call, Result.CHANGED, "The state read after the call differs.", changed.tool)
+    found = [_unchanged(call, look, sights.get(_key(call, look))) for look in usable]
+    order = (Result.UNCHANGED, Result.CONTRADICTED, Result.NOT_JUDGED)
+    return min(found, key=lambda each: order.index(each.result))
+
+
+def _obstacle(call: WatchedCall) -> str:
+    """Return why no reading of the call can count, or ""."""
+    if not call.answered:
+        return "The server gave no answer: the effect of the call is unknown."
+    if not call.looks:
+        return "No allowed reading tool fits this tool."
+    if call.overlapped:
+        return "Another call of the same server overlapped."
+    return ""
+
+
+def _fault(look: Look) -> str:
+    """Return why a reading does not count, or ""."""
+    if look.writes:
+        return f"The reading tool {look.tool!r} says of itself that it writes."
+    if look.before is None or look.after is None:
+        return look.reason or f"The reading tool {look.tool!r} gave no answer."
+    if not look.steady:
+        return f"Two readings of {look.tool!r} differ with no call between: it changes by itself, or it writes."
+    return ""
+
+
+def _unchanged(call: WatchedCall, look: Look, seen: _Sights | None) -> JudgedCall:
+    """Judge a claimed success without a change, by one reading."""
+    assert look.after is not None
+    text = text_of(look.after)
+    values = {} if call.arguments is None else dict(values_of(call.arguments))
+    here = {path: needle in text for path, needle in values.items() if not _is_key(path, look)}
+    appears = {path for path in here if seen is not None and path in seen.appeared}
+    goes = {path for path in here if seen is not None and path in seen.went} - appears
+    if not appears and not goes and look.keyed and seen is not None:
+        here[ITSELF] = look.after.get("isError") is not True
+        appears, goes = ({ITSELF} & seen.appeared), ({ITSELF} & seen.went) - seen.appeared
+    if not appears and not goes and look.stated and not removes(call.tool):
+        appears = {path for path in here if path != ITSELF}
+    if not appears and not goes:
+        said = f"Nothing changed, and {look.tool!r} has never shown a change made by this tool."
+        return JudgedCall(call, Result.NOT_JUDGED, said, look.tool)
+    if any(here[path] for path in appears) or (not appears and not any(here[path] for path in goes)):
+        said = "Nothing changed; the state is as the call asks already."
+        return JudgedCall(call, Result.UNCHANGED, said, look.tool)
+    if not look.keyed and seen is not None and len(text) > seen.largest:
+        said = f"The state is larger than any in which {look.tool!r} has shown a change; the reading may be cut."
+        return JudgedCall(call, Result.NOT_JUDGED, said, look.tool)
+    named = ", ".join(sorted(appears or goes))
+    said = f"The tool said done. {look.tool!r} shows the same state as before, " + (
+        f"without the asked {named}." if appears else f"and {named} is still there."
+    )
+    return JudgedCall(call, Result.CONTRADICTED, said, look.tool)
+
+
+def _is_key(path: str, look: Look) -> bool:
+    return path.partition(".")[0] in look.arguments
+
+
+def _sights(calls: Sequence[WatchedCall]) -> dict[Key, _Sights]:
+    """Collect what each pair has shown, over all calls with a claimed success."""
+    found: dict[Key, _Sights] = {}
+    for call in calls:
+        if _obstacle(call) or not call.claims or call.arguments is None:
+            continue
+        for look in call.looks:
+            if _fault(look) or look.before == look.after:
+                continue
+            assert look.before is not None
+            assert look.after is not None
+            seen = found.setdefault(_key(call, look), _Sights(set(), set()))
+            before, after = text_of(look.before), text_of(look.after)
+            seen.largest = max(seen.largest, len(after))
+            for path, needle in values_of(call.arguments):
+                if not _is_key(path, look):
+                    _note(seen, path, needle in before, needle in after)
+            if look.keyed:
+                errors = [state.get("isError") is True for state in (look.before, look.after)]
+                _note(seen, ITSELF, not errors[0], not errors[1])
+    return found
+
+
+def _note(seen: _Sights, path: str, before: bool, after: bool) -> None:
+    if after and not before:
+        seen.appeared.add(path)
+    elif before and not after:
+        seen.went.add(path)
+
+
+def _key(call: WatchedCall, look: Look) -> Key:
+    return call.server, call.tool, look.tool
+
+
+def _late(judged: JudgedCall, later: Sequence[WatchedCall]) -> JudgedCall:
+    """Withdraw a contradiction where a later reading, before any repetition, shows the asked values."""
+    call = judged.call
+    if judged.result is not Result.CONTRADICTED or call.arguments is None:
+        return judged
+    look = next(each for each in call.looks if each.tool == judged.read)
+    for other in later:
+        if other.server != call.server:
+            continue
+        for each in other.looks:
+            same = each.tool == look.tool and each.arguments == look.arguments and each.before is not None
+            if same and each.before != look.after and _shows(each.before, call.arguments):
+                said = "The state showed no change at first; a later reading shows the asked values."
+                return JudgedCall(call, Result.CHANGED, said, look.tool, late=True)
+        if other.tool == call.tool and other.arguments == call.arguments:
+            break  # a repetition: what is seen from here on may be its effect
+    return judged
+
+
+def _shows(state: Mapping[str, Json] | None, arguments: Mapping[str, Json]) -> bool:
+    if state is None:
+        return False
+    text = text_of(state)
+    needles = [needle for _, needle in values_of(arguments)]
+    return bool(needles) and all(needle in text for needle in needles)
+
+
+# --- values and states as text ---
+
+
+def values_of(value: Json | Mapping[str, Json], path: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the paths and searchable forms of the texts and numbers of some arguments, at most VALUES_MAX."""
+    for count, found in enumerate(_values(value, path)):
+        if count >= VALUES_MAX:
+            return
+        yield found
+
+
+def _values(value: object, path: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping):
+        for key, each in value.items():
+            yield from _values(each, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list):
+        for each in value:
+            yield from _values(each, path)  # an element's place is no part of its name
+    elif isinstance(value, str | int | float) and not isinstance(value, bool):
+        needle = needle_of(value if isinstance(value, str) else json_text(value))
+        if len(needle) >= NEEDLE_MIN_CHARACTERS:
+            yield path, needle
+
+
+def needle_of(text: str) -> str:
+    """Return the first line of a text that is not blank, folded and cut, for a search in a state."""
+    line = next((each for each in text.splitlines() if each.strip()), "")
+    return folded(line)[:NEEDLE_MAX_CHARACTERS].strip()
+
+
+def folded(text: str) -> str:
+    """Return a text without case, with single blanks and without the marks of JSON strings."""
+    return _SPACE.sub(" ", text.replace("\\n", " ").replace("\\", "")).casefold().strip()
+
+
+def text_of(state: Mapping[str, Json]) -> str:
+    """Return the searchable text of a reading tool's answer."""
+    return folded("\n".join(_texts(state)))
+
+
+def _texts(value: Json | Mapping[str, Json]) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for each in value.values():
+            yield from _texts(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _texts(each)
+    elif isinstance(value, str):
+        yield value
+    elif value is not None and not isinstance(value, bool):
+        yield json_text(value)
