@@ -186,6 +186,12 @@ KEYS: Final[dict[str, Key]] = {
         "the time of the first reading, `every` the interval, and `for` the whole time, with at most 1,000 "
         "readings. `ensure` names the postconditions for later readings (else all).",
     ),
+    "mode": Key(
+        "`enforced` or `shadow`",
+        "enforced, unless the caller and the settings say shadow",
+        "`shadow`: the action is recorded and judged, and the judgement is for the operator alone. The operator's "
+        "settings must allow the contract. `enforced`: never in shadow mode.",
+    ),
     "key_fields": Key(
         "list of arguments",
         "none",
@@ -393,6 +399,12 @@ WORDS: Final[dict[str, dict[str, str]]] = {
         ),
         "said": "The last event of each claim. An undisputed claim has no event.",
         "fallen": "Ids of fallen claims behind this action's plan, including claims behind those claims.",
+        "mode": "`shadow` for an action in [shadow mode](../shadow.md); empty for an enforced action.",
+        "shadow": (
+            "The judgement of an action in shadow mode, for the operator; None before the judgement, and for an "
+            "enforced action."
+        ),
+        "unworded": "Whether the tool's own answer is handed on as it is: a called action in shadow mode.",
         "attempted": "Whether a request may have been sent: false only if provably nothing was sent.",
         "in_doubt": (
             "Whether the same request under another operation could act twice: the request has not ended, or its "

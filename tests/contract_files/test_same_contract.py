@@ -69,6 +69,7 @@ EVERY_KEY = """
     approval: {people: 2, expires: 1h, when: requested.by > 100}
     freeze: [tool]
     watch: {every: 1h, for: 6h, ensure: [counted]}
+    mode: enforced
     find:
       http: {url: "http://127.0.0.1:1", path: "/effects", query: {stamp: "{scope.stamp}"}, items: /items}
     lookup:
@@ -149,7 +150,7 @@ def _by_decorator() -> Any:
         "key_fields": ["sku"], "key_kept": "3d", "key_valid_for": "12h", "principals": ["agent:ops"],
         "scopes": ["stock.write"], "redact": ["requested.note"], "tell": ["count"],
         "approval": {"people": 2, "expires": "1h", "when": "requested.by > 100"}, "freeze": ["tool"],
-        "watch": {"every": "1h", "for": "6h", "ensure": ["counted"]},
+        "watch": {"every": "1h", "for": "6h", "ensure": ["counted"]}, "mode": "enforced",
     }  # fmt: skip
 
     def adjust(

@@ -71,6 +71,7 @@ NEW: dict[str, Any] = {
         unproved=False,
         place="",
     ),
+    **fields(mode="", would_refuse="", shadow=None),
     **fields(break_glass="", review="", incident="", created_us=0, updated_us=0, validated_us=0, executed_us=0),
     **fields(verified_us=0, reconciled_us=0, commit_open=False, claims=(), claimed_us=0, watch=None),
 }

@@ -472,7 +472,7 @@ class Engine:
             recover.record_judgement(run, decision, follows.path, now_us, due_us=due, held_since_us=held)
         else:
             judgement = shadow.judgement_data(run, decision, follows)
-            told, path = shadow.withheld(run, decision, self.table), shadow.path_of(run)
+            told, path = shadow.withheld(decision, self.table), shadow.path_of(run)
             recover.record_judgement(run, told, path, now_us, due_us=None, held_since_us=0, shadow=judgement)
         return (yield from self._commit(run, release_lease=True))
 

@@ -194,6 +194,8 @@ class Where:
     url: str | None = None
     tenant: str | None = None
     principal: str | None = None
+    shadow: bool = False
+    """Whether contracts run in shadow mode, as far as the settings allow."""
 
 
 ANYWHERE: Final = Where()
@@ -353,6 +355,7 @@ def opened(file: HookFile, run: str, where: Where = ANYWHERE) -> Iterator[HookSe
         runtime=bootstrap.runtime(),
         store=None,
         recovery_table=settings.recovery_table or None,
+        shadow=where.shadow,
     )
     desk = HookSession(session, actions)
     try:

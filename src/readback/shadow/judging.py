@@ -1,21 +1,21 @@
-"""What two readings around a call show about the tool's claim. Pure over the calls of one ledger.
+"""Judge the claims of watched tools by two readings around each call. Pure over the calls of one ledger.
 
 Called by `report`. No contract states the intended effect, so a claim is contradicted only under four conditions. The
-tool claimed success. The state is the same before and after. No other call overlapped. And the same reading tool has
-shown such an effect of this tool before: a value of the arguments appeared, or went. Everything else is counted as
-seen, as unchanged without a contradiction, or as not judgeable, with the reason.
+tool claimed success. The state is the same before and after. No other call overlapped. The same reading tool has shown
+such an effect of this tool in another call: a value of the arguments appeared, or went. Every other call is counted as
+changed, as unchanged, or as not judged with a reason.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from enum import StrEnum
 from typing import Final
 
 from readback.canon import Json, json_text
 from readback.canon.frozen import dataclass
-from readback.shadow.pairs import removes
+from readback.shadow.pairs import NAMING_WORDS, removes, words_of
 
 NEEDLE_MIN_CHARACTERS: Final = 3
 """A shorter value may stand anywhere by chance."""
@@ -39,7 +39,7 @@ class Result(StrEnum):
     FAILED = "failed"
     """The tool reported a failure."""
     NOT_JUDGED = "not_judged"
-    """Nothing can be said; the reason is beside the result."""
+    """The readings decide nothing; the reason is beside the result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Look:
     """The two answers of one reading tool around a call.
 
     `before` and `after`: the answer, or None for none. `steady`: two readings before the call were equal. `writes`: the
-    tool's own hints say that the tool writes. `stated`: the operator named the pair.
+    tool's own hints contradict reading. `stated`: the operator named the pair.
     """
 
     tool: str
@@ -87,7 +87,7 @@ class WatchedCall:
 class JudgedCall:
     """A call with its result. `read`: the deciding reading tool; `late`: the change was seen by a later reading."""
 
-    call: WatchedCall
+    watched: WatchedCall
     result: Result
     reason: str
     read: str = ""
@@ -96,7 +96,7 @@ class JudgedCall:
 
 @dataclass(slots=True)
 class _Sights:
-    """The effects that one reading tool has shown of one writing tool, by argument path."""
+    """The effects of one writing tool in the answers of one reading tool, by argument path."""
 
     appeared: set[str]
     went: set[str]
@@ -158,21 +158,24 @@ def _unchanged(call: WatchedCall, look: Look, seen: _Sights | None) -> JudgedCal
     """Judge a claimed success without a change, by one reading."""
     assert look.after is not None
     text = text_of(look.after)
-    values = {} if call.arguments is None else dict(values_of(call.arguments))
-    here = {path: needle in text for path, needle in values.items() if not _is_key(path, look)}
+    here = _visible(call, look, text)
     appears = {path for path in here if seen is not None and path in seen.appeared}
     goes = {path for path in here if seen is not None and path in seen.went} - appears
     if not appears and not goes and look.keyed and seen is not None:
-        here[ITSELF] = look.after.get("isError") is not True
-        appears, goes = ({ITSELF} & seen.appeared), ({ITSELF} & seen.went) - seen.appeared
+        here[ITSELF] = [look.after.get("isError") is not True]
+        appears, goes = {ITSELF} & seen.appeared, {ITSELF} & (seen.went - seen.appeared)
     if not appears and not goes and look.stated and not removes(call.tool):
         appears = {path for path in here if path != ITSELF}
     if not appears and not goes:
         said = f"Nothing changed, and {look.tool!r} has never shown a change made by this tool."
         return JudgedCall(call, Result.NOT_JUDGED, said, look.tool)
-    if any(here[path] for path in appears) or (not appears and not any(here[path] for path in goes)):
+    asked = _as_asked(here, appears) if appears else _as_asked({path: _inverse(here[path]) for path in goes}, goes)
+    if asked is True:
         said = "Nothing changed; the state is as the call asks already."
         return JudgedCall(call, Result.UNCHANGED, said, look.tool)
+    if asked is None:
+        said = f"Nothing changed; {look.tool!r} shows a part of the asked values."
+        return JudgedCall(call, Result.NOT_JUDGED, said, look.tool)
     if not look.keyed and seen is not None and len(text) > seen.largest:
         said = f"The state is larger than any in which {look.tool!r} has shown a change; the reading may be cut."
         return JudgedCall(call, Result.NOT_JUDGED, said, look.tool)
@@ -181,6 +184,30 @@ def _unchanged(call: WatchedCall, look: Look, seen: _Sights | None) -> JudgedCal
         f"without the asked {named}." if appears else f"and {named} is still there."
     )
     return JudgedCall(call, Result.CONTRADICTED, said, look.tool)
+
+
+def _visible(call: WatchedCall, look: Look, text: str) -> dict[str, list[bool]]:
+    """Return for each argument path whether each value stands in the state. Keys of the reading are left out."""
+    found: dict[str, list[bool]] = {}
+    for path, needle in values_of(call.arguments or {}):
+        if not _is_key(path, look):
+            found.setdefault(path, []).append(needle in text)
+    return found
+
+
+def _inverse(seen: list[bool]) -> list[bool]:
+    return [not each for each in seen]
+
+
+def _as_asked(here: Mapping[str, list[bool]], paths: Set[str]) -> bool | None:
+    """Return whether the state is as asked: True for every value, False for none, None for a part.
+
+    A value that names an object decides alone against the call. A category may stand there for other objects.
+    """
+    if all(all(here[path]) for path in paths):
+        return True
+    naming = {path for path in paths if words_of(path.rpartition(".")[2]) & NAMING_WORDS}
+    return None if any(any(here[path]) for path in naming or paths) else False
 
 
 def _is_key(path: str, look: Look) -> bool:
@@ -223,7 +250,7 @@ def _key(call: WatchedCall, look: Look) -> Key:
 
 def _late(judged: JudgedCall, later: Sequence[WatchedCall]) -> JudgedCall:
     """Withdraw a contradiction where a later reading, before any repetition, shows the asked values."""
-    call = judged.call
+    call = judged.watched
     if judged.result is not Result.CONTRADICTED or call.arguments is None:
         return judged
     look = next(each for each in call.looks if each.tool == judged.read)

@@ -1,8 +1,8 @@
-"""The shadow report as one page of HTML that opens without a network.
+"""The shadow report as one page of HTML, for a browser without a network.
 
-Called by `readback shadow report --format html`. The page has no script and loads nothing. Its content security policy
-allows the one style sheet inside by hash. Every value from outside is escaped, and control characters are shown as
-code points, so a tool's output stays text.
+Called by `readback shadow report --format html`. The page has no script and loads nothing. The content security policy
+allows the style sheet of the page by hash. Every outside value is escaped, and control characters become code points,
+so a tool's output stays text.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def _contradictions(calls: tuple[JudgedCall, ...]) -> str:
 
 
 def _article(each: JudgedCall) -> str:
-    call = each.call
+    call = each.watched
     arguments = json_text(None if call.arguments is None else dict(call.arguments))[:ARGUMENTS_MAX_CHARACTERS]
     looks = "\n".join(_pair(look) for look in call.looks if look.tool == each.read)
     return (
@@ -167,7 +167,7 @@ def _pair(look: Look) -> str:
 
 def _reasons(tools: Iterable[ToolCounts]) -> str:
     lines = [
-        f"<li><code>{text(each.tool)}</code>: {count} × {text(reason)}</li>"
+        f"<li><code>{text(each.tool)}</code>: {count} x {text(reason)}</li>"
         for each in tools
         for reason, count in sorted(each.reasons.items())
     ]
@@ -204,13 +204,15 @@ def _would(each: ShadowAction) -> str:
     said = (
         "Not judged yet." if each.judgement is None else f"Enforced, the user would have read: {each.judgement.words}"
     )
-    return f"<li><code>{text(each.contract)}</code> on {text(each.target)}: {text(said)} (<code>{text(each.id)}</code>)</li>"
+    about = f"<code>{text(each.contract)}</code> on {text(each.target)}"
+    return f"<li>{about}: {text(said)} (<code>{text(each.id)}</code>)</li>"
 
 
 def _explained() -> str:
     return (
         f"<footer><p><b>{Result.CONTRADICTED.value.capitalize()}</b>: the tool claimed success, the state was the same "
-        "before and after, no other call overlapped, and the same reading tool has shown such an effect of this tool in "
-        "another call. Readings come from the same server. So a server that also lies when it is read stays unseen, and "
-        "a seen change may still be the wrong change. A contract with a reader of its own closes both gaps.</p></footer>"
+        "before and after, no other call overlapped, and the same reading tool has shown such an effect of this tool "
+        "in another call.</p><p>The readings come from the same server. A server that also lies about its state stays "
+        "unseen, and a change may be the wrong change. A contract with a reader of its own closes both gaps.</p>"
+        "</footer>"
     )

@@ -1,7 +1,7 @@
 """Pairs of a writing and a reading tool of one server, by schemas, names and hints.
 
-Called by the gateway before a call, and by `readback shadow pairs`. A tool definition comes from the server, and
-nothing here trusts one: a pair is a proposal, and only reading tools named by the operator are called.
+Called by the gateway before a call, and by `readback shadow pairs`. A tool definition comes from the server and is not
+trusted: a pair is a proposal, and the gateway calls only reading tools named by the operator.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ READING_WORDS: Final = frozenset(
         "log", "lookup", "open", "query", "read", "retrieve", "search", "show", "stat", "status", "tree", "view",
     }
 )  # fmt: skip
-"""Words in the name of a tool that only reads."""
+"""Words in the names of reading tools."""
 WRITING_WORDS: Final = frozenset(
     {
         "add", "append", "apply", "archive", "cancel", "clear", "close", "commit", "copy", "create", "delete", "drop",
@@ -29,9 +29,19 @@ WRITING_WORDS: Final = frozenset(
         "run", "save", "send", "set", "store", "submit", "update", "upload", "write",
     }
 )  # fmt: skip
-"""Words in the name of a tool that changes something. A writing word outweighs a reading word."""
+"""Words in the names of writing tools. A writing word outweighs a reading word."""
 REMOVING_WORDS: Final = frozenset({"archive", "cancel", "clear", "close", "delete", "drop", "remove", "unset"})
-"""Words in the name of a tool that takes something away."""
+"""Words in the names of removing tools."""
+NAMING_WORDS: Final = frozenset(
+    {
+        "account", "branch", "bucket", "channel", "collection", "database", "db", "dir", "directory", "email", "file",
+        "filename", "folder", "id", "identifier", "key", "name", "namespace", "number", "owner", "path", "project",
+        "repo", "repository", "slug", "table", "title", "topic", "uri", "url", "user", "username", "uuid", "workspace",
+    }
+)  # fmt: skip
+"""Words in the names of arguments that name an object. A reading tool receives no other argument of a call: a statement
+or a command would be executed by the reading.
+"""
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _NOUN_SCORE: Final = 3
 _KEY_SCORE: Final = 4
@@ -42,7 +52,7 @@ Definition = Mapping[str, Json]
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A proposed pair. `keys`: arguments of the writing tool that the reading tool takes under the same names.
+    """A proposed pair. `keys`: the arguments with the same name in both tools.
 
     Example:
         >>> from readback.shadow.pairs import Pair
@@ -58,7 +68,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class AllowedRead:
-    """A reading tool that the operator allows. `shows`: the one writing tool whose effects it shows, or "" for any."""
+    """A reading tool allowed by the operator. `shows`: the writing tool of a named pair, or "" for any."""
 
     name: str
     shows: str = ""
@@ -119,7 +129,7 @@ def reads_for(
 ) -> list[dict[str, Json]]:
     """Return the readings around one call: tool, arguments, and whether the operator named the pair.
 
-    `known`: the server's tools by name. A reading tool whose needed arguments the call does not name is left out.
+    `known`: the server's tools by name. A reading tool is left out if the call lacks a required argument.
     """
     named = {each.name: each for each in allowed if each.shows in ("", name_of(tool))}
     stated = {name for name, each in named.items() if each.shows}
@@ -139,9 +149,9 @@ def _ranked(tool: Definition, reading: Sequence[Definition]) -> list[Pair]:
 
 
 def _pair(tool: Definition, reading: Definition) -> Pair | None:
-    """Return the pair, or None where the reading needs an argument that the writing tool does not have."""
+    """Return the pair, or None where the writing tool lacks a required argument of the reading tool."""
     has, takes = _properties(tool), _properties(reading)
-    keys = tuple(sorted(key for key in has.keys() & takes.keys() if _alike(has[key], takes[key])))
+    keys = tuple(sorted(key for key in has.keys() & takes.keys() if _names(key) and _alike(has[key], takes[key])))
     needed = _needed(reading)
     if not needed <= set(keys):
         return None
@@ -150,6 +160,11 @@ def _pair(tool: Definition, reading: Definition) -> Pair | None:
     hinted = isinstance(hints, dict) and hints.get("readOnlyHint") is True
     score = _KEY_SCORE * len(needed) + _NOUN_SCORE * len(nouns) + _HINT_SCORE * hinted
     return Pair(name_of(tool), name_of(reading), keys, score)
+
+
+def _names(key: str) -> bool:
+    """Return whether an argument names an object."""
+    return bool(words_of(key) & NAMING_WORDS)
 
 
 def _schema(tool: Definition) -> Mapping[str, Json]:
@@ -168,6 +183,6 @@ def _needed(tool: Definition) -> set[str]:
 
 
 def _alike(one: Json, other: Json) -> bool:
-    """Return whether two argument schemas may take one value. A schema without a type takes any."""
+    """Return whether two argument schemas may accept the same value. A schema without a type accepts any value."""
     types = [each.get("type") if isinstance(each, dict) else None for each in (one, other)]
     return None in types or types[0] == types[1]

@@ -171,7 +171,7 @@ def shadow_report(session: Session, *, calls_max: int = CALLS_MAX) -> ShadowRepo
 def _by_tool(judged: Iterable[JudgedCall]) -> list[ToolCounts]:
     found: dict[tuple[str, str], ToolCounts] = {}
     for each in judged:
-        call = each.call
+        call = each.watched
         counts = found.setdefault((call.server, call.tool), ToolCounts(call.server, call.tool))
         counts.calls += 1
         counts.claimed += call.claims and call.answered
@@ -194,10 +194,10 @@ def _count(counts: ToolCounts, each: JudgedCall) -> None:
         case Result.FAILED:
             counts.failed += 1
         case Result.NOT_JUDGED:
-            if each.call.answered and not each.call.claims:
+            if each.watched.answered and not each.watched.claims:
                 counts.failed += 1
                 return
-            counts.not_judged += each.call.answered
+            counts.not_judged += each.watched.answered
             counts.reasons[each.reason] = counts.reasons.get(each.reason, 0) + 1
 
 
@@ -235,7 +235,7 @@ def _by_contract(actions: Iterable[ShadowAction]) -> list[ContractCounts]:
 
 def call_json(each: JudgedCall) -> dict[str, Json]:
     """Return one judged call as plain data, with bounded texts."""
-    call = each.call
+    call = each.watched
     return {
         "action": call.id,
         "at_us": call.at_us,

@@ -1,6 +1,6 @@
 """The watched calls of a ledger, read from the entries of their actions.
 
-Called by the shadow report. The ledger is the only source, so the end of a session, a crash and a restart lose no count.
+Called by the shadow report. The ledger is the only source. A crash and a restart lose no count.
 """
 
 from __future__ import annotations

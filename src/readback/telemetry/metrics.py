@@ -184,6 +184,19 @@ BY_CONTRACT: Final[dict[Series, _Values]] = {
 }
 """The series of each contract, with the value of a sample."""
 
+SHADOW_JUDGEMENTS: Final = (*VERDICTS, "refused")
+IN_SHADOW: Final[dict[Series, _Values]] = {
+    Series("shadow_actions_total", _C, "Proposed actions in shadow mode. No other series includes them."): _one(
+        lambda c: c.actions
+    ),
+    Series(
+        "shadow_judgements_total",
+        _C,
+        "Actions in shadow mode by the judgement of the enforced mode, which counts as verified nowhere.",
+        ("judgement",),
+    ): _by("judgement", lambda c: c.judgements, SHADOW_JUDGEMENTS),
+}
+"""The series of each contract's actions in shadow mode."""
 PENDING: Final = Series("pending_actions", _G, "Executed actions that wait for their end at present.", ("over_sla",))
 OLDEST: Final = Series("oldest_pending_seconds", _G, "Age of the oldest pending action; 0 for none.")
 VERSIONS: Final = Series(
@@ -216,7 +229,7 @@ GROUP_LABELS: Final = ("contract", "kind", "side_effect")
 TENANT_LABEL: Final = "tenant"
 LEDGER_LABEL: Final = "ledger"
 """The beginning of the log's name. Several processes export the same ledger; the rules count each ledger once."""
-ALL_SERIES: Final = (*BY_CONTRACT, PENDING, OLDEST, VERSIONS, VERSION_AGE, *BY_SOURCE, ENTRIES, POSITION)
+ALL_SERIES: Final = (*BY_CONTRACT, *IN_SHADOW, PENDING, OLDEST, VERSIONS, VERSION_AGE, *BY_SOURCE, ENTRIES, POSITION)
 RESERVED_LABELS: Final = frozenset(
     {*GROUP_LABELS, TENANT_LABEL, LEDGER_LABEL, "le", "quantile", "job", "instance"}
     | {label for series in ALL_SERIES for label in series.labels}
@@ -231,10 +244,18 @@ def families(
 
     `waits`: the pending actions by place in `feedback.cells`. `constant`: labels of every sample.
     """
-    groups = [(cell, {**constant, **_group(cell, by_tenant=by_tenant)}) for cell in feedback.cells]
+    every = [
+        (place, cell, {**constant, **_group(cell, by_tenant=by_tenant)}) for place, cell in enumerate(feedback.cells)
+    ]
+    groups = [(cell, group) for _, cell, group in every if not cell.mode]
+    shadowed = [(cell, group) for _, cell, group in every if cell.mode]
     found = [_family(s, ((ls, v) for c, group in groups for ls, v in _with(group, read(c)))) for s, read in _ALL]
+    found += [
+        _family(s, ((ls, v) for c, group in shadowed for ls, v in _with(group, read(c))))
+        for s, read in IN_SHADOW.items()
+    ]
     pending, oldest = Family(PENDING), Family(OLDEST)
-    for place, (_, group) in enumerate(groups):
+    for place, group in ((place, group) for place, cell, group in every if not cell.mode):
         one = waits.get(place, Waits())
         pending.samples += [({**group, "over_sla": "false"}, one.within), ({**group, "over_sla": "true"}, one.over)]
         oldest.samples.append((group, one.oldest_us / US))
@@ -271,7 +292,7 @@ def _tenant(tenant: str, *, by_tenant: bool) -> Labels:
 def _versions(feedback: Feedback, constant: Labels, *, by_tenant: bool) -> list[Family]:
     """The verdicts by contract version, and the age of the two newest versions of each contract."""
     counted, ages = Family(VERSIONS), Family(VERSION_AGE)
-    for cell in merged_by(lambda one: f"{one.tenant}\n{one.contract}", feedback.cells).values():
+    for cell in merged_by(lambda one: f"{one.tenant}\n{one.contract}", feedback.enforced).values():
         group = {**constant, "contract": cell.contract, **_tenant(cell.tenant, by_tenant=by_tenant)}
         ordered = sorted(cell.versions, key=lambda one: one.since_us)
         for one in ordered:
@@ -594,7 +615,8 @@ def measured(feedback: Feedback, waits: Mapping[int, Waits]) -> dict[str, dict[s
     """Return each of the nineteen metrics by contract, over the whole ledger."""
     groups: dict[str, list[int]] = {}
     for place, cell in enumerate(feedback.cells):
-        groups.setdefault(cell.contract, []).append(place)
+        if not cell.mode:
+            groups.setdefault(cell.contract, []).append(place)
     return {one.id: _measured(one.id, feedback, groups, waits) for one in METRICS}
 
 

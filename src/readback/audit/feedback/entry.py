@@ -17,6 +17,14 @@ from readback.ports.storage.store import StoredEvent
 
 
 @dataclass(frozen=True, slots=True)
+class ShadowFacts:
+    """The counted values of a shadow action's judgement."""
+
+    verdict: str = ""
+    refused: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """The counted values of an entry's data. Each kind of entry fills some of the fields."""
 
@@ -49,6 +57,8 @@ class Facts:
     reason: str = ""
     severity: str = ""
     frozen_for: str = ""
+    mode: str = ""
+    shadow: ShadowFacts | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -163,7 +163,7 @@ class Fold:
             return -1
         contract, kind, side_effect = known
         tenant = story.tenant if self._by_tenant else ""
-        story.cell = self._place(ContractFeedback(contract, kind, side_effect, tenant))
+        story.cell = self._place(ContractFeedback(contract, kind, side_effect, tenant, mode=story.mode))
         if entry.kind not in _FIRST:  # submitted earlier, and counted from here on
             cell = self.feedback.cells[story.cell]
             cell.actions += 1
@@ -176,7 +176,7 @@ class Fold:
         waiting.pop(action_id, None)
         if not story.is_settled:
             return
-        if story.state in _WAITS and len(waiting) < WAITING_MAX:
+        if story.state in _WAITS and not story.mode and len(waiting) < WAITING_MAX:
             waiting[action_id] = Waiting(story.cell, story.state, story.since_us)
         self._settled.append(action_id)
         if len(self._settled) > RECENT_MAX:
@@ -190,11 +190,11 @@ class Fold:
         place = self._cells.get(key)
         if place is None:
             if len(self._cells) >= CELLS_MAX:
-                wanted = ContractFeedback(OTHER, "", "", OTHER if wanted.tenant else "")
+                wanted = ContractFeedback(OTHER, "", "", OTHER if wanted.tenant else "", mode=wanted.mode)
                 key = self._key(wanted)
                 if key in self._cells:
                     return self._cells[key]
-            fresh = ContractFeedback(wanted.contract, wanted.kind, wanted.side_effect, wanted.tenant)
+            fresh = ContractFeedback(wanted.contract, wanted.kind, wanted.side_effect, wanted.tenant, mode=wanted.mode)
             self.feedback.cells.append(fresh)
             place = self._cells[key] = len(self.feedback.cells) - 1
         return place
@@ -212,8 +212,8 @@ class Fold:
         return found
 
     @staticmethod
-    def _key(one: ContractFeedback) -> tuple[str, str, str, str]:
-        return (one.contract, one.kind, one.side_effect, one.tenant)
+    def _key(one: ContractFeedback) -> tuple[str, str, str, str, str]:
+        return (one.contract, one.kind, one.side_effect, one.tenant, one.mode)
 
 
 _ADMITTED: Final = EventKind.ADMITTED.value

@@ -99,6 +99,7 @@ class Story:
     principal: str = ""
     mutates: bool = True
     saga: bool = False
+    mode: str = ""
     state: str = ""
     since_us: int = 0
     """The time of the last change of state."""
@@ -320,6 +321,8 @@ def _judged(story: Story, entry: Entry, cell: ContractFeedback, _source_of: Sour
     if story.answer == _NONE and story.executed_us:
         _execute(story, cell, entry.at)
     story.verdict, story.why = data.verdict, data.why
+    if data.shadow is not None:
+        add_to(cell.judgements, "refused" if data.shadow.refused else data.shadow.verdict)
     if entry.refs.judgement:
         story.marks |= Mark.JUDGED
     if data.review:
@@ -510,6 +513,7 @@ def begin(entry: Entry, story: Story) -> tuple[str, str, str] | None:
     match entry.kind:
         case EventKind.PROPOSED.value:
             story.contract, story.principal, story.tenant = data.contract, data.principal, entry.tenant
+            story.mode = data.mode
             if not data.operation_kind:
                 return None
         case EventKind.ADMITTED.value:

@@ -235,6 +235,10 @@ class ContractFeedback:
     """From the attempt to the last reading of the window, for actions unverified by then."""
     retracted: dict[str, int] = field(default_factory=dict)
     """Actions with a retracted claim, by the acting principal."""
+    mode: str = ""
+    """"shadow" for the actions in shadow mode. No other count includes these actions."""
+    judgements: dict[str, int] = field(default_factory=dict)
+    """Judgements of actions in shadow mode: a verdict, or "refused"."""
 
     @property
     def mutates(self) -> bool:
@@ -284,9 +288,19 @@ class Feedback:
     entries: int = 0
 
     @property
+    def enforced(self) -> list[ContractFeedback]:
+        """The groups of enforced actions."""
+        return [one for one in self.cells if not one.mode]
+
+    @property
+    def shadowed(self) -> list[ContractFeedback]:
+        """The groups of actions in shadow mode."""
+        return [one for one in self.cells if one.mode]
+
+    @property
     def contracts(self) -> dict[str, ContractFeedback]:
         """The counts by contract, without sagas."""
-        return merged_by(lambda one: one.contract, (one for one in self.cells if one.kind != SAGA))
+        return merged_by(lambda one: one.contract, (one for one in self.enforced if one.kind != SAGA))
 
     @property
     def tools(self) -> dict[str, ToolFeedback]:

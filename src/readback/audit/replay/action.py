@@ -150,12 +150,23 @@ def _differences(standing: Standing, event: Event, decided: Decided) -> list[Dif
     for name in FIELDS:
         if name in event.data and name in decided.said and event.data[name] != decided.said[name]:
             found.append(Difference(name, event.data[name], decided.said[name]))
+    found += _of_shadow(event.data.get("shadow"), decided.said.get("shadow"))
     then, now = [state.value for state in event.path], [state.value for state in decided.path]
     if then != now:
         found.append(Difference("states", [*then], [*now]))
     if decided.ensure is not None:
         found += _clauses(standing.recorded_ensure(), decided.ensure)
     return found
+
+
+def _of_shadow(then: Json, now: Json) -> list[Difference]:
+    """Compare the judgement of a shadow action, without the explanation in words."""
+    if not isinstance(then, dict) or not isinstance(now, dict):
+        return [] if then is None else [Difference("shadow", then, now)]
+    names = [name for name in dict.fromkeys([*then, *now]) if name != "detail"]
+    return [
+        Difference(f"shadow {name}", then.get(name), now.get(name)) for name in names if then.get(name) != now.get(name)
+    ]
 
 
 def _clauses(then: Mapping[str, str], now: Mapping[str, str]) -> list[Difference]:

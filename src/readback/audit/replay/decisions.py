@@ -23,7 +23,7 @@ from readback.domain.verification.reconciliation import Reconciliation
 from readback.engine.recovery.transition_paths import path_through
 from readback.engine.run import Run
 from readback.engine.schedule import Timing, timing
-from readback.engine.stages import compensate, execute, recover, validate, verify, watch
+from readback.engine.stages import compensate, execute, recover, shadow, validate, verify, watch
 from readback.engine.stages.consequence import consequence, is_observation_only
 from readback.engine.stages.recover import Decision
 
@@ -78,9 +78,15 @@ def _judged(standing: Standing, table: RecoveryTable) -> Decided:
         return _drift(standing, run, table, as_of_us)
     decision = _decision(run, table, when, as_of_us)
     path: tuple[State, ...] = ()
+    ensure = {e.name: e.truth.value for e in decision.result.ensure}
     if run.action.state is not S.FAILED and not is_observation_only(run.action, decision.result):
-        path = consequence(run, when, decision, standing.event.at_us).path
-    return Decided(_said(decision), path, {e.name: e.truth.value for e in decision.result.ensure})
+        follows = consequence(run, when, decision, standing.event.at_us)
+        if shadow.applies(run, decision) and not shadow.looks_again(run, decision, follows):
+            said = _said(shadow.withheld(decision, table))
+            judged = shadow.judgement_data(run, decision, follows)
+            return Decided({**said, "shadow": judged}, shadow.path_of(run), ensure)
+        path = follows.path
+    return Decided(_said(decision), path, ensure)
 
 
 def _drift(standing: Standing, run: Run, table: RecoveryTable, as_of_us: int) -> Decided:

@@ -18,6 +18,13 @@ _file = click.option(
 )
 
 
+_shadow = click.option(
+    "--shadow",
+    is_flag=True,
+    help="Report nothing to the agent: only judge the contracts that the settings allow in shadow mode.",
+)
+
+
 @click.group("hook")
 def hook() -> None:
     """Answer hooks of coding agents in the JSON of Claude Code. `readback init --claude-code` installs the hooks.
@@ -31,23 +38,26 @@ def hook() -> None:
 
 @hook.command("pre")
 @_file
+@_shadow
 @options.ledger
-def pre(hook_file: str | None, url: str | None, tenant: str | None, principal: str | None) -> int:
+def pre(hook_file: str | None, shadow: bool, url: str | None, tenant: str | None, principal: str | None) -> int:
     """Before a tool: record the attempt durably, or deny the call (PreToolUse)."""
-    return hook_command.pre(hook_file, url, tenant, principal)
+    return hook_command.pre(hook_file, url, tenant, principal, shadow=shadow)
 
 
 @hook.command("post")
 @_file
+@_shadow
 @options.ledger
-def post(hook_file: str | None, url: str | None, tenant: str | None, principal: str | None) -> int:
+def post(hook_file: str | None, shadow: bool, url: str | None, tenant: str | None, principal: str | None) -> int:
     """After a tool: read back the effect and report to the model (PostToolUse, PostToolUseFailure)."""
-    return hook_command.post(hook_file, url, tenant, principal)
+    return hook_command.post(hook_file, url, tenant, principal, shadow=shadow)
 
 
 @hook.command("stop")
 @_file
+@_shadow
 @options.ledger
-def stop(hook_file: str | None, url: str | None, tenant: str | None, principal: str | None) -> int:
+def stop(hook_file: str | None, shadow: bool, url: str | None, tenant: str | None, principal: str | None) -> int:
     """At the end of a turn: continue the turn once if an action is not verified (Stop, SubagentStop)."""
-    return hook_command.stop(hook_file, url, tenant, principal)
+    return hook_command.stop(hook_file, url, tenant, principal, shadow=shadow)

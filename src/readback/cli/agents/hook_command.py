@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from readback.hooks import protocol
 
@@ -30,47 +30,57 @@ TOLD_ONLY: Final = 1
 """Shown to the person; the turn ends."""
 FILE: Final = ".claude/readback.yaml"
 PROJECT: Final = "CLAUDE_PROJECT_DIR"
+SHADOW: Final = "--shadow"
 OPTIONS: Final = {"--hooks": "hook_file", "--url": "url", "--tenant": "tenant", "--principal": "principal"}
 
 
 def plain(arguments: Sequence[str]) -> int | None:
     """Execute a plain command line and return the exit code. Returns None for a command line that click must parse."""
     work = EVENTS.get(arguments[0]) if arguments else None
-    given: dict[str, str | None] = dict.fromkeys(OPTIONS.values())
+    given: dict[str, Any] = dict.fromkeys(OPTIONS.values())
     rest = list(arguments[1:])
     while rest:
         name, equals, value = rest.pop(0).partition("=")
+        if name == SHADOW and not equals:
+            given["shadow"] = True
+            continue
         if name not in OPTIONS or not (equals or rest):
             return None
         given[OPTIONS[name]] = value if equals else rest.pop(0)
     return None if work is None else work(**given)
 
 
-def pre(hook_file: str | None, url: str | None, tenant: str | None, principal: str | None) -> int:
+def pre(
+    hook_file: str | None, url: str | None, tenant: str | None, principal: str | None, *, shadow: bool = False
+) -> int:
     """Before a tool: record the attempt durably, or deny the call."""
 
     def answer() -> protocol.Answer:
         from readback.hooks.calls import before
 
         call = protocol.read_call(_said(), "pre")
-        return before(call, _hook_file(hook_file), _opening(url, tenant, principal))
+        return before(call, _hook_file(hook_file), _opening(url, tenant, principal, shadow=shadow))
 
     return _answered(answer)
 
 
-def post(hook_file: str | None, url: str | None, tenant: str | None, principal: str | None) -> int:
+def post(
+    hook_file: str | None, url: str | None, tenant: str | None, principal: str | None, *, shadow: bool = False
+) -> int:
     """After a tool: read back the effect and report to the model."""
 
     def answer() -> protocol.Answer:
         from readback.hooks.calls import after
 
         call = protocol.read_call(_said(), "post")
-        return after(call, _hook_file(hook_file), _opening(url, tenant, principal))
+        return after(call, _hook_file(hook_file), _opening(url, tenant, principal, shadow=shadow))
 
     return _answered(answer)
 
 
-def stop(hook_file: str | None, url: str | None, tenant: str | None, principal: str | None) -> int:
+def stop(
+    hook_file: str | None, url: str | None, tenant: str | None, principal: str | None, *, shadow: bool = False
+) -> int:
     """At the end of a turn: continue the turn once if an action is not verified."""
     again = False
 
@@ -81,7 +91,7 @@ def stop(hook_file: str | None, url: str | None, tenant: str | None, principal: 
         said = protocol.read_stop(content)
         from readback.hooks.stopping import ending
 
-        return ending(said, _hook_file(hook_file), _opening(url, tenant, principal))
+        return ending(said, _hook_file(hook_file), _opening(url, tenant, principal, shadow=shadow))
 
     code = _answered(answer)
     # A turn continued once already may end, despite any fault here; otherwise the turn could never end.
@@ -132,11 +142,11 @@ def _hook_file(named: str | None) -> HookFile:
 
 
 def _opening(
-    url: str | None, tenant: str | None, principal: str | None
+    url: str | None, tenant: str | None, principal: str | None, *, shadow: bool
 ) -> Callable[[HookFile, str], AbstractContextManager[HookSession]]:
     def opening(file: HookFile, run: str) -> AbstractContextManager[HookSession]:
         from readback.hooks.session import Where, opened
 
-        return partial(opened, where=Where(url, tenant, principal))(file, run)
+        return partial(opened, where=Where(url, tenant, principal, shadow))(file, run)
 
     return opening

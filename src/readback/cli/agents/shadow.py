@@ -183,8 +183,8 @@ def _lines(found: ShadowReport) -> list[str]:
     calls = sum(each.calls for each in found.tools)
     lines = [f"{found.contradicted} claimed successes contradicted in {calls} watched calls."]
     for each in found.contradictions:
-        lines.append(f"  {safe(each.call.tool, NAME_MAX_CHARACTERS)}: {safe(each.reason, REASON_MAX_CHARACTERS)}")
-        lines.append(f"    readback show {each.call.id}")
+        lines.append(f"  {safe(each.watched.tool, NAME_MAX_CHARACTERS)}: {safe(each.reason, REASON_MAX_CHARACTERS)}")
+        lines.append(f"    readback show {each.watched.id}")
     lines += [line for each in found.tools for line in _tool_lines(each)]
     for counts in found.contracts:
         lines.append(

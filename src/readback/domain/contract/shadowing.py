@@ -1,4 +1,4 @@
-"""Shadow mode: actions that are recorded and judged, and whose judgement is told to the operator alone.
+"""Shadow mode: actions are recorded and judged, and only the operator reads the judgement.
 
 Two keys are needed for shadow. The operator's settings allow a contract, and the contract or the caller asks. A
 contract that states `enforced` never runs in shadow. The mode is fixed by the first entry of an action.

@@ -51,7 +51,7 @@ def looks_again(run: Run, decision: Decision, follows: Consequence) -> bool:
     return decision.row.action in LOOK_AGAIN and state in _WAITING and follows.due_us is not None
 
 
-def withheld(run: Run, decision: Decision, table: RecoveryTable) -> Decision:
+def withheld(decision: Decision, table: RecoveryTable) -> Decision:
     """Return the decision for the ledger: undetermined, with the row for a result that nothing can confirm."""
     real = decision.result
     open_ = undetermined(Why.UNVERIFIABLE, Finding.UNVERIFIABLE, Discrepancy.UNVERIFIABLE_STATE, SHADOW_WORDS)

@@ -20,6 +20,7 @@ from readback.contracts.functions.callables import reader_of
 from readback.contracts.problems import did_you_mean
 from readback.domain.context import Context
 from readback.domain.verification.reading import Reading
+from readback.drivers.group_commit import holding
 from readback.errors import NotDispatchedError, SettingsError
 from readback.gateway.call import Call, Toolserver
 from readback.gateway.policy.catalogue import Catalogue, ToolKey
@@ -105,7 +106,7 @@ class Watching:
         return self.contract(call.server or "-", call.name or "-", arguments, reads)
 
     def enter(self, key: ToolKey) -> Callable[[], None]:
-        """Count a call at its server, and return a function for its end. A reading tool's call is not counted."""
+        """Count a call at the server, and return a function for the end. A reading tool's call is not counted."""
         if self.is_reading(key):
             return _nothing
         traffic = self.traffic.setdefault(key[0], Traffic())
@@ -207,13 +208,14 @@ class Watching:
         return [await self._answer(server, each) for each in reads]
 
     async def _answer(self, server: Toolserver, read: Mapping[str, Any]) -> dict[str, Json]:
-        """Call one reading tool, and return its answer or why there is none. A tool that says it writes stays uncalled."""
+        """Call one reading tool, and return the answer, or the reason for none. Skip a tool with writing hints."""
         named: dict[str, Json] = {"tool": str(read["tool"]), "answer": None, "reason": ""}
         if read.get("writes"):
             return named
         params: dict[str, Json] = {"name": str(read["tool"]), "arguments": dict(read["arguments"])}
         try:
-            raw = cleared(server, await server.call(params, timeout_s=READ_TIMEOUT_S))
+            with holding(self.servers.runtime):
+                raw = cleared(server, await server.call(params, timeout_s=READ_TIMEOUT_S))
         except (NotDispatchedError, UpstreamLostError, ToolRefusedError) as error:
             return {**named, "reason": f"The reading tool {read['tool']!r:.200} gave no answer: {error.message:.300}"}
         return {**named, "answer": kept({key: raw[key] for key in _STATE if key in raw})}

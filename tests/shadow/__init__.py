@@ -1,0 +1,1 @@
+"""Shadow mode: recorded and judged, and told to the operator alone."""

@@ -1,0 +1,116 @@
+"""The judgement of watched calls: contradicted under four conditions, and never otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from readback.shadow.judging import ITSELF, Look, Result, WatchedCall, folded, judge, needle_of, values_of
+
+
+def state(text: str, *, error: bool = False) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": text}], "isError": error}
+
+
+def call(before: str, after: str, text: str = "Buy milk", **changes: Any) -> WatchedCall:
+    look = Look("list_notes", {}, state(before), state(after))
+    made = WatchedCall("a1", 1, "", "write_note", {"name": "n", "text": text}, True, True, "Saved.", (look,))
+    return replace(made, **changes)
+
+
+SEEN = call("", "Buy milk")
+LIE = call("Buy milk", "Buy milk", "Call the bank")
+
+
+@pytest.mark.requirement("SHADOW-lie-shown")
+def test_nothing_changed_is_a_contradiction_once_the_reading_has_shown_such_an_effect() -> None:
+    assert [each.result for each in judge([LIE])] == [Result.NOT_JUDGED]
+    assert [each.result for each in judge([SEEN, LIE])] == [Result.CHANGED, Result.CONTRADICTED]
+    assert next(iter(judge([LIE, SEEN]))).result is Result.CONTRADICTED  # also shown later
+
+
+@pytest.mark.requirement("SHADOW-no-false-alarm")
+@pytest.mark.parametrize(
+    ("changes", "result"),
+    [
+        ({"claims": False}, Result.FAILED),
+        ({"answered": False}, Result.NOT_JUDGED),
+        ({"overlapped": True}, Result.NOT_JUDGED),
+        ({"looks": ()}, Result.NOT_JUDGED),
+        ({"arguments": None}, Result.NOT_JUDGED),
+        ({"looks": (replace(LIE.looks[0], steady=False),)}, Result.NOT_JUDGED),
+        ({"looks": (replace(LIE.looks[0], writes=True),)}, Result.NOT_JUDGED),
+        ({"looks": (replace(LIE.looks[0], after=None),)}, Result.NOT_JUDGED),
+        ({"looks": (replace(LIE.looks[0], before=None),)}, Result.NOT_JUDGED),
+        ({"arguments": {"name": "n", "text": "Buy milk"}}, Result.UNCHANGED),
+        ({"arguments": {"name": "n", "text": "  BUY\\n milk "}}, Result.UNCHANGED),
+        ({"arguments": {"name": "n"}}, Result.NOT_JUDGED),
+        ({"tool": "other"}, Result.NOT_JUDGED),
+        ({"server": "other"}, Result.NOT_JUDGED),
+        ({"looks": (Look("list_notes", {}, state("Buy milk"), state("Buy milk.")),)}, Result.CHANGED),
+    ],
+)
+def test_one_condition_short_is_no_contradiction(changes: dict[str, Any], result: Result) -> None:
+    assert judge([SEEN, replace(LIE, **changes)])[1].result is result
+
+
+@pytest.mark.requirement("SHADOW-no-false-alarm")
+def test_a_list_that_may_be_cut_short_contradicts_nothing() -> None:
+    long = "Buy milk " + "x" * 100
+    assert judge([SEEN, call(long, long, "Call the bank")])[1].result is Result.NOT_JUDGED
+    assert "may be cut" in judge([SEEN, call(long, long, "Call the bank")])[1].reason
+
+
+@pytest.mark.requirement("SHADOW-lie-shown")
+def test_an_overwritten_object_that_stays_as_it_was_is_a_contradiction() -> None:
+    def keyed(before: dict[str, Any], after: dict[str, Any], text: str) -> WatchedCall:
+        look = Look("read_note", {"name": "n"}, before, after)
+        return replace(SEEN, looks=(look,), arguments={"name": "n", "text": text})
+
+    missing = state("none", error=True)
+    first = keyed(missing, state("Buy milk"), "Buy milk")
+    over = keyed(state("Buy milk"), state("Buy milk"), "Call the bank")
+    assert [each.result for each in judge([first, over])] == [Result.CHANGED, Result.CONTRADICTED]
+    bare = replace(first, arguments={"name": "n"})
+    never = replace(bare, looks=(Look("read_note", {"name": "n"}, missing, missing),))
+    assert judge([bare, never])[1].result is Result.CONTRADICTED
+    assert ITSELF in judge([bare, never])[1].reason
+
+
+@pytest.mark.requirement("SHADOW-late")
+def test_a_later_reading_withdraws_and_a_repetition_does_not() -> None:
+    shows = call("Buy milk Call the bank", "Buy milk Call the bank Buy bread", "Buy bread")
+    judged = judge([SEEN, LIE, shows])
+    assert (judged[1].result, judged[1].late) == (Result.CHANGED, True)
+    again = call("Buy milk", "Buy milk Call the bank", "Call the bank")
+    assert judge([SEEN, LIE, again, shows])[1].result is Result.CONTRADICTED
+
+
+@pytest.mark.requirement("SHADOW-lie-shown")
+def test_a_named_pair_needs_no_earlier_effect_except_for_a_removal() -> None:
+    named = replace(LIE, looks=(replace(LIE.looks[0], stated=True),))
+    assert judge([named])[0].result is Result.CONTRADICTED
+    assert judge([replace(named, tool="delete_note")])[0].result is Result.NOT_JUDGED
+
+
+def test_values_are_texts_and_numbers_long_enough_to_search_for() -> None:
+    given: dict[str, Any] = {"a": {"b": ["First line\nsecond", True, None, 12, 1234]}, "c": "x"}
+    assert list(values_of(given)) == [("a.b", "first line"), ("a.b", "1234")]
+    assert needle_of("\n\n  Hello   World ") == "hello world"
+    assert folded('a\\nb "c\\"') == 'a b "c"'
+
+
+@pytest.mark.requirement("SHADOW-no-false-alarm")
+def test_a_category_shared_with_other_objects_hides_no_lie_and_a_known_name_raises_no_alarm() -> None:
+    def person(name: str, said: str) -> dict[str, Any]:
+        return {"entities": [{"name": name, "kind": "person", "said": said}]}
+
+    ada = "Ada person writes programs"
+    first = call("", ada, arguments=person("Ada", "writes programs"))
+    lie = call(ada, ada, arguments=person("Bob", "is made up"))
+    ignored = call(ada, ada, arguments=person("Ada", "something new"))  # a duplicate, which an honest server ignores
+    same = call(ada, ada, arguments=person("Ada", "writes programs"))
+    found = [each.result for each in judge([first, lie, ignored, same])]
+    assert found == [Result.CHANGED, Result.CONTRADICTED, Result.NOT_JUDGED, Result.UNCHANGED]
