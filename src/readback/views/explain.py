@@ -20,7 +20,7 @@ from readback.domain.verdict import Attribution, Verdict
 from readback.domain.verification.observation import ObservationStatus
 from readback.views import saga
 from readback.views.labels import ATTRIBUTION
-from readback.views.outcome_text import plain, verdict_text
+from readback.views.outcome_text import plain, shadow_lines, verdict_text
 from readback.views.state_help import CODES, DRIFTED, MEANINGS, WHY_OPEN
 from readback.views.text import moment, quoted_name, safe, value
 
@@ -85,7 +85,7 @@ def _what_happened(outcome: Outcome, picture: Picture) -> list[str]:
 
 def _judgement(outcome: Outcome, picture: Picture) -> list[str]:
     """The verdict, the evidence, and the row of the recovery table."""
-    said: list[str] = []
+    said: list[str] = [f"{line[:1].upper()}{line[1:]}".rstrip(".") + "." for line in shadow_lines(outcome)]
     if outcome.code:
         said.append(CODES.get(outcome.code, f"The code is {safe(outcome.code)}."))
     if outcome.verdict is not Verdict.NOT_CHECKED or outcome.attempts:

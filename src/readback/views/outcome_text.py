@@ -53,6 +53,7 @@ def lines(outcome: Outcome) -> list[str]:
             )
     if outcome.row:
         said.append(f"  decision: {outcome.row}: {plain(outcome.recovery)}")
+    said += [f"  {line}" for line in shadow_lines(outcome)]
     if outcome.detail:
         said.append(f"  detail: {safe(outcome.detail)}")
     if outcome.code:
@@ -78,6 +79,18 @@ def exit_of(projection: Projection) -> int:
     if p.state == State.RECONCILED_SUCCESS and (p.verdict != Verdict.VERIFIED or p.claim in ("contested", "retracted")):
         return EXIT_FAILED if p.claim == "retracted" else EXIT_UNDETERMINED
     return exit_code(State(p.state), held=bool(p.hold))
+
+
+def shadow_lines(outcome: Outcome) -> list[str]:
+    """The facts about an action in shadow mode; none for an enforced action."""
+    if not outcome.mode:
+        return []
+    if outcome.shadow is None:
+        return ["shadow mode: not judged yet"]
+    judged = outcome.shadow
+    found = f", {plain(judged.discrepancy.value)}" if judged.discrepancy is not None else ""
+    refused = f"refused ({safe(judged.refused)})" if judged.refused else plain(judged.verdict.value)
+    return [f"shadow mode: enforced, the verdict would have been {refused}{found}", safe(judged.conditional)]
 
 
 def plain(word: str) -> str:

@@ -14,7 +14,7 @@ from readback.cli.terminal import BAD, OK, OPEN, console, mark, moment, note, pr
 from readback.client.session import Session
 from readback.config import Settings, shown
 from readback.domain.action.claim import FALLEN, ClaimStatus
-from readback.domain.events import EventKind
+from readback.domain.events import EventKind, open_envelope
 from readback.domain.saga.fold import KIND, STEPS_MAX
 from readback.domain.state import EXIT_FAILED, EXIT_VERIFIED, State
 from readback.ports.storage.store import ActionFilter, Projection, StoredProjection
@@ -59,12 +59,12 @@ def list_actions(
     with reading(settings) as session:
         page = [_with_steps(session, each) for each in session.page(state or "", contract, run_id, "", limit)]
         if as_json:
-            print_json([{**_row(stored), "erased": _erased(session, stored)} for stored in page])
+            print_json([{**_row(stored), **_marks(session, stored)} for stored in page])
             return 0
         if not page:
             _nothing(session, settings, filtered=bool(state or contract or run_id))
             return 0
-        _draw(page, {s.projection.action_id for s in page if _erased(session, s)}, verbose)
+        _draw(page, {s.projection.action_id: _words(session, s) for s in page}, verbose)
         if len(page) == limit:
             note(f"The newest {limit} are shown; --limit shows more.")
     return 0
@@ -106,19 +106,26 @@ def _row(stored: StoredProjection) -> dict[str, Json]:
     }
 
 
-def _erased(session: Session, stored: StoredProjection) -> bool:
-    """Whether the payloads were erased. Erasure is rare and has no column of its own."""
+def _marks(session: Session, stored: StoredProjection) -> dict[str, Json]:
+    """What the entries alone state: an erasure, and shadow mode. Both are rare and have no column of their own."""
     events = session.store.events(stored.projection.action_id)
-    return any(each.kind == EventKind.ERASED.value for each in events)
+    mode = str(open_envelope(events[0].envelope).event.data.get("mode", "")) if events else ""
+    return {"erased": any(each.kind == EventKind.ERASED.value for each in events), "mode": mode}
 
 
-def _draw(page: list[StoredProjection], erased: set[str], whole: bool) -> None:
+def _words(session: Session, stored: StoredProjection) -> str:
+    """The marks in words, after the state."""
+    marks = _marks(session, stored)
+    return (", shadow" if marks["mode"] else "") + (", erased" if marks["erased"] else "")
+
+
+def _draw(page: list[StoredProjection], marks: dict[str, str], whole: bool) -> None:
     from rich.table import Table
     from rich.text import Text
 
     out = console()
     if out.width < TABLE_WIDTH_MIN:
-        _draw_narrow(page, erased, whole)
+        _draw_narrow(page, marks, whole)
         return
     wide = out.width >= ALL_COLUMNS_WIDTH  # else what matters less is left out, so that nothing is cut off unseen
     table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold")
@@ -128,26 +135,26 @@ def _draw(page: list[StoredProjection], erased: set[str], whole: bool) -> None:
         table.add_column(name, overflow="fold", min_width=WORD_WIDTH if wide else WORD_WIDTH_NARROW)
     for stored in page:
         p = stored.projection
-        texts = [p.contract, p.target, _state(p, erased, whole), shown_verdict(p)]
+        texts = [p.contract, p.target, _state(p, marks, whole), shown_verdict(p)]
         if wide:
             texts = [moment(p.created_us)[:SECONDS], *texts, plain(p.discrepancy)]
         table.add_row(mark(_sign(p)), p.action_id, *(Text(safe(text, 120)) for text in texts))
     out.print(table)
 
 
-def _draw_narrow(page: list[StoredProjection], erased: set[str], whole: bool) -> None:
+def _draw_narrow(page: list[StoredProjection], marks: dict[str, str], whole: bool) -> None:
     from rich.text import Text
 
     out = console()
     for stored in page:
         p = stored.projection
         out.print(Text.assemble(mark(_sign(p)), f" {p.action_id}"), soft_wrap=True)
-        for said in (f"{p.contract} on {p.target}", _narrow_state(p, erased, whole)):
+        for said in (f"{p.contract} on {p.target}", _narrow_state(p, marks, whole)):
             out.print(Text(f"  {safe(said)}"), soft_wrap=True)
 
 
-def _narrow_state(p: Projection, erased: set[str], whole: bool) -> str:
-    said, verdict = _state(p, erased, whole), shown_verdict(p)
+def _narrow_state(p: Projection, marks: dict[str, str], whole: bool) -> str:
+    said, verdict = _state(p, marks, whole), shown_verdict(p)
     return said if said == verdict else f"{said} ({verdict})"
 
 
@@ -155,11 +162,11 @@ def _sign(p: Projection) -> str:
     return OK if exit_of(p) == EXIT_VERIFIED else BAD if exit_of(p) == EXIT_FAILED else OPEN
 
 
-def _state(p: Projection, erased: set[str], whole: bool) -> str:
+def _state(p: Projection, marks: dict[str, str], whole: bool) -> str:
     said = (
         state_label(p.state, standing=_sign(p) == OK, hold=p.hold)
         + (f" [{p.state}]" if whole else "")
-        + (", erased" if p.action_id in erased else "")
+        + marks.get(p.action_id, "")
     )
     if p.due_us is not None and p.state == State.RECONCILED_SUCCESS:
         said += f", looked at again {moment(p.due_us)[:SECONDS]} UTC"

@@ -19,7 +19,7 @@ from readback.domain.predicate import Truth
 from readback.views import fields
 from readback.views.fields import CELL_MAX_CHARACTERS, note_of, shows, watched_text
 from readback.views.labels import ATTRIBUTION, outcome_label
-from readback.views.outcome_text import MARK_OF_TRUTH, headline, mark_of, plain, verdict_text
+from readback.views.outcome_text import MARK_OF_TRUTH, headline, mark_of, plain, shadow_lines, verdict_text
 
 HASH_SHOWN: Final = 12
 TIME_OF_DAY: Final = len("2026-01-01 ")
@@ -97,6 +97,7 @@ def _summary(outcome: Outcome, picture: Picture) -> list[tuple[str, str]]:
     return [
         ("state", f"{outcome_label(outcome)} (stored: {outcome.state.value})"),
         ("verdict", verdict_text(outcome.verdict, outcome.why)),
+        *(("shadow", line) for line in shadow_lines(outcome)),
         ("discrepancy", plain(outcome.discrepancy.value) if outcome.discrepancy else "none"),
         ("attribution", f"{ATTRIBUTION[outcome.attribution]} (stored: {outcome.attribution.value})"),
         ("trust level", f"{level['number']} ({level['means']})"),

@@ -16,7 +16,7 @@ from readback.cli.terminal import NONE, mark, moment, safe, value
 from readback.domain.outcome.outcome import Outcome
 from readback.views.fields import watched_text
 from readback.views.labels import ATTRIBUTION, outcome_label
-from readback.views.outcome_text import headline, mark_of, plain, verdict_text
+from readback.views.outcome_text import headline, mark_of, plain, shadow_lines, verdict_text
 
 LINES_MAX: Final = 40
 POSTCONDITIONS_MAX: Final = 8
@@ -58,6 +58,7 @@ def _facts(outcome: Outcome, picture: Picture) -> Iterator[Line]:
     found = [
         ("outcome", outcome_label(outcome)),
         ("verdict", verdict_text(outcome.verdict, outcome.why)),
+        *(("shadow", line) for line in shadow_lines(outcome)),
         ("cause", ATTRIBUTION[outcome.attribution]),
         ("discrepancy", plain(outcome.discrepancy.value) if outcome.discrepancy else ""),
         ("trust level", f"{picture['level']['number']} ({picture['level']['means']})"),

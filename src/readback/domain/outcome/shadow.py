@@ -49,6 +49,11 @@ class ShadowJudgement:
     words: str = ""
     refused: str = ""
 
+    @property
+    def conditional(self) -> str:
+        """The words of the enforced mode, marked as words that no user has read."""
+        return CONDITIONAL + self.words
+
     def as_json(self) -> dict[str, Json]:
         """Return the judgement as plain data. The keys begin with `would`, so no reader takes one for an outcome."""
         return {

@@ -18,7 +18,6 @@ from readback.domain.recovery.table import RecoveryTable
 from readback.domain.side_effect import SideEffect
 from readback.domain.state import State
 from readback.domain.verdict import Why
-from readback.domain.verification.reading import UNREADABLE
 from readback.domain.verification.reconciliation import undetermined
 from readback.engine.recovery.transition_paths import path_through
 from readback.engine.run import Run
@@ -30,9 +29,11 @@ _WAITING: Final = frozenset({State.ACCEPTED, State.PENDING})
 
 
 _BY_THE_WORLD: Final = frozenset(
-    {"source.unavailable", UNREADABLE, "reader.out-of-scope", "version.unknown", "version.stale", "precondition"}
+    {"source.unavailable", "reader.out-of-scope", "version.unknown", "version.stale", "precondition"}
 )
-"""Codes of refusals by a reading or a condition. Freezes, approvals and fallen claims refuse in shadow, too."""
+"""Codes of refusals by a reading or a condition. Freezes, approvals, fallen claims and targets outside of the readable
+folders refuse in shadow, too.
+"""
 
 
 def passes(run: Run, refusal: Refusal) -> bool:
