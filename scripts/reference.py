@@ -435,6 +435,12 @@ def _environment() -> Iterator[str]:
             "the permission scopes of the client, separated by commas; a list in files",
             "none",
         ),
+        (
+            "",
+            "`shadow`",
+            "contracts that may run in [shadow mode](../shadow.md): a list of names, or `*`; in files alone",
+            "none",
+        ),
         ("", "`[limits]`, `[limits.TENANT]`", "limits for tenants: " + _tenant_limits(), "no limit"),
         ("`READBACK_SIGNING_KEY_FILE`", "`signing_key_file`", "the file of the log's own key, for checkpoints", "none"),
         ("`READBACK_DEBUG`", "", "print the full traceback of an unexpected error", "off"),
