@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from decimal import Decimal
 from typing import Any, Final
 
 import msgspec
@@ -17,6 +18,7 @@ from readback.canon import ReadbackError
 from readback.errors import UnknownOutcomeError
 from readback.ports.runtime import Runtime
 from readback.server.access.hosts import FORBIDDEN, HostNames
+from readback.server.access.oidc import Providers
 from readback.server.access.principal import RIGHTS, Caller, Right
 from readback.server.access.tokens import TOKEN_MAX_CHARS, TokenFile
 from readback.server.errors import (
@@ -54,7 +56,16 @@ SECURITY: Final = (
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
 )
 CHALLENGE: Final = (b"www-authenticate", b'Bearer realm="readback"')
-_ENCODE: Final = msgspec.json.Encoder().encode
+
+
+def _exact(value: object) -> object:
+    """An exact number as a number; anything else is a fault of ours."""
+    if isinstance(value, Decimal):
+        return Decimal(value)
+    raise TypeError(type(value).__name__)
+
+
+_ENCODE: Final = msgspec.json.Encoder(enc_hook=_exact, decimal_format="number").encode
 
 
 MINUTE_US: Final = 60_000_000
@@ -97,7 +108,6 @@ class Server:
         settings: The server's settings, checked.
         ledgers: The open ledgers.
         names: The server's own names.
-        authenticate_jwt: Returns the caller of an identity provider's token, for credentials with two dots.
     """
 
     def __init__(
@@ -106,7 +116,6 @@ class Server:
         ledgers: Ledgers,
         *,
         names: HostNames | None = None,
-        authenticate_jwt: Callable[[str], Awaitable[Caller]] | None = None,
     ) -> None:
         self.settings = settings.check()
         self.ledgers = ledgers
@@ -115,7 +124,7 @@ class Server:
         self.rates = RateLimits(ledgers.runtime, settings.rate_per_minute)
         self.stopping = asyncio.Event()
         self.in_flight = 0
-        self._jwt = authenticate_jwt
+        self._providers = Providers(dict(settings.issuers), ledgers.runtime.now_us) if settings.issuers else None
         self._open = Caller(ledgers.settings.tenant, ledgers.settings.principal, frozenset(RIGHTS), "open")
 
     async def caller(self, credential: str) -> Caller:
@@ -123,6 +132,7 @@ class Server:
 
         Raises:
             UnauthenticatedError: the credential is missing, unknown, revoked or expired.
+            ProviderError: the keys of the identity provider cannot be read.
             SettingsError: the file of tokens cannot be used.
         """
         if not credential:
@@ -131,8 +141,8 @@ class Server:
             raise UnauthenticatedError("The request has no bearer token.")
         if len(credential) > TOKEN_MAX_CHARS:
             raise UnauthenticatedError("The token is too long.")
-        if self._jwt is not None and credential.count(".") == 2:
-            return await self._jwt(credential)
+        if self._providers is not None and credential.count(".") == 2:
+            return await self._providers.authenticate(credential)
         return self.tokens.authenticate(credential, self.ledgers.runtime.now_us())
 
     def count(self, caller: Caller) -> None:
@@ -194,7 +204,10 @@ class Application:
             return
         finally:
             server.in_flight -= 1
-        await _send(send, reply, request_id)
+        if reply.stream is not None:
+            await _stream(send, receive, reply, request_id)
+        else:
+            await _send(send, reply, request_id)
 
     async def _reply(
         self, scope: Scope, headers: list[tuple[bytes, bytes]], receive: Receive, request_id: str
@@ -286,18 +299,43 @@ def _frames(error: BaseException) -> tuple[type[BaseException], BaseException, A
 
 async def _send(send: Send, reply: Reply, request_id: str) -> None:
     headers = [(b"content-type", reply.media), (b"x-request-id", request_id.encode()), *SECURITY, *reply.headers]
-    if reply.stream is not None:
-        await send({"type": "http.response.start", "status": reply.status, "headers": headers})
-        try:
-            async for chunk in reply.stream:
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
-        finally:
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
-        return
     body = reply.body if isinstance(reply.body, bytes) else b"" if reply.body is None else _ENCODE(reply.body)
     headers.append((b"content-length", str(len(body)).encode("ascii")))
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
     await send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+async def _stream(send: Send, receive: Receive, reply: Reply, request_id: str) -> None:
+    """Send a stream until its end, or until the client leaves."""
+    assert reply.stream is not None
+    headers = [(b"content-type", reply.media), (b"x-request-id", request_id.encode()), *SECURITY, *reply.headers]
+    stream, task = reply.stream, asyncio.current_task()
+
+    async def watch() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        if task is not None:
+            task.cancel()
+
+    leaving = asyncio.create_task(watch())
+    try:
+        first = await anext(stream, b"")
+        await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+        await send({"type": "http.response.body", "body": first, "more_body": True})
+        async for chunk in stream:
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+    except ReadbackError as error:
+        await _send_problem(send, error, request_id)
+    except asyncio.CancelledError:
+        if not leaving.done() or leaving.cancelled() or task is None:
+            raise
+        task.uncancel()  # the client left
+    finally:
+        leaving.cancel()
+        close = getattr(stream, "aclose", None)
+        if close is not None:
+            await close()
 
 
 async def _send_problem(send: Send, error: ReadbackError, request_id: str, *, status: int = 0) -> None:

@@ -15,6 +15,13 @@ class UnauthenticatedError(InputError):
     remedy_default = "Send `Authorization: Bearer TOKEN`; `readback token create` makes a token."
 
 
+class ProviderError(ReadbackError):
+    """The keys of an identity provider cannot be read, so the token cannot be checked. Nothing was done."""
+
+    code = "http.provider"
+    remedy_default = "Check the issuer's URL in server.toml, and whether this machine reaches the provider."
+
+
 class MissingRightError(InputError):
     """The token lacks the right that the route requires. Nothing was done."""
 
@@ -70,6 +77,13 @@ class PreconditionRequiredError(InputError):
     remedy_default = "Read the case again, and send its ETag as `If-Match`."
 
 
+class PreconditionFailedError(InputError):
+    """The thing has another version than the If-Match header names. Nothing was decided."""
+
+    code = "http.precondition-failed"
+    remedy_default = "Read the case again, decide anew, and send the new ETag."
+
+
 class RateLimitError(InputError):
     """The token sent more requests than its limit. Nothing was done."""
 
@@ -89,6 +103,20 @@ class ForeignHostError(InputError):
 
     code = "http.foreign-request"
     remedy_default = "Address the server by its own name; `readback serve --allow-host NAME` adds a name."
+
+
+class InProgressError(InputError):
+    """A request with the same Idempotency-Key is in progress in this server. This request did nothing."""
+
+    code = "http.in-progress"
+    remedy_default = "Wait for the first answer, or look: GET /v1/actions?contract=NAME&operation=KEY."
+
+
+class NotSealedError(InputError):
+    """No signed checkpoint covers the entry, so there is no proof yet."""
+
+    code = "http.not-sealed"
+    remedy_default = "Give the server a key of the log, or ask again after the next checkpoint."
 
 
 class WebhookError(InputError):

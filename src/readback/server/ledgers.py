@@ -7,25 +7,57 @@ name: the real ledger's worker must never meet a test's action, and the tests' w
 
 from __future__ import annotations
 
+import asyncio
 import copy
-from collections.abc import Mapping
+import logging
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from readback.bootstrap import MEMORY_URL
+from readback.canon import Json, ReadbackError
 from readback.client.async_client import AsyncReadback
+from readback.client.operations import attempts, claiming
 from readback.client.operations.worker import Worker, worker_for
+from readback.client.proposal import Proposal
 from readback.client.session import Session
+from readback.client.step import SagaStep
 from readback.config import Settings
-from readback.contracts.registry import Registry
+from readback.contracts.registry import Loadable, Registry
+from readback.contracts.sandbox_actions import safe_twin
+from readback.domain.outcome.outcome import Outcome
 from readback.domain.tracing.trace_context import parse_traceparent
 from readback.drivers.driver_async import AsyncDriver
+from readback.engine import coordinator, external_attempts
 from readback.engine.compiled_contract import CompiledContract
+from readback.engine.saga import attend as saga_attend
+from readback.errors import DrillRefusedError, NotFoundError
 from readback.server.access.principal import Caller
+from readback.server.access.webhooks import Sender, Senders
+from readback.server.errors import NoSandboxError
+from readback.server.hub import Hub
+from readback.telemetry.fold_reader import LedgerMetrics
 
+LOG: Final = logging.getLogger("readback.server")
+ActionHandle = coordinator.ActionHandle
 CLIENTS_MAX: Final = 4_096
+METRICS_MAX: Final = 64
+"""The number of tenants with remembered metrics."""
 POLL_S: Final = 1.0
 WORKER_CONCURRENCY: Final = 64
+
+
+@contextmanager
+def consuming(proposals: Sequence[Any]) -> Iterator[None]:
+    """Count the proposals as used where the block raises: the caller gets the error, and nothing runs."""
+    try:
+        yield
+    except ReadbackError:
+        for each in proposals:
+            if not each.used:
+                each.mark_run()
+        raise
 
 
 class ServerClient(AsyncReadback):
@@ -45,6 +77,56 @@ class ServerClient(AsyncReadback):
     def driver(self) -> AsyncDriver:
         """The shared driver."""
         return self._driver
+
+    def started(
+        self,
+        proposal: Proposal,
+        ticket: ActionHandle,
+        *,
+        operation: str,
+        wait: float,
+        intended: dict[str, Json] | None,
+        step: str,
+        upon: Sequence[str],
+        run: str,
+    ) -> Coroutine[Any, Any, Outcome]:
+        """Run the proposal like `run`. The ticket receives the action's id before the action is recorded.
+
+        Raises InputError, before the coroutine exists, for a proposal that cannot be run.
+        """
+        s = self._session
+        with consuming([proposal]):
+            until_us = s.give_up_us(wait)
+            claims = () if not upon else claiming.upon_ids(s, upon)
+            request = s.request(proposal, operation, intended, step, claims)
+        work = coordinator.begin(s.engine, request, s.scope_of(run), s.plan_of, ticket)
+        return self._told(work, ticket, until_us, in_turn=not request.plan.hands.execute.is_async)
+
+    def started_saga(
+        self, steps: Sequence[SagaStep], ticket: ActionHandle, *, name: str, operation: str, wait: float, run: str
+    ) -> Coroutine[Any, Any, Outcome]:
+        """Run the steps like `saga`. The ticket receives the saga's id before the saga is recorded."""
+        s = self._session
+        until_us = s.give_up_us(wait)
+        with consuming([each.proposal for each in steps]):
+            request = s.saga_request(steps, name, operation)
+        return self._told(saga_attend.begin(s.engine, request, s.scope_of(run), s.plan_of, ticket), ticket, until_us)
+
+    def waited(self, action_id: str, ticket: ActionHandle, wait: float) -> Coroutine[Any, Any, Outcome]:
+        """Wait like `wait`, for an id of the caller's tenant."""
+        s = self._session
+        ticket.action_id = s.action_id(action_id)
+        return self._told(s.stay(ticket.action_id), ticket, s.give_up_us(wait))
+
+    def reported(
+        self, action_id: str, ticket: ActionHandle, value: object, error: str | None, wait: float
+    ) -> Coroutine[Any, Any, Outcome]:
+        """Record a report like `report`, and wait."""
+        s = self._session
+        ticket.action_id = s.action_id(action_id)
+        said = attempts.report_of(value, error)
+        work = external_attempts.complete_external(s.engine, ticket.action_id, s.scope.tenant, s.plan_of, said)
+        return self._told(work, ticket, s.give_up_us(wait))
 
     def traced(self, traceparent: str) -> ServerClient:
         """Return the same client for one request in a caller's trace. A malformed header counts as none."""
@@ -123,6 +205,14 @@ class Ledger:
         self.session.close()
 
 
+@dataclass(frozen=True, slots=True)
+class _Sandbox:
+    """The definition behind a test's proposal: the sandbox's own plan."""
+
+    name: str
+    plan: CompiledContract
+
+
 class Ledgers:
     """The ledger, the ledger of tests, and the contracts of a server.
 
@@ -132,13 +222,30 @@ class Ledgers:
         test_url: The ledger of tests; the default lives in memory and ends with the server.
     """
 
-    def __init__(self, settings: Settings, registry: Registry | None, test_url: str = MEMORY_URL) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        registry: Registry | None,
+        *,
+        webhooks: Mapping[str, Sender] | None = None,
+        test_url: str = MEMORY_URL,
+    ) -> None:
         self.settings = settings
         self.registry = registry or Registry()
         plans = self.registry.load()
+        self.senders = Senders(webhooks or {})
         self.main = Ledger.open(settings, settings.url)
+        self.hub = Hub(self.main.session)
+        self._metrics: dict[str, LedgerMetrics] = {}
+        self.stopping = False
+        self._works = False
+        self._workers: list[asyncio.Task[None]] = []
         self._test_url = test_url
         self._tests: Ledger | None = None
+        self.in_progress: set[tuple[str, str, str, bool]] = set()
+        """Requests in this process that start an action: tenant, contract, operation, and whether a test."""
+        self._work: set[asyncio.Task[Any]] = set()
+        self._waiting: set[asyncio.Future[None]] = set()
         for plan in plans.values():
             self.main.session.know(plan)
 
@@ -146,6 +253,26 @@ class Ledgers:
     def plans(self) -> Mapping[str, CompiledContract]:
         """The loaded contracts by name."""
         return self.main.session.plans
+
+    def definition(self, contract: str) -> Loadable:
+        """Return a loaded contract by name. Raises NotFoundError."""
+        if contract not in self.registry:
+            raise NotFoundError(
+                f"The server has no contract {contract!r:.80}.", remedy="See GET /v1/contracts for the contracts."
+            )
+        return self.registry.get(contract)
+
+    def sandboxed(self, definition: Any, arguments: Mapping[str, Json]) -> Proposal:
+        """Return the proposal of a contract's sandbox, and load the sandbox into the ledger of tests.
+
+        Raises NoSandboxError where the contract declares no sandbox for these arguments. ArgumentError, OversizeError.
+        """
+        try:
+            plan, bound, requested = safe_twin(definition, definition.declared_twin, arguments)
+        except DrillRefusedError as error:
+            raise NoSandboxError(error.message) from error
+        self.tests.session.know(plan)
+        return Proposal(_Sandbox(plan.contract.name, plan), bound, requested)
 
     @property
     def runtime(self) -> Any:
@@ -157,7 +284,25 @@ class Ledgers:
         """The ledger of tests, opened at its first use. Raises StoreError."""
         if self._tests is None:
             self._tests = Ledger.open(replace(self.settings, url=self._test_url), self._test_url)
+            if self._works:
+                self._workers.append(asyncio.get_running_loop().create_task(self._tests.work()))
         return self._tests
+
+    def metrics(self, tenant: str) -> LedgerMetrics:
+        """Return the reader of one tenant's metrics."""
+        found = self._metrics.pop(tenant, None)
+        if found is None:
+            session = self.main.session
+            found = LedgerMetrics(session.store, session.runtime.now_us, tenants=(tenant,))
+        self._metrics[tenant] = found
+        while len(self._metrics) > METRICS_MAX:
+            del self._metrics[next(iter(self._metrics))]
+        return found
+
+    def begin_work(self) -> None:
+        """Start the worker for due actions of every tenant, and one for tests as soon as there are tests."""
+        self._works = True
+        self._workers.append(asyncio.get_running_loop().create_task(self.main.work()))
 
     @property
     def has_tests(self) -> bool:
@@ -167,6 +312,62 @@ class Ledgers:
     def client(self, caller: Caller, *, test: bool = False) -> ServerClient:
         """Return the caller's client on the ledger, or on the ledger of tests."""
         return (self.tests if test else self.main).client(caller)
+
+    async def attended(self, work: Coroutine[Any, Any, Outcome], wait_s: float) -> asyncio.Task[Outcome]:
+        """Start the work, and return its task when the work is over, when the wait ends, or when the server stops.
+
+        Work that is not over goes on until `end`.
+        """
+        loop = asyncio.get_running_loop()
+        task, answered = loop.create_task(work), loop.create_future()
+
+        def over(_task: object = None) -> None:
+            if not answered.done():
+                answered.set_result(None)
+
+        task.add_done_callback(over)
+        timer = loop.call_later(wait_s, over)
+        self._work.add(task)
+        self._waiting.add(answered)
+        try:
+            await answered
+        finally:
+            timer.cancel()
+            self._waiting.discard(answered)
+            if task.done():
+                self._work.discard(task)
+            else:
+                task.add_done_callback(self._left)
+        return task
+
+    def _left(self, task: asyncio.Task[Any]) -> None:
+        """Work whose request was answered before is over. The ledger holds its result, and so its errors end here."""
+        self._work.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            LOG.warning("work after its answer ended with %s", type(task.exception()).__name__)
+
+    def answer_waiting(self) -> None:
+        """Let every waiting request be answered with the current knowledge, from now on."""
+        self.stopping = True
+        for each in [*self._waiting]:
+            if not each.done():
+                each.set_result(None)
+
+    async def end(self) -> None:
+        """Cancel the work that is left. Each action records the cancellation, and the next process continues."""
+        for task in self._work:
+            task.cancel()
+        await asyncio.gather(*self._work, return_exceptions=True)
+
+    async def end_work(self, grace_s: float) -> None:
+        """End the workers after their actions in progress; after the grace, cancel them."""
+        self._works = False
+        self.stop()
+        if self._workers:
+            _, late = await asyncio.wait(self._workers, timeout=grace_s)
+            for each in late:
+                each.cancel()
+            await asyncio.gather(*self._workers, return_exceptions=True)
 
     def stop(self) -> None:
         """End the workers after their actions in progress."""

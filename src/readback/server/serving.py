@@ -22,10 +22,14 @@ from readback.server.api import route_table
 from readback.server.app import Application, Server
 from readback.server.console.application import console_app
 from readback.server.ledgers import Ledgers
+from readback.server.openapi import described
+from readback.server.routing import RouteTable
 from readback.server.settings import ServerSettings
 
 GRACE_S: Final = 5
 """How long requests and workers may still run at the server's end, in seconds."""
+ANSWER_S: Final = 2.0
+"""After this time in seconds, waiting requests are answered with the current knowledge."""
 HEAD_S: Final = 15.0
 """Time limit in seconds for a request's head, and for the first request of a new connection."""
 HEAD_MAX_BYTES: Final = 65_536
@@ -43,13 +47,19 @@ def create_app(
     The caller closes `server.ledgers`. Raises SettingsError, StoreError and ContractError before anything listens.
     """
     server_settings.check()
-    ledgers = Ledgers(settings, registry)
+    ledgers = Ledgers(settings, registry, webhooks=dict(server_settings.webhooks))
     try:
         server = Server(server_settings, ledgers)
-        return Application(server, route_table(), console_app(server)), server
+        return Application(server, whole_table(), console_app(server)), server
     except BaseException:
         ledgers.close()
         raise
+
+
+def whole_table() -> RouteTable:
+    """Return every route of the API, with the route of its description."""
+    table = route_table()
+    return route_table(described(table))
 
 
 async def serve(
@@ -95,7 +105,8 @@ async def _serve(
         backlog=BACKLOG,
     )
     uvicorn_server = _Uvicorn(config)
-    worker = asyncio.create_task(server.ledgers.main.work()) if server.settings.worker else None
+    if server.settings.worker:
+        server.ledgers.begin_work()
     ending = asyncio.create_task(_stopped(uvicorn_server, server, stop))
     if on_listening is not None:
         host = server.settings.host
@@ -106,18 +117,17 @@ async def _serve(
     finally:
         ending.cancel()
         server.stopping.set()
-        server.ledgers.stop()
-        if worker is not None:
-            done, _ = await asyncio.wait({worker}, timeout=GRACE_S)
-            if not done:
-                worker.cancel()
-            await asyncio.gather(worker, return_exceptions=True)
+        server.ledgers.hub.stop()
+        await server.ledgers.end_work(GRACE_S)
+        await server.ledgers.end()
 
 
 async def _stopped(uvicorn_server: uvicorn.Server, server: Server, stop: asyncio.Event) -> None:
     await stop.wait()
     server.stopping.set()
+    server.ledgers.hub.stop()
     uvicorn_server.should_exit = True
+    asyncio.get_running_loop().call_later(ANSWER_S, server.ledgers.answer_waiting)
 
 
 class _Uvicorn(uvicorn.Server):

@@ -19,7 +19,9 @@ from readback.canon.frozen import dataclass
 from readback.config import user_folder
 from readback.errors import SettingsError, UsageError
 from readback.server.access.hosts import is_loopback
+from readback.server.access.oidc import Issuer
 from readback.server.access.principal import rights_of
+from readback.server.access.webhooks import Sender
 
 PORT_DEFAULT: Final = 8787
 TOKENS_FILE: Final = "server-tokens.json"
@@ -31,38 +33,6 @@ RATE_PER_MINUTE: Final = 60_000
 WAIT_MAX_S: Final = 60.0
 WAIT_DEFAULT_S: Final = 10.0
 OTHERS_MAY_WRITE: Final = 0o022
-
-
-class Issuer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An identity provider, by `[oidc.NAME]`. Claims of its tokens give the tenant, the principal and the rights."""
-
-    issuer: str
-    """The provider's URL, exactly as in the tokens' `iss`."""
-    audience: str
-    """This server's name at the provider, as in the tokens' `aud`."""
-    tenant: str = ""
-    """The tenant of every token; "" reads the tenant from `tenant_claim`."""
-    tenant_claim: str = "tenant"
-    principal_claim: str = "sub"
-    rights_claim: str = "readback_rights"
-    rights: list[str] = msgspec.field(default_factory=list)
-    """The rights of a token without `rights_claim`; empty: such a token is refused."""
-    algorithms: list[str] = msgspec.field(default_factory=lambda: ["RS256", "ES256", "EdDSA", "PS256"])
-    ca_file: str = ""
-    """A file of root certificates for the provider's HTTPS; "" for the system's."""
-
-
-class Sender(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A sender of webhooks, by `[webhooks.NAME]`: how a request is verified, and where the request names the action."""
-
-    tenant: str
-    secret: str
-    """A reference to the secret: `env:NAME` or `file:PATH`."""
-    scheme: str = "standard"
-    """`standard` for Standard Webhooks signatures, `shared` for a secret in `header`."""
-    header: str = "x-webhook-secret"
-    field: str = "stamp"
-    """The dotted path of the action's id or stamp in the JSON body."""
 
 
 class ServerDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

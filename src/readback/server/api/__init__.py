@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from readback.server.api import health
-from readback.server.routing import RouteTable
+from readback.server.api import actions, attempts, catalog, events, health, people
+from readback.server.routing import Route, RouteTable
 
 
-def route_table() -> RouteTable:
+def route_table(*more: Route) -> RouteTable:
     """Return the table of every route."""
-    return RouteTable([*health.ROUTES])
+    return RouteTable(
+        [
+            *actions.ROUTES,
+            *attempts.ROUTES,
+            *people.ROUTES,
+            *catalog.ROUTES,
+            *events.ROUTES,
+            *health.ROUTES,
+            *more,
+        ]
+    )
