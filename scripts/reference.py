@@ -344,6 +344,7 @@ def _errors() -> Iterator[str]:
 
 ERROR_HOMES: tuple[str, ...] = (
     "readback.assurance.canary.terms",
+    "readback.assurance.drills.ledger_schema",
     "readback.assurance.drills.worlds",
     "readback.assurance.faults",
     "readback.testing.faults.fault",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from readback.ports.storage.log import Links, Tiles
     from readback.ports.storage.store import LedgerStore
     from readback.ports.storage.wakeups import Wakeups
+    from readback.stores.migration import Migration
 
 __all__ = [
     "Settings",
@@ -103,6 +104,13 @@ def store_not_compared(store: LedgerStore) -> list[str]:
     """Return the parts of the store's files that `store_damage` cannot compare here, one sentence each."""
     find = getattr(store, "not_compared", None)
     return [] if find is None else list(find())
+
+
+def store_migrations(name: str) -> Sequence[Migration]:
+    """Return the steps of a store's schema in this release. `name`: sqlite or postgres. Connects nowhere."""
+    from readback.stores.migration import migrations_of
+
+    return migrations_of(f"readback.stores.{name}")
 
 
 def backup(url: str, out: Path, progress: Callable[[int, int], None]) -> None:

@@ -88,5 +88,7 @@ class GateInput:
     """Simulated worlds and sandboxes for failure injection and recovery drills, by contract."""
     canaries: Callable[[], Sequence[CanaryRun]] = no_canaries
     """The canaries of the ledger, newest first."""
+    kept: Sequence[str] = ()
+    """Folders of kept ledgers, bundles and readers of earlier releases."""
     surfaces: Sequence[Surface] = ()
     """The ways in of this installation, for the false-success guard and the unknown-state test."""

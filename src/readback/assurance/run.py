@@ -30,6 +30,7 @@ Gate = Callable[[GateInput], GateResult]
 ELSEWHERE: Final[Mapping[str, str]] = {
     "canary": "readback.assurance.drills.canary_gate:canary",
     "failure-injection": "readback.assurance.drills.failure_injection:failure_injection",
+    "ledger-schema": "readback.assurance.drills.ledger_schema:ledger_schema",
     "recovery-drill": "readback.assurance.drills.recovery_drill:recovery_drill",
 }
 """The module and the function of each further gate, imported at first use."""

@@ -36,6 +36,8 @@ ACTIONS_SHOWN_MAX: Final = 5
 LINE_MAX_CHARACTERS: Final = 900
 RESULT: Final = "result.json"
 RECORD_BUNDLE: Final = "record.bundle.json"
+OF_THE_RELEASE: Final = frozenset({"ledger-schema", "false-success", "unknown-state"})
+"""Gates of the installed release, with or without contracts."""
 _SIGNS: Final = {Standing.PASSED: OK, Standing.FAILED: BAD, Standing.ERROR: BAD, Standing.UNDETERMINED: OPEN}
 
 
@@ -139,6 +141,19 @@ def drill(**given: Any) -> int:
     return _run(("recovery-drill",), None, records=False, **given)
 
 
+@click.command("schema", short_help="Read earlier ledgers, and new entries by an earlier release (gate 6).")
+@_reporting
+def schema(**given: Any) -> int:
+    """Compare the ledger's schema with the last release's. Open, verify and replay earlier ledgers and bundles.
+
+    A difference needs a declaration with a reason. A kept reader verifies and replays new entries in a process of its
+    own. --history is replayed, too. No contracts are needed.
+
+    Exit code 0: compatible; 1: an undeclared change, or a kept file that cannot be read; 3: a record is damaged.
+    """
+    return _run(("ledger-schema",), None, records=False, **given)
+
+
 def _listed(option: str, text: str, known: tuple[str, ...]) -> tuple[str, ...]:
     named = tuple(each.strip() for each in text.split(",") if each.strip())
     for each in named:
@@ -163,7 +178,7 @@ def _run(
     """Run the named gates, print the result, and write the reports. Return the exit code."""
     wanted = _listed("--format", formats, FORMATS)
     named = Named(contracts=(*modules, *files), **given)
-    examined_logic = input_of(named)
+    examined_logic = input_of(named, bare=bool(only) and frozenset(only) <= OF_THE_RELEASE)
     acknowledged = load_acknowledgements(acknowledge, examined_logic.candidate, examined_logic.incumbent)
     with undisturbed(READING):
         report = run_gates(

@@ -19,6 +19,10 @@ COMMANDS: Final = {
     "canary": ("readback.cli.gates.canary:canary", "Ask a candidate beside the incumbent (gate 3)."),
     "inject": ("readback.cli.gates.check:inject", "Inject faults into each contract (gate 4)."),
     "drill": ("readback.cli.gates.check:drill", "Execute and verify each recovery on sandboxes (gate 5)."),
+    "schema": (
+        "readback.cli.gates.check:schema",
+        "Read earlier ledgers and new entries (gate 6).",
+    ),
     "capture": ("readback.cli.gates.group:capture", "Write a corpus of recorded actions from a ledger."),
     "promote": ("readback.cli.gates.promote:promote", "Decide whether these contracts may be released."),
     "report-schema": ("readback.cli.gates.promote:report_schema", "Print the JSON Schema of the result."),

@@ -41,6 +41,7 @@ class Named:
     limit: int
     cell_min: int
     worlds: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Return the names, for the result."""
@@ -54,10 +55,18 @@ class Named:
             "sample": self.limit,
             "min_actions": self.cell_min,
             "worlds": [*self.worlds],
+            "kept": [*self.kept],
         }
 
 
 _OPTIONS: Final = (
+    click.option(
+        "--kept",
+        "kept",
+        metavar="FOLDER",
+        multiple=True,
+        help="Kept ledgers (.db, .db.gz), bundles (.json) and readers (.whl) of earlier releases; may be repeated.",
+    ),
     click.option(
         "--worlds",
         "worlds",
@@ -101,10 +110,11 @@ def logic_of(contracts: tuple[str, ...], table: str | None) -> VerificationLogic
     return candidate_of(settings.contracts, settings.recovery_table, dict(settings.contract_pins))
 
 
-def input_of(named: Named) -> GateInput:
-    """Load everything that the gates examine."""
-    candidate = logic_of(named.contracts, named.table)
+def input_of(named: Named, *, bare: bool = False) -> GateInput:
+    """Load everything that the gates examine. `bare`: the gates examine the release itself, also without contracts."""
     settings = settings_of(modules=named.contracts, table=named.table)
+    without = bare and not settings.contracts
+    candidate = VerificationLogic({}) if without else logic_of(named.contracts, named.table)
     incumbent = None
     if named.against is not None:
         incumbent = incumbent_of(named.against, candidate, settings.contracts, settings.recovery_table)
@@ -112,7 +122,9 @@ def input_of(named: Named) -> GateInput:
     history = no_history if named.history is None else history_of(named.history, selection)
     modules = [each for each in settings.contracts if not is_contract_file(each)]
     worlds = load_worlds(named.worlds, modules, [each for each in settings.contracts if is_pack(each)])
-    return GateInput(candidate, incumbent, history, named.cell_min, worlds, lambda: _canaries(named.history))
+    return GateInput(
+        candidate, incumbent, history, named.cell_min, worlds, lambda: _canaries(named.history), named.kept
+    )
 
 
 def _canaries(history: str | None) -> Sequence[CanaryRun]:

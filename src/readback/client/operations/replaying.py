@@ -42,10 +42,13 @@ def replay_bundle(
 
 
 def _plan(bundle: Bundle, predicates: PredicateEngine, plans: PlanOf) -> CompiledContract:
+    loaded = plans(str(bundle.entries[0].event.data.get("contract")))
+    return loaded if loaded is not None else recorded_plan_of(bundle, predicates)
+
+
+def recorded_plan_of(bundle: Bundle, predicates: PredicateEngine) -> CompiledContract:
+    """Return the contract recorded in a bundle, compiled as written. Raises BundleError."""
     proposal = bundle.entries[0].event
-    loaded = plans(str(proposal.data.get("contract")))
-    if loaded is not None:
-        return loaded
     digest = proposal.refs.get("contract", "")
     body = bundle.json_of(digest)
     if not isinstance(body, dict):
