@@ -25,17 +25,18 @@ CONTENDERS: Final[Sequence[Contender]] = (
     Contender("dbos_workflow", "DBOS", "dbos", "the tool as a step with retries, SQLite"),
     Contender("langgraph_graph", "LangGraph", "langgraph", "the tool as a node with a retry policy and a checkpointer"),
     Contender("worldstate_checks", "WorldState Check", "worldstate", "HTTP checks of the primary, `--wait 1.5`"),
+    Contender("fourgate_guard", "Fourgate", "fourgate", "`fourgate guard --mode enforce`, a command as verifier"),
+    Contender("verimcp_proxy", "verimcp", "verimcp", "its MCP proxy, with a verifier plugin"),
+    Contender("runmantle_task", "Runmantle", "runmantle", "a mediated action; evidence by a reading of the primary"),
     Contender("readback_contract", "Readback", "", "two contracts; `within` 1.5 s, `stable_for` 0.5 s"),
 )
 LEFT_OUT: Final[Sequence[tuple[str, str]]] = (
     (
         "AgentSkeptic 8.8.3",
-        "its Python package records runs of CrewAI and LangGraph and has no entry for a single call",
+        "reads a database itself after a run of CrewAI or LangGraph, and not by the tasks' read paths",
     ),
     ("Consequa-X 2.1.2", "explains finished runs from given evidence; by its own words it watches no live agent"),
     ("Corrobo 0.1.7 (PyPI)", "its licence is PolyForm Noncommercial"),
-    ("Fourgate 0.3.0", "scans a server with writes of its own instead of the agent's calls"),
-    ("Undolith 0.3.0", "simulates and undoes through adapters of its own, and reads through no path of ours"),
-    ("verimcp 0.3.0", "its verifiers are for tools of git, files, CI and Docker, behind a proxy"),
+    ("Undolith 0.3.0", "compares an effect with its own simulation, and the tasks' tools have none"),
 )
-"""Verification programs of the package index that are not run, and why."""
+"""Verification programs of the package index without a run, and the reason."""

@@ -113,6 +113,12 @@ class Task:
         return max(0, int(self.world.truth()["charges"]) - 1)
 
 
+WANTED: Final[dict[str, dict[str, Any]]] = {
+    "ship": {"id": ORDER, "tenant": TENANT, "status": "shipped", "carrier": CARRIER, "reserved": 1, "indexed": 1},
+    "cancel": {"id": ORDER, "tenant": TENANT, "status": "cancelled", "reserved": 0},
+    "charge": {"order_id": ORDER, "tenant": TENANT, "cents": CENTS, "count": 1},
+}
+"""The same question as `Task.holds`, as values of fields, for programs that compare fields."""
 OK: Final = {"status": "ok"}
 
 

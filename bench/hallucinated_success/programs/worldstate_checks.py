@@ -9,21 +9,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import threading
 from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any
 
 from bench.hallucinated_success.programs.serving import serve
-from bench.hallucinated_success.tasks import FAILED, PATIENCE_S, SUCCESS, UNKNOWN, Task
-from bench.hallucinated_success.world import CARRIER, CENTS, ORDER, TENANT
+from bench.hallucinated_success.proxied.bridge import Bridge
+from bench.hallucinated_success.tasks import FAILED, PATIENCE_S, SUCCESS, UNKNOWN, WANTED, Task
+from bench.hallucinated_success.world import ORDER
 
-WANTED: dict[str, dict[str, Any]] = {
-    "ship": {"id": ORDER, "tenant": TENANT, "status": "shipped", "carrier": CARRIER, "reserved": 1, "indexed": 1},
-    "cancel": {"id": ORDER, "tenant": TENANT, "status": "cancelled", "reserved": 0},
-    "charge": {"order_id": ORDER, "tenant": TENANT, "cents": CENTS, "count": 1},
-}
 TOLD = {"VERIFIED": SUCCESS, "NOT_VERIFIED": FAILED, "UNCERTAIN": UNKNOWN}
 
 
@@ -31,31 +24,8 @@ def run(task: Task) -> str:
     with suppress(OSError):
         task.call(ORDER)
 
-    class Reads(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            try:
-                row = task.look(fresh=True)
-            except ConnectionError:
-                self.close_connection = True
-                self.connection.close()
-                return
-            body = json.dumps(row or {}).encode()
-            self.send_response(200 if row is not None else 404)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *given: Any) -> None:
-            """Say nothing."""
-
-    server = HTTPServer(("127.0.0.1", 0), Reads)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        return _verdict(task, server.server_port)
-    finally:
-        server.shutdown()
-        server.server_close()
+    with Bridge(task) as bridge:
+        return _verdict(task, bridge.port)
 
 
 def _verdict(task: Task, port: int) -> str:
