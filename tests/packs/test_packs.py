@@ -149,5 +149,5 @@ def test_the_git_pack_is_found_sound_over_a_repository_and_at_fault_over_none(
         subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
     told = CliRunner().invoke(main, ["contracts", "check", f"pack:git?repository={tmp_path}"])
     assert (told.exit_code == 0) is there
-    words = {line.split(":")[0] for line in told.stdout.splitlines()[1:]}
+    words = {line.split(":")[0] for line in told.stdout.splitlines()[1:] if not line.endswith("examples")}
     assert words == {"ok" if there else "fault"}, told.stdout

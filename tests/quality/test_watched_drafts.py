@@ -8,19 +8,22 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from click.testing import CliRunner
 
 from readback import Readback, contract_files
+from readback.assurance.faults import WatchedCallsError
 from readback.assurance.watched.calls import Look, WatchedCall
-from readback.assurance.watched.proposals import Proposal, WatchedCallsError, proposed
+from readback.assurance.watched.proposals import Proposal, proposed
 from readback.canon import Json
 from readback.cli.cli import main
 from readback.contracts.files.undecided import MARK
 from tests.contract_files.writing import faults, loaded, written
-from tests.quality.test_mutation import HONEST, LYING
+from tests.quality.test_mutation import FORGETS, HONEST, LYING
+from tests.shadow.given import allow
 
 
 def call(
@@ -39,7 +42,7 @@ def call(
 
     return WatchedCall(
         f"a{number}", "set_status", "", "", tenant, f"order/{requested['id']}", requested, look(before, 1_000),
-        (look(after, 2_400_000),), verdict, None, "success", "", 1_000_000, 200_000, 3_000_000, f"rb-{number}",
+        (look(after, 2_400_000),), verdict, None, "success", "", 1_000_000, 200_000, 3_000_000, f"rb-{number}", verdict,
     )  # fmt: skip
 
 
@@ -93,7 +96,7 @@ def test_a_lie_is_a_counterexample_and_a_refuted_call_is_told_apart() -> None:
     calls[3] = replace(lie, after=(replace(lie.after[0], value=old.value),))
     status = next(each for each in proposed("t", calls).ensure if each.key == "ensure.status")
     assert (len(status.support), status.against, status.refuted) == (9, ("a3",), ())
-    calls[3] = replace(calls[3], verdict="refuted")
+    calls[3] = replace(calls[3], verdict="refuted", judged="refuted")
     status = next(each for each in proposed("t", calls).ensure if each.key == "ensure.status")
     assert (status.against, status.refuted) == ((), ("a3",))
 
@@ -190,3 +193,43 @@ def test_the_command_refuses_a_ledger_with_too_few_calls_and_an_unknown_tool(tmp
     assert "No call of 'close' is on record" in unknown.output
     both = CliRunner().invoke(main, ["contracts", "draft", "--from", url, "--", "true"])
     assert both.exit_code == 2
+
+
+# --- shadow mode ---
+
+
+@pytest.mark.requirement("QUAL-watched-shadow")
+def test_calls_of_a_tool_without_a_contract_that_shadow_mode_watched_give_a_draft(tmp_path: Path) -> None:
+    notes = pytest.importorskip("tests.shadow.notes")
+
+    async def work(desk: Any) -> None:
+        for n in range(7):
+            await desk.write(f"note {n}", f"text {n}" if n != 3 else "a lost text")
+
+    notes.at_a_desk(tmp_path, work)
+    done = CliRunner().invoke(main, ["contracts", "draft", "--from", f"sqlite:///{tmp_path}/readback.db"])
+    assert done.exit_code == 0, done.output
+    contract = yaml.safe_load(done.stdout)["contracts"]["write_note"]
+    assert contract["ensure"]["result"] == f"{MARK} authoritative.result == requested.text"
+    assert set(contract["arguments"]) == {"name", "text"}
+    assert "read_note" in done.stdout
+
+
+@pytest.mark.requirement("QUAL-watched-shadow")
+def test_a_contract_in_shadow_mode_counts_by_the_judgement_of_the_enforced_mode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allow(monkeypatch, tmp_path, 'shadow = ["set_status"]\n')
+    ledger(tmp_path, 0)
+    with closing(sqlite3.connect(tmp_path / "orders.db")) as db, db:
+        db.executemany("insert into orders values (?, 'acme', 'open', '')", [(f"o{n}",) for n in range(7)])
+    url = f"sqlite:///{tmp_path / 'shadowed.db'}"
+    for statement, ids in ((HONEST, range(6)), (FORGETS, (6,))):
+        actions = contract_files(str(written(tmp_path / "orders.yaml", LYING.format(statement=statement))))
+        with Readback.open(url, tenant="acme", principal="agent:ops", shadow=True) as rb:
+            for n in ids:
+                assert not rb.run(actions["set_status"](id=f"o{n}", status="shipped", note=f"note {n}")).verified
+    done = CliRunner().invoke(main, ["contracts", "draft", "--from", url])
+    assert done.exit_code == 0, done.output
+    note = done.stdout.partition("note: DECIDE authoritative")[0].rpartition("#")[2]
+    assert "Support: 6 of 7 calls. Not in calls that were refuted:" in " ".join(note.split())

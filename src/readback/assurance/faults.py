@@ -38,3 +38,13 @@ class ResultError(GatesError):
 
     code = "gates.result"
     remedy_default = "Run `readback gates check --out DIR` again, and name DIR/result.json."
+
+
+class WatchedCallsError(InputError):
+    """The ledger holds too few watched calls of a tool for a proposal.
+
+    A call counts if its record has a reading from after the call.
+    """
+
+    code = "input.watched-calls"
+    remedy_default = "Watch more calls, for example in shadow mode, and run the command again."

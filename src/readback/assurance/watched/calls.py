@@ -6,15 +6,17 @@ Called by the mutation test (bundles), by drift and by drafts from watched calls
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from readback.audit.record.action import is_action
 from readback.audit.record.bundle import Bundle, make_bundle, open_bundle
-from readback.canon import Json, ReadbackError
+from readback.canon import Json, ReadbackError, parse_json
 from readback.canon.frozen import dataclass
 from readback.domain.events import EventKind
 from readback.domain.recovery.table import DEFAULT_TABLE, RecoveryTable
 from readback.ports.storage.store import LedgerStore
+from readback.shadow.watched import WATCHED
 
 CALLS_MAX: Final = 5_000
 """Recorded actions of a contract in a look at a ledger."""
@@ -40,7 +42,8 @@ class WatchedCall:
     Attributes:
         before: The first reading before the call; None without any.
         after: The readings after the call, in the order of the record.
-        verdict: The last verdict, such as `verified`; "" for an undecided action.
+        verdict: The last verdict on record, such as `verified`; "" for an undecided action.
+        judged: The verdict of the enforced mode: of shadow mode's judgement, else the same as `verdict`.
         answer: The tool's answer as stored; None without any.
         answered: The answer's status, such as `success` or `error`; "" for none.
         called_us: The start of the attempt on the ledger's clock, in microseconds; 0 for no attempt.
@@ -64,6 +67,7 @@ class WatchedCall:
     took_us: int
     settled_us: int
     stamp: str = ""
+    judged: str = ""
 
     @property
     def shown(self) -> Look | None:
@@ -96,9 +100,16 @@ def bundles(
 
 
 def calls(store: LedgerStore, contracts: Iterable[str] = ()) -> Iterator[WatchedCall]:
-    """Yield the recorded actions of the named contracts as values, by id; all actions for no names."""
-    for name, bundle in bundles(store, contracts):
-        yield call_of(name, bundle)
+    """Yield the recorded actions of the named contracts as values, by id; all actions for no names.
+
+    A call without a contract, watched in shadow mode, bears the name of the tool.
+    """
+    wanted = frozenset(contracts)
+    for name, bundle in bundles(store, {*wanted, WATCHED} if wanted else ()):
+        call = call_of(name, bundle)
+        found = tool_call(call) if name == WATCHED else call
+        if not wanted or found.contract in wanted:
+            yield found
 
 
 def call_of(name: str, bundle: Bundle) -> WatchedCall:
@@ -118,6 +129,8 @@ def call_of(name: str, bundle: Bundle) -> WatchedCall:
                 seen.answered(event.data, bundle.json_of(event.refs.get("observation", "")))
             case EventKind.JUDGED:
                 seen.verdict, seen.settled_us = str(event.data.get("verdict", "")), event.at_us
+                beside = event.data.get("shadow")
+                seen.judged = str(beside.get("verdict", "")) if isinstance(beside, dict) else seen.verdict
             case _:
                 pass
     return WatchedCall(
@@ -138,7 +151,65 @@ def call_of(name: str, bundle: Bundle) -> WatchedCall:
         seen.took_us,
         seen.settled_us,
         str(proposal.data.get("stamp", "")),
+        seen.judged,
     )
+
+
+def tool_call(call: WatchedCall) -> WatchedCall:
+    """Return a call without a contract under the tool's own name, with the first reading that has an answer.
+
+    Shadow mode records the readings of such a call as answers of reading tools, in one list before and one after.
+    """
+    asked = call.requested
+    arguments = asked.get("arguments")
+    before = call.before.value if call.before is not None else None
+    shown = call.after[-1] if call.after else None
+    listed = [each for each in _objects(asked.get("reads")) if each.get("tool")]
+    for place, reading in enumerate(listed):
+        looks = [_objects(_part(value, "looks")) for value in (before, None if shown is None else shown.value)]
+        pair = [each[place].get("answer") if place < len(each) else None for each in looks]
+        if shown is None or not isinstance(pair[1], dict):
+            continue
+        times = (shown.took_us, shown.started_us)
+        name, server = str(reading["tool"]), str(asked.get("server") or "")
+        looked = [_answer_look(name, server, each, times) for each in pair]
+        return replace(
+            call,
+            contract=str(asked.get("tool", "")),
+            requested=arguments if isinstance(arguments, dict) else {},
+            before=looked[0],
+            after=(looked[1],) if looked[1] is not None else (),
+        )
+    return replace(call, contract=str(asked.get("tool", "")), requested={}, before=None, after=())
+
+
+def _answer_look(name: str, server: str, answer: Json, times: tuple[int, int]) -> Look | None:
+    """Return the answer of a reading tool as a reading. An error shows nothing, and proves no absence."""
+    if not isinstance(answer, dict):
+        return None
+    failed = answer.get("isError") is True
+    return Look(name, server, "not_visible" if failed else "present", None if failed else _content(answer), *times)
+
+
+def _content(answer: Mapping[str, Json]) -> Json:
+    """Return structured content, else the text as JSON, else the text under `text`."""
+    structured = answer.get("structuredContent")
+    if isinstance(structured, dict):
+        return structured
+    text = "\n".join(str(each.get("text", "")) for each in _objects(answer.get("content")))
+    try:
+        parsed = parse_json(text.encode())
+    except ReadbackError:
+        return {"text": text}
+    return parsed if isinstance(parsed, dict) else {"text": text}
+
+
+def _part(value: Json, name: str) -> Json:
+    return value.get(name) if isinstance(value, dict) else None
+
+
+def _objects(value: Json) -> list[dict[str, Json]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 class _Seen:
@@ -147,7 +218,7 @@ class _Seen:
     def __init__(self) -> None:
         self.before: Look | None = None
         self.after: list[Look] = []
-        self.verdict = self.status = self.code = ""
+        self.verdict = self.judged = self.status = self.code = ""
         self.answer: Json = None
         self.called_us = self.took_us = self.settled_us = 0
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from readback.assurance.faults import WatchedCallsError
 from readback.assurance.watched.calls import WatchedCall
-from readback.assurance.watched.proposals import CALLS_MIN, Proposal, Proposed, WatchedCallsError, proposed
+from readback.assurance.watched.proposals import CALLS_MIN, Proposal, Proposed, proposed
 from readback.contracts.drafting.writing import Line, rendered, shown
 from readback.contracts.files.assembly import NAME
 from readback.contracts.files.undecided import MARK, marked

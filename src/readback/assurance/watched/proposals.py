@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
+from readback.assurance.faults import WatchedCallsError
 from readback.assurance.watched.calls import WatchedCall
 from readback.canon import Json, payload_bytes
 from readback.canon.frozen import dataclass
 from readback.contracts.examples import Steps
 from readback.domain.kind import Kind
 from readback.domain.verdict import Verdict
-from readback.errors import InputError
 
 CALLS_MIN: Final = 5
 """Fewest watched calls of a tool for any proposal."""
@@ -27,16 +27,6 @@ SECOND_US: Final = 1_000_000
 _PLAIN: Final = (None, True, False, "", 0)
 Holds: TypeAlias = Callable[[WatchedCall], bool | None]
 """Whether a regularity holds in a call; None where the call says nothing."""
-
-
-class WatchedCallsError(InputError):
-    """The ledger holds too few watched calls of a tool for a proposal.
-
-    A call counts if its record has a reading from after the call.
-    """
-
-    code = "input.watched-calls"
-    remedy_default = "Watch more calls, for example in shadow mode, and run the command again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +97,7 @@ class _Work:
 
     def __init__(self, calls: Sequence[WatchedCall]) -> None:
         self._calls = calls
-        self._sound = [each for each in calls if each.verdict != Verdict.REFUTED.value]
+        self._sound = [each for each in calls if each.judged != Verdict.REFUTED.value]
 
     # --- counting ---
 
@@ -120,7 +110,7 @@ class _Work:
                 continue
             if said:
                 support.append(call.action_id)
-            elif call.verdict == Verdict.REFUTED.value:
+            elif call.judged == Verdict.REFUTED.value:
                 refuted.append(call.action_id)
             else:
                 against.append(call.action_id)
