@@ -1,4 +1,4 @@
-"""Errors of release gates. Nothing is promoted after any of them, and nothing is lost."""
+"""Errors of release gates, and of drafts from watched calls. Nothing is promoted or written after any of them."""
 
 from __future__ import annotations
 
