@@ -31,6 +31,7 @@ def killed(ledger: Path, step: int, when: str) -> bool:
     return ended.returncode != 0
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CANARY-killed")
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_no_verdict_is_lost_or_doubled_by_a_kill_at_any_durable_step(tmp_path: Path, when: str) -> None:

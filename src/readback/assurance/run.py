@@ -31,6 +31,8 @@ ELSEWHERE: Final[Mapping[str, str]] = {
     "canary": "readback.assurance.drills.canary_gate:canary",
     "failure-injection": "readback.assurance.drills.failure_injection:failure_injection",
     "ledger-schema": "readback.assurance.drills.ledger_schema:ledger_schema",
+    "false-success": "readback.assurance.drills.surface_gates:false_success",
+    "unknown-state": "readback.assurance.drills.surface_gates:unknown_state",
     "recovery-drill": "readback.assurance.drills.recovery_drill:recovery_drill",
 }
 """The module and the function of each further gate, imported at first use."""

@@ -69,7 +69,16 @@ class Surface(Protocol):
         """Return a fresh probe for this surface."""
         ...
 
-    def call(self, probe: Probe, slot: str) -> Told:
+    @property
+    def decides(self) -> bool:
+        """Whether the same operation can be asked for again after a person's decision."""
+        ...
+
+    def settled(self, probe: Probe, slot: str) -> Told:
+        """Return the words about a slot after a later reading. Never a new call of the tool."""
+        ...
+
+    def ask(self, probe: Probe, slot: str) -> Told:
         """Run the probe's action for a slot: the same slot is the same operation. Raises for a broken surface."""
         ...
 

@@ -154,6 +154,32 @@ def schema(**given: Any) -> int:
     return _run(("ledger-schema",), None, records=False, **given)
 
 
+@click.command("false-success", short_help="Test that no surface tells completion early (gate 7).")
+@_reporting
+def guard(**given: Any) -> int:
+    """Run a lying tool, an unreadable source and a late effect behind each surface of this installation.
+
+    The surfaces: the sync and async client, the command line, the kit, the gateway, the hooks, and the frameworks. A
+    surface without its extra is listed as not run. No contracts are needed.
+
+    Exit code 0: held on each installed surface; 1: a surface told completion too early; 3: a surface could not be run.
+    """
+    return _run(("false-success",), None, records=False, **given)
+
+
+@click.command("unknown", short_help="Test that an unknown blocks a second mutation (gate 8).")
+@_reporting
+def unknown(**given: Any) -> int:
+    """Repeat an operation with an unknown result on each surface. The tool must not run a second time.
+
+    Afterwards the source answers, and a reading settles the result. On most surfaces a person also decides about
+    another operation, and only then the operation runs again. No contracts are needed.
+
+    Exit code 0: blocked on each installed surface; 1: a surface repeated a call; 3: a surface could not be run.
+    """
+    return _run(("unknown-state",), None, records=False, **given)
+
+
 def _listed(option: str, text: str, known: tuple[str, ...]) -> tuple[str, ...]:
     named = tuple(each.strip() for each in text.split(",") if each.strip())
     for each in named:

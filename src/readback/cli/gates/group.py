@@ -23,6 +23,8 @@ COMMANDS: Final = {
         "readback.cli.gates.check:schema",
         "Read earlier ledgers and new entries (gate 6).",
     ),
+    "false-success": ("readback.cli.gates.check:guard", "Test that no surface tells completion early (gate 7)."),
+    "unknown": ("readback.cli.gates.check:unknown", "Test that an unknown blocks a second mutation (gate 8)."),
     "capture": ("readback.cli.gates.group:capture", "Write a corpus of recorded actions from a ledger."),
     "promote": ("readback.cli.gates.promote:promote", "Decide whether these contracts may be released."),
     "report-schema": ("readback.cli.gates.promote:report_schema", "Print the JSON Schema of the result."),

@@ -18,6 +18,7 @@ from readback.assurance.logic import candidate_of, incumbent_of
 from readback.canon.frozen import dataclass
 from readback.cli import options
 from readback.cli.contract_modules import allow_modules
+from readback.cli.gates.surfaces import installed_surfaces
 from readback.cli.ledger.records import moment_us
 from readback.cli.sessions import reading, settings_of
 from readback.config import is_contract_file, shown
@@ -123,7 +124,14 @@ def input_of(named: Named, *, bare: bool = False) -> GateInput:
     modules = [each for each in settings.contracts if not is_contract_file(each)]
     worlds = load_worlds(named.worlds, modules, [each for each in settings.contracts if is_pack(each)])
     return GateInput(
-        candidate, incumbent, history, named.cell_min, worlds, lambda: _canaries(named.history), named.kept
+        candidate,
+        incumbent,
+        history,
+        named.cell_min,
+        worlds,
+        lambda: _canaries(named.history),
+        named.kept,
+        installed_surfaces(),
     )
 
 
