@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp import Client
 
 from readback import AsyncReadback, Readback, State, Verdict, bootstrap
 from readback.audit.checks.ledger import audit
@@ -23,6 +24,7 @@ from readback.errors import (
     UsageError,
 )
 from readback.kit import Kit
+from readback.mcp import ActionServer
 from readback.shadow.report import shadow_report
 from readback.telemetry import metrics_of
 from tests.record.conftest import bundle_of
@@ -299,6 +301,18 @@ def test_the_kit_hands_on_the_tools_own_answer() -> None:
         assert result.data["mode"] == "shadow"
         assert result.data["verdict"] == "undetermined"
         assert kit.final("The lamp is on.").ok
+
+
+@pytest.mark.requirement("SHADOW-unworded")
+def test_served_actions_in_shadow_promise_no_verified_result() -> None:
+    async def work() -> Any:
+        async with ActionServer([switch_of(Lamp())], url=URL, shadow=True) as server, Client(server.server) as client:
+            tools = {tool.name: tool.description for tool in (await client.list_tools()).tools}
+            return tools["switch"], await client.call_tool("switch", {"works": False})
+
+    described, result = asyncio.run(work())
+    assert "verified" not in (described or "")
+    assert ([block.text for block in result.content], result.is_error) == (["switched"], False)
 
 
 @pytest.mark.requirement("SHADOW-never-verified")

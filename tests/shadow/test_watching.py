@@ -18,7 +18,7 @@ from readback.shadow.report import ShadowReport, ToolCounts
 from readback.shadow.watched import WATCHED
 from readback.testing.runtime_virtual import START_US, VirtualRuntime
 from tests.shadow.given import allow
-from tests.shadow.notes import Desk, Notes, at_a_desk, outcome_of, server_of
+from tests.shadow.notes import Desk, Notes, at_a_desk, outcome_of, report_of, server_of
 
 
 def counts(report: ShadowReport, tool: str = "write_note") -> ToolCounts:
@@ -62,6 +62,9 @@ def test_the_client_gets_the_servers_own_answer_and_no_verified(tmp_path: Path) 
         assert failed.is_error
         tools = {tool.name: tool.description for tool in (await desk.client.list_tools()).tools}
         assert tools["write_note"] == "Writes a note."
+        read = await desk.call("read_note", name="milk")  # the agent's own reading
+        assert [block.text for block in read.content if block.type == "text"] == ["Buy milk"]
+        assert outcome_of(read)["verdict"] == "not_checked"
 
     report = at_a_desk(tmp_path, work)
     assert counts(report).failed == 1
@@ -227,6 +230,18 @@ def test_the_ledger_of_watched_calls_is_sound_and_verifies_nothing(tmp_path: Pat
         outcomes = rb.list(contract=WATCHED)
         assert len(outcomes) == 3
         assert not any(each.verified or each.claims for each in outcomes)
+
+
+@pytest.mark.requirement("SHADOW-ledger")
+def test_an_erased_call_is_counted_and_not_judged(tmp_path: Path) -> None:
+    report = at_a_desk(tmp_path, two_writes_and_a_lie)
+    [lie] = report.contradictions
+    with Readback.open(f"sqlite:///{tmp_path}/readback.db") as rb:
+        rb.erase(lie.watched.id, who="ada", reason="asked for")
+    found = report_of(f"sqlite:///{tmp_path}/readback.db")
+    assert found.contradicted == 0
+    assert (counts(found).calls, counts(found).not_judged) == (3, 1)
+    assert list(counts(found).reasons) == ["The arguments, the answer and the readings were erased."]
 
 
 @pytest.mark.requirement("SHADOW-enforced-stays")

@@ -80,6 +80,14 @@ class Tool:
         """Whether the contract's kind changes nothing."""
         return not self._callee.is_saga and not self._callee.action.contract.kind.mutates
 
+    @property
+    def in_shadow(self) -> bool:
+        """Whether calls run in shadow mode: the tool's own answer is the result, and no result is verified."""
+        if self._callee.is_saga or self.asks:
+            return False
+        contract = self._callee.action.contract
+        return self._calls.clients.session.scope.shadow.covers(contract.name, contract.mode)
+
     async def attended(
         self, arguments: Arguments, ticket: ActionHandle, *, operation: str | None, wait: float
     ) -> ToolResult:

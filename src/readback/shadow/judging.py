@@ -81,6 +81,8 @@ class WatchedCall:
     answer: str
     looks: tuple[Look, ...] = ()
     overlapped: bool = False
+    erased: bool = False
+    """The payloads were erased."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +138,8 @@ def _obstacle(call: WatchedCall) -> str:
     """Return why no reading of the call can count, or ""."""
     if not call.answered:
         return "The server gave no answer: the effect of the call is unknown."
+    if call.erased:
+        return "The arguments, the answer and the readings were erased."
     if not call.looks:
         return "No allowed reading tool fits this tool."
     if call.overlapped:

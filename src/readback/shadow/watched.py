@@ -59,18 +59,20 @@ def _call(session: Session, action: Action) -> WatchedCall:
     answer = _object(_evidence(session, action, action.observation_ref))
     before = _object(_evidence(session, action, action.before_ref))
     after = _object(_evidence(session, action, action.reading_ref))
+    _, server, tool = (*action.target.split("/", 2), "", "")[:3]  # the target outlives an erasure of the request
     arguments = asked.get("arguments")
     whole = isinstance(arguments, dict) and not arguments.keys() >= {"bytes", "sha256"}
     return WatchedCall(
         action.id,
         action.executed_us,
-        _plain(asked.get("server")),
-        _plain(asked.get("tool")),
+        _plain(asked.get("server") or server),
+        _plain(asked.get("tool") or tool),
         arguments if whole and isinstance(arguments, dict) else None,
         claims=status in _CLAIMS and answer.get("isError") is not True,
         answered=status not in _SILENT and bool(seen),
         answer=_text(answer) or str(seen.get("detail", ""))[:ANSWER_MAX_CHARACTERS],
         looks=tuple(_looks(asked.get("reads"), before, after)),
+        erased=bool(action.erased),
         overlapped=before.get("overlapped") is True or after.get("overlapped") is not False,
     )
 

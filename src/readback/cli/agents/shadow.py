@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 CALLS_MAX: Final = 1_000_000
 NAME_MAX_CHARACTERS: Final = 120
 REASON_MAX_CHARACTERS: Final = 300
+SECONDS: Final = len("2026-01-01 00:00:00")
 
 
 @click.group("shadow")
@@ -156,7 +157,7 @@ def _write(found: ShadowReport, form: str, out: Path | None) -> None:
     from readback.shadow.page import page
 
     if form == "html":
-        text = page(found, f"{moment(found.made_us)} UTC")
+        text = page(found, f"{moment(found.made_us)[:SECONDS]} UTC")
     elif form == "json":
         text = json_text(found.as_json()) + "\n"
     else:

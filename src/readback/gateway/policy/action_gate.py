@@ -147,5 +147,6 @@ def _definition(tool: Tool) -> dict[str, Json]:
     if tool.asks:
         hints: dict[str, Json] = {"destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
         return {**shown, "annotations": {"readOnlyHint": tool.name.endswith("status"), **hints}}
-    shown["description"] = f"{tool.description}\n\n{VERIFIED_NOTE}"
+    if not tool.in_shadow:
+        shown["description"] = f"{tool.description}\n\n{VERIFIED_NOTE}"
     return {**shown, "annotations": {"readOnlyHint": tool.reads}}

@@ -179,7 +179,7 @@ class Gate:
         self._closing = self._ending = False
         self._own = OwnTools(ledger, hold_s)
         self._operations = Operations(ledger, contracts.names)
-        self._recording = Recording(ledger, hold_s, say, self._check_ungoverned)
+        self._recording = Recording(ledger, hold_s, say, self._check_ungoverned, in_content=watching is None)
         self._for_all = ungoverned.contract_for_all(servers)
         ledger.know(self._for_all.plan)
         self._watching = watching

@@ -60,9 +60,12 @@ def governed(outcome: Outcome, raw: Mapping[str, Json] | None) -> Result:
     return _with_content(said.text, said.data, raw)
 
 
-def marked(outcome: Outcome, raw: Mapping[str, Json]) -> Result:
-    """Return the unchanged answer of a tool without a contract, marked as unverified."""
-    plain = _shown_unverified(raw)
+def marked(outcome: Outcome, raw: Mapping[str, Json], *, in_content: bool = True) -> Result:
+    """Return the unchanged answer of a tool without a contract, marked as unverified.
+
+    `in_content`: False in shadow mode, where `_meta` alone bears the mark.
+    """
+    plain = _shown_unverified(raw) if in_content else unforged(raw)
     plain["_meta"] = {**_meta_of(plain), OUTCOME_KEY: outcome_object(outcome)}
     return plain
 
@@ -92,9 +95,9 @@ _UNCHECKED: Final[Result] = {
 }
 
 
-def unchecked(action_id: str, raw: Mapping[str, Json]) -> Result:
+def unchecked(action_id: str, raw: Mapping[str, Json], *, in_content: bool = True) -> Result:
     """Return the marked answer before its record is durable, with the outcome of the future record."""
-    plain = _shown_unverified(raw)
+    plain = _shown_unverified(raw) if in_content else unforged(raw)
     told: Json = {**_UNCHECKED, "action": action_id or None}
     plain["_meta"] = {**_meta_of(plain), OUTCOME_KEY: told}
     return plain

@@ -37,6 +37,17 @@ Answered = TypeVar("Answered")
 
 
 @dataclass(slots=True)
+class Window:
+    """The time between the first and the last reading of a watched call.
+
+    `begun`: the number of calls begun at the server by then. `alone`: whether no other call was under way.
+    """
+
+    begun: int
+    alone: bool
+
+
+@dataclass(slots=True)
 class InFlightCall:
     """One client call in flight. `raw`: the tool's complete answer, for a waiting client."""
 
@@ -52,6 +63,8 @@ class InFlightCall:
     sent: asyncio.Task[dict[str, Json]] | None = None
     """The early call, if sent."""
     made_ahead: EarlyDispatch | None = None
+    window: Window | None = None
+    """The time between the readings of a watched call; None for a call that is not watched."""
     admitted: bool = False
     """Whether the call may start. Before, the call waits for room at the server."""
     in_room: bool = False

@@ -39,8 +39,16 @@ class Recording:
     """
 
     def __init__(
-        self, ledger: GatewayClient, hold_s: float, say: Callable[[str], None], check: Callable[[InFlightCall], None]
+        self,
+        ledger: GatewayClient,
+        hold_s: float,
+        say: Callable[[str], None],
+        check: Callable[[InFlightCall], None],
+        *,
+        in_content: bool = True,
     ) -> None:
+        self._in_content = in_content
+        """Whether the content of an answer bears the mark, too."""
         self._ledger, self._hold_s, self._say, self._check = ledger, hold_s, say, check
         self.under_way: set[asyncio.Task[Outcome]] = set()
         self._told: set[asyncio.Task[Outcome]] = set()
@@ -77,12 +85,14 @@ class Recording:
             return results.in_meta(results.unfinished(flight.ticket.action_id, UNGOVERNED))
         if flight.raw is not None and not task.done():
             self._told.add(task)
-            return results.unchecked(flight.ticket.action_id, flight.raw)
+            return results.unchecked(flight.ticket.action_id, flight.raw, in_content=self._in_content)
         outcome = await task
         if isinstance(flight.raised, ToolRefusedError):
             raise flight.raised
         raw = flight.raw if flight.raw is not None else content_of(outcome)
-        return results.unanswered(outcome) if raw is None else results.marked(outcome, raw)
+        if raw is None:
+            return results.unanswered(outcome)
+        return results.marked(outcome, raw, in_content=self._in_content)
 
     def answer_held(self) -> None:
         """Answer waiting callers with the current knowledge. The process ends soon."""

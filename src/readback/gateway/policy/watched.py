@@ -24,7 +24,7 @@ from readback.drivers.group_commit import holding
 from readback.errors import NotDispatchedError, SettingsError
 from readback.gateway.call import Call, Toolserver
 from readback.gateway.policy.catalogue import Catalogue, ToolKey
-from readback.gateway.policy.servers import IN_HAND, InFlightCall, Servers, cleared
+from readback.gateway.policy.servers import IN_HAND, InFlightCall, Servers, Window, cleared
 from readback.gateway.policy.ungoverned import TIMEOUT, kept
 from readback.gateway.wire.verbatim import is_faithful
 from readback.ports.runtime import Runtime
@@ -32,7 +32,7 @@ from readback.shadow.pairs import AllowedRead, pairs_of, reads_for, says_it_writ
 from readback.shadow.watched import WATCHED
 
 READ_TIMEOUT_S: Final = 10.0
-LOOK_AGAIN_S: Final = (0.2, 0.6)
+LOOK_AGAIN_S: Final = (0.2, 0.6, 1.2)
 """Pauses before further readings of an unchanged state. A change may become visible a moment after the answer."""
 PAIRS_TOLD_MAX: Final = 40
 WatchedContract: TypeAlias = "ActionDefinition[[str, str, Any, Any]]"
@@ -49,14 +49,6 @@ class Traffic:
 
 
 @dataclass(slots=True)
-class Window:
-    """The time between the first and the last reading of one call."""
-
-    begun: int = 0
-    alone: bool = True
-
-
-@dataclass(slots=True)
 class Watching:
     """The watched tools of one gateway. `names`: the reading tools of the operator (`TOOL`, or `TOOL=READING`)."""
 
@@ -67,7 +59,6 @@ class Watching:
     allowed: dict[str, list[AllowedRead]] = field(default_factory=dict)
     """The reading tools of each server."""
     traffic: dict[str, Traffic] = field(default_factory=dict)
-    windows: dict[int, Window] = field(default_factory=dict)
     contract: WatchedContract | None = None
 
     def begin(self) -> WatchedContract:
@@ -189,11 +180,10 @@ class Watching:
         """Return one reading: the answers of the reading tools, and whether another call overlapped."""
         traffic = self.traffic.setdefault(flight.key[0], Traffic())
         if ctx.attempt == 0:
-            window = self.windows[id(flight)] = Window(traffic.begun, traffic.flying <= 1)
+            window = flight.window = Window(traffic.begun, traffic.flying <= 1)
             first, second = await self._answers(flight.server, reads), await self._answers(flight.server, reads)
             looks = [_steady(one, other) for one, other in zip(first, second, strict=True)]
             return {"looks": [*looks], "overlapped": not window.alone}
-        window = self.windows.pop(id(flight), Window(-1, alone=False))
         looks = await self._answers(flight.server, reads)
         before = [_answer_of(each) for each in _looks(ctx.before)]
         for pause_s in LOOK_AGAIN_S:
@@ -201,7 +191,8 @@ class Watching:
                 break
             await runtime.sleep_async(pause_s)
             looks = await self._answers(flight.server, reads)
-        overlapped = not window.alone or traffic.begun != window.begun or traffic.flying > 1
+        seen = flight.window
+        overlapped = seen is None or not seen.alone or traffic.begun != seen.begun or traffic.flying > 1
         return {"looks": [*looks], "overlapped": overlapped}
 
     async def _answers(self, server: Toolserver, reads: Sequence[Mapping[str, Any]]) -> list[dict[str, Json]]:
