@@ -161,7 +161,7 @@ def contract_files(
     fittings: SystemFactory | None = None,
     pins: Mapping[str, str] | None = None,
 ) -> ContractFiles:
-    """Load and check these files, and return the actions by name.
+    '''Load and check these files, and return the actions by name.
 
     Args:
         paths: The files.
@@ -173,7 +173,30 @@ def contract_files(
     Raises:
         ContractFileError: the files have faults; the error lists every fault of every file.
         SettingsError: a file cannot be read, or has another hash than its pin.
-    """
+
+    Example:
+        >>> from pathlib import Path
+        >>> from readback import Readback, contract_files
+        >>> _ = Path("notes.yaml").write_text("""
+        ... apiVersion: readback/v1
+        ... kind: Contracts
+        ... metadata: {name: notes, version: 1.0.0}
+        ... contracts:
+        ...   write_note:
+        ...     kind: set
+        ...     side_effect: ephemeral_write
+        ...     target: note/{requested.name}
+        ...     arguments: {name: string, text: string}
+        ...     execute: {file: {root: notes, do: write, path: "{requested.name}", content: "{requested.text}"}}
+        ...     readers: [file: {root: notes, path: "{requested.name}"}]
+        ...     ensure: {same bytes: authoritative.sha256 == sha256(requested.text)}
+        ... """)
+        >>> Path("notes").mkdir()
+        >>> actions = contract_files("notes.yaml")
+        >>> with Readback.open("memory:") as rb:
+        ...     print(rb.run(actions["write_note"](name="b.txt", text="hello")).verified)
+        True
+    '''
     return ContractFiles(loaded_files(paths, tools=tools, others=others, fittings=fittings, pins=pins).sound())
 
 

@@ -24,7 +24,20 @@ if TYPE_CHECKING:
 
 
 class UnusedProposalWarning(RuntimeWarning):
-    """A proposal was dropped without a run: the named action has not happened."""
+    """A proposal was dropped without a run: the named action has not happened.
+
+    Example:
+        >>> import warnings
+        >>> from readback import UnusedProposalWarning, verified
+        >>> def ship_order(order_id: str) -> None: ...
+        >>> ship = verified(ship_order, read=lambda order_id: None, expect={"status": "shipped"})
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     warnings.simplefilter("always", UnusedProposalWarning)
+        ...     proposal = ship("o-17")
+        ...     del proposal
+        >>> print(caught[0].message)
+        The proposal 'ship_order' was never run: nothing has happened. Pass it to `run`.
+    """
 
 
 class Definition(Protocol):

@@ -442,6 +442,15 @@ def delegation(
         on_end: Receives the span's attributes on every path.
         keys: Further keys of the contract, such as `readers` and `ensure`. Postconditions over a system of record count
             beside the verifiers.
+
+    Example:
+        >>> from readback import Readback, Turn, delegation
+        >>> @delegation(name="writer", verify=lambda result: "o-17" in result["response"], within="10ms")
+        ... def writer(turn: Turn) -> str: return "The order is o-17."
+        >>> with Readback.open("memory:") as rb:
+        ...     delegated = writer.run(rb, "Name the order.")
+        >>> print(delegated.verify_outcome.value, delegated.response)
+        passed The order is o-17.
     """
 
     def make(function: Callable[[Turn], object]) -> Delegation:
@@ -459,6 +468,16 @@ def delegation_hook(
 
     The function returns `{"action": "allow"}`, `block` with a `reason`, or `modify` with a `payload`. Any other value
     and any exception is an error of the verifier.
+
+    Example:
+        >>> from readback import Readback, Turn, delegation, delegation_hook
+        >>> @delegation_hook("delegation.post")
+        ... def redact(event, result): return {"action": "modify", "payload": {**result, "response": "(redacted)"}}
+        >>> @delegation(name="writer", verify=lambda result: True, hooks=[redact], within="10ms")
+        ... def writer(turn: Turn) -> str: return "The card is 4111."
+        >>> with Readback.open("memory:") as rb:
+        ...     print(writer.run(rb, "Name the card.").response)
+        (redacted)
     """
     if event not in words.EVENTS:
         raise UsageError(f"Delegations have no event {event!r:.60}.", remedy=f"One of {', '.join(words.EVENTS)}.")

@@ -14,7 +14,18 @@ from readback.canon.frozen import dataclass
 
 
 class Discrepancy(StrEnum):
-    """How the authoritative state differs from the intent."""
+    """How the authoritative state differs from the intent.
+
+    Example:
+        >>> from readback import Discrepancy, Readback, verified
+        >>> lamp = {"on": False}
+        >>> def switch_on() -> str: return "ok"
+        >>> switch = verified(switch_on, read=lambda: lamp, strong=True, expect={"on": True}, within="10ms")
+        >>> with Readback.open("memory:") as rb:
+        ...     outcome = rb.run(switch())
+        >>> print(outcome.discrepancy.value, outcome.discrepancy is Discrepancy.NO_OP_FAILURE)
+        no_op_failure True
+    """
 
     NO_OP_SUCCESS = "no_op_success"
     NO_OP_FAILURE = "no_op_failure"

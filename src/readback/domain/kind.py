@@ -9,7 +9,15 @@ from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """The effect of an operation on its target (the record's `operation_kind`)."""
+    """The effect of an operation on its target (the record's `operation_kind`).
+
+    Example:
+        >>> from readback import Kind, verified
+        >>> def switch_on() -> None: ...
+        >>> switch = verified(switch_on, read=lambda: None, strong=True, expect={"on": True})
+        >>> print(switch.contract.kind.value, switch.contract.kind.mutates, Kind.READ.mutates)
+        set True False
+    """
 
     READ = "read"
     SET = "set"

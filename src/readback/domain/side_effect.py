@@ -30,7 +30,15 @@ class _Ranked(StrEnum):
 
 
 class SideEffect(_Ranked):
-    """The side-effect class of a contract, from harmless (rank 0) to critical (rank 5)."""
+    """The side-effect class of a contract, from harmless (rank 0) to critical (rank 5).
+
+    Example:
+        >>> from readback import SideEffect, verified
+        >>> def switch_on() -> None: ...
+        >>> switch = verified(switch_on, read=lambda: None, strong=True, expect={"on": True})
+        >>> print(switch.contract.side_effect.value, SideEffect.CRITICAL_MUTATION.rank)
+        low_risk_internal 5
+    """
 
     READ_ONLY = "read_only"
     EPHEMERAL_WRITE = "ephemeral_write"
@@ -46,7 +54,17 @@ class SideEffect(_Ranked):
 
 
 class Consistency(_Ranked):
-    """Guaranteed freshness of a reading: rank 0 (cached) to 3 (strong)."""
+    """Guaranteed freshness of a reading: rank 0 (cached) to 3 (strong).
+
+    Example:
+        >>> from readback import Consistency, verified
+        >>> def switch_on() -> None: ...
+        >>> switch = verified(switch_on, read=lambda: None, strong=True, expect={"on": True})
+        >>> print(switch.contract.readers[0].consistency.value)
+        strong
+        >>> print(Consistency.CACHED.rank, Consistency.STRONG.rank)
+        0 3
+    """
 
     CACHED = "cached"
     REPLICA = "replica"
@@ -55,7 +73,17 @@ class Consistency(_Ranked):
 
 
 class Independence(_Ranked):
-    """Distance of a reading's path from the action's: rank 0 (the call itself, verifies nothing) to 3."""
+    """Distance of a reading's path from the action's: rank 0 (the call itself, verifies nothing) to 3.
+
+    Example:
+        >>> from readback import Independence, verified
+        >>> def switch_on() -> None: ...
+        >>> switch = verified(switch_on, read=lambda: None, strong=True, expect={"on": True})
+        >>> print(switch.contract.readers[0].independence.value)
+        other_client
+        >>> print(Independence.SAME_CALL.rank, Independence.OTHER_SYSTEM.rank)
+        0 3
+    """
 
     SAME_CALL = "same_call"
     SAME_CLIENT = "same_client"

@@ -17,7 +17,18 @@ from readback.errors import InvariantError
 
 
 class State(StrEnum):
-    """State of an action. Each state has its own words, permissions and duties."""
+    """State of an action. Each state has its own words, permissions and duties.
+
+    Example:
+        >>> from readback import Readback, State, verified
+        >>> lamp = {"on": False}
+        >>> def switch_on() -> None: lamp["on"] = True
+        >>> switch = verified(switch_on, read=lambda: lamp, strong=True, expect={"on": True})
+        >>> with Readback.open("memory:") as rb:
+        ...     outcome = rb.run(switch())
+        >>> print(outcome.state.value, outcome.state is State.RECONCILED_SUCCESS)
+        reconciled_success True
+    """
 
     PROPOSED = "proposed"
     VALIDATED = "validated"

@@ -11,7 +11,18 @@ from enum import IntEnum, StrEnum
 
 
 class Verdict(StrEnum):
-    """Undetermined is neither success nor failure; not checked is never passed."""
+    """Undetermined is neither success nor failure; not checked is never passed.
+
+    Example:
+        >>> from readback import Readback, Verdict, verified
+        >>> lamp = {"on": False}
+        >>> def switch_on() -> str: return "ok"
+        >>> switch = verified(switch_on, read=lambda: lamp, strong=True, expect={"on": True}, within="10ms")
+        >>> with Readback.open("memory:") as rb:
+        ...     outcome = rb.run(switch())
+        >>> print(outcome.verdict.value, outcome.verdict is Verdict.VERIFIED)
+        undetermined False
+    """
 
     VERIFIED = "verified"
     REFUTED = "refuted"
@@ -20,7 +31,21 @@ class Verdict(StrEnum):
 
 
 class Why(StrEnum):
-    """Why a verdict is undetermined; NONE for any other verdict."""
+    """Why a verdict is undetermined; NONE for any other verdict.
+
+    Example:
+        >>> from readback import Readback, Why, verified
+        >>> lamp = {"on": False}
+        >>> def switch_on() -> None: lamp["on"] = True
+        >>> def read_lamp() -> dict[str, bool]:
+        ...     if lamp["on"]: raise ConnectionError("The controller cannot be reached.")
+        ...     return lamp
+        >>> switch = verified(switch_on, read=read_lamp, strong=True, expect={"on": True}, within="10ms")
+        >>> with Readback.open("memory:") as rb:
+        ...     outcome = rb.run(switch())
+        >>> print(outcome.verdict.value, outcome.why is Why.UNREACHABLE, outcome.why.value)
+        undetermined True unreachable
+    """
 
     NONE = ""
     PROPAGATING = "propagating"
@@ -38,7 +63,18 @@ class Why(StrEnum):
 
 
 class Attribution(StrEnum):
-    """The author of the state."""
+    """The author of the state.
+
+    Example:
+        >>> from readback import Attribution, Readback, verified
+        >>> lamp = {"on": False}
+        >>> def switch_on() -> None: lamp["on"] = True
+        >>> switch = verified(switch_on, read=lambda: lamp, strong=True, expect={"on": True})
+        >>> with Readback.open("memory:") as rb:
+        ...     outcome = rb.run(switch())
+        >>> print(outcome.verified, outcome.attribution.value, outcome.attribution is Attribution.OURS)
+        True unknown False
+    """
 
     OURS = "ours"
     OTHER_ACTOR = "other_actor"
@@ -47,7 +83,18 @@ class Attribution(StrEnum):
 
 
 class Level(IntEnum):
-    """The trust ladder of the specification."""
+    """The trust ladder of the specification.
+
+    Example:
+        >>> from readback import Level, Readback, verified
+        >>> lamp = {"on": False}
+        >>> def switch_on() -> None: lamp["on"] = True
+        >>> switch = verified(switch_on, read=lambda: lamp, strong=True, expect={"on": True})
+        >>> with Readback.open("memory:") as rb:
+        ...     outcome = rb.run(switch())
+        >>> print(outcome.level.name, outcome.level >= Level.VERIFIED)
+        RECONCILED True
+    """
 
     RAW = 0
     NORMALISED = 1

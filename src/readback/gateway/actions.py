@@ -35,11 +35,18 @@ class ActionServer:
     Raises:
         SettingsError: a parameter is invalid.
 
-    >>> from readback.mcp import ActionServer
-    >>> from shop import ship_order
-    >>> async def main() -> None:
-    ...     async with ActionServer([ship_order], url="sqlite:///readback.db") as server:
-    ...         await server.serve_stdio()
+    Example:
+        >>> import asyncio
+        >>> from readback import verified
+        >>> from readback.mcp import ActionServer
+        >>> lamp = {"on": False}
+        >>> def switch_on() -> None: lamp["on"] = True
+        >>> switch = verified(switch_on, read=lambda: lamp, strong=True, expect={"on": True})
+        >>> async def main() -> bool:
+        ...     async with ActionServer([switch], url="memory:") as server:
+        ...         return callable(server.serve_stdio)
+        >>> print(asyncio.run(main()))
+        True
     """
 
     def __init__(

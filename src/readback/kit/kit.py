@@ -44,7 +44,17 @@ Path = str | PathLike[str]
 
 
 class UngovernedToolsWarning(RuntimeWarning):
-    """An agent has tools without a contract: their effects are neither verified nor recorded."""
+    """An agent has tools without a contract: their effects are neither verified nor recorded.
+
+    Example:
+        >>> import warnings
+        >>> from readback.kit import Kit, UngovernedToolsWarning
+        >>> with warnings.catch_warnings(record=True) as caught, Kit.open("memory:") as kit:
+        ...     warnings.simplefilter("always", UngovernedToolsWarning)
+        ...     ungoverned = kit.warn_ungoverned("my loop", ["search"])
+        >>> print(ungoverned, caught[0].category.__name__)
+        ('search',) UngovernedToolsWarning
+    """
 
 
 class Kit:

@@ -31,7 +31,20 @@ class ProposedSaga(NamedTuple):
 
 
 class SagaDefinition:
-    """A saga as a tool, made by `saga`. Calling the definition returns the steps; nothing happens yet."""
+    """A saga as a tool, made by `saga`. Calling the definition returns the steps; nothing happens yet.
+
+    Example:
+        >>> from readback import verified
+        >>> from readback.kit import Kit, saga
+        >>> lamp = {"on": False}
+        >>> def switch_on() -> None: lamp["on"] = True
+        >>> switch = verified(switch_on, read=lambda: lamp, strong=True, expect={"on": True})
+        >>> @saga(actions=[switch])
+        ... def evening(): return [switch().as_step("light")]
+        >>> with Kit.open("memory:", actions=[evening]) as kit:
+        ...     kit.tool("evening").run({}).status
+        'verified'
+    """
 
     def __init__(
         self, function: Callable[..., Iterable[SagaStep]], name: str, operation: str, actions: Iterable[Definition]

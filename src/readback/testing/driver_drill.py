@@ -65,7 +65,30 @@ class _Real:
 
 @dataclass(frozen=True, slots=True)
 class KeyDrill:
-    """A passed drill: two calls, one effect, and equal answers."""
+    """A passed drill: two calls, one effect, and equal answers.
+
+    Example:
+        >>> from readback import Context, Reading, action
+        >>> from readback.testing import drill_key
+        >>> def counting(stock: dict[str, int]):
+        ...     answered = {}
+        ...     @action("stock", kind="adjust", side_effect="low_risk_internal", operation="add {n}",
+        ...         ensure="authoritative.n == before.n + requested.n", execute={"honours_key": True},
+        ...         identity={"target": "has(authoritative.n)", "tenant": "not_offered"}, within="10ms")
+        ...     def add_stock(ctx: Context, n: int) -> dict[str, str]:
+        ...         if ctx.idempotency_key not in answered:
+        ...             answered[ctx.idempotency_key] = {"status": "ok"}
+        ...             stock["n"] += n
+        ...         return answered[ctx.idempotency_key]
+        ...     @add_stock.read(strong=True, attributes=True)
+        ...     def count() -> Reading: return Reading.of(dict(stock))
+        ...     return add_stock
+        >>> add_stock = counting({"n": 7})
+        >>> twin = add_stock.twin(counting({"n": 7}))
+        >>> drill = drill_key(add_stock, {"n": 3})
+        >>> print(drill.contract, drill.effects, drill.first, drill.second)
+        add_stock 1 success success
+    """
 
     contract: str
     idempotency_key: str
@@ -102,6 +125,27 @@ def drill_key(
         DoubledEffectError: Two effects were found.
         AnswersDifferError: The answers differ.
         DrillUndeterminedError: The drill settled nothing.
+
+    Example:
+        >>> from readback import Context, Reading, action
+        >>> from readback.testing import drill_key
+        >>> def counting(stock: dict[str, int]):
+        ...     answered = {}
+        ...     @action("stock", kind="adjust", side_effect="low_risk_internal", operation="add {n}",
+        ...         ensure="authoritative.n == before.n + requested.n", execute={"honours_key": True},
+        ...         identity={"target": "has(authoritative.n)", "tenant": "not_offered"}, within="10ms")
+        ...     def add_stock(ctx: Context, n: int) -> dict[str, str]:
+        ...         if ctx.idempotency_key not in answered:
+        ...             answered[ctx.idempotency_key] = {"status": "ok"}
+        ...             stock["n"] += n
+        ...         return answered[ctx.idempotency_key]
+        ...     @add_stock.read(strong=True, attributes=True)
+        ...     def count() -> Reading: return Reading.of(dict(stock))
+        ...     return add_stock
+        >>> add_stock = counting({"n": 7})
+        >>> twin = add_stock.twin(counting({"n": 7}))
+        >>> drill_key(add_stock, {"n": 3}).effects
+        1
     """
     declared = getattr(action, "declared_twin", None)
     given = twin if twin is None or isinstance(twin, SafeTarget) else SafeTarget(twin)

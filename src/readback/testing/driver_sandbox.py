@@ -42,6 +42,26 @@ class SandboxWorld:
         effects: Returns the number of right and of wrong effects with the context's stamp.
         foreign: Acts for another tenant, as a wrongly routed tool. Left out, the fault stays undetermined.
         partial: Commits a part of the effect. Left out, the fault stays undetermined.
+
+    Example:
+        >>> from readback import Context, Reading, action
+        >>> from readback.testing import Fault, SandboxWorld, inject
+        >>> def switching(lamp: dict[str, bool]):
+        ...     @action("lamp", ensure="authoritative.on", within="10ms")
+        ...     def switch_on() -> None: lamp["on"] = True
+        ...     @switch_on.read(strong=True)
+        ...     def read_lamp() -> Reading: return Reading.of(dict(lamp))
+        ...     return switch_on
+        >>> live, sandbox = {"on": False}, {"on": False}
+        >>> switch_on = switching(live)
+        >>> twin = switch_on.twin(switching(sandbox))
+        >>> world = SandboxWorld(
+        ...     switch_on, {}, reset=lambda: sandbox.update(on=False), effects=lambda ctx: (int(sandbox["on"]), 0)
+        ... )
+        >>> inject(switch_on.plan, world, Fault.STALE_READ_CONFIRMS).standing.value
+        'held'
+        >>> live
+        {'on': False}
     """
 
     action: Drillable

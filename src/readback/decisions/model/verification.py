@@ -23,6 +23,15 @@ class VerificationResult:
     """A verifier's result: `outcome` is "pass", "fail" or "inconclusive", and `detail` gives the reason in one line.
 
     Any other value and any exception is an error of the verifier, reported as inconclusive.
+
+    Example:
+        >>> from readback import VerificationResult
+        >>> def verify(context: dict[str, object]) -> VerificationResult:
+        ...     if context["result"] is None:
+        ...         return VerificationResult("inconclusive", "The test report is missing.")
+        ...     return VerificationResult("pass")
+        >>> verify({"result": None}).outcome
+        'inconclusive'
     """
 
     outcome: str

@@ -32,6 +32,21 @@ class Turn:
         prompt: The task at first. From the second turn on the fixed text with the reason of the refutation.
         history: Every earlier prompt with its answer, so the conversation can continue anywhere.
         ctx: The context with the stamp and the idempotency key of this attempt.
+
+    Example:
+        >>> from readback import Readback, Turn, delegation
+        >>> turns: list[Turn] = []
+        >>> def check(result): return {"verified": len(turns) > 1, "reason": "no order is named"}
+        >>> @delegation(name="writer", verify=check, within="10ms")
+        ... def writer(turn: Turn) -> str:
+        ...     turns.append(turn)
+        ...     return "The order is o-17."
+        >>> with Readback.open("memory:") as rb:
+        ...     delegated = writer.run(rb, "Name the order.")
+        >>> print([turn.attempt for turn in turns], turns[1].history)
+        [0, 1] (('Name the order.', 'The order is o-17.'),)
+        >>> print(turns[1].prompt.splitlines()[0])
+        VERIFICATION FAILED on the previous attempt: no order is named
     """
 
     ctx: Context
@@ -90,6 +105,15 @@ class Delegated:
         result: The delegate's last answer after the hooks; None if withheld or absent.
         attempts: The number of verified attempts.
         withheld: The reason of a hook against the hand-over of an accepted result.
+
+    Example:
+        >>> from readback import Readback, Turn, delegation
+        >>> @delegation(name="writer", verify=lambda result: "o-17" in result["response"], within="10ms")
+        ... def writer(turn: Turn) -> str: return "The order is o-17."
+        >>> with Readback.open("memory:") as rb:
+        ...     delegated = writer.run(rb, "Name the order.")
+        >>> print(delegated.passed, delegated.attempts, delegated.response)
+        True 1 The order is o-17.
     """
 
     id: str

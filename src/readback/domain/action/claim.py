@@ -179,6 +179,17 @@ class Claim:
     """One claim and its status. `made_us`: time of the verification, or 0. `said`: the last event, if any.
 
     `grounds`: the entries behind the claim.
+
+    Example:
+        >>> from readback import Readback, verified
+        >>> lamp = {"on": False}
+        >>> def switch_on() -> None: lamp["on"] = True
+        >>> switch = verified(switch_on, read=lambda: lamp, strong=True, expect={"on": True})
+        >>> with Readback.open("memory:") as rb:
+        ...     for claim in rb.run(switch()).claims:
+        ...         print(claim.kind.value, claim.status.value)
+        happened standing
+        holds standing
     """
 
     id: str

@@ -37,6 +37,17 @@ class Belief:
     `frozen`: frozen subjects of this run. `groups`: sagas, with the ids of their steps. `replaced`: failures superseded
     by another action of the same operation, according to the ledger. Ids alone do not show the order: they follow a
     clock, and two processes may disagree.
+
+    Example:
+        >>> from readback import Readback, verified
+        >>> lamp = {"on": False}
+        >>> def switch_on() -> None: lamp["on"] = True
+        >>> switch = verified(switch_on, read=lambda: lamp, strong=True, expect={"on": True})
+        >>> with Readback.open("memory:", run="chat-1") as rb:
+        ...     outcome = rb.run(switch())
+        ...     belief = rb.belief("chat-1")
+        >>> print(len(belief.verified), len(belief.unresolved), belief.frozen)
+        1 0 ()
     """
 
     run: str

@@ -87,6 +87,12 @@ class Approver:
     that right.
 
     `tenants` and `contracts` are patterns such as "acme" or "pay_*"; no tenant means none.
+
+    Example:
+        >>> from readback import Approver
+        >>> ana = Approver("ana@example.com", "ed25519:" + "A" * 43 + "=", tenants=("acme",), contracts=("pay_*",))
+        >>> ana.may_approve("acme", "pay_invoice"), ana.may_approve("acme", "ship_order")
+        (True, False)
     """
 
     name: str
@@ -236,7 +242,21 @@ def bound_from(given: Json) -> Bound:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalToken:
-    """One person's signed decision about one request. `signed_at_us`: the signer's own clock, unchecked."""
+    """One person's signed decision about one request. `signed_at_us`: the signer's own clock, unchecked.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from readback import ApproverKey, Readback, Reading, action
+        >>> @action("lamp", ensure="authoritative.on", approval="required")
+        ... def switch_on() -> None: ...
+        >>> read_lamp = switch_on.read(strong=True)(lambda: Reading.of({"on": True}))
+        >>> with Readback.open("memory:") as rb, tempfile.TemporaryDirectory() as folder:
+        ...     key = ApproverKey.create(Path(folder) / "ana.key", "a long passphrase")
+        ...     token = key.approve(rb.approval(rb.run(switch_on()).id), "ana@example.com")
+        >>> print(token.approver, token.decision.value)
+        ana@example.com approve
+    """
 
     approver: str
     key_id: str

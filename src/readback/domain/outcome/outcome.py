@@ -99,7 +99,19 @@ _NO_OP, _NO_ANSWER = Discrepancy.NO_OP_SUCCESS, ObservationStatus.NONE
 
 @dataclass(frozen=True, slots=True)
 class JudgedPostcondition:
-    """One judged postcondition: its truth, its text, and the compared values."""
+    """One judged postcondition: its truth, its text, and the compared values.
+
+    Example:
+        >>> from readback import Readback, verified
+        >>> lamp = {"on": False}
+        >>> def switch_on() -> None: lamp["on"] = True
+        >>> switch = verified(switch_on, read=lambda: lamp, strong=True, expect={"on": True})
+        >>> with Readback.open("memory:") as rb:
+        ...     outcome = rb.run(switch())
+        >>> for each in outcome.postconditions:
+        ...     print(each.name, each.truth.value, each.source)
+        on holds authoritative.on == true
+    """
 
     name: str
     truth: Truth
@@ -118,6 +130,18 @@ class Outcome:
     None. `observation` is the tool's answer: evidence, never truth. `level` is the rung of the trust ladder. `row` is
     the deciding row of the recovery table, `recovery` its action. `replayed`: the outcome was recorded by an earlier
     run of the same operation. `code` and `detail` explain a missing execution or decision.
+
+    Example:
+        >>> from readback import Readback, verified
+        >>> lamp = {"on": False}
+        >>> def switch_on() -> str: return "ok"
+        >>> switch = verified(switch_on, read=lambda: lamp, strong=True, expect={"on": True}, within="10ms")
+        >>> with Readback.open("memory:") as rb:
+        ...     outcome = rb.run(switch())
+        >>> print(outcome.verified, outcome.state.value, outcome.discrepancy.value)
+        False unknown no_op_failure
+        >>> print(outcome.message)
+        The final state is unknown and requires review.
     """
 
     id: str

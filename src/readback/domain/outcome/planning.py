@@ -24,7 +24,19 @@ FROZEN: Final = "frozen"
 
 
 class Planning(StrEnum):
-    """The permitted next step for one action of a run."""
+    """The permitted next step for one action of a run.
+
+    Example:
+        >>> from readback import Planning, Readback, verified
+        >>> lamp = {"on": False}
+        >>> def switch_on() -> str: return "ok"
+        >>> switch = verified(switch_on, read=lambda: lamp, strong=True, expect={"on": True}, within="10ms")
+        >>> with Readback.open("memory:", run="chat-1") as rb:
+        ...     outcome = rb.run(switch())
+        ...     planned = rb.belief("chat-1").entries[outcome.id]
+        >>> print(planned.rule.value, planned.rule is Planning.DO_NOT_REPEAT)
+        do_not_repeat True
+    """
 
     CONTINUE = "continue"
     WAIT = "wait"

@@ -110,6 +110,19 @@ class Message:
 
     `seq` is the ledger entry behind the message, and `number` the message's position in that entry, from 0. `subject`
     is the action, `at_us` the time of the event, `data` the content.
+
+    Example:
+        >>> from readback import Message, Readback, Subscriber, verified
+        >>> received: list[Message] = []
+        >>> lamp = {"on": False}
+        >>> def switch_on() -> None: lamp["on"] = True
+        >>> switch = verified(switch_on, read=lambda: lamp, strong=True, expect={"on": True})
+        >>> with Readback.open("memory:", subscribers=[Subscriber("audit", tell=received.append)]) as rb:
+        ...     outcome = rb.run(switch())
+        ...     due = rb.resume()
+        >>> for message in received:
+        ...     print(message.name.value, message.subject == outcome.id)
+        action.reconciled True
     """
 
     log: str

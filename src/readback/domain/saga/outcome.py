@@ -167,6 +167,16 @@ class StepOutcome:
     `compensation`: the reversal's outcome, or None. `tries`: number of attempts under its key. `code` and `detail`: why
     the step could not be proposed. `verified_us`: time in microseconds of the last reading that verified the step, or 0
     without a standing effect. Later changes are seen only by later looks (`watch`).
+
+    Example:
+        >>> from readback import Readback, verified
+        >>> lamp = {"on": False}
+        >>> def switch_on() -> None: lamp["on"] = True
+        >>> switch = verified(switch_on, read=lambda: lamp, strong=True, expect={"on": True})
+        >>> with Readback.open("memory:") as rb:
+        ...     step = rb.saga([switch().as_step("light")], name="evening").steps["light"]
+        >>> print(step.name, step.word.value, step.outcome.verified)
+        light completed True
     """
 
     name: str
@@ -212,6 +222,16 @@ class SagaOutcome(Outcome):
     """The outcome of a saga. `steps`: by name, in the given order. `heading`: "onward", "backward" or "forward".
 
     `because`: the step behind the direction or the wait.
+
+    Example:
+        >>> from readback import Readback, verified
+        >>> lamp = {"on": False}
+        >>> def switch_on() -> None: lamp["on"] = True
+        >>> switch = verified(switch_on, read=lambda: lamp, strong=True, expect={"on": True})
+        >>> with Readback.open("memory:") as rb:
+        ...     saga = rb.saga([switch().as_step("light")], name="evening")
+        >>> print(saga.verified, saga.state.value, list(saga.steps))
+        True reconciled_success ['light']
     """
 
     steps: Mapping[str, StepOutcome] = field(default_factory=dict)

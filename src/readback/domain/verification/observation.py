@@ -46,6 +46,16 @@ class Observation:
 
     `dispatched` is False only where provably nothing was sent. `code` is stable; `detail` is one bounded line for
     people; `reference` is a hint at the provider's id. `body` is plain JSON.
+
+    Example:
+        >>> from readback import Readback, verified
+        >>> lamp = {"on": False}
+        >>> def switch_on() -> dict[str, str]: return {"status": "ok"}
+        >>> switch = verified(switch_on, read=lambda: lamp, strong=True, expect={"on": True}, within="10ms")
+        >>> with Readback.open("memory:") as rb:
+        ...     outcome = rb.run(switch())
+        >>> print(outcome.observation.status.value, outcome.verified)
+        success False
     """
 
     status: ObservationStatus

@@ -22,7 +22,17 @@ PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9._@/:#~+%=-]+")
 
 
 class ObservationStatus(StrEnum):
-    """Status of an answer, by its own signs."""
+    """Status of an answer, by its own signs.
+
+    Example:
+        >>> from readback import ObservationStatus, Readback, verified
+        >>> def switch_on() -> None: raise TimeoutError("no answer within 2 s")
+        >>> switch = verified(switch_on, read=lambda: {"on": False}, expect={"on": True}, within="10ms")
+        >>> with Readback.open("memory:") as rb:
+        ...     observation = rb.run(switch()).observation
+        >>> print(observation.status.value, observation.status is ObservationStatus.TIMEOUT)
+        timeout True
+    """
 
     SUCCESS = "success"
     ACCEPTED = "accepted"

@@ -45,6 +45,12 @@ class Reading:
     object is newer than the attempt. Newness proves freshness, not authorship. `consistency` overrides the reader's
     declaration at run time. `commit_token_honoured`: the source waited for the write's own token. `forms`: the source's
     own comparison rules by dotted field path, for example for a database column of UUIDs.
+
+    Example:
+        >>> from readback import Reading
+        >>> found = Reading.of({"id": "o-17", "status": "shipped"}, version=3)
+        >>> print(found.presence.value, found.value["status"], found.version)
+        present shipped 3
     """
 
     presence: Presence

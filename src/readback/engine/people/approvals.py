@@ -57,7 +57,18 @@ TRIES_MAX: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRequest:
-    """An approval request from the ledger. A token's `payload` is the hash of exactly `bytes`."""
+    """An approval request from the ledger. A token's `payload` is the hash of exactly `bytes`.
+
+    Example:
+        >>> from readback import Readback, Reading, action
+        >>> @action("lamp", ensure="authoritative.on", approval="required")
+        ... def switch_on() -> None: ...
+        >>> read_lamp = switch_on.read(strong=True)(lambda: Reading.of({"on": True}))
+        >>> with Readback.open("memory:") as rb:
+        ...     request = rb.approval(rb.run(switch_on()).id)
+        >>> print(request.bound.contract, request.signed_by, request.current)
+        switch_on () True
+    """
 
     bound: Bound
     bytes: bytes

@@ -24,7 +24,19 @@ from readback.ports.runtime import Runtime
 
 
 class Fault(StrEnum):
-    """An injected fault. `NONE` is the honest run, passed by every fitting world first."""
+    """An injected fault. `NONE` is the honest run, passed by every fitting world first.
+
+    Example:
+        >>> from readback import verified
+        >>> from readback.testing import Fault, SimulatedWorld, inject
+        >>> def switch_on(room: str) -> None: ...
+        >>> switch = verified(switch_on, read=lambda room: None, strong=True, expect={"on": True}, within="10s")
+        >>> world = SimulatedWorld(
+        ...     "switch_on", arguments={"room": "hall"}, before={"on": False}, after={"on": True}
+        ... )
+        >>> inject(switch.plan, world, Fault.TIMEOUT_AFTER_COMMIT).standing.value
+        'held'
+    """
 
     NONE = "none"
     STALE_READ_DENIES = "stale-read-denies"

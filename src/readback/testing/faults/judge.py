@@ -98,7 +98,20 @@ EXPECTED: Final[Mapping[Fault, Expected]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Injection:
-    """The result of a fault on a contract. `code` is "held", or the name of the hole or of the open question."""
+    """The result of a fault on a contract. `code` is "held", or the name of the hole or of the open question.
+
+    Example:
+        >>> from readback import verified
+        >>> from readback.testing import Fault, SimulatedWorld, inject
+        >>> def switch_on(room: str) -> None: ...
+        >>> switch = verified(switch_on, read=lambda room: None, strong=True, expect={"on": True}, within="10s")
+        >>> world = SimulatedWorld(
+        ...     "switch_on", arguments={"room": "hall"}, before={"on": False}, after={"on": True}
+        ... )
+        >>> injection = inject(switch.plan, world, Fault.STALE_READ_CONFIRMS)
+        >>> print(injection.code, injection.verdict, injection.discrepancy)
+        held undetermined unverifiable_state
+    """
 
     contract: str
     fault: Fault
@@ -128,10 +141,17 @@ def inject(
         The result. A hole, a missing world and a broken world are results, not errors.
 
     Example:
-        >>> from readback.testing import Fault, inject
-        >>> from readback.demo.contracts import ship_order  # doctest: +SKIP
-        >>> inject(ship_order.plan, None, Fault.DUPLICATE).standing.value  # doctest: +SKIP
-        'undetermined'
+        >>> from readback import verified
+        >>> from readback.testing import Fault, SimulatedWorld, inject
+        >>> def switch_on(room: str) -> None: ...
+        >>> switch = verified(switch_on, read=lambda room: None, strong=True, expect={"on": True}, within="10s")
+        >>> world = SimulatedWorld(
+        ...     "switch_on", arguments={"room": "hall"}, before={"on": False}, after={"on": True}
+        ... )
+        >>> inject(switch.plan, world, Fault.DUPLICATE).standing.value
+        'held'
+        >>> inject(switch.plan, None, Fault.DUPLICATE).code
+        'no-world'
     """
     name = plan.contract.name
     if world is None:
@@ -153,7 +173,19 @@ def inject(
 def inject_all(
     plan: CompiledContract, world: FaultWorld | None, table: RecoveryTable = DEFAULT_TABLE
 ) -> tuple[Injection, ...]:
-    """Play every fault against a contract. See `inject`."""
+    """Play every fault against a contract. See `inject`.
+
+    Example:
+        >>> from readback import verified
+        >>> from readback.testing import SimulatedWorld, inject_all
+        >>> def switch_on(room: str) -> None: ...
+        >>> switch = verified(switch_on, read=lambda room: None, strong=True, expect={"on": True}, within="10s")
+        >>> world = SimulatedWorld(
+        ...     "switch_on", arguments={"room": "hall"}, before={"on": False}, after={"on": True}
+        ... )
+        >>> sorted({injection.standing.value for injection in inject_all(switch.plan, world)})
+        ['held', 'not_applicable']
+    """
     return tuple(inject(plan, world, fault, table) for fault in INJECTED)
 
 
