@@ -17,6 +17,7 @@ from readback.contracts.registry import registry_of
 from readback.server.access.tokens import TokenFile
 from readback.server.serving import serve
 from readback.server.settings import ServerSettings
+from tests.server.described import check
 
 EVERY_RIGHT = ("run", "read", "review", "admin")
 START_S = 20.0
@@ -45,6 +46,7 @@ class Bed:
             headers={"Authorization": f"Bearer {self.token(tenant, principal, rights)}"},
             timeout=30,
             trust_env=False,
+            event_hooks={"response": [check]},
         )
         self.clients.append(made)
         return made

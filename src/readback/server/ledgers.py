@@ -165,6 +165,7 @@ class Ledger:
             runtime=None,
             store=None,
             recovery_table=settings.recovery_table or None,
+            approvers=settings.approvers,
         )
         return cls(session, AsyncDriver(session.store, session.runtime, session.courier))
 

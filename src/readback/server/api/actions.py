@@ -22,6 +22,7 @@ from readback.server.api.answering import (
     beside,
     exact_object,
     operation_of,
+    optional_object,
     outcome_reply,
     page_of,
     preferred_wait,
@@ -62,7 +63,7 @@ async def run_action(call: Call) -> Reply:
     operation = operation_of(call)
     client = call.ledgers.client(call.caller, test=body.test).traced(call.header(TRACEPARENT))
     arguments = exact_object(body.arguments, "arguments")
-    intended = None if body.intended is None else exact_object(body.intended, "intended")
+    intended = optional_object(body.intended, "intended")
     proposal = proposed(call.ledgers, body.contract, arguments, test=body.test, called=True)
     slot = (call.caller.tenant, body.contract, operation, body.test)
     if slot in call.ledgers.in_progress:
@@ -285,7 +286,7 @@ ROUTES: Final = (
     Route(
         "POST", "/v1/actions", "runAction", "Run an action.", run_action, Right.RUN, OUTCOME,
         body=shapes.ActionRequest, key=True, tag="actions", headers=("Prefer", "traceparent"),
-        faults=(409, 413, 422, 429, 503),
+        faults=(403, 404, 409, 413, 422, 429, 503),
     ),
     Route(
         "GET", "/v1/actions", "listActions", "List actions.", list_actions, Right.READ,

@@ -90,6 +90,11 @@ def exact_object(raw: msgspec.Raw | None, name: str) -> dict[str, Json]:
     return value
 
 
+def optional_object(raw: msgspec.Raw, name: str) -> dict[str, Json] | None:
+    """Return a raw object of the body, or None for null. Raises ArgumentError for anything else."""
+    return None if bytes(raw) == b"null" else exact_object(raw, name)
+
+
 def retry_after_s(outcome: Outcome, now_us: int) -> int:
     """Return when the next look at the action is useful, in seconds."""
     due_us = outcome.due_us

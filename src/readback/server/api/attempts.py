@@ -23,6 +23,7 @@ from readback.server.api.answering import (
     exact,
     exact_object,
     operation_of,
+    optional_object,
     outcome_json,
     outcome_reply,
     page_of,
@@ -57,11 +58,11 @@ async def begin_attempt(call: Call) -> Reply:
 async def report_attempt(call: Call) -> Reply:
     """Record how the caller's call ended, read the state back, and return the outcome."""
     body: shapes.AttemptReport = call.body
-    if body.value is not None and body.error is not None:
+    value = exact(body.value, "value")
+    if value is not None and body.error is not None:
         raise UsageError("A call either returned or failed.", remedy="Send `value` or `error`, not both.")
     client = call.ledgers.client(call.caller, test=body.test)
     ticket, wait = ActionHandle(), preferred_wait(call)
-    value = exact(body.value, "value")
     work = client.reported(call.path["id"], ticket, value, body.error, wait)
     return await settled_reply(call, client, work, ticket, wait, test=body.test)
 
@@ -95,8 +96,9 @@ def _steps(call: Call, body: shapes.SagaRequest) -> list[SagaStep]:
                 made.append(call.ledgers.sandboxed(definition, arguments))
             else:
                 made.append(definition(**with_references(arguments)))
-            if each.intended is not None:
-                made[-1] = made[-1].planned(intended=exact_object(each.intended, "intended"))
+            intended = optional_object(each.intended, "intended")
+            if intended is not None:
+                made[-1] = made[-1].planned(intended=intended)
         pairs = zip(made, body.steps, strict=True)
         return [SagaStep(proposal, each.name, names_of(each.after), each.pivot) for proposal, each in pairs]
 
@@ -149,7 +151,8 @@ ROUTES: Final = (
             Answer(200, "The operation has ended: do not call.", shapes.AttemptView),
             Answer(202, "The operation is in progress, held or unknown: do not call.", shapes.AttemptView),
         ),
-        body=shapes.AttemptRequest, key=True, tag="attempts", headers=("traceparent",), faults=(413, 422, 429, 503),
+        body=shapes.AttemptRequest, key=True, tag="attempts", headers=("traceparent",),
+        faults=(404, 413, 422, 429, 503),
     ),
     Route(
         "POST", "/v1/attempts/{id}/report", "reportAttempt", "Report how the caller's call ended.", report_attempt,

@@ -7,6 +7,7 @@ from typing import Any, Final
 from readback.canon import Json
 from readback.client.operations.grounding import CANNOT_TELL
 from readback.client.proposal import Proposal
+from readback.domain.contract.contract import describe
 from readback.errors import ReadbackError
 from readback.server.access.principal import Right
 from readback.server.api import shapes
@@ -48,7 +49,7 @@ async def get_contract(call: Call) -> Reply:
     found: dict[str, Json] = {
         **_facts(call.ledgers, call.path["name"]),
         "arguments": dict(definition.arguments.schema),
-        "contract": definition.plan.contract.as_json(),
+        "contract": describe(definition.plan.contract),
     }
     return Reply(200, found)
 

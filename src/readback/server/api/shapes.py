@@ -34,6 +34,11 @@ def no_arguments() -> msgspec.Raw:
     return msgspec.Raw(b"{}")
 
 
+def no_value() -> msgspec.Raw:
+    """Return a null as raw JSON."""
+    return msgspec.Raw(b"null")
+
+
 class Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A request with exactly these fields."""
 
@@ -47,12 +52,13 @@ class TestQuery(Strict, frozen=True, kw_only=True):
 class ActionRequest(Strict, frozen=True, kw_only=True):
     """An action to run.
 
-    `upon`: claims or actions that must stand. `test`: run against the contract's sandbox, in the ledger of tests.
+    `intended`: the goal as an object, where the goal exceeds the request. `upon`: claims or actions that must stand.
+    `test`: run against the contract's sandbox, in the ledger of tests.
     """
 
     contract: Id
     arguments: RawObject = msgspec.field(default_factory=no_arguments)
-    intended: RawObject | None = None
+    intended: RawJson = msgspec.field(default_factory=no_value)
     step: Text = ""
     run: Name = ""
     upon: Annotated[list[Id], msgspec.Meta(max_length=UPON_MAX)] = msgspec.field(default_factory=list)
@@ -72,7 +78,7 @@ class AttemptRequest(Strict, frozen=True, kw_only=True):
 class AttemptReport(Strict, frozen=True, kw_only=True):
     """How the caller's call ended: `value` after a return, `error` after a failure."""
 
-    value: RawJson | None = None
+    value: RawJson = msgspec.field(default_factory=no_value)
     error: Text | None = None
     test: bool = False
 
@@ -83,7 +89,7 @@ class SagaStepRequest(Strict, frozen=True, kw_only=True):
     name: Id
     contract: Id
     arguments: RawObject = msgspec.field(default_factory=no_arguments)
-    intended: RawObject | None = None
+    intended: RawJson = msgspec.field(default_factory=no_value)
     after: list[Id] = msgspec.field(default_factory=list)
     pivot: bool = False
 
@@ -201,7 +207,7 @@ class PostconditionView(msgspec.Struct, frozen=True):
     """A postcondition with its truth and the values behind the truth."""
 
     name: str
-    group: str
+    group: str | None
     truth: str
     source: str
     reason: str

@@ -1,0 +1,204 @@
+"""What a request must pass before it is read: the host, the origin, the token, the rate, limits of size and time."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from contextlib import closing, suppress
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from readback.errors import NotFoundError, SettingsError, UsageError
+from readback.server import serving
+from readback.server.access.hosts import HostNames
+from readback.server.access.tokens import TokenFile
+from readback.server.app import RateLimits
+from readback.server.errors import UnauthenticatedError
+from readback.server.settings import ServerSettings, server_document
+from readback.testing.runtime_virtual import VirtualRuntime
+from tests.server.bed import NOW_US, Bed, run, running
+
+# --- names --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [("evil.example", 421), ("127.0.0.1.evil.example", 421), ("localhost@evil", 421), ("", 421)],
+)
+def test_a_request_for_another_host_is_refused(bed: Bed, host: str, status: int) -> None:
+    answer = bed.client().get("/v1/actions", headers={"Host": host})
+    assert (answer.status_code, answer.json()["code"]) == (status, "http.foreign-request")
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://127.0.0.1", "http://127.0.0.1:1"])
+def test_a_request_of_another_origin_is_refused(bed: Bed, origin: str) -> None:
+    answer = bed.client().post("/v1/actions", json={}, headers={"Origin": origin})
+    assert (answer.status_code, answer.json()["code"]) == (403, "http.foreign-request")
+
+
+def test_a_request_of_the_own_origin_passes(bed: Bed) -> None:
+    assert bed.client().get("/v1/actions", headers={"Origin": bed.url}).status_code == 200
+
+
+def test_two_host_headers_are_refused(bed: Bed) -> None:
+    where = urlsplit(bed.url)
+    answer = raw(bed, f"GET /healthz HTTP/1.1\r\nHost: {where.netloc}\r\nHost: evil\r\nConnection: close\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 400")
+
+
+def test_a_server_beyond_loopback_needs_names_and_tokens() -> None:
+    with pytest.raises(SettingsError, match="names"):
+        HostNames("0.0.0.0")
+    for host in ("0.0.0.0", "10.0.0.7", "::"):
+        with pytest.raises(SettingsError, match="tokens"):
+            ServerSettings(host=host, open_access=True).check()
+    assert ServerSettings(host="127.0.0.1", open_access=True).check()
+
+
+# --- tokens -------------------------------------------------------------------------------------------------------
+
+
+def test_a_token_is_stored_as_a_digest_and_ends_when_revoked(tmp_path: Path) -> None:
+    file = TokenFile(tmp_path / "tokens.json")
+    token, entry = file.create(tenant="t", principal="p", rights=("read",), now_us=NOW_US, lifetime_s=10)
+    text = file.path.read_text()
+    assert token not in text
+    assert token[4:] not in text
+    assert file.path.stat().st_mode & 0o077 == 0
+    assert file.authenticate(token, NOW_US).tenant == "t"
+    with pytest.raises(UnauthenticatedError):
+        file.authenticate(token, NOW_US + 10_000_000)
+    with pytest.raises(UnauthenticatedError):
+        file.authenticate(token[:-1], NOW_US)
+    other = TokenFile(file.path)
+    other.revoke(entry.id)
+    with pytest.raises(UnauthenticatedError):
+        file.authenticate(token, NOW_US)
+    with pytest.raises(NotFoundError):
+        other.revoke(entry.id)
+
+
+def test_a_file_of_tokens_that_others_may_read_is_refused(tmp_path: Path) -> None:
+    file = TokenFile(tmp_path / "tokens.json")
+    token, _ = file.create(tenant="t", principal="p", rights=("read",), now_us=NOW_US)
+    os.chmod(file.path, 0o644)
+    with pytest.raises(SettingsError, match="Other users"):
+        TokenFile(file.path).authenticate(token, NOW_US)
+    with pytest.raises(UsageError):
+        file.create(tenant="t", principal="p", rights=("everything",), now_us=NOW_US)
+
+
+def test_a_revoked_token_ends_at_the_next_request(bed: Bed) -> None:
+    token, entry = bed.tokens.create(tenant="acme", principal="p", rights=("read",), now_us=NOW_US)
+    with httpx.Client(base_url=bed.url, headers={"Authorization": f"Bearer {token}"}, trust_env=False) as client:
+        assert client.get("/v1/actions").status_code == 200
+        bed.tokens.revoke(entry.id)
+        assert client.get("/v1/actions").status_code == 401
+
+
+def test_a_token_beyond_its_rate_waits(place: Path, bed: Bed) -> None:
+    token, _ = bed.tokens.create(tenant="acme", principal="p", rights=("read",), now_us=NOW_US, rate_per_minute=3)
+    with httpx.Client(base_url=bed.url, headers={"Authorization": f"Bearer {token}"}, trust_env=False) as client:
+        answers = [client.get("/v1/contracts") for _ in range(5)]
+    assert [each.status_code for each in answers] == [200, 200, 200, 429, 429]
+    assert int(answers[-1].headers["Retry-After"]) >= 1
+    assert answers[-1].json()["code"] == "http.rate-limit"
+
+
+def test_a_bucket_fills_again_at_its_rate() -> None:
+    runtime = VirtualRuntime()
+    limits = RateLimits(runtime, 60)
+    assert [limits.wait_s("t", 2) for _ in range(3)] == [0, 0, 30]
+    runtime.advance(30)
+    assert [limits.wait_s("t", 2) for _ in range(2)] == [0, 30]
+    assert limits.wait_s("another", 2) == 0
+
+
+def test_settings_of_senders_and_providers_are_checked(tmp_path: Path) -> None:
+    path = tmp_path / "server.toml"
+    for text, named in (
+        ('[oidc.x]\nissuer = "http://far.example"\naudience = "a"\n', "https"),
+        ('[oidc.x]\nissuer = "https://a.example"\naudience = "a"\nalgorithms = ["HS256"]\n', "public-key"),
+        ('[webhooks.x]\ntenant = "t"\nsecret = "env:X"\nscheme = "none"\n', "scheme"),
+        ('[webhooks.x]\ntenant = "t"\nsecrte = "env:X"\n', "secrte"),
+    ):
+        path.write_text(text)
+        path.chmod(0o600)
+        with pytest.raises(SettingsError, match=named):
+            server_document(str(path))
+
+
+# --- size and time ------------------------------------------------------------------------------------------------
+
+
+def raw(bed: Bed, text: str) -> bytes:
+    where = urlsplit(bed.url)
+    with closing(socket.create_connection((str(where.hostname), where.port or 0), timeout=10)) as connection:
+        connection.sendall(text.encode())
+        found = b""
+        with suppress(ConnectionResetError):  # the server need not read the rest
+            while chunk := connection.recv(65_536):
+                found += chunk
+        return found
+
+
+def test_an_oversized_body_is_413_and_is_not_read_whole(bed: Bed) -> None:
+    client = bed.client()
+    big = json.dumps({"contract": "ship", "arguments": {"order_id": "x" * 2_000_000, "carrier": "c"}})
+    headers = {"Content-Type": "application/json", "Idempotency-Key": "big"}
+    answer = client.post("/v1/actions", content=big, headers=headers)
+    assert (answer.status_code, answer.json()["code"]) == (413, "http.body-too-large")
+
+    def endless() -> object:
+        yield b'{"contract": "'
+        for _ in range(64):
+            yield b"x" * 65_536
+
+    chunked = client.post("/v1/actions", content=endless(), headers=headers)  # type: ignore[arg-type]
+    assert chunked.status_code == 413
+
+
+def test_another_media_type_and_another_scheme_are_refused(bed: Bed) -> None:
+    client = bed.client()
+    answer = client.post("/v1/actions", content="{}", headers={"Content-Type": "text/plain", "Idempotency-Key": "m"})
+    assert (answer.status_code, answer.json()["code"]) == (415, "http.media-type")
+    basic = client.get("/v1/actions", headers={"Authorization": "Basic YTpi"})
+    assert basic.status_code == 401
+    wrong = client.put("/v1/actions", json={})
+    assert (wrong.status_code, wrong.headers["Allow"]) == (405, "GET, POST")
+
+
+def test_slow_and_endless_heads_end(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "HEAD_S", 0.3)
+    with running(place / "..", url="memory:") as bed:
+        where = urlsplit(bed.url)
+        slow = raw(bed, f"GET /healthz HTTP/1.1\r\nHost: {where.netloc}\r\nX-Half: ")
+        assert slow.startswith(b"HTTP/1.1 408")
+        endless = raw(bed, f"GET /healthz HTTP/1.1\r\nHost: {where.netloc}\r\nX-Long: " + "x" * 200_000)
+        assert endless.startswith((b"HTTP/1.1 400", b"HTTP/1.1 408"))
+        assert httpx.get(bed.url + "/healthz", trust_env=False).status_code == 200
+
+
+def test_smuggled_requests_are_refused(bed: Bed) -> None:
+    where = urlsplit(bed.url)
+    both = raw(
+        bed,
+        f"POST /v1/actions HTTP/1.1\r\nHost: {where.netloc}\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n"
+        "Connection: close\r\n\r\n0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: x\r\n\r\n",
+    )
+    assert both.count(b"HTTP/1.1 ") == 1
+    assert not both.startswith(b"HTTP/1.1 200")
+
+
+def test_the_log_names_the_request_and_no_secret(bed: Bed, caplog: pytest.LogCaptureFixture) -> None:
+    client = bed.client()
+    answer = run(client, "secret-1", "raise")
+    assert answer.headers["x-request-id"]
+    token = client.headers["Authorization"].split()[1]
+    said = caplog.text + answer.text
+    assert token not in said
+    assert token[4:] not in caplog.text
