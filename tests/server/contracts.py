@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +39,13 @@ def calls(variable: str = "SHOP_DB") -> list[str]:
         db.close()
 
 
+_passed: Counter[str] = Counter()
+
+
 def _tick(name: str) -> None:
-    """A process dies here where the test says so; the file shows that it came here."""
-    if os.environ.get("SHOP_DIE") == name:
+    """A process dies here where the test says so, at the named passage; the file shows that it came here."""
+    _passed[name] += 1
+    if os.environ.get("SHOP_DIE") == f"{name}:{_passed[name]}":
         Path(os.environ["SHOP_DB"] + ".died").write_text(name)
         os.kill(os.getpid(), 9)
 
@@ -96,4 +101,5 @@ def shipping(variable: str, **options: Any) -> Any:
 ship = shipping("SHOP_DB", name="ship")
 ship.twin(shipping("SHOP_SANDBOX", name="ship_in_sandbox"))
 bare = shipping("SHOP_DB", name="bare")
+post = shipping("SHOP_DB", name="post", execute={"honours_key": True})
 pay = shipping("SHOP_DB", name="pay", approval={"people": 1, "expires": "1h"})

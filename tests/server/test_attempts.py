@@ -69,7 +69,7 @@ def test_a_saga_is_verified_as_a_whole_and_passes_values_on(bed: Bed) -> None:
         {"name": "first", "contract": "ship", "arguments": {"order_id": "s-1", "carrier": "dhl"}, "pivot": True},
         {
             "name": "second",
-            "contract": "ship",
+            "contract": "post",
             "arguments": {"order_id": "s-2", "carrier": {"$from": {"step": "first", "path": "carrier"}}},
             "after": ["first"],
         },

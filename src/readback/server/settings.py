@@ -7,6 +7,7 @@ Read from the command line and from `server.toml` in the user's own configuratio
 from __future__ import annotations
 
 import os
+import re
 import stat
 import tomllib
 from collections.abc import Mapping
@@ -33,6 +34,7 @@ RATE_PER_MINUTE: Final = 60_000
 WAIT_MAX_S: Final = 60.0
 WAIT_DEFAULT_S: Final = 10.0
 OTHERS_MAY_WRITE: Final = 0o022
+_LOCAL_OR_SECURE: Final = re.compile(r"https://|http://(?:127\.0\.0\.1|localhost)(?::\d+)?(?:/|$)")
 
 
 class ServerDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -120,7 +122,7 @@ def _checked(document: ServerDocument) -> ServerDocument:
         weak = [each for each in issuer.algorithms if each.startswith("HS") or each.lower() == "none"]
         if weak or not issuer.algorithms:
             raise ValueError(f"oidc.{name}.algorithms must list public-key algorithms (got {weak})")
-        if not issuer.issuer.startswith(("https://", "http://127.0.0.1", "http://localhost")):
+        if not _LOCAL_OR_SECURE.match(issuer.issuer):
             raise ValueError(f"oidc.{name}.issuer must be an https:// URL")
         if not issuer.audience:
             raise ValueError(f"oidc.{name}.audience is empty")

@@ -66,16 +66,24 @@ class _Keys:
         self._lock = asyncio.Lock()
 
     async def key(self, key_id: str) -> PyJWK:
-        """Return the key of an id. Raises UnauthenticatedError for an unknown id, ProviderError without an answer."""
+        """Return the key of an id; "" names the only key of a provider with one key.
+
+        Raises UnauthenticatedError for an unknown id, ProviderError without an answer.
+        """
         age_us = self._now_us() - self._fetched_us
-        if (key_id not in self._found and age_us >= AGAIN_US) or age_us >= FRESH_US:
+        if (self._named(key_id) is None and age_us >= AGAIN_US) or age_us >= FRESH_US:
             async with self._lock:
                 if self._now_us() - self._fetched_us >= min(age_us, FRESH_US):
                     await self._fetch()
-        found = self._found.get(key_id)
+        found = self._named(key_id)
         if found is None:
             raise UnauthenticatedError(REFUSED)
         return found
+
+    def _named(self, key_id: str) -> PyJWK | None:
+        if not key_id and len(self._found) == 1:
+            return next(iter(self._found.values()))
+        return self._found.get(key_id)
 
     async def _fetch(self) -> None:
         import httpx

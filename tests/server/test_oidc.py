@@ -1,0 +1,115 @@
+"""Tokens of a real identity provider over HTTP give tenant, principal and rights, and no other token does."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import jwt
+import pytest
+
+from readback.server.access.oidc import Issuer
+from tests.server.bed import Bed, run, running
+
+PLACE = re.compile(r"https?://[\w.]+:(\d+)")
+CLIENT = "readback-tests"
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[str]:
+    """The address of the provider, a process of its own."""
+    command = [sys.executable, "-W", "ignore", "-u", "-m", "oidc_provider_mock", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        assert process.stdout is not None
+        try:
+            port = next(found[1] for line in process.stdout if (found := PLACE.search(line)))
+            yield f"http://localhost:{port}"
+        finally:
+            process.kill()
+
+
+@pytest.fixture(scope="module")
+def bed(place: Path, provider: str) -> Iterator[Bed]:
+    issuers = (("company", Issuer(issuer=provider, audience=CLIENT)),)
+    with running(place, issuers=issuers) as found:
+        yield found
+
+
+def token(provider: str, subject: str, **claims: object) -> str:
+    """An id token by the authorization code flow."""
+    with httpx.Client(base_url=provider, trust_env=False) as client:
+        client.put(f"/users/{subject}", json=claims).raise_for_status()
+        query = {
+            "client_id": CLIENT,
+            "redirect_uri": "http://localhost/back",
+            "response_type": "code",
+            "scope": "openid profile email",
+            "state": "s",
+        }
+        back = client.post("/oauth2/authorize", params=query, data={"sub": subject}).headers["location"]
+        code = parse_qs(urlsplit(back).query)["code"][0]
+        asked = {"grant_type": "authorization_code", "code": code, "redirect_uri": "http://localhost/back"}
+        answer = client.post("/oauth2/token", data=asked, auth=(CLIENT, "secret"))
+        return str(answer.raise_for_status().json()["id_token"])
+
+
+def client_of(bed: Bed, credential: str) -> httpx.Client:
+    made = httpx.Client(base_url=bed.url, headers={"Authorization": f"Bearer {credential}"}, trust_env=False)
+    bed.clients.append(made)
+    return made
+
+
+def test_a_token_of_the_provider_acts_in_its_own_name(bed: Bed, provider: str) -> None:
+    good = token(provider, "agent-7", tenant="acme", readback_rights=["run", "read"])
+    client = client_of(bed, good)
+    body = run(client, "oidc-1").json()
+    assert (body["tenant"], body["principal"], body["verified"]) == ("acme", "agent-7", True)
+    refused = client.post("/v1/freezes/lift", json={"subject": "x", "reason": "r"})
+    assert (refused.status_code, refused.json()["code"]) == (403, "http.missing-right")
+    other = client_of(bed, token(provider, "agent-8", tenant="other", readback_rights="read"))
+    assert other.get(f"/v1/actions/{body['id']}").status_code == 404
+
+
+def test_a_token_without_tenant_or_rights_is_refused(bed: Bed, provider: str) -> None:
+    for claims in ({"readback_rights": ["read"]}, {"tenant": "acme"}, {"tenant": "acme", "readback_rights": ["all"]}):
+        answer = client_of(bed, token(provider, "nobody-9", **claims)).get("/v1/actions")
+        assert (answer.status_code, answer.json()["code"]) == (401, "http.unauthenticated")
+
+
+def test_an_altered_token_or_one_of_another_key_is_refused(bed: Bed, provider: str) -> None:
+    good = token(provider, "agent-7", tenant="acme", readback_rights=["read"])
+    head, body, signature = good.split(".")
+    claims = json.loads(base64.urlsafe_b64decode(body + "=="))
+    claims["tenant"] = "b-corp"
+    altered = base64.urlsafe_b64encode(json.dumps(claims).encode()).rstrip(b"=").decode()
+    none = base64.urlsafe_b64encode(b'{"alg":"none"}').rstrip(b"=").decode()
+    own = jwt.encode(claims, "x" * 64, algorithm="HS256", headers=jwt.get_unverified_header(good) | {"alg": "HS256"})
+    for forged in (f"{head}.{altered}.{signature}", f"{none}.{altered}.", own, f"{head}.{body}.", "a.b.c"):
+        answer = client_of(bed, forged).get("/v1/actions")
+        assert (answer.status_code, answer.json()["code"]) == (401, "http.unauthenticated")
+    assert client_of(bed, good).get("/v1/actions").status_code == 200
+
+
+def test_a_token_for_another_audience_is_refused(place: Path, provider: str) -> None:
+    good = token(provider, "agent-7", tenant="acme", readback_rights=["read"])
+    issuers = (("company", Issuer(issuer=provider, audience="another-service")),)
+    with running(place, url="memory:", issuers=issuers) as other:
+        assert client_of(other, good).get("/v1/actions").status_code == 401
+
+
+def test_a_provider_that_is_away_is_503_and_not_a_refusal(place: Path, provider: str) -> None:
+    good = token(provider, "agent-7", tenant="acme", readback_rights=["read"])
+    claims = jwt.decode(good, options={"verify_signature": False}) | {"iss": "http://127.0.0.1:9"}
+    issuers = (("company", Issuer(issuer="http://127.0.0.1:9", audience=CLIENT)),)
+    foreign = jwt.encode(claims, "x" * 64, algorithm="HS256", headers={"kid": "k"})
+    head = base64.urlsafe_b64encode(b'{"alg":"RS256","kid":"k"}').rstrip(b"=").decode()
+    with running(place, url="memory:", issuers=issuers) as other:
+        answer = client_of(other, f"{head}.{foreign.split('.', 1)[1]}").get("/v1/actions")
+        assert (answer.status_code, answer.json()["code"]) == (503, "http.provider")
