@@ -23,6 +23,7 @@ from tests.server.bed import EVERY_RIGHT, NOW_US, Bed, run, running
 from tests.server.contracts import calls, shop
 
 IN_FLIGHT = 1_000
+STEPS = ("before a reading:1", "before the call:1", "after the effect:1", "before a reading:2")
 
 
 @contextmanager
@@ -92,9 +93,8 @@ def test_two_servers_on_one_database_run_an_operation_once(place: Path, ledger_u
         clients = [first.client(), second.client()]
         keys = [f"pair-{n}" for n in range(12)]
         with ThreadPoolExecutor(8) as pool:
-            answers = list(
-                pool.map(lambda each: run(each[1], each[0], wait=20), [(k, c) for k in keys for c in clients])
-            )
+            asked = [(key, client) for key in keys for client in clients]
+            answers = list(pool.map(lambda each: run(each[1], each[0], wait=20), asked))
         assert {each.status_code for each in answers} <= {200, 202}
         ids = {key: {each.json()["id"] for each in answers if each.json()["operation"] == key} for key in keys}
         assert {len(each) for each in ids.values()} == {1}

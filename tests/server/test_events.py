@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hmac
 import json
-import time
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
+from readback import bootstrap
 from readback.server import hub
 from readback.server.access.webhooks import Sender
 from tests.server.bed import Bed, run, running
@@ -91,8 +91,12 @@ def test_a_malformed_position_is_refused(bed: Bed) -> None:
     assert (answer.status_code, answer.json()["code"]) == (400, "http.body")
 
 
+def now_s() -> int:
+    return bootstrap.runtime().now_us() // 1_000_000
+
+
 def signed(body: bytes, *, secret: bytes = SECRET, at: int | None = None, identity: str = "msg_1") -> dict[str, str]:
-    sent = str(int(time.time()) if at is None else at)
+    sent = str(now_s() if at is None else at)
     mac = hmac.new(secret, b".".join((identity.encode(), sent.encode(), body)), sha256).digest()
     return {
         "webhook-id": identity,
@@ -116,7 +120,7 @@ def test_a_signed_webhook_wakes_the_reading_and_its_content_is_no_reading(bed: B
 
 def test_a_webhook_with_a_wrong_signature_time_or_sender_is_refused_alike(bed: Bed) -> None:
     text = b'{"data": {"stamp": "rb-x"}}'
-    old = int(time.time()) - 3_600
+    old = now_s() - 3_600
     for sender, headers in (
         ("carrier", signed(text, secret=b"another" * 5)),
         ("carrier", signed(text, at=old)),
