@@ -13,6 +13,7 @@ from tests.docs.pages import PAGES, ROOT, text_of
 
 PUBLIC = (
     "readback",
+    "readback.assurance.canary",
     "readback.cli",
     "readback.decisions",
     "readback.demo.systems",

@@ -85,7 +85,7 @@ def play(plan: CompiledContract, world: FaultWorld, fault: Fault, table: Recover
     """
     runtime = VirtualRuntime()
     store = MemoryStore()
-    scene = world.scene(plan, fault, runtime)  # first: a fault without meaning needs no run
+    world.scene(plan, fault, runtime)  # first: a fault without meaning needs no run
     honest = world.scene(plan, Fault.NONE, runtime)
     stage = Stage(store, runtime, Engine(table), world)
     fit = stage.run(plan, honest, "an honest run")
@@ -96,6 +96,7 @@ def play(plan: CompiledContract, world: FaultWorld, fault: Fault, table: Recover
     if fault is Fault.NONE:
         return Played(fault, fit, honest.truth(), honest.calls, fit, honest.calls)
     runtime.advance(APART_S)
+    scene = world.scene(plan, fault, runtime)  # a sandbox starts afresh, without the honest effect
     told = stage.run(plan, scene, f"a run with the fault {fault.value}")
     calls, truth = scene.calls, scene.truth()
     again = stage.run(plan, scene, f"a run with the fault {fault.value}")
