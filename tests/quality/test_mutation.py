@@ -135,6 +135,17 @@ def test_recorded_actions_kill_the_mutants_that_would_have_judged_otherwise(tmp_
     assert done.exit_code == 1
 
 
+@pytest.mark.requirement("QUAL-mutate-history")
+def test_recorded_actions_with_another_verdict_today_are_counted_and_test_nothing(tmp_path: Path) -> None:
+    url = recorded(tmp_path)
+    changed = LYING.format(statement=HONEST).replace("== requested.note", "!= requested.note")
+    file = written(tmp_path / "changed.yaml", changed)
+    done = CliRunner().invoke(main, ["contracts", "test", "--mutate", str(file), "--history", url, "--json"])
+    found = json.loads(done.stdout)["contracts"][0]
+    assert (found["history"], found["unlike"], found["standing"]) == (0, 3, "undetermined")
+    assert done.exit_code == 3
+
+
 @pytest.mark.requirement("QUAL-mutate-packs")
 @pytest.mark.parametrize("name", PACKS)
 def test_the_examples_of_each_pack_kill_every_mutant_or_say_why_one_survives(name: str) -> None:

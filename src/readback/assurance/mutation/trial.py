@@ -84,6 +84,8 @@ class Trial:
     wrong: tuple[Judged, ...] = ()
     unused: tuple[str, ...] = ()
     """Names under `survivors` without a mutant."""
+    unlike: int = 0
+    """Recorded actions with another verdict on replay today; they test nothing."""
 
     @property
     def open(self) -> tuple[Survivor, ...]:
@@ -108,6 +110,7 @@ class Trial:
             "survivors": [each.as_json() for each in self.survivors],
             "wrong": [{"example": each.example.name, "said": each.said} for each in self.wrong],
             "unused": [*self.unused],
+            "unlike": self.unlike,
         }
 
 
@@ -130,14 +133,15 @@ def run_trial(
     """
     name = plan.contract.name
     wrong = tuple(each for each in (judged(plan, example) for example in examples) if not each.sound)
-    usable = [each for each in history if _same(each, plan)][:HISTORY_MAX]
+    alike = [each for each in history if _same(each, plan)]
+    usable, unlike = alike[:HISTORY_MAX], len(history) - len(alike)
     if wrong or not (examples or usable):
-        return Trial(name, len(examples), len(usable), wrong=wrong)
+        return Trial(name, len(examples), len(usable), wrong=wrong, unlike=unlike)
     work = _Work(plan, examples, mutate, usable, dict(accepted or {}))
     work.contract_side()
     work.world_side()
     unused = tuple(each for each in work.accepted if each not in work.used)
-    return Trial(name, len(examples), len(usable), work.killed, tuple(work.survivors), unused=unused)
+    return Trial(name, len(examples), len(usable), work.killed, tuple(work.survivors), unused=unused, unlike=unlike)
 
 
 def _same(bundle: Bundle, plan: CompiledContract) -> bool:

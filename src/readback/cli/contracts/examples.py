@@ -168,6 +168,7 @@ def trial_lines(trial: Trial) -> list[str]:
     """Return a trial in lines of text."""
     killed = sum(trial.killed.values())
     basis = f"{trial.examples} examples, {trial.history} recorded actions"
+    basis += f", {trial.unlike} with another verdict on replay" if trial.unlike else ""
     if trial.wrong:
         lines = [f"fault: {trial.contract}: an example is not as expected; nothing was mutated"]
         return [
@@ -175,7 +176,7 @@ def trial_lines(trial: Trial) -> list[str]:
             *(f"  {each.example.name}: expected {each.example.expect.value}, got {each.said}" for each in trial.wrong),
         ]
     if not (trial.examples or trial.history):
-        return [f"undetermined: {trial.contract}: no examples and no history"]
+        return [f"undetermined: {trial.contract}: no examples and no usable history ({basis})"]
     word = "survivors" if trial.open else "ok"
     lines = [f"{word}: {trial.contract}: {killed} mutants killed, {len(trial.open)} survived ({basis})"]
     for each in trial.survivors:
