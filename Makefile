@@ -6,6 +6,7 @@
 #   make bench   how fast it is here           make lock    write the lock files again (needs uv)
 #   make soak    ten minutes of a fleet    make conformance  the protocol's own suite
 #   make docs    the site of the documents, into build/site    make prometheus  rules and alerts
+#   make browser  the console in Debian's Chromium
 #   make frameworks  adapters of agent frameworks, three of them (ALL=1: all; KIND=lowest: oldest versions)
 
 PYTHON ?= python3
@@ -30,10 +31,10 @@ DEMO  := $(VENV)/.demo-stamp
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test quick check lint format types layers crash soak differential mutants mutants-sample bench hallucinated-success lock clean \
-  conformance docs frameworks engines prometheus
+  conformance docs frameworks engines prometheus browser
 
 help:
-	@sed -n '/^# /s/^# //p' Makefile | head -8
+	@sed -n '/^# /s/^# //p' Makefile | head -9
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -66,7 +67,7 @@ test: $(SETUP)
 	@scripts/mcp_servers.sh
 	@$(KEEP) $(BIN)/python -m compileall -q -j $(WORKERS) src bench examples tests
 	$(KEEP) $(TEMPORARY) $(PYTEST) $(PARALLEL) $(LEARN) --ignore=tests/conformance --ignore=tests/frameworks \
-	  --ignore=tests/engines --ignore=tests/prometheus tests
+	  --ignore=tests/engines --ignore=tests/prometheus --ignore=tests/browser tests
 
 # The suite of the Model Context Protocol, directly against two SDKs' servers and through the gateway. Fails where it
 # cannot be installed.
@@ -99,6 +100,13 @@ prometheus: $(SETUP)
 	scripts/prometheus.sh
 	$(KEEP) $(TEMPORARY) $(PYTEST) -q -o faulthandler_timeout=0 tests/prometheus
 
+# The console in Debian's Chromium, in an environment of its own made from a lock file. Fails where the browser or a
+# package is missing. READBACK_SHOTS=FOLDER keeps pictures of the pages.
+browser: $(SETUP)
+	scripts/browser.sh
+	$(KEEP) $(TEMPORARY) $(VENV)/browser/bin/python -m pytest -q --confcutdir=tests/browser -o faulthandler_timeout=0 \
+	  tests/browser
+
 # What is marked slow (searches, whole spaces, every crash point), and most examples, are left to `make test`.
 # Two runs side by side: two workers of one run would each collect everything.
 # Rewritten tests are kept beside the tools, also where the environment lets Python keep none; no watchdog for each test,
@@ -120,6 +128,7 @@ check: $(SETUP)
 	$(MAKE) --no-print-directory mutants-sample
 	$(MAKE) --no-print-directory conformance
 	$(MAKE) --no-print-directory prometheus
+	$(MAKE) --no-print-directory browser
 	$(MAKE) --no-print-directory frameworks
 	$(MAKE) --no-print-directory engines
 	$(MAKE) --no-print-directory test

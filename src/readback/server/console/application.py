@@ -51,6 +51,7 @@ PAGES: Final[tuple[tuple[str, str, Handler, Right], ...]] = (
     ("GET", "/actions", pages.actions, Right.READ),
     ("GET", "/find", pages.find, Right.READ),
     ("GET", "/actions/{id}", pages.action, Right.READ),
+    ("GET", "/actions/{id}/approval.json", pages.approval_bytes, Right.READ),
     ("GET", "/actions/{id}/proof", pages.proof, Right.READ),
     ("GET", "/actions/{id}/proof.txt", pages.proof_file, Right.READ),
     ("GET", "/actions/{id}/report.html", pages.report, Right.READ),

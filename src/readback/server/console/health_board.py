@@ -87,10 +87,10 @@ class HealthBoard:
     def _fold(self, found: TenantHealth, session: Session) -> None:
         try:
             fold = found.metrics.refresh()
-            found.health = health_of(fold, lambda name: found.metrics.over_window(fold.pending()[name]))
-            found.position = fold.position
-            strips = ((name, strip_of(session, name)) for name in sorted(found.health.contracts)[:CONTRACTS_MAX])
+            health = health_of(fold, lambda name: found.metrics.over_window(fold.pending()[name]))
+            strips = ((name, strip_of(session, name)) for name in sorted(health.contracts)[:CONTRACTS_MAX])
             found.strips = {name: strip for name, strip in strips if strip is not None}
+            found.position, found.health = fold.position, health
         finally:
             found.running = False
 

@@ -6,11 +6,13 @@ import asyncio
 from base64 import b64encode
 from typing import Any, Final
 
+from markupsafe import Markup
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from readback.canon import Json
 from readback.client.operations import delivery_admin
 from readback.client.operations.reviewing import review_packet
+from readback.client.session import Session
 from readback.domain.people.review import APPROVAL
 from readback.domain.saga.outcome import STEP_TEXT
 from readback.domain.state import TERMINAL, State
@@ -30,7 +32,7 @@ LEADS: Final = {
     "reviews": "A person must decide. The key of each action stays taken until then.",
     "approvals": "Nothing was called. Each action waits for a signature.",
     "unknown": "The effect is unknown, and a worker reads on. Do not repeat the actions.",
-    "overdue": "A reading is due for more than a minute, and no worker has taken it. Is a worker running?",
+    "overdue": "A reading is due for more than a minute, and no worker has taken it. Actions in review count too.",
 }
 LINKS: Final = {
     "reviews": "/actions?review=1",
@@ -114,7 +116,7 @@ def _action(visit: Visit, held: Projection, asked: dict[str, Any] | None) -> Res
         view=view,
         case=review_packet(session, action_id),
         approval=asked,
-        controls=_controls(held),
+        controls=_controls(session, held),
         related=related_to(session, held, view.compensation),
         step_text=STEP_TEXT,
     )
@@ -135,11 +137,18 @@ async def _approval(visit: Visit, held: Projection) -> dict[str, Any] | None:
     }
 
 
-def _controls(held: Projection) -> list[tuple[str, str, str]]:
-    """The possible controls of an action that has not ended."""
-    waits = [SIGNAL] if held.due_us is not None else []
-    ended = State(held.state) in TERMINAL
+def _controls(session: Session, held: Projection) -> list[tuple[str, str, str]]:
+    """The possible controls of an action that has not ended. A cancel needs the contract."""
+    waits = [SIGNAL] if held.due_us is not None and not held.hold else []
+    ended = State(held.state) in TERMINAL or not session.knows(held)
     return [*waits, *([] if ended else [CANCEL])]
+
+
+async def approval_bytes(visit: Visit) -> Response:
+    """The bytes to be signed, as a file. The page shows them bounded and escaped."""
+    action_id = await asyncio.to_thread(visit.session.action_id, visit.request.path_params["id"])
+    request = await visit.client.approval(action_id)
+    return _download(visit, request.bytes, "application/octet-stream", "approval.json")
 
 
 async def proof(visit: Visit) -> Response:
@@ -153,10 +162,10 @@ def _proof(visit: Visit) -> Response:
     return visit.page("proof.html", id=action_id, proof=found, data=_proof_data(visit, found))
 
 
-def _proof_data(visit: Visit, found: ProofView) -> str:
+def _proof_data(visit: Visit, found: ProofView) -> Markup:
     authority = visit.session.sealer.authority if visit.session.sealer else visit.session.sealing.authority
     if found.proof is None or found.head is None or authority is None:
-        return ""
+        return Markup()
     text: dict[str, Json] = {
         "entry": b64encode(found.proof.entry).decode(),
         "index": found.proof.index,

@@ -156,6 +156,6 @@ def row_state(held: Projection) -> str:
     return state_label(held.state, standing=sign_of(held) == OK, hold=held.hold)
 
 
-def as_attribute(values: Mapping[str, Json]) -> str:
-    """Values for a `data-` attribute, as JSON in ASCII."""
-    return json.dumps(values, ensure_ascii=True)
+def as_attribute(values: Mapping[str, Json]) -> Markup:
+    """Values for a `data-` attribute: whole, as escaped JSON in ASCII."""
+    return escape(json.dumps(values, ensure_ascii=True))

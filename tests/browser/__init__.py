@@ -1,0 +1,1 @@
+"""The console in Debian's Chromium: `make browser` runs these tests in an environment of their own."""

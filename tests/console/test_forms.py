@@ -1,0 +1,238 @@
+"""The forms of the console: who may send them, what they record, and what is refused with nothing changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from readback import Readback
+from readback.client.approving import ApprovalRequest
+from readback.domain.outcome.outcome import Outcome
+from readback.server.console.visits import local
+from tests.console.bed import CSRF, Bed, Browser, running
+from tests.sdk.given import TENANT
+
+
+@pytest.fixture
+def bed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
+    """A ledger of this test alone."""
+    with running(tmp_path_factory.mktemp("console")) as found:
+        yield found
+
+
+def outcome(bed: Bed, name: str) -> Outcome:
+    with Readback.open(bed.scenes.url, tenant=TENANT, principal="test", seal=False) as rb:
+        return rb.get(bed.scenes.ids[name])
+
+
+def version(bed: Bed, name: str) -> int:
+    with Readback.open(bed.scenes.url, tenant=TENANT, principal="test", seal=False) as rb:
+        return rb.review(bed.scenes.ids[name]).version
+
+
+def request(bed: Bed, name: str) -> ApprovalRequest:
+    with Readback.open(bed.scenes.url, tenant=TENANT, principal="test", seal=False) as rb:
+        return rb.approval(bed.scenes.ids[name])
+
+
+@pytest.mark.requirement("CONSOLE-sign-in")
+def test_a_token_signs_in_once_and_the_cookie_holds_no_token(bed: Bed) -> None:
+    browser = bed.browser(sign_in=False)
+    first = browser.client.get("/actions?state=failed")
+    assert first.headers["location"] == "/sign-in?back=%2Factions%3Fstate%3Dfailed"
+    refused = browser.client.post("/sign-in", data={"token": "rbk_wrong"})
+    assert (refused.status_code, "unknown, revoked or expired" in refused.text) == (401, True)
+    token = bed.token()
+    answer = browser.client.post("/sign-in", data={"token": token, "back": "/actions?state=failed"})
+    assert answer.headers["location"] == "/actions?state=failed"
+    cookie = answer.headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=Lax" in cookie
+    assert token not in cookie
+    assert "Attention" in browser.get("/")
+    browser.send("/sign-out", browser.get("/"))
+    assert browser.client.get("/").status_code == 303
+    browser.client.close()
+
+
+@pytest.mark.requirement("CONSOLE-sign-in")
+def test_a_revoked_token_ends_its_sessions(bed: Bed) -> None:
+    browser = bed.browser()
+    browser.get("/")
+    bed.tokens.revoke(bed.tokens.entries()[-1].id)
+    assert browser.client.get("/").headers["location"].startswith("/sign-in")
+    assert browser.client.get("/live").status_code == 401
+    browser.client.close()
+
+
+@pytest.mark.requirement("CONSOLE-sign-in")
+def test_over_https_the_cookie_never_travels_without(bed: Bed) -> None:
+    client = httpx.Client(base_url=bed.url, trust_env=False)
+    name = bed.url.removeprefix("http://")
+    told = client.post("/sign-in", data={"token": bed.token()}, headers={"Origin": f"https://{name}"})
+    # On loopback a page over HTTPS is another program's.
+    assert told.status_code == 403
+    client.close()
+
+
+@pytest.mark.requirement("CONSOLE-csrf")
+@pytest.mark.parametrize("path", ["/lift", "/subscribers/resend", "/preferences", "/sign-out"])
+def test_a_form_without_the_sessions_own_token_changes_nothing(bed: Bed, path: str) -> None:
+    browser, other = bed.browser(), bed.browser()
+    theirs = CSRF.search(other.get("/"))
+    assert theirs is not None
+    frozen = {"subject": "resource:item/o-1", "reason": "x"}
+    for forged in ({}, {"csrf": ""}, {"csrf": "x" * 43}, {"csrf": theirs[1]}):
+        answer = browser.client.post(path, data={**frozen, **forged})
+        assert (answer.status_code, "http.forgery" in answer.text) == (422, True)
+    foreign = browser.client.post(path, data=frozen, headers={"Origin": "https://evil.example"})
+    assert foreign.status_code == 403
+    assert "Frozen" in browser.get("/")
+    browser.client.close()
+    other.client.close()
+
+
+@pytest.mark.requirement("CONSOLE-decision")
+def test_a_decision_records_reason_and_version(bed: Bed) -> None:
+    browser, path = bed.browser(), f"/actions/{bed.scenes.ids['review']}"
+    page, seen = browser.get(path), version(bed, "review")
+    browser.send(f"{path}/decide", page, decision="abandon", version=str(seen), reason="The printer is gone.")
+    told = outcome(bed, "review")
+    assert told.state == "abandoned"
+    page = browser.get(path)
+    assert "ABANDONED" in page
+    assert "person:ada" in page
+    browser.client.close()
+
+
+@pytest.mark.requirement("CONSOLE-decision")
+def test_a_decision_about_an_older_version_is_refused(bed: Bed) -> None:
+    browser, path = bed.browser(), f"/actions/{bed.scenes.ids['review']}"
+    page, seen = browser.get(path), version(bed, "review")
+    stale = browser.send(
+        f"{path}/decide", page, status=412, decision="abandon", version=str(seen - 1), reason="An old page."
+    )
+    assert "review.stale" in stale.text
+    none = browser.send(f"{path}/decide", page, status=428, decision="abandon", version="", reason="No version.")
+    assert "http.precondition-required" in none.text
+    found = CSRF.search(page)
+    assert found is not None
+    by_header = browser.client.post(
+        f"{path}/decide",
+        data={"csrf": found[1], "decision": "abandon", "version": str(seen), "reason": "The header counts."},
+        headers={"If-Match": f'"{seen - 1}"'},
+    )
+    assert by_header.status_code == 412
+    assert outcome(bed, "review").state == "review_required"
+    browser.client.close()
+
+
+@pytest.mark.requirement("CONSOLE-decision")
+@pytest.mark.parametrize(("decision", "reason"), [("verified", "x"), ("abandon", "  "), ("", "x"), ("compensate", "x")])
+def test_a_decision_that_is_not_offered_is_refused(bed: Bed, decision: str, reason: str) -> None:
+    browser, path = bed.browser(), f"/actions/{bed.scenes.ids['review']}"
+    seen = str(version(bed, "review"))
+    found = CSRF.search(browser.get(path))
+    assert found is not None
+    fields = {"csrf": found[1], "decision": decision, "version": seen, "reason": reason}
+    assert browser.client.post(f"{path}/decide", data=fields).status_code in (409, 422)
+    assert outcome(bed, "review").state == "review_required"
+    browser.client.close()
+
+
+@pytest.mark.requirement("CONSOLE-rights")
+def test_each_form_needs_its_right(bed: Bed) -> None:
+    reader = bed.browser(rights=("read",))
+    path = f"/actions/{bed.scenes.ids['review']}"
+    page = reader.get(path)
+    assert "A decision needs a token with the right" in page
+    assert "<button>Record the decision</button>" not in page
+    for form in (f"{path}/decide", f"{path}/approval", f"{path}/control", "/lift", "/subscribers/resend"):
+        assert "http.missing-right" in reader.send(form, page, status=403).text
+    runner = bed.browser(rights=("run",))
+    assert "http.missing-right" in runner.get("/", status=403)
+    reader.client.close()
+    runner.client.close()
+
+
+@pytest.mark.requirement("CONSOLE-approval")
+def test_a_signature_comes_in_and_a_key_never(bed: Bed) -> None:
+    browser, path = bed.browser(), f"/actions/{bed.scenes.ids['approval']}"
+    page = browser.get(path)
+    asked = request(bed, "approval")
+    assert asked.payload in page
+    assert browser.client.get(f"{path}/approval.json").content == asked.bytes
+    forged = browser.send(f"{path}/approval", page, status=403, choice="approve", token="{}")
+    assert "approval" in forged.text
+    token = bed.scenes.approver.approve(asked, "alice")
+    body = token.body()
+    text = body.decode() if isinstance(body, bytes) else json.dumps(body)
+    browser.send(f"{path}/approval", page, choice="approve", token=text)
+    assert outcome(bed, "approval").approved_by == ("alice",)
+    browser.client.close()
+
+
+@pytest.mark.requirement("CONSOLE-decision")
+def test_a_freeze_is_lifted_with_a_reason(bed: Bed) -> None:
+    browser = bed.browser()
+    page = browser.get("/")
+    browser.send("/lift", page, status=422, subject="resource:item/o-1", reason="")
+    browser.send("/lift", page, status=404, subject="resource:none", reason="x")
+    browser.send("/lift", page, subject="resource:item/o-1", reason="The item is in order.")
+    assert "Lift the freeze" not in browser.get("/")
+    browser.client.close()
+
+
+@pytest.mark.requirement("CONSOLE-control")
+def test_a_signal_makes_the_next_reading_due_and_a_cancel_ends_an_unexecuted_action(bed: Bed) -> None:
+    browser = bed.browser()
+    path = f"/actions/{bed.scenes.ids['approval']}"
+    page = browser.get(path)
+    browser.send(f"{path}/control", page, status=422, control="explode")
+    browser.send(f"{path}/control", page, control="cancel")
+    assert outcome(bed, "approval").code == "cancelled"
+    path = f"/actions/{bed.scenes.ids['overdue']}"
+    browser.send(f"{path}/control", browser.get(path), control="signal")
+    assert outcome(bed, "overdue").state == "pending"
+    browser.client.close()
+
+
+@pytest.mark.requirement("CONSOLE-csrf")
+@pytest.mark.parametrize(
+    ("path", "kept"),
+    [
+        ("/actions?state=failed", "/actions?state=failed"),
+        ("//evil.example/", "/"),
+        ("/\\evil.example", "/"),
+        ("https://evil.example/", "/"),
+        ("javascript:alert(1)", "/"),
+        ("/a\r\nSet-Cookie: x=1", "/"),
+        ("", "/"),
+    ],
+)
+def test_a_form_leads_back_to_this_server_only(path: str, kept: str) -> None:
+    assert local(path) == kept
+
+
+@pytest.mark.requirement("CONSOLE-csrf")
+def test_a_body_that_is_no_form_or_too_large_is_refused(bed: Bed) -> None:
+    browser = bed.browser()
+    large = browser.client.post("/preferences", data={"zone": "x" * 200_000})
+    assert (large.status_code, "http.body-too-large" in large.text) == (413, True)
+    other = browser.client.post("/preferences", json={"zone": "UTC"})
+    assert (other.status_code, "http.body" in other.text) == (400, True)
+    browser.client.close()
+
+
+@pytest.mark.requirement("CONSOLE-sign-in")
+def test_without_tokens_on_loopback_a_session_begins_by_itself(tmp_path_factory: pytest.TempPathFactory) -> None:
+    with running(tmp_path_factory.mktemp("open"), open_access=True) as bed:
+        browser: Browser = bed.browser(sign_in=False)
+        page = browser.get("/")
+        assert "Reviews" in page
+        browser.send("/preferences", page, zone="Europe/Riga")
+        assert browser.client.post("/preferences", data={"zone": "UTC"}).status_code == 422
+        browser.client.close()
