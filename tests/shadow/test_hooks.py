@@ -44,6 +44,18 @@ def test_a_judged_write_is_reported_to_no_agent(
     assert (judged["would_verdict"] == "verified") is (really is None)
 
 
+@pytest.mark.requirement("SHADOW-hooks")
+def test_a_call_without_a_contract_is_reported_to_no_agent_either(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allow(monkeypatch, agent.folder.parent, 'shadow = ["*"]\n')
+    one = shadowed(agent)
+    told = one.use("WebThing", {"url": "https://example.test"}, lambda: None, {"ok": True})
+    assert (told.code, told.out) == (0, "")
+    assert one.tell("Stop", stop_hook_active=False).json == {}
+    assert len(outcomes(agent)) == 1
+
+
 @pytest.mark.requirement("SHADOW-two-keys")
 def test_hooks_in_shadow_without_the_settings_block_the_tool(agent: Agent) -> None:
     given = {"file_path": str(agent.folder / "a.txt"), "content": "a"}

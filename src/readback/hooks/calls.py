@@ -107,7 +107,8 @@ def after(call: ToolCall, file: HookFile, opening: Opening) -> Answer:
         told = desk.outcome(action_id) if call.running else None
         if told is None or told.contract == UNGOVERNED:
             told = desk.report(action_id, reported(call), file.hold_us)
-    return judged(call, told)
+        silent = desk.silent and told.contract == UNGOVERNED
+    return protocol.go_ahead() if silent else judged(call, told)
 
 
 def _recorded_late(desk: HookSession, call: ToolCall, *, asked: bool) -> None:

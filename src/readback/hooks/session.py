@@ -209,6 +209,11 @@ class HookSession:
         self.actions = actions
         self.driver = SyncDriver(session.store, session.runtime, session.courier)
 
+    @property
+    def silent(self) -> bool:
+        """Whether the caller asks for shadow mode: a call without a contract is reported to no agent either."""
+        return self.session.scope.shadow.asked
+
     # --- acting ------------------------------------------------------------------------------------------------
 
     def hand_out(

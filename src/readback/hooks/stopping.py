@@ -57,7 +57,7 @@ def ending(
             read_again(desk, file, all_open=said.event == STOP and not said.busy, quiet=said.quiet)
         belief = believed(desk)
         left = unverified(desk, belief)
-        loose = [each for each in belief.unresolved if each.contract == UNGOVERNED]
+        loose = [] if desk.silent else [each for each in belief.unresolved if each.contract == UNGOVERNED]
         if said.event == SUBAGENT_STOP:  # an inner agent answers for its own calls, the main agent for all
             left = [each for each in left if desk.agent_of(each.action_id) == said.agent]
             loose = [each for each in loose if desk.agent_of(each.action_id) == said.agent]

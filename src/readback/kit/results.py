@@ -35,7 +35,8 @@ class ToolResult:
         ok: Whether the action is verified and stands.
         status: "verified", "not_verified" (settled or unknown, and no success), "pending" (in progress), "parked" (an
             approval is missing, and nothing was executed) or "refused" (nothing was executed, and nothing waits).
-        is_error: The error flag for the framework: `not ok`, except for an answered question about an action.
+        is_error: The error flag for the framework: `not ok`, except for an answered question about an action. In
+            shadow mode, the tool's own flag.
         action: The action's id in the ledger; "" where no action exists.
         code: A stable error code; "" without one.
         data: The outcome as data, as in the gateway's `io.readback/outcome`.
