@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from readback.cli.cli import main
-from readback.contracts.examples import judged
+from readback.contracts.judging import judged
 from readback.domain.verdict import Verdict
 from tests.contract_files.writing import faults, written
 from tests.quality.files import SHIPPED, WHOLE, compiled, order

@@ -36,7 +36,8 @@ from readback.audit.record.bundle import Bundle
 from readback.audit.replay.action import replay
 from readback.canon import Json, ReadbackError, payload_bytes
 from readback.canon.frozen import dataclass
-from readback.contracts.examples import Example, Judged, judged
+from readback.contracts.examples import Example
+from readback.contracts.judging import Judged, judged
 from readback.domain.verdict import Verdict
 from readback.engine.compiled_contract import CompiledContract
 

@@ -16,9 +16,9 @@ from readback.cli.sessions import settings_of
 from readback.cli.terminal import note, print_json, safe
 from readback.client.files import loaded_files
 from readback.config import Settings, is_contract_file
-from readback.contracts.examples import Judged, judged
 from readback.contracts.files.assembly import Loaded
 from readback.contracts.files.contract import FileContract
+from readback.contracts.judging import Judged, judged
 from readback.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
