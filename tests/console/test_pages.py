@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from hashlib import sha256
 from html import unescape
 
 import httpx
@@ -29,7 +30,7 @@ def words(page: str) -> str:
 def test_the_first_page_has_each_group_with_its_count_and_the_oldest_first(bed: Bed, browser: Browser) -> None:
     page, ids = browser.get("/"), bed.scenes.ids
     counts = dict(re.findall(r"<h2 [^>]*>([A-Z][a-z]+) <span class=.count.>(\d+)", page))
-    assert counts == {"Reviews": "5", "Approvals": "1", "Overdue": "4", "Frozen": "1", "Incidents": "1"}
+    assert counts == {"Reviews": "5", "Approvals": "1", "Unknown": "1", "Overdue": "4", "Frozen": "1", "Incidents": "1"}
     assert ids["approval"] in page
     assert ids["overdue"] in page
     order = [page.index(ids[name]) for name in ("frozen", "review")]
@@ -256,3 +257,13 @@ def test_an_unexpected_fault_is_a_page_and_the_log_has_no_value(
     browser.get("/sign-in")  # the same connection: the first request has ended
     assert "secret" not in answer.text + caplog.text
     assert "unexpected RuntimeError at" in caplog.text
+
+
+@pytest.mark.requirement("CONSOLE-policy")
+def test_each_bundled_file_is_the_one_that_its_list_names() -> None:
+    folder = FOLDER / "static"
+    listed = dict(
+        re.findall(r"^\| (\S+) \|.*\| ([0-9a-f]{64}) \|$", (folder / "VENDORED.md").read_text(), re.MULTILINE)
+    )
+    assert listed == {path.name: sha256(path.read_bytes()).hexdigest() for path in sorted(folder.glob("*.min.js"))}
+    assert "Zero-Clause BSD" in (folder / "htmx.LICENSE.txt").read_text()

@@ -31,7 +31,7 @@ TITLES: Final = {"reviews": "Reviews", "approvals": "Approvals", "unknown": "Unk
 LEADS: Final = {
     "reviews": "A person must decide. The key of each action stays taken until then.",
     "approvals": "Nothing was called. Each action waits for a signature.",
-    "unknown": "The effect is unknown, and a worker reads on. Do not repeat the actions.",
+    "unknown": "The effect is unknown, and a worker reads on. Do not repeat the actions. Actions in review count too.",
     "overdue": "A reading is due for more than a minute, and no worker has taken it. Actions in review count too.",
 }
 LINKS: Final = {
