@@ -13,7 +13,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from html import unescape
 from pathlib import Path
 from typing import Any, Final
@@ -21,7 +21,6 @@ from typing import Any, Final
 import httpx
 
 from readback import bootstrap
-from readback.config import Settings
 from readback.contracts.registry import Registry
 from readback.server.access.tokens import TokenFile
 from readback.server.serving import serve
@@ -43,7 +42,7 @@ class Browser:
 
     def get(self, path: str, status: int = 200) -> str:
         answer = self.client.get(path)
-        assert answer.status_code == status, (answer.status_code, answer.text[:2_000])
+        assert answer.status_code == status, (answer.status_code, _said(answer))
         return answer.text
 
     def send(self, path: str, page: str, status: int = 303, **fields: str) -> httpx.Response:
@@ -51,8 +50,12 @@ class Browser:
         found = CSRF.search(page)
         assert found is not None, page[:2_000]
         answer = self.client.post(path, data={"csrf": unescape(found[1]), **fields})
-        assert answer.status_code == status, (answer.status_code, answer.text[:2_000])
+        assert answer.status_code == status, (answer.status_code, _said(answer))
         return answer
+
+
+def _said(answer: httpx.Response) -> str:
+    return " ".join(re.sub(r"<[^>]+>", " ", answer.text.partition("<main")[2]).split())[:1_000]
 
 
 @dataclass
@@ -62,6 +65,7 @@ class Bed:
     url: str
     scenes: Scenes
     tokens: TokenFile
+    clients: list[httpx.Client] = field(default_factory=list)
 
     def browser(
         self,
@@ -72,6 +76,7 @@ class Bed:
         sign_in: bool = True,
     ) -> Browser:
         client = httpx.Client(base_url=self.url, timeout=PATIENCE_S, trust_env=False)
+        self.clients.append(client)
         if sign_in:
             token = self.token(tenant, principal, rights)
             answer = client.post("/sign-in", data={"token": token, "back": "/"}, headers={"Origin": self.url})
@@ -93,17 +98,17 @@ def write_settings(folder: Path, scenes: Scenes) -> None:
 
 
 @contextmanager
-def running(folder: Path, **options: Any) -> Iterator[Bed]:
+def running(folder: Path, *, ledger: str = "", **options: Any) -> Iterator[Bed]:
     """Build the ledger, and serve its console until the end of the block. `options`: of ServerSettings."""
-    scenes = build(folder)
+    scenes = build(folder, url=ledger)
     write_settings(folder, scenes)
-    settings = replace(Settings(), url=scenes.url, tenant=TENANT)
     asked = ServerSettings(**{"port": 0, "tokens_file": str(folder / "tokens.json"), "worker": False, **options})
     registry = Registry()
     registry.add(scenes.refund)
     started, found = threading.Event(), dict[str, Any]()
     before = os.environ.get(CONFIG_VARIABLE)
     os.environ[CONFIG_VARIABLE] = str(folder)
+    settings = bootstrap.settings(url=scenes.url, tenant=TENANT)
 
     def listening(url: str) -> None:
         found["url"] = url
@@ -126,9 +131,12 @@ def running(folder: Path, **options: Any) -> Iterator[Bed]:
     assert started.wait(PATIENCE_S), "the server did not start"
     if "error" in found:
         raise found["error"]
+    bed = Bed(found["url"], scenes, TokenFile(folder / "tokens.json"))
     try:
-        yield Bed(found["url"], scenes, TokenFile(folder / "tokens.json"))
+        yield bed
     finally:
+        for each in bed.clients:
+            each.close()
         found["loop"].call_soon_threadsafe(found["stop"].set)
         thread.join(PATIENCE_S)
         assert not thread.is_alive(), "the server did not stop"

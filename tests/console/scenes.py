@@ -37,9 +37,9 @@ class Scenes:
     """A contract that the server has loaded."""
 
 
-def build(folder: Path, *, seal: bool = True) -> Scenes:
-    """Make the ledger. `seal`: with a signed head over its entries."""
-    url = f"sqlite:///{folder / 'ledger.db'}"
+def build(folder: Path, *, seal: bool = True, url: str = "") -> Scenes:
+    """Make the ledger. `seal`: with a signed head over its entries. `url`: another place than a file of the folder."""
+    url = url or f"sqlite:///{folder / 'ledger.db'}"
     key = ApproverKey.create(folder / "alice.pem", PASSPHRASE)
     bootstrap.create_log_key(folder / "log.key", "readback.test/console")
     people = [Approver("alice", key.public_key, (TENANT,))]

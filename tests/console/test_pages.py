@@ -185,7 +185,6 @@ def test_another_tenants_action_is_as_if_it_did_not_exist(bed: Bed, browser: Bro
     other = bed.browser("globex")
     assert foreign in other.get("/actions")
     assert bed.scenes.ids["verified"] not in other.get("/actions")
-    other.client.close()
 
 
 @pytest.mark.requirement("CONSOLE-policy")
