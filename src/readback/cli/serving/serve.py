@@ -6,7 +6,11 @@ import asyncio
 import signal
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from contextlib import redirect_stdout
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
 
 import click
 
@@ -16,10 +20,16 @@ from readback.cli.optional_deps import of_extra
 from readback.cli.sessions import load_contracts, settings_of
 from readback.cli.terminal import note, print_json
 from readback.config import Settings
+from readback.errors import SettingsError
 
 if TYPE_CHECKING:
     from readback.contracts.registry import Registry
     from readback.server.settings import ServerSettings
+
+
+DEMO_FOLDER: Final = "readback-demo"
+DEMO_TENANT: Final = "acme"
+DEMO_PERSON: Final = "human:visitor"
 
 
 @click.command("serve")
@@ -45,6 +55,12 @@ if TYPE_CHECKING:
 )
 @click.option("--tokens", "tokens_file", metavar="FILE", help="The file of tokens (READBACK_TOKENS_FILE).")
 @click.option("--config", "config_file", metavar="FILE", help="Identity providers and webhooks (else server.toml).")
+@click.option(
+    "--demo",
+    "shows_demo",
+    is_flag=True,
+    help="Show the demo's ledger in ./readback-demo without tokens; run the demo first where there is none.",
+)
 @click.option("--no-worker", is_flag=True, help="Leave due actions to `readback worker`.")
 @options.contracts
 @options.table
@@ -57,6 +73,7 @@ def serve(
     without_tokens: bool,
     tokens_file: str | None,
     config_file: str | None,
+    shows_demo: bool,
     no_worker: bool,
     modules: tuple[str, ...],
     table: str | None,
@@ -73,21 +90,37 @@ def serve(
     with of_extra("server", "The HTTP server"):
         from readback.server.settings import ServerSettings, server_document, tokens_path
     document = server_document(config_file)
+    if shows_demo:
+        url, tenant, principal = demo_ledger(), DEMO_TENANT, principal or DEMO_PERSON
     server_settings = ServerSettings(
         host=host,
         port=port,
         allow_hosts=allow_hosts,
-        open_access=without_tokens,
+        open_access=without_tokens or shows_demo,
         tokens_file=str(tokens_path(tokens_file)),
         issuers=tuple(document.oidc.items()),
         webhooks=tuple(document.webhooks.items()),
-        worker=not no_worker,
+        worker=not (no_worker or shows_demo),
     ).check()
     settings = settings_of(url, tenant, principal, modules, table)
     registry = load_contracts(settings, needed=False)
     with undisturbed(SERVING):
         run(settings, server_settings, registry, as_json=as_json)
     return 0
+
+
+def demo_ledger() -> str:
+    """Return the URL of the demo's ledger in the working folder, after the demo where there is none."""
+    ledger = Path(DEMO_FOLDER).absolute() / "ledger.db"
+    if not ledger.is_file():
+        try:
+            run_demo = import_module("readback.demo.main").run_demo
+        except ModuleNotFoundError as error:
+            said = f"The demo needs {error.name}, which is not installed."
+            raise SettingsError(said, remedy="Install readback-ai[demo].", code="settings.extra") from error
+        with redirect_stdout(sys.stderr):
+            run_demo(False, ledger.parent)
+    return f"sqlite:///{quote(str(ledger))}"
 
 
 def run(settings: Settings, server_settings: ServerSettings, registry: Registry | None, *, as_json: bool) -> None:

@@ -1,0 +1,194 @@
+"""The API's measure: `POST /v1/actions` compared with the SDK's own `run`, at 16 in flight, in one run.
+
+Slices of both alternate on the same machine. The SDK runs in this process; the server is a process of its own with a
+ledger of its own. Both run the same async action on the same kind of ledger. The client speaks HTTP by hand, so that the
+figure holds the server's cost and not a client library's. Run `python -m bench.http_api`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from readback import AsyncReadback
+from readback.server.access.tokens import TokenFile
+
+WIDTH = 16
+CALLS = 480
+SLICES = 7
+WARM = 2
+FLOOD = 1_000
+BOUND_MS = 1.5
+MODULE = """
+from readback import Context, Reading, action
+
+LAMPS = {}
+
+@action(kind="set", side_effect="low_risk_internal", target="lamp/{requested.name}",
+        identity={"target": "authoritative.name", "tenant": "not_offered"},
+        ensure={"on": "authoritative.on == requested.on"}, within="1s", late_window="0s")
+async def switch(ctx: Context, name: str, on: bool) -> object:
+    LAMPS[name] = {"name": name, "on": on}
+    return {"status": "ok"}
+
+@switch.read(source="lamps", consistency="strong", independence="other_client", attributes=True)
+async def lamp(ctx: Context, name: str, on: bool) -> Reading:
+    found = LAMPS.get(name)
+    return Reading.absent() if found is None else Reading.of(found)
+"""
+
+
+class Line:
+    """One kept-alive connection."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, token: str, host: str) -> None:
+        self._reader, self._writer = reader, writer
+        self._head = (
+            f"POST /v1/actions HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n"
+            "Content-Type: application/json\r\nPrefer: wait=30\r\n"
+        )
+
+    async def run(self, name: str) -> float:
+        """Run one action and return the time in milliseconds. Fails unless the action is verified."""
+        body = json.dumps({"contract": "switch", "arguments": {"name": name, "on": True}}).encode()
+        head = f"{self._head}Idempotency-Key: {name}\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+        begun = time.perf_counter()
+        self._writer.write(head + body)
+        answer = await self._reader.readuntil(b"\r\n\r\n")
+        length = int(answer.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
+        found = await self._reader.readexactly(length)
+        took = (time.perf_counter() - begun) * 1_000
+        if not (answer.startswith(b"HTTP/1.1 200") and b'"verified":true' in found):
+            raise SystemExit(f"{name} was not verified: {answer!r} {found[:300]!r}")
+        return took
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+@contextmanager
+def server(folder: Path) -> Iterator[tuple[str, str, int]]:
+    """The server's address, a token, and the process id."""
+    token, _ = TokenFile(folder / "tokens.json").create(
+        tenant="acme", principal="agent:a", rights=("run", "read"), now_us=time.time_ns() // 1_000
+    )
+    command = [sys.executable, "-m", "readback", "serve", "--port", "0", "--json", "--contracts", "bench_lamps"]
+    command += ["--url", f"sqlite:///{folder / 'http.db'}", "--tokens", str(folder / "tokens.json")]
+    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, cwd=folder) as process:
+        assert process.stdout is not None
+        text = ""
+        try:
+            for line in process.stdout:
+                text += line.decode()
+                if text.rstrip().endswith("}"):
+                    break
+            yield str(json.loads(text)["url"]), token, process.pid
+        finally:
+            process.terminate()
+
+
+@asynccontextmanager
+async def lines(url: str, token: str, width: int) -> AsyncIterator[list[Line]]:
+    """Open connections to the server."""
+    where = urlsplit(url)
+    pairs = [await asyncio.open_connection(where.hostname, where.port) for _ in range(width)]
+    found = [Line(reader, writer, token, where.netloc) for reader, writer in pairs]
+    try:
+        yield found
+    finally:
+        for each in found:
+            each.close()
+
+
+async def slice_of(runs: list[Any], prefix: str, calls: int) -> list[float]:
+    """The times of `calls` actions over all runners, each runner one after another."""
+    names, took = iter(range(calls)), list[float]()
+
+    async def one(run: Any) -> None:
+        for n in names:
+            took.append(await run(f"{prefix}-{n}"))
+
+    await asyncio.gather(*(one(each) for each in runs))
+    return took
+
+
+def resident_mb(pid: int) -> float:
+    """The memory of a process in MB."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+async def measure(folder: Path) -> dict[str, float]:
+    """All figures."""
+    (folder / "bench_lamps.py").write_text(MODULE)
+    sys.path.insert(0, str(folder))
+    import bench_lamps  # type: ignore[import-not-found]
+
+    with server(folder) as (url, token, pid):
+        async with (
+            AsyncReadback.open(f"sqlite:///{folder / 'sdk.db'}", tenant="acme", principal="agent:a") as rb,
+            lines(url, token, WIDTH) as open_lines,
+        ):
+
+            async def direct(name: str) -> float:
+                begun = time.perf_counter()
+                outcome = await rb.run(bench_lamps.switch(name=name, on=True), operation=name, wait=30)
+                took = (time.perf_counter() - begun) * 1_000
+                if not outcome.verified:
+                    raise SystemExit(outcome.message)
+                return took
+
+            ours, sdk = [], []
+            for n in range(WARM + SLICES):
+                first = await slice_of([direct] * WIDTH, f"sdk{n}", CALLS)
+                second = await slice_of([each.run for each in open_lines], f"http{n}", CALLS)
+                if n >= WARM:
+                    sdk.append(statistics.median(first))
+                    ours.append(statistics.median(second))
+        before = resident_mb(pid)
+        async with lines(url, token, FLOOD) as many:
+            floods = []
+            for n in range(3):
+                begun = time.perf_counter()
+                took = await slice_of([each.run for each in many], f"flood{n}", FLOOD)
+                assert len(took) == FLOOD
+                floods.append(time.perf_counter() - begun)
+                if n == 0:
+                    first_mb = resident_mb(pid)
+        after = resident_mb(pid)
+    added = [http - own for http, own in zip(ours, sdk, strict=True)]
+    return {
+        "sdk_p50_ms": statistics.median(sdk),
+        "http_p50_ms": statistics.median(ours),
+        "added_p50_ms": statistics.median(added),
+        "added_lowest_ms": min(added),
+        "added_highest_ms": max(added),
+        "flood_seconds": statistics.median(floods),
+        "memory_before_mb": before,
+        "memory_after_first_flood_mb": first_mb,
+        "memory_after_last_flood_mb": after,
+    }
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory() as folder:
+        found = asyncio.run(measure(Path(folder)))
+    print(json.dumps({name: round(value, 3) for name, value in found.items()}, indent=1))
+    print(f"POST /v1/actions adds {found['added_p50_ms']:.2f} ms p50 at {WIDTH} in flight (bound: {BOUND_MS} ms).")
+    print(f"{FLOOD} requests in flight: none lost.")
+    return 0 if found["added_p50_ms"] <= BOUND_MS else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
