@@ -31,7 +31,7 @@ DEMO  := $(VENV)/.demo-stamp
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test quick check lint format types layers crash soak differential mutants mutants-sample bench hallucinated-success lock clean \
-  conformance docs frameworks engines prometheus browser
+  conformance docs frameworks engines prometheus browser schemathesis
 
 help:
 	@sed -n '/^# /s/^# //p' Makefile | head -9
@@ -93,6 +93,10 @@ engines: $(SETUP)
 	scripts/engines.sh
 	$(KEEP) $(TEMPORARY) $(VENV)/engines/bin/python -m pytest -q --confcutdir=tests/engines -o faulthandler_timeout=0 \
 	  tests/engines
+
+# Every route of the HTTP API against its own description, also in sequences. Fails where Schemathesis cannot be installed.
+schemathesis: $(SETUP)
+	scripts/schemathesis.sh
 
 # The shipped rules, alerts and dashboard against Debian's Prometheus, without an installation. Fails where the package
 # cannot be had.

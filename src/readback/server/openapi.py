@@ -53,6 +53,33 @@ ANSWER_HEADERS: Final = {
     "ETag": "The version of the action, for If-Match.",
     "Retry-After": "Seconds until the next look is useful.",
 }
+TAGS: Final = {
+    "actions": "Run actions, and read what became of them.",
+    "attempts": "Calls that the caller makes, recorded before and read back after.",
+    "sagas": "Several actions as one.",
+    "reviews": "Actions that await a person's decision.",
+    "approvals": "Actions that wait for a signature.",
+    "claims": "What is claimed about actions, and whether the claims stand.",
+    "incidents": "Incidents that need a person.",
+    "freezes": "Subjects on which no new action may act.",
+    "contracts": "The contracts of the server.",
+    "runs": "What a model may believe and say about a run.",
+    "events": "The tenant's ledger entries as a stream.",
+    "server": "The server itself.",
+    "delivery": "Messages to subscribers.",
+    "webhooks": "Wake-ups by providers.",
+}
+LINKED: Final = (
+    "getAction",
+    "listActionEvents",
+    "getActionProof",
+    "getActionBundle",
+    "explainAction",
+    "cancelAction",
+    "signalAction",
+)
+"""The operations that take the id of an answered action."""
+ID_OF_BODY: Final = "$response.body#/id"
 KEY_HEADER: Final = {
     "name": "Idempotency-Key",
     "in": "header",
@@ -87,7 +114,7 @@ def document(table: RouteTable) -> dict[str, Any]:
         },
         "servers": [{"url": "/", "description": "The server that serves this document."}],
         "security": [{"token": []}],
-        "tags": [{"name": each} for each in dict.fromkeys(route.tag for route in table.routes)],
+        "tags": [{"name": each, "description": TAGS[each]} for each in dict.fromkeys(r.tag for r in table.routes)],
         "paths": paths,
         "components": {
             "schemas": components,
@@ -107,7 +134,6 @@ def _types(routes: Iterable[Route]) -> list[Any]:
     for route in routes:
         found += [each.body for each in route.answers if each.body not in (None, str)]
         found += [route.body] if route.body not in (None, bytes) else []
-        found += [] if route.query is NoQuery else [route.query]
     return list(dict.fromkeys(each for each in found if isinstance(each, type) and issubclass(each, msgspec.Struct)))
 
 
@@ -191,6 +217,8 @@ def _answer(answer: Answer) -> dict[str, Any]:
         found["headers"] = {
             name: {"description": ANSWER_HEADERS[name], "schema": {"type": "string"}} for name in answer.headers
         }
+    if answer.body is shapes.ActionView:
+        found["links"] = {name: {"operationId": name, "parameters": {"id": ID_OF_BODY}} for name in LINKED}
     return found
 
 

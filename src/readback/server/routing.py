@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from readback.server.ledgers import Ledgers
 
 JSON: Final = b"application/json"
-QUERY_MAX_BYTES: Final = 8_192
+QUERY_MAX_BYTES: Final = 32_768
 FIELDS_MAX: Final = 64
 
 

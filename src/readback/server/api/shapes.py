@@ -15,6 +15,8 @@ from readback.canon.limits import ID_MAX_BYTES
 PAGE_MAX: Final = 200
 PAGE_DEFAULT: Final = 50
 TEXT_MAX: Final = 16_384
+REASON_MAX: Final = 1_024
+"""Characters of a person's reason; within the engine's limit of 4,096 bytes in any script."""
 UPON_MAX: Final = 256
 STEPS_MAX: Final = 64
 
@@ -22,6 +24,7 @@ Id = Annotated[str, msgspec.Meta(min_length=1, max_length=ID_MAX_BYTES)]
 Name = Annotated[str, msgspec.Meta(max_length=ID_MAX_BYTES)]
 Text = Annotated[str, msgspec.Meta(max_length=TEXT_MAX)]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=PAGE_MAX)]
+Reason = Annotated[str, msgspec.Meta(min_length=1, max_length=REASON_MAX)]
 Base64 = Annotated[str, msgspec.Meta(max_length=TEXT_MAX, description="Base64 of RFC 4648, section 4.")]
 RawJson = Annotated[msgspec.Raw, msgspec.Meta(description="Any JSON value; numbers stay exact.")]
 RawObject = Annotated[
@@ -121,7 +124,7 @@ class DecisionRequest(Strict, frozen=True, kw_only=True):
     """A decision about a review. `signature`: the approver's signature of the statement, for a critical mutation."""
 
     decision: Literal["attest_done", "attest_not_done", "verify_again", "compensate", "go_forward", "abandon", "reopen"]
-    reason: Annotated[str, msgspec.Meta(min_length=1, max_length=TEXT_MAX)]
+    reason: Reason
     signature: Base64 = ""
     test: bool = False
 
@@ -137,7 +140,7 @@ class TokenRequest(Strict, frozen=True, kw_only=True):
 class StatementRequest(Strict, frozen=True, kw_only=True):
     """A person's statement about a claim."""
 
-    reason: Annotated[str, msgspec.Meta(min_length=1, max_length=TEXT_MAX)]
+    reason: Reason
     signature: Base64 = ""
     test: bool = False
 
@@ -146,7 +149,7 @@ class LiftRequest(Strict, frozen=True, kw_only=True):
     """The end of a freeze."""
 
     subject: Annotated[str, msgspec.Meta(min_length=1, max_length=1024)]
-    reason: Annotated[str, msgspec.Meta(min_length=1, max_length=TEXT_MAX)]
+    reason: Reason
     signature: Base64 = ""
     test: bool = False
 
@@ -397,7 +400,7 @@ class StatementQuery(TestQuery, frozen=True, kw_only=True):
     """The decision to be signed, its reason, and the version seen."""
 
     decision: Name
-    reason: Annotated[str, msgspec.Meta(min_length=1, max_length=TEXT_MAX)]
+    reason: Reason
     version: Annotated[int, msgspec.Meta(ge=1)]
 
 
