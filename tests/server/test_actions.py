@@ -9,6 +9,7 @@ from tests.server.bed import Bed, run
 from tests.server.contracts import calls
 
 
+@pytest.mark.requirement("SERVER-final-200")
 def test_a_verified_action_is_200_with_its_evidence(bed: Bed) -> None:
     answer = run(bed.client(), "v-1")
     body = answer.json()
@@ -22,6 +23,7 @@ def test_a_verified_action_is_200_with_its_evidence(bed: Bed) -> None:
     assert again.json()["state"] == "reconciled_success"
 
 
+@pytest.mark.requirement("SERVER-no-false-success")
 def test_a_lie_of_the_tool_is_200_with_a_state_that_is_no_success(bed: Bed) -> None:
     answer = run(bed.client(), "l-1", "lie")
     body = answer.json()
@@ -31,6 +33,7 @@ def test_a_lie_of_the_tool_is_200_with_a_state_that_is_no_success(bed: Bed) -> N
     assert answer.status_code == (200 if body["final"] else 202)
 
 
+@pytest.mark.requirement("SERVER-unknown-202")
 def test_an_unknown_state_is_202_with_a_place_to_look(bed: Bed) -> None:
     answer = run(bed.client(), "u-1", "dark", wait=3)
     body = answer.json()
@@ -42,12 +45,14 @@ def test_an_unknown_state_is_202_with_a_place_to_look(bed: Bed) -> None:
     assert body["repeat_allowed"] is False
 
 
+@pytest.mark.requirement("SERVER-final-200")
 def test_an_error_of_the_tool_after_the_effect_is_read_back(bed: Bed) -> None:
     answer = run(bed.client(), "e-1", "late-raise")
     assert answer.status_code == 200
     assert answer.json()["verified"] is True
 
 
+@pytest.mark.requirement("SERVER-key-once")
 def test_the_same_key_runs_once(bed: Bed) -> None:
     client = bed.client()
     first, second = run(client, "k-1"), run(client, "k-1")
@@ -56,6 +61,7 @@ def test_the_same_key_runs_once(bed: Bed) -> None:
     assert calls().count("k-1") == 1
 
 
+@pytest.mark.requirement("SERVER-key-once")
 def test_another_payload_under_the_same_key_is_422(bed: Bed) -> None:
     client = bed.client()
     run(client, "p-1")
@@ -78,6 +84,7 @@ def test_a_caller_without_patience_gets_202_and_a_worker_finishes(bed: Bed) -> N
     assert calls().count("w-1") == 1
 
 
+@pytest.mark.requirement("SERVER-problems")
 @pytest.mark.parametrize(
     ("headers", "body", "status", "code"),
     [
@@ -103,6 +110,7 @@ def test_bad_input_gets_a_problem_with_a_code_and_a_remedy(
     assert len(calls()) == before
 
 
+@pytest.mark.requirement("SERVER-test-mode")
 def test_a_test_reaches_the_sandbox_and_never_the_real_tool(bed: Bed) -> None:
     client = bed.client()
     answer = run(client, "t-1", test=True)
@@ -118,6 +126,7 @@ def test_a_test_reaches_the_sandbox_and_never_the_real_tool(bed: Bed) -> None:
     assert body["id"] in client.get("/v1/actions?test=true").text
 
 
+@pytest.mark.requirement("SERVER-test-mode")
 def test_a_contract_without_a_sandbox_refuses_a_test(bed: Bed) -> None:
     answer = run(bed.client(), "t-2", contract="bare", test=True)
     assert answer.status_code == 422

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import httpx
+import pytest
 
 from tests.server.bed import Bed, run
 from tests.server.contracts import shop
@@ -22,6 +23,7 @@ def do(order: str, stamp: str) -> None:
     db.close()
 
 
+@pytest.mark.requirement("SERVER-attempts")
 def test_an_attempt_is_durable_and_a_report_is_read_back(bed: Bed) -> None:
     client = bed.client()
     begun = begin(client, "o-1")
@@ -37,6 +39,7 @@ def test_an_attempt_is_durable_and_a_report_is_read_back(bed: Bed) -> None:
     assert again.json()["verified"] is True
 
 
+@pytest.mark.requirement("SERVER-attempts")
 def test_the_same_attempt_is_handed_out_once(bed: Bed) -> None:
     client = bed.client()
     assert begin(client, "o-2").json()["allowed"] is True
@@ -45,6 +48,7 @@ def test_the_same_attempt_is_handed_out_once(bed: Bed) -> None:
     assert second.status_code == 202
 
 
+@pytest.mark.requirement("SERVER-attempts")
 def test_a_reported_success_that_is_not_in_the_shop_is_no_success(bed: Bed) -> None:
     client = bed.client()
     body = begin(client, "o-3").json()

@@ -48,6 +48,7 @@ def process(folder: Path, **environment: str) -> Iterator[str]:
                 server.terminate()
 
 
+@pytest.mark.requirement("SERVER-kill")
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "step", ["before a reading:1", "before the call:1", "after the effect:1", "before a reading:2"]
@@ -86,6 +87,7 @@ def test_a_server_killed_at_a_durable_step_neither_loses_nor_doubles_an_action(
         assert [each["id"] for each in listed] == [body["id"]]
 
 
+@pytest.mark.requirement("SERVER-twins")
 def test_two_servers_on_one_database_run_an_operation_once(place: Path, ledger_url: str) -> None:
     (place / "one").mkdir()
     (place / "two").mkdir()
@@ -106,6 +108,7 @@ def test_two_servers_on_one_database_run_an_operation_once(place: Path, ledger_u
             assert [each.json()["verified"] for each in looks] == [True, True]
 
 
+@pytest.mark.requirement("SERVER-many")
 @pytest.mark.slow
 def test_a_thousand_requests_in_flight_lose_none(place: Path) -> None:
     folder = place / "many"
@@ -137,6 +140,7 @@ def test_a_thousand_requests_in_flight_lose_none(place: Path) -> None:
         assert len(counted) == IN_FLIGHT
 
 
+@pytest.mark.requirement("SERVER-stop")
 def test_a_server_that_stops_answers_a_call_in_flight_with_what_is_known(place: Path) -> None:
     folder = place / "stops"
     folder.mkdir()
@@ -162,6 +166,7 @@ def test_a_server_that_stops_answers_a_call_in_flight_with_what_is_known(place: 
     assert calls().count("stop-1") == 1
 
 
+@pytest.mark.requirement("SERVER-key-once")
 def test_the_same_key_in_progress_is_409_and_does_nothing(bed: Bed) -> None:
     contracts.gate.clear()
     while contracts.entered.acquire(blocking=False):

@@ -56,6 +56,7 @@ def last_of(client: httpx.Client, body: dict[str, Any]) -> int:
     return int(client.get(body["links"]["events"]).json()["items"][-1]["position"])
 
 
+@pytest.mark.requirement("SERVER-stream")
 def test_a_listener_resumes_after_its_last_event(bed: Bed) -> None:
     client = bed.client()
     first, second = run(client, "sse-1").json(), run(client, "sse-2").json()
@@ -68,6 +69,7 @@ def test_a_listener_resumes_after_its_last_event(bed: Bed) -> None:
     assert rest == [each for each in whole if each["position"] > middle]
 
 
+@pytest.mark.requirement("SERVER-stream")
 def test_a_listener_hears_entries_that_come_while_it_listens(bed: Bed) -> None:
     client, other = bed.client(), bed.client()
     with client.stream("GET", "/v1/events") as stream:
@@ -78,6 +80,7 @@ def test_a_listener_hears_entries_that_come_while_it_listens(bed: Bed) -> None:
     assert heard["id"] == body["id"]
 
 
+@pytest.mark.requirement("SERVER-stream")
 def test_a_listener_that_does_not_read_is_let_go_and_costs_bounded_memory() -> None:
     listener = hub._Listener("acme", "")
     for n in range(hub.QUEUE_MAX * 3):
@@ -106,6 +109,7 @@ def signed(body: bytes, *, secret: bytes = SECRET, at: int | None = None, identi
     }
 
 
+@pytest.mark.requirement("SERVER-webhooks")
 def test_a_signed_webhook_wakes_the_reading_and_its_content_is_no_reading(bed: Bed) -> None:
     client = bed.client()
     body = run(client, "hook-1", "dark", wait=0).json()
@@ -118,6 +122,7 @@ def test_a_signed_webhook_wakes_the_reading_and_its_content_is_no_reading(bed: B
     assert (quiet.status_code, quiet.json()) == (202, {"woken": False})
 
 
+@pytest.mark.requirement("SERVER-webhooks")
 def test_a_webhook_with_a_wrong_signature_time_or_sender_is_refused_alike(bed: Bed) -> None:
     text = b'{"data": {"stamp": "rb-x"}}'
     old = now_s() - 3_600
@@ -157,6 +162,7 @@ def test_subscribers_and_dead_letters_are_listed_and_resent(bed: Bed) -> None:
     assert client.post("/v1/dead-letters/resend", json={}).status_code == 422
 
 
+@pytest.mark.requirement("SERVER-described")
 def test_the_description_is_checked_in_and_served(bed: Bed) -> None:
     from scripts import openapi
 

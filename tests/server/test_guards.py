@@ -25,6 +25,7 @@ from tests.server.bed import NOW_US, Bed, run, running
 # --- names --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("SERVER-hosts")
 @pytest.mark.parametrize(
     ("host", "status"),
     [("evil.example", 421), ("127.0.0.1.evil.example", 421), ("localhost@evil", 421), ("", 421)],
@@ -34,6 +35,7 @@ def test_a_request_for_another_host_is_refused(bed: Bed, host: str, status: int)
     assert (answer.status_code, answer.json()["code"]) == (status, "http.foreign-request")
 
 
+@pytest.mark.requirement("SERVER-hosts")
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://127.0.0.1", "http://127.0.0.1:1"])
 def test_a_request_of_another_origin_is_refused(bed: Bed, origin: str) -> None:
     answer = bed.client().post("/v1/actions", json={}, headers={"Origin": origin})
@@ -50,6 +52,7 @@ def test_two_host_headers_are_refused(bed: Bed) -> None:
     assert answer.startswith(b"HTTP/1.1 400")
 
 
+@pytest.mark.requirement("SERVER-hosts")
 def test_a_server_beyond_loopback_needs_names_and_tokens() -> None:
     with pytest.raises(SettingsError, match="names"):
         HostNames("0.0.0.0")
@@ -62,6 +65,7 @@ def test_a_server_beyond_loopback_needs_names_and_tokens() -> None:
 # --- tokens -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("SERVER-tokens")
 def test_a_token_is_stored_as_a_digest_and_ends_when_revoked(tmp_path: Path) -> None:
     file = TokenFile(tmp_path / "tokens.json")
     token, entry = file.create(tenant="t", principal="p", rights=("read",), now_us=NOW_US, lifetime_s=10)
@@ -82,6 +86,7 @@ def test_a_token_is_stored_as_a_digest_and_ends_when_revoked(tmp_path: Path) -> 
         other.revoke(entry.id)
 
 
+@pytest.mark.requirement("SERVER-tokens")
 def test_a_file_of_tokens_that_others_may_read_is_refused(tmp_path: Path) -> None:
     file = TokenFile(tmp_path / "tokens.json")
     token, _ = file.create(tenant="t", principal="p", rights=("read",), now_us=NOW_US)
@@ -92,6 +97,7 @@ def test_a_file_of_tokens_that_others_may_read_is_refused(tmp_path: Path) -> Non
         file.create(tenant="t", principal="p", rights=("everything",), now_us=NOW_US)
 
 
+@pytest.mark.requirement("SERVER-tokens")
 def test_a_revoked_token_ends_at_the_next_request(bed: Bed) -> None:
     token, entry = bed.tokens.create(tenant="acme", principal="p", rights=("read",), now_us=NOW_US)
     with httpx.Client(base_url=bed.url, headers={"Authorization": f"Bearer {token}"}, trust_env=False) as client:
@@ -100,6 +106,7 @@ def test_a_revoked_token_ends_at_the_next_request(bed: Bed) -> None:
         assert client.get("/v1/actions").status_code == 401
 
 
+@pytest.mark.requirement("SERVER-bounds")
 def test_a_token_beyond_its_rate_waits(place: Path, bed: Bed) -> None:
     token, _ = bed.tokens.create(tenant="acme", principal="p", rights=("read",), now_us=NOW_US, rate_per_minute=3)
     with httpx.Client(base_url=bed.url, headers={"Authorization": f"Bearer {token}"}, trust_env=False) as client:
@@ -146,6 +153,7 @@ def raw(bed: Bed, text: str) -> bytes:
         return found
 
 
+@pytest.mark.requirement("SERVER-bounds")
 def test_an_oversized_body_is_413_and_is_not_read_whole(bed: Bed) -> None:
     client = bed.client()
     big = json.dumps({"contract": "ship", "arguments": {"order_id": "x" * 2_000_000, "carrier": "c"}})
@@ -172,6 +180,7 @@ def test_another_media_type_and_another_scheme_are_refused(bed: Bed) -> None:
     assert (wrong.status_code, wrong.headers["Allow"]) == (405, "GET, POST")
 
 
+@pytest.mark.requirement("SERVER-bounds")
 def test_slow_and_endless_heads_end(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "HEAD_S", 0.3)
     with running(place / "..", url="memory:") as bed:
@@ -183,6 +192,7 @@ def test_slow_and_endless_heads_end(place: Path, monkeypatch: pytest.MonkeyPatch
         assert httpx.get(bed.url + "/healthz", trust_env=False).status_code == 200
 
 
+@pytest.mark.requirement("SERVER-bounds")
 def test_smuggled_requests_are_refused(bed: Bed) -> None:
     where = urlsplit(bed.url)
     both = raw(

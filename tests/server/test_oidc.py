@@ -66,6 +66,7 @@ def client_of(bed: Bed, credential: str) -> httpx.Client:
     return made
 
 
+@pytest.mark.requirement("SERVER-oidc")
 def test_a_token_of_the_provider_acts_in_its_own_name(bed: Bed, provider: str) -> None:
     good = token(provider, "agent-7", tenant="acme", readback_rights=["run", "read"])
     client = client_of(bed, good)
@@ -77,12 +78,14 @@ def test_a_token_of_the_provider_acts_in_its_own_name(bed: Bed, provider: str) -
     assert other.get(f"/v1/actions/{body['id']}").status_code == 404
 
 
+@pytest.mark.requirement("SERVER-oidc")
 def test_a_token_without_tenant_or_rights_is_refused(bed: Bed, provider: str) -> None:
     for claims in ({"readback_rights": ["read"]}, {"tenant": "acme"}, {"tenant": "acme", "readback_rights": ["all"]}):
         answer = client_of(bed, token(provider, "nobody-9", **claims)).get("/v1/actions")
         assert (answer.status_code, answer.json()["code"]) == (401, "http.unauthenticated")
 
 
+@pytest.mark.requirement("SERVER-oidc")
 def test_an_altered_token_or_one_of_another_key_is_refused(bed: Bed, provider: str) -> None:
     good = token(provider, "agent-7", tenant="acme", readback_rights=["read"])
     head, body, signature = good.split(".")
@@ -97,6 +100,7 @@ def test_an_altered_token_or_one_of_another_key_is_refused(bed: Bed, provider: s
     assert client_of(bed, good).get("/v1/actions").status_code == 200
 
 
+@pytest.mark.requirement("SERVER-oidc")
 def test_a_token_for_another_audience_is_refused(place: Path, provider: str) -> None:
     good = token(provider, "agent-7", tenant="acme", readback_rights=["read"])
     issuers = (("company", Issuer(issuer=provider, audience="another-service")),)

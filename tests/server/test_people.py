@@ -30,6 +30,7 @@ def bed(place: Path, key: ApproverKey) -> Iterator[Bed]:
         yield found
 
 
+@pytest.mark.requirement("SERVER-decisions")
 def test_a_review_is_decided_by_the_version_that_was_seen(bed: Bed) -> None:
     agent, person = bed.client(), bed.client(principal="human:bob")
     body = run(agent, "r-1", "dark", wait=6).json()
@@ -55,6 +56,7 @@ def test_a_review_is_decided_by_the_version_that_was_seen(bed: Bed) -> None:
     assert again.status_code in (409, 412)
 
 
+@pytest.mark.requirement("SERVER-signatures")
 def test_an_approval_is_signed_elsewhere_and_handed_in(bed: Bed, key: ApproverKey) -> None:
     agent, person = bed.client(), bed.client(principal="human:alice")
     waiting = run(agent, "a-1", contract="pay")
@@ -80,6 +82,7 @@ def test_an_approval_is_signed_elsewhere_and_handed_in(bed: Bed, key: ApproverKe
     assert again.status_code == 409
 
 
+@pytest.mark.requirement("SERVER-decisions")
 def test_a_claim_is_withdrawn_and_restored_by_version(bed: Bed) -> None:
     agent, person = bed.client(), bed.client(principal="human:bob")
     body = run(agent, "c-1").json()

@@ -80,6 +80,7 @@ def outsider(bed: Bed) -> httpx.Client:
     return bed.client("a-corp", "agent:a")
 
 
+@pytest.mark.requirement("SERVER-tenants")
 @pytest.mark.parametrize("route", [each for each in TABLE.routes if each.path not in OWN], ids=lambda r: str(r.name))
 def test_an_id_of_another_tenant_is_an_unknown_id_on_every_route(
     bed: Bed, things: dict[str, str], outsider: httpx.Client, route: Route
@@ -95,6 +96,7 @@ def test_an_id_of_another_tenant_is_an_unknown_id_on_every_route(
         assert theirs == unknown, f"{route.name} tells {name} of tenant B from an unknown id"
 
 
+@pytest.mark.requirement("SERVER-rights")
 @pytest.mark.parametrize("route", [each for each in TABLE.routes if each.right is not None], ids=lambda r: str(r.name))
 def test_no_route_answers_without_a_token_or_with_a_right_missing(bed: Bed, route: Route) -> None:
     path = re.sub(r"\{\w+\}", UNKNOWN, route.path)
@@ -108,6 +110,7 @@ def test_no_route_answers_without_a_token_or_with_a_right_missing(bed: Bed, rout
     assert (refused.status_code, refused.json()["code"]) == (403, "http.missing-right")
 
 
+@pytest.mark.requirement("SERVER-tenants")
 def test_the_lists_of_a_tenant_hold_its_own_things_alone(bed: Bed, things: dict[str, str]) -> None:
     mine = run(bed.client("a-corp"), "mine-1").json()["id"]
     client = bed.client("a-corp")
@@ -121,6 +124,7 @@ def test_the_lists_of_a_tenant_hold_its_own_things_alone(bed: Bed, things: dict[
         assert client.get("/v1/actions", params=query).json()["items"] == []
 
 
+@pytest.mark.requirement("SERVER-tenants")
 def test_the_stream_of_a_tenant_holds_its_own_entries_alone(bed: Bed, things: dict[str, str]) -> None:
     client = bed.client("c-corp")
     mine = run(client, "stream-1").json()

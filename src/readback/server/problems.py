@@ -1,6 +1,6 @@
 """Problem documents: each error of Readback as `application/problem+json`, with the error's own stable code.
 
-Source: RFC 9457. `type` is a relative reference to the code's row in the reference of errors. `code` repeats the code.
+Source: RFC 9457. `type` is a URN with the code of the reference of errors, and `code` repeats the code.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def problem_of(error: ReadbackError, *, instance: str = "", status: int = 0) -> 
     """Return the problem document of an error. `instance`: the request's id, or the path of the affected thing."""
     status = status or status_of(error)
     found: dict[str, Json] = {
-        "type": f"/problems#{error.code}",
+        "type": f"urn:readback:problem:{error.code}",
         "title": TITLES.get(status, "Error"),
         "status": status,
         "code": error.code,

@@ -106,7 +106,9 @@ def server_document(named: str | None = None) -> ServerDocument:
     try:
         return _checked(msgspec.convert(_table(content), ServerDocument))
     except (msgspec.ValidationError, UsageError, ValueError) as error:
-        raise SettingsError(f"{path} is not usable: {error}", remedy="Compare the file with docs/serve.md.") from error
+        raise SettingsError(
+            f"{path} is not usable: {error}", remedy="Compare the file with docs/how-to/serve-http.md."
+        ) from error
 
 
 def _table(content: bytes) -> Mapping[str, object]:
