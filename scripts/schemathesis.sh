@@ -4,7 +4,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-home=.venv/schemathesis
+home="$PWD/.venv/schemathesis"
+settings="$PWD/tests/server/schemathesis.toml"
 [ -x "$home/bin/schemathesis" ] || {
   .venv/bin/python -m venv "$home"
   "$home/bin/python" -m pip install --quiet "schemathesis==4.32.5"
@@ -23,7 +24,8 @@ for _ in $(seq 100); do
   sleep 0.1
 done
 [ -n "$url" ] || { echo "the server did not start" >&2; exit 1; }
+cd "$place"  # Schemathesis keeps its examples in the working folder
 # The stream has no end, and tests/server/test_events.py tests the stream.
-"$home/bin/schemathesis" --config-file tests/server/schemathesis.toml run "$url/openapi.json" \
+"$home/bin/schemathesis" --config-file "$settings" run "$url/openapi.json" \
   -H "Authorization: Bearer $token" --exclude-path /v1/events --request-timeout 20 --no-color \
   --max-examples "${EXAMPLES:-25}" --seed "${SEED:-1}" ${RUN:-}
