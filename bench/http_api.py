@@ -1,8 +1,8 @@
 """The API's measure: `POST /v1/actions` compared with the SDK's own `run`, at 16 in flight, in one run.
 
 Slices of both alternate on the same machine. The SDK runs in this process; the server is a process of its own with a
-ledger of its own. Both run the same async action on the same kind of ledger. The client speaks HTTP by hand, so that the
-figure holds the server's cost and not a client library's. Run `python -m bench.http_api`.
+ledger of its own. Both run the same async action on the same kind of ledger. The client speaks HTTP by hand, so the
+figure holds the cost of the server and not of a client library. Run `python -m bench.http_api`.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ async def measure(folder: Path) -> dict[str, float]:
                     ours.append(statistics.median(second))
         before = resident_mb(pid)
         async with lines(url, token, FLOOD) as many:
-            floods = []
+            floods, first_mb = [], before
             for n in range(3):
                 begun = time.perf_counter()
                 took = await slice_of([each.run for each in many], f"flood{n}", FLOOD)

@@ -26,7 +26,7 @@ def page() -> str:
     lines = [
         "# HTTP API",
         "",
-        "At the end of this page you know every route of `readback serve`, its right and its answers. "
+        "At the end of this page you know every route of `readback serve`, with rights and answers. "
         "[Serve actions over HTTP](../how-to/serve-http.md) shows the routes at work. "
         "`/openapi.json` serves the same description for programs.",
         "",

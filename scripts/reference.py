@@ -347,6 +347,7 @@ ERROR_HOMES: tuple[str, ...] = (
     "readback.assurance.drills.ledger_schema",
     "readback.assurance.drills.worlds",
     "readback.assurance.faults",
+    "readback.server.console.sessions",
     "readback.server.errors",
     "readback.testing.faults.fault",
 )

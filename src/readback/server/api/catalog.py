@@ -104,7 +104,7 @@ ROUTES: Final = (
         tag="contracts", faults=(404, 413, 422, 503),
     ),
     Route(
-        "GET", "/v1/runs/{run}/belief", "getBelief", "Return what a model may believe about a run.", get_belief,
+        "GET", "/v1/runs/{run}/belief", "getBelief", "Return the belief of a run for a model.", get_belief,
         Right.READ, (Answer(200, "The belief.", shapes.BeliefView),), query=shapes.TestQuery, tag="runs",
         faults=(422, 503),
     ),
