@@ -15,6 +15,7 @@ from readback.assurance.gate_input import GateInput, VerificationLogic
 from readback.assurance.results import Standing
 from readback.cli.cli import main
 from readback.contracts.registry import Registry
+from readback.testing import Fault, inject
 from readback.testing.faults.fault import INJECTED
 from tests.injection import shop
 
@@ -115,3 +116,38 @@ def test_the_command_prints_each_finding_and_ends_with_the_code_of_the_standing(
     assert said.exit_code == 3, "the contracts with holes have no world in the module"
     without = {each["contract"].partition("@")[0] for each in gate["findings"] if each["code"] == "inject.no-world"}
     assert without == {"no_find", "no_tenant", "half"}
+
+
+@pytest.mark.requirement("INJECT-worlds", "INJECT-packs")
+@pytest.mark.parametrize(
+    "pack",
+    ["pack:filesystem?root={}", "pack:memory?file={}/m.json", "pack:sqlite?database={}/d.db", "pack:git?repository={}"],
+)
+def test_every_contract_of_the_shipped_packs_holds_in_the_world_of_its_examples(pack: str, tmp_path: Path) -> None:
+    said = CliRunner().invoke(main, ["gates", "inject", "--contracts", pack.format(tmp_path), "--json"])
+    (gate,) = json.loads(said.stdout)["gates"]
+    assert [each for each in gate["findings"] if each["standing"] != "passed"] == []
+    assert said.exit_code == 0
+    assert gate["counts"]["held"] >= 8 * gate["counts"]["contracts"]
+
+
+@pytest.mark.requirement("INJECT-worlds")
+def test_a_field_set_to_an_argument_is_a_part_and_two_effect_groups_are_parts() -> None:
+    flat = shop.contract(
+        "flat",
+        "set",
+        ensure={
+            "status": "authoritative.status == requested.status",
+            "amount": "authoritative.amount == requested.amount",
+        },
+    )
+    world = shop.SimulatedWorld(
+        "flat",
+        {"item": "o-17", "status": "shipped", "amount": 7},
+        {**shop.OPEN, "status": "open", "amount": 0},
+        {**shop.DONE, "status": "shipped", "amount": 7},
+    )
+    assert world._part(flat.plan) == {**shop.DONE, "status": "shipped", "amount": 0}
+    assert shop.ship_world._part(shop.ship.plan) == {**shop.DONE, "status": "shipped", "invoice": "none"}
+    found = inject(flat.plan, world, Fault.PARTIAL_COMMIT)
+    assert found.discrepancy == "value_mismatch", found

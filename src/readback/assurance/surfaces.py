@@ -69,6 +69,10 @@ class Surface(Protocol):
         """Return a fresh probe for this surface."""
         ...
 
+    def __hash__(self) -> int:
+        """Equal surfaces run the same way in, so a process runs each once."""
+        ...
+
     @property
     def decides(self) -> bool:
         """Whether the same operation can be asked for again after a person's decision."""

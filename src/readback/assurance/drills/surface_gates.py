@@ -8,7 +8,8 @@ run again before a reading or a person's decision. Each surface also has an hone
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Final
 
 from readback.assurance.gate_input import GateInput
@@ -24,20 +25,19 @@ COMPLETION: Final = (USER_STATUS[ReportKey.COMPLETED], MODEL_STATUS[ReportKey.CO
 """The statements of completion. No other text may claim completion."""
 BROKEN: Final = (ReadbackError, OSError, ValueError, LookupError, TypeError, AttributeError, RuntimeError)
 """Errors of a surface that cannot be run here."""
-Check = Callable[[Surface, Probe], Iterator[Finding]]
 
 
 def false_success(given: GateInput) -> GateResult:
     """Run the guard on the input's `surfaces`. A surface that is not installed is listed as not run."""
-    return _on_each(GUARD, given.surfaces, _guarded)
+    return _on_each(GUARD, given.surfaces)
 
 
 def unknown_state(given: GateInput) -> GateResult:
     """Run the unknown-state test on the input's `surfaces`. A surface that is not installed is listed as not run."""
-    return _on_each(UNKNOWN, given.surfaces, _blocked)
+    return _on_each(UNKNOWN, given.surfaces)
 
 
-def _on_each(gate: str, surfaces: Sequence[Surface], check: Check) -> GateResult:
+def _on_each(gate: str, surfaces: Sequence[Surface]) -> GateResult:
     counts: Counter[str] = Counter(surfaces=0, run=0, not_installed=0)
     findings: list[Finding] = []
     for surface in surfaces:
@@ -49,7 +49,7 @@ def _on_each(gate: str, surfaces: Sequence[Surface], check: Check) -> GateResult
             findings.append(Finding(gate, f"{_short(gate)}.not-installed", Standing.PASSED, said, case=surface.name))
             continue
         counts["run"] += 1
-        findings += _run(gate, surface, check)
+        findings += _run(gate, surface)
     if not counts["run"]:
         return gate_result(gate, [each for each in findings if each.standing is not Standing.PASSED], counts)
     return gate_result(gate, findings, counts)
@@ -59,18 +59,23 @@ def _short(gate: str) -> str:
     return "guard" if gate == GUARD else "unknown"
 
 
-def _run(gate: str, surface: Surface, check: Check) -> list[Finding]:
-    """Check a surface. A surface that breaks shows nothing, so the surface is undetermined."""
+@cache
+def _run(gate: str, surface: Surface) -> tuple[Finding, ...]:
+    """Check a surface, once in a process: no contract changes the result, and the installation stays as it is.
+
+    A surface that breaks shows nothing, so the surface is undetermined.
+    """
+    check = _guarded if gate == GUARD else _blocked
     try:
         probe = surface.probe()
         try:
-            return list(check(surface, probe))
+            return tuple(check(surface, probe))
         finally:
             surface.close(probe)
     except BROKEN as error:
         said = error.message if isinstance(error, ReadbackError) else f"{type(error).__name__}: {error}"
         said = f"{surface.name} could not be run: {said:.400}"
-        return [Finding(gate, f"{_short(gate)}.not-run", Standing.UNDETERMINED, said, case=surface.name)]
+        return (Finding(gate, f"{_short(gate)}.not-run", Standing.UNDETERMINED, said, case=surface.name),)
 
 
 def claims_completion(told: Told) -> bool:

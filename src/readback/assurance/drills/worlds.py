@@ -1,6 +1,7 @@
-"""Worlds for failure injection, from YAML files and from modules.
+"""Worlds for failure injection, from YAML files, from modules and from the examples of contract files.
 
-A worlds file states a SimulatedWorld for each contract. A module holds worlds at the top level, beside the actions.
+A verified example of a contract file states both readings, so the example is a world. A worlds file states a
+SimulatedWorld for each contract. A module holds worlds at the top level, beside the actions.
 
     apiVersion: readback/v1
     kind: Worlds
@@ -14,13 +15,15 @@ A worlds file states a SimulatedWorld for each contract. A module holds worlds a
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from readback.canon import Json
-from readback.contracts import packs as packs_folder
+from readback.client.files import contract_files
 from readback.contracts.documents.yaml_nodes import YamlFault, composed, pairs
+from readback.contracts.examples import Example
+from readback.domain.verdict import Verdict
 from readback.errors import InputError
 from readback.testing.driver_sandbox import SandboxWorld
 from readback.testing.faults.fault import FaultWorld
@@ -40,16 +43,25 @@ class WorldsFileError(InputError):
     remedy_default = "Correct the file at the named line. `docs/how-to/inject-faults.md` shows the form."
 
 
-def load_worlds(files: Iterable[str], modules: Iterable[str] = (), packs: Iterable[str] = ()) -> dict[str, FaultWorld]:
-    """Return the worlds of packs, modules and files, by contract. A later world replaces an earlier world.
+def load_worlds(
+    files: Iterable[str],
+    modules: Iterable[str] = (),
+    contracts: Sequence[str] = (),
+    pins: Mapping[str, str] | None = None,
+) -> dict[str, FaultWorld]:
+    """Return the worlds by contract, from the examples of contract files, from modules and from worlds files.
+
+    A later world replaces an earlier world, in this order.
 
     Raises:
         WorldsFileError: A file is missing, malformed or holds an unknown key.
+        ContractError: A contract file has faults.
     """
     found: dict[str, FaultWorld] = {}
-    for pack in packs:
-        place = pack_worlds(pack)
-        found |= read_worlds(str(place)) if place.is_file() else {}
+    if contracts:
+        for action in contract_files(*contracts, pins=dict(pins or {})).values():
+            world = world_of_examples(action.name, action.written.examples)
+            found |= {} if world is None else {action.name: world}
     for name in modules:
         for value in vars(importlib.import_module(name)).values():
             if isinstance(value, SimulatedWorld | SandboxWorld):
@@ -59,10 +71,15 @@ def load_worlds(files: Iterable[str], modules: Iterable[str] = (), packs: Iterab
     return found
 
 
-def pack_worlds(pack: str) -> Path:
-    """Return the place of a shipped pack's worlds, beside the contracts."""
-    name = pack.removeprefix("pack:").partition("?")[0]
-    return Path(packs_folder.__file__).parent / f"{name}.worlds.yaml"
+def world_of_examples(contract: str, examples: Iterable[Example]) -> SimulatedWorld | None:
+    """Return the world of a contract's first verified example: the states around an honest call.
+
+    None without such an example, and for an example with another state for each reader.
+    """
+    for each in examples:
+        if each.expect is Verdict.VERIFIED and not each.readings and each.has_before:
+            return SimulatedWorld(contract, dict(each.requested), each.before, each.state)
+    return None
 
 
 def read_worlds(path: str) -> dict[str, FaultWorld]:

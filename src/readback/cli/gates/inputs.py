@@ -23,7 +23,6 @@ from readback.cli.ledger.records import moment_us
 from readback.cli.sessions import reading, settings_of
 from readback.config import is_contract_file, shown
 from readback.contracts.options import microseconds
-from readback.contracts.packs import is_pack
 from readback.errors import ContractFieldError, UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -122,7 +121,8 @@ def input_of(named: Named, *, bare: bool = False) -> GateInput:
     selection = Selection(named.tenant or "", _since_us(named.since), named.limit)
     history = no_history if named.history is None else history_of(named.history, selection)
     modules = [each for each in settings.contracts if not is_contract_file(each)]
-    worlds = load_worlds(named.worlds, modules, [each for each in settings.contracts if is_pack(each)])
+    files = [each for each in settings.contracts if is_contract_file(each)]
+    worlds = load_worlds(named.worlds, modules, files, dict(settings.contract_pins))
     return GateInput(
         candidate,
         incumbent,

@@ -21,7 +21,7 @@ from readback.domain.kind import Kind
 from readback.domain.predicate import Path, look
 from readback.domain.side_effect import Consistency
 from readback.domain.verification.reading import Lookup, Reading
-from readback.engine.compiled_contract import CompiledContract
+from readback.engine.compiled_contract import Check, CompiledContract
 from readback.errors import UsageError
 from readback.ports.runtime import Runtime
 from readback.testing.driver_virtual import CallHangs
@@ -30,6 +30,8 @@ from readback.testing.world import Place, World
 
 OTHER_TENANT: Final = "another-tenant"
 _PLACEHOLDER: Final = re.compile(r"\{(tenant|principal|target|stamp|key|operation|requested\.[A-Za-z_][A-Za-z0-9_]*)\}")
+_EQUAL: Final = re.compile(r"\s*authoritative\.\w+\s*==\s*(?:requested|intended)\.\w+\s*")
+"""A field set to an argument of the call."""
 _ELSEWHERE: Final = (Fault.WRONG_TENANT, Fault.WRONG_TENANT_READ)
 
 
@@ -43,8 +45,8 @@ class SimulatedWorld:
         before: The reading's value before the call; None without an object.
         after: The reading's value after exactly one effect; None where the object is gone.
         twice: The value after two effects, for adding and appending contracts. Other kinds need none.
-        partial: The value after a part of the effect. Left out, the last changed field of the contract's
-            postconditions keeps its earlier value.
+        partial: The value after a part of the effect. Left out, the fields of the contract's later effect groups keep
+            the earlier values. Without groups each field set to an argument is a part.
         stamps: The source shows the stamp, and the search finds it.
         versions: The source shows a version.
 
@@ -92,12 +94,14 @@ class SimulatedWorld:
         if not isinstance(self.after, dict):
             raise NotInjectable("The effect is the object's absence, which has no parts.")
         old: Mapping[str, Json] = self.before if isinstance(self.before, dict) else {}
-        changed = [name for name in _judged_fields(plan) if old.get(name) != self.after.get(name, None)]
-        if len(changed) < 2:
-            raise NotInjectable("The postconditions judge one changed field, and one field has no parts.")
-        last = changed[-1]
-        kept = {name: value for name, value in self.after.items() if name != last}
-        return {**kept, last: old[last]} if last in old else kept
+        changed = {name for name, value in self.after.items() if old.get(name) != value or name not in old}
+        lost = changed & _parts(plan)
+        if not lost:
+            raise NotInjectable(
+                "The contract judges one effect, and one effect has no parts. State `partial` for more."
+            )
+        kept = {name: value for name, value in self.after.items() if name not in lost}
+        return {**kept, **{name: old[name] for name in lost if name in old}}
 
 
 def _shows_tenant(*values: Json) -> bool:
@@ -112,9 +116,27 @@ def _texts(value: Json) -> list[str]:
     return [text for part in value for text in _texts(part)] if isinstance(value, list) else []
 
 
-def _judged_fields(plan: CompiledContract) -> list[str]:
-    """Return the top-level fields of the reading judged by the postconditions, in order."""
-    paths = [path for check in plan.ensure if check.predicate is not None for path in check.predicate.paths]
+def _parts(plan: CompiledContract) -> set[str]:
+    """Return the fields of the effect's later parts.
+
+    The parts are the contract's effect groups. Without groups each field set to an argument is a part.
+    """
+    groups = plan.contract.groups
+    first = groups[0] if groups else None
+    early, late = dict[str, None](), dict[str, None]()
+    for check in plan.ensure:
+        fields = _fields(check)
+        asked = check.predicate is not None and _EQUAL.fullmatch(check.predicate.source) is not None
+        if groups and check.postcondition.group is not None:
+            (early if check.postcondition.group == first else late).update(dict.fromkeys(fields))
+        elif not groups and asked and len(fields) == 1:
+            (late if early and fields[0] not in early else early).update(dict.fromkeys(fields))
+    return late.keys() - early.keys()
+
+
+def _fields(check: Check) -> list[str]:
+    """Return the top-level fields of the reading judged by a postcondition."""
+    paths = check.predicate.paths if check.predicate is not None else ()
     steps = [path.steps[1] for path in paths if path.root == "authoritative" and len(path.steps) > 1]
     return [*dict.fromkeys(step for step in steps if isinstance(step, str))]
 

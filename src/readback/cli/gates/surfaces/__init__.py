@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.util import find_spec
 from typing import Final
 
@@ -59,6 +60,7 @@ class Framework:
         """Nothing was started."""
 
 
+@cache
 def installed_surfaces() -> tuple[Surface, ...]:
     """Return every surface of this release, installed or not."""
     frameworks = tuple(Framework(adapter, module) for adapter, module in sorted(FRAMEWORKS.items()))
