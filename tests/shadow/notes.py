@@ -81,6 +81,13 @@ def server_of(notes: Notes, **hints: Any) -> MCPServer:
         return notes.looks
 
     @server.tool()
+    async def wait_notes() -> str:
+        """Never answers."""
+        notes.looks += 1
+        await asyncio.Event().wait()
+        return ""
+
+    @server.tool()
     def ring_bell(loud: bool = False) -> str:
         """Leaves nothing behind."""
         return "Rung."

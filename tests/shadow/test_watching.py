@@ -13,6 +13,7 @@ from readback import Readback
 from readback.agent_errors import NoSuchToolError
 from readback.audit.checks.ledger import audit
 from readback.errors import SettingsError
+from readback.gateway.policy import watched
 from readback.shadow.judging import Result
 from readback.shadow.report import ShadowReport, ToolCounts
 from readback.shadow.watched import WATCHED
@@ -189,6 +190,23 @@ def test_a_reading_tool_that_says_it_writes_is_not_called(tmp_path: Path, hints:
 
     report = at_a_desk(tmp_path, work, notes=notes, server=server, reads=("list_notes",))
     assert list(counts(report).reasons) == ["The reading tool 'list_notes' says of itself that it writes."]
+
+
+@pytest.mark.requirement("SHADOW-lost-server")
+def test_a_reading_tool_that_hangs_is_waited_for_once_before_and_once_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watched, "READ_TIMEOUT_S", 0.05)
+
+    async def work(desk: Desk) -> None:
+        result = await desk.write("a", "First text")
+        assert not result.is_error
+        assert desk.notes.looks == 2
+
+    report = at_a_desk(tmp_path, work, reads=("wait_notes",))
+    [reason] = counts(report).reasons
+    assert "gave no answer" in reason
+    assert counts(report).not_judged == 1
 
 
 @pytest.mark.requirement("SHADOW-overlap")

@@ -181,14 +181,15 @@ class Watching:
         traffic = self.traffic.setdefault(flight.key[0], Traffic())
         if ctx.attempt == 0:
             window = flight.window = Window(traffic.begun, traffic.flying <= 1)
-            first, second = await self._answers(flight.server, reads), await self._answers(flight.server, reads)
+            first = await self._answers(flight.server, reads)
+            second = first if _lacks(first) else await self._answers(flight.server, reads)
             looks = [_steady(one, other) for one, other in zip(first, second, strict=True)]
             return {"looks": [*looks], "overlapped": not window.alone}
         looks = await self._answers(flight.server, reads)
         before = [_answer_of(each) for each in _looks(ctx.before)]
         for pause_s in LOOK_AGAIN_S:
-            if [_answer_of(each) for each in looks] != before or not reads:
-                break
+            if [_answer_of(each) for each in looks] != before or not reads or _lacks(looks):
+                break  # a change, or no answer: a hanging reading is not waited for again
             await runtime.sleep_async(pause_s)
             looks = await self._answers(flight.server, reads)
         seen = flight.window
@@ -218,6 +219,11 @@ def _nothing() -> None:
 
 def _steady(one: dict[str, Json], other: dict[str, Json]) -> dict[str, Json]:
     return {**other, "steady": one == other}
+
+
+def _lacks(looks: Sequence[Mapping[str, Json]]) -> bool:
+    """Return whether a reading tool gave no answer."""
+    return any(_answer_of(each) is None for each in looks)
 
 
 def _looks(reading: Json) -> Iterable[Mapping[str, Json]]:
