@@ -11,7 +11,7 @@ import pytest
 
 from readback import Readback
 from readback.assurance.faults import AcknowledgementError
-from readback.assurance.gate_input import GateInput
+from readback.assurance.gate_input import DamagedAction, GateInput
 from readback.assurance.history.recorded import Selection, history_of
 from readback.assurance.logic import candidate_of, incumbent_of
 from readback.assurance.predicate_diff import predicate_diff
@@ -228,3 +228,13 @@ def test_a_ledger_of_postgresql_is_a_history_and_an_incumbent(tmp_path: Path, le
     assert {len(each.actions) for each in changed(replayed)} == {5}
     (change,) = predicate_diff(given).findings
     assert (change.code, len(change.actions)) == ("diff.postcondition", 5)
+
+
+@pytest.mark.requirement("GATE-trace-replay")
+def test_entries_outside_ascii_are_judged_like_all_others(tmp_path: Path) -> None:
+    def größe(order: dict[str, object]) -> None:
+        """The operation has the function's name, so the entries hold letters outside ASCII."""
+
+    url = ledger(tmp_path / "ledger.db", file_of(tmp_path), {größe: 5, honest: 1})
+    judged = [each for each in history_of(url)() if not isinstance(each, DamagedAction)]
+    assert len(judged) == 6

@@ -18,7 +18,7 @@ from readback.audit.record.action import FORMAT, is_action
 from readback.audit.record.bundle import BUNDLE_MAX_BYTES, Bundle, open_bundle
 from readback.canon import ReadbackError, parse_json, sha256_hex
 from readback.canon.frozen import dataclass
-from readback.domain.events import EventKind, ParsedEnvelope, open_many
+from readback.domain.events import EventKind, ParsedEnvelope, open_envelope, open_many
 from readback.errors import StoreCorruptError
 from readback.log.tree import leaf_hash
 from readback.ports.storage.store import Kept, LedgerStore, StoredEvent, StoredProjection
@@ -143,7 +143,7 @@ def _batch(store: LedgerStore, batch: Sequence[tuple[StoredProjection, list[Stor
     wanted: dict[str, set[Kept]] = {}
     for held, events in batch:
         tenant, action_id = held.projection.tenant, held.projection.action_id
-        entries = open_many([each.envelope for each in events])
+        entries = _opened([each.envelope for each in events])
         opened.append((tenant, action_id, events, entries))
         wanted.setdefault(tenant, set()).update(_kept(action_id, entries or ()))
     bodies = {tenant: store.bodies(tenant, asked) for tenant, asked in wanted.items()}
@@ -152,6 +152,20 @@ def _batch(store: LedgerStore, batch: Sequence[tuple[StoredProjection, list[Stor
             yield _bundle(store, tenant, action_id, events, entries, bodies[tenant])
         except StoreCorruptError as error:
             yield DamagedAction(action_id, error.message)
+
+
+def _opened(envelopes: list[bytes]) -> list[ParsedEnvelope] | None:
+    """Return an action's entries; None where one is damaged.
+
+    The quick way reads plain entries alone, such as entries in ASCII. The other entries are read one by one.
+    """
+    together = open_many(envelopes)
+    if together is not None:
+        return together
+    try:
+        return [open_envelope(each) for each in envelopes]
+    except StoreCorruptError:
+        return None
 
 
 def _kept(action_id: str, entries: Iterable[ParsedEnvelope]) -> Iterator[Kept]:
