@@ -18,6 +18,8 @@ gate = threading.Event()
 """A slow call waits here, in a server of this process; `entered` counts the waiting calls."""
 entered = threading.Semaphore(0)
 GATE_S = 30.0
+full = threading.Event()
+"""Set by a call after its effect: from now on the test's store has no room."""
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS orders (id TEXT, tenant TEXT, carrier TEXT, stamp TEXT, PRIMARY KEY (id, tenant));
@@ -75,6 +77,8 @@ def shipping(variable: str, **options: Any) -> Any:
         finally:
             db.close()
         _tick("after the effect")
+        if carrier == "full":
+            full.set()
         if carrier in ("raise", "late-raise"):
             raise RuntimeError("the shop's line broke; its secret is s3cr3t-in-the-tool")
         return {"status": "ok", "markup": "<script>alert(1)</script>"}

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,7 +17,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+from readback.errors import StoreFullError
+from readback.ports.storage.store import Append, AppendResult
 from readback.server.access.tokens import TokenFile
+from readback.stores.sqlite.store import SqliteStore
 from tests.server import contracts
 from tests.server.bed import EVERY_RIGHT, NOW_US, Bed, run, running
 from tests.server.contracts import calls, shop
@@ -181,3 +184,35 @@ def test_the_same_key_in_progress_is_409_and_does_nothing(bed: Bed) -> None:
     assert (second.status_code, second.json()["code"]) == (409, "http.in-progress")
     assert found[0].json()["verified"] is True
     assert calls().count("twice-1") == 1
+
+
+@pytest.mark.requirement("SERVER-unknown-202")
+def test_an_attempt_whose_end_cannot_be_recorded_is_202_and_no_5xx(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = place / "full"
+    folder.mkdir()
+    append = SqliteStore.append
+
+    def without_room(self: SqliteStore, batch: Sequence[Append]) -> list[AppendResult]:
+        if contracts.full.is_set():
+            raise StoreFullError("The disk is full.")
+        return append(self, batch)
+
+    monkeypatch.setattr(SqliteStore, "append", without_room)
+    try:
+        with running(folder, worker=False) as bed:
+            client = bed.client()
+            answer = run(client, "full-1", "full", wait=5)
+            assert answer.status_code == 202, answer.text
+            body = answer.json()
+            assert (body["state"], body["verified"], body["repeat_allowed"]) == ("unknown", False, False)
+            refused = run(client, "full-2")
+            assert (refused.status_code, refused.json()["code"]) == (503, "store.full")
+            assert "full-2" not in calls()
+            contracts.full.clear()
+            settled = client.get(f"/v1/actions/{body['id']}", headers={"Prefer": "wait=20"}).json()
+            assert settled["verified"] is True
+    finally:
+        contracts.full.clear()
+    assert calls().count("full-1") == 1

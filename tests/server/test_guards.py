@@ -193,6 +193,15 @@ def test_slow_and_endless_heads_end(place: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.requirement("SERVER-bounds")
+def test_a_header_that_decides_is_given_once(bed: Bed) -> None:
+    token = bed.token()
+    client = httpx.Client(base_url=bed.url, trust_env=False)
+    doubled = [("Authorization", f"Bearer {token}"), ("Authorization", f"Bearer {token}")]
+    answer = client.get("/v1/actions", headers=doubled)
+    client.close()
+    assert (answer.status_code, answer.json()["code"]) == (400, "http.body")
+
+
 def test_smuggled_requests_are_refused(bed: Bed) -> None:
     where = urlsplit(bed.url)
     both = raw(

@@ -50,6 +50,8 @@ LOG: Final = logging.getLogger("readback.server")
 BODY_S: Final = 60.0
 """Time limit in seconds for a request's body after its head."""
 API_PATHS: Final = ("/v1/", "/metrics", "/healthz", "/openapi.json")
+SINGLE: Final = frozenset({b"authorization", b"idempotency-key", b"if-match", b"content-length", b"content-type"})
+"""Headers that must not be given twice."""
 SECURITY: Final = (
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
@@ -221,6 +223,8 @@ class Application:
             raise RouteError("There is no such route.") from error
         found = self.table.find(path)
         named = dict(headers)
+        if len(named) != len(headers):
+            _refuse_doubled(headers)
         if found is None:
             await self._authenticated(named)  # an unknown path says nothing to a caller without a token
             raise RouteError("There is no such route.")
@@ -287,6 +291,13 @@ class Application:
         except TimeoutError as error:
             raise BodyError(f"The body did not arrive within {BODY_S:.0f} seconds.") from error
         return b"".join(chunks)
+
+
+def _refuse_doubled(headers: list[tuple[bytes, bytes]]) -> None:
+    """Raise BodyError where a header that decides about the request is there twice: a proxy may have read the other."""
+    names = [name for name, _ in headers if name in SINGLE]
+    if len(set(names)) != len(names):
+        raise BodyError("A header is given twice.", remedy="Send each header once.")
 
 
 ANONYMOUS: Final = Caller("", "", frozenset())

@@ -32,7 +32,7 @@ from readback.drivers.driver_async import AsyncDriver
 from readback.engine import coordinator, external_attempts
 from readback.engine.compiled_contract import CompiledContract
 from readback.engine.saga import attend as saga_attend
-from readback.errors import DrillRefusedError, NotFoundError
+from readback.errors import DrillRefusedError, NotFoundError, StoreError
 from readback.server.access.principal import Caller
 from readback.server.access.webhooks import Sender, Senders
 from readback.server.errors import NoSandboxError
@@ -42,6 +42,7 @@ from readback.telemetry.fold_reader import LedgerMetrics
 LOG: Final = logging.getLogger("readback.server")
 ActionHandle = coordinator.ActionHandle
 CLIENTS_MAX: Final = 4_096
+STORE_AGAIN_S: Final = 5
 METRICS_MAX: Final = 64
 """The number of tenants with remembered metrics."""
 POLL_S: Final = 1.0
@@ -148,8 +149,11 @@ class Ledger:
     clients: dict[tuple[str, str], ServerClient] = field(default_factory=dict)
 
     @classmethod
-    def open(cls, settings: Settings, url: str) -> Ledger:
-        """Open the ledger at `url` with the settings' approvers, limits and subscribers. Raises as `Session.open`."""
+    def open(cls, settings: Settings, url: str, *, tells: bool = True) -> Ledger:
+        """Open the ledger at `url` with the settings' approvers, limits and subscribers. Raises as `Session.open`.
+
+        `tells`: False for a ledger whose entries no subscriber receives.
+        """
         session = Session.open(
             url,
             tenant=settings.tenant,
@@ -166,6 +170,7 @@ class Ledger:
             store=None,
             recovery_table=settings.recovery_table or None,
             approvers=settings.approvers,
+            tells=tells,
         )
         return cls(session, AsyncDriver(session.store, session.runtime, session.courier))
 
@@ -284,9 +289,9 @@ class Ledgers:
     def tests(self) -> Ledger:
         """The ledger of tests, opened at its first use. Raises StoreError."""
         if self._tests is None:
-            self._tests = Ledger.open(replace(self.settings, url=self._test_url), self._test_url)
+            self._tests = Ledger.open(replace(self.settings, url=self._test_url), self._test_url, tells=False)
             if self._works:
-                self._workers.append(asyncio.get_running_loop().create_task(self._tests.work()))
+                self._workers.append(asyncio.get_running_loop().create_task(self._working(self._tests)))
         return self._tests
 
     def metrics(self, tenant: str) -> LedgerMetrics:
@@ -303,7 +308,18 @@ class Ledgers:
     def begin_work(self) -> None:
         """Start the worker for due actions of every tenant, and one for tests as soon as there are tests."""
         self._works = True
-        self._workers.append(asyncio.get_running_loop().create_task(self.main.work()))
+        self._workers.append(asyncio.get_running_loop().create_task(self._working(self.main)))
+
+    async def _working(self, ledger: Ledger) -> None:
+        """Work until the server stops. A store that is away ends the work for a while, and not for good."""
+        while self._works:
+            try:
+                await ledger.work()
+            except StoreError as error:
+                LOG.error("the worker stopped: %s; it starts again in %d seconds", error.code, STORE_AGAIN_S)
+                await ledger.session.runtime.sleep_async(STORE_AGAIN_S)
+            else:
+                break
 
     @property
     def has_tests(self) -> bool:

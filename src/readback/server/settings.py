@@ -31,8 +31,6 @@ FILE_MAX_BYTES: Final = 65_536
 BODY_MAX_BYTES: Final = 1024 * 1024
 IN_FLIGHT_MAX: Final = 2_048
 RATE_PER_MINUTE: Final = 60_000
-WAIT_MAX_S: Final = 60.0
-WAIT_DEFAULT_S: Final = 10.0
 OTHERS_MAY_WRITE: Final = 0o022
 _LOCAL_OR_SECURE: Final = re.compile(r"https://|http://(?:127\.0\.0\.1|localhost)(?::\d+)?(?:/|$)")
 
@@ -65,8 +63,6 @@ class ServerSettings:
     rate_per_minute: int = RATE_PER_MINUTE
     body_max_bytes: int = BODY_MAX_BYTES
     in_flight_max: int = IN_FLIGHT_MAX
-    wait_default_s: float = WAIT_DEFAULT_S
-    wait_max_s: float = WAIT_MAX_S
     worker: bool = True
 
     def check(self) -> ServerSettings:

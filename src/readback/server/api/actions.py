@@ -149,7 +149,7 @@ def listed(session: Session, query: shapes.ActionQuery) -> list[StoredProjection
             query.run,
             query.starting_after,
             query.limit + 1,
-            query.kind if query.kind != "action" else "",
+            query.kind,
             query.saga,
             query.review,
             open=query.open,

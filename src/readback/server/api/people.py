@@ -17,7 +17,7 @@ from readback.domain.action.claim import Claim
 from readback.domain.contract.approval import HOLD
 from readback.domain.people.review import resolution_bytes
 from readback.domain.state import State
-from readback.errors import NotFoundError, UsageError
+from readback.errors import UsageError
 from readback.ports.storage.store import ActionFilter, Freeze, Incident, StoredProjection
 from readback.server.access.principal import Right
 from readback.server.api import shapes
@@ -233,8 +233,6 @@ async def lift_freeze(call: Call) -> Reply:
         body.subject, who=call.caller.principal, reason=body.reason, signature=signature_of(body.signature)
     )
     left = await beside(reviewing.freezes, client.session)
-    if any(each.subject == body.subject for each in left):
-        raise NotFoundError(f"Another action froze {body.subject!r:.80} meanwhile.")
     return Reply(200, shapes.FreezeList([freeze_view(each) for each in left]))
 
 

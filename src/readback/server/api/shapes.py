@@ -325,7 +325,7 @@ class ActionQuery(TestQuery, frozen=True, kw_only=True):
     contract: Name = ""
     run: Name = ""
     saga: Name = ""
-    kind: Name = ""
+    kind: Literal["", "saga"] = ""
     operation: Name = ""
     open: bool = False
     review: bool = False
