@@ -23,7 +23,7 @@ Picture = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class FieldRow:
-    """One field in the shown states. `differs`: the system of record shows another value than intended."""
+    """One field in the shown states. `differs`: the system of record shows another value than intended or requested."""
 
     field: str
     cells: tuple[str, ...]
@@ -44,7 +44,10 @@ def side_by_side(states: dict[str, Json]) -> SideBySide:
     flat = {name: _flat(states[name]) for name in COLUMNS}
     shown = tuple(name for name in COLUMNS if flat[name])
     found = list(dict.fromkeys(field for name in shown for field in flat[name]))
-    wanted, read = flat["intended"], flat["authoritative"]
+    # Without a stated intent the request counts, in the fields that the system of record has too: an argument's name is
+    # often no field of the record.
+    read = flat["authoritative"]
+    wanted = flat["intended"] or {field: value for field, value in flat["requested"].items() if field in read}
     rows = tuple(
         FieldRow(
             field or "(value)",
