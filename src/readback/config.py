@@ -170,7 +170,7 @@ def shown(url: str) -> str:
     if "://" not in url and "=" in url:
         return _KEY_WORD.sub("", url).strip()
     scheme, colon, rest = url.partition("://")
-    if not colon and "@" in url:  # somebody left the slashes out
+    if not colon and "@" in url:  # the slashes are missing
         scheme, colon, rest = url.partition(":")
     first = re.split("[/?]", rest, maxsplit=1)[0]
     place, at, host = first.rpartition("@")
@@ -239,7 +239,7 @@ def _filed() -> tuple[Settings, dict[str, str]]:
     local = _checked(here, _table(here, content))
     table = str(local.get("recovery_table", ""))
     if table and table not in pins:
-        # Whoever may write here may write that file too: the pin on this one says nothing of it.
+        # A writer of this file may write the table too. The pin on this file does not cover the table.
         raise SettingsError(
             f"The recovery table {table} named in {here} is not pinned.",
             remedy=f"Pin its SHA-256 in the user's own {USER_FILE} under [{TRUSTED}], or name the file there.",

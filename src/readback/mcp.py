@@ -12,7 +12,7 @@ try:
     from readback.gateway.embedded import verified_server as verify_server
     from readback.gateway.gateway import Gateway
     from readback.gateway.upstream.upstream import Upstream
-except ModuleNotFoundError as error:  # said in its own kind, which whoever asks whether the extra is there looks for
+except ModuleNotFoundError as error:  # the same type, for callers that test whether the extra is installed
     raise ModuleNotFoundError(
         f"readback.mcp needs the extra `mcp`: pip install 'readback-ai[mcp]'. ({error})", name=error.name
     ) from error

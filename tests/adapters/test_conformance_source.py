@@ -170,7 +170,7 @@ LIES: list[tuple[Callable[[], Honest], Rule]] = [
     (Sulking, rules.a_reading_after_an_outage_is_good),
     (Believing, rules.what_is_hidden_is_not_taken_for_absent),
     (Writing, rules.ping_answers_and_changes_nothing),
-    (Cheerful, rules.ping_raises_when_nobody_is_there),
+    (Cheerful, rules.ping_raises_when_the_system_is_unreachable),
     (OfOneThread, rules.threads_do_not_disturb_each_other),
 ]
 

@@ -134,7 +134,7 @@ def test_doctor_says_so_where_a_clock_stands_in_another_age(desk: Desk) -> None:
 def test_doctor_says_so_where_the_ledger_has_entries_of_the_future(desk: Desk) -> None:
     desk.ship("a", code=0)
     desk.runtime._clock.now_us -= 3_600_000_000
-    assert "later than now" in desk("doctor", code=0).out
+    assert "later than the current time" in desk("doctor", code=0).out
 
 
 def test_an_examination_that_breaks_is_a_fault_of_that_examination(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

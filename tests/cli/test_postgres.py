@@ -73,7 +73,7 @@ def test_what_waits_is_gone_on_with_by_another_process(there: Desk) -> None:
 
 
 def test_where_no_ledger_is_the_doctor_says_that_the_first_action_makes_it(there: Desk) -> None:
-    assert "the first action creates it" in there("doctor", code=0).out
+    assert "the first action creates the ledger" in there("doctor", code=0).out
     assert there("list", code=6).err.startswith("Error: There is no ledger at")
 
 

@@ -38,7 +38,7 @@ def test_another_tenants_actions_are_not_told(lied_to: Desk) -> None:
     told = lied_to("doctor", "--tenant", "acme", "--json", code=0).json["findings"]
     (summary,) = [each for each in told if each["name"] == "quality"]
     assert summary["details"]["feedback"]["contracts"] == {}
-    assert "none that was seen often enough verifies poorly" in summary["said"]
+    assert "no contract with enough actions verifies poorly" in summary["said"]
 
 
 def test_strict_is_quiet_where_nothing_is_wrong(desk: Desk) -> None:

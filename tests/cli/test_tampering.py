@@ -486,7 +486,7 @@ def test_the_first_bad_entry_is_named_with_its_place(ledger: Path, desk: Desk) -
     url = f"sqlite:///{ledger}"
     answer = desk("ledger", "verify", "--url", url, code=1)
     assert "first: entry 7: entry.leaf" in answer.out
-    assert "nothing was changed" in answer.err
+    assert "Nothing was changed" in answer.err
     fault = desk("ledger", "verify", "--url", url, "--json", code=1).json["faults"][0]
     assert (fault["seq"], fault["code"]) == (7, "entry.leaf")
     assert fault["action_id"]

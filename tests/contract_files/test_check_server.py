@@ -54,7 +54,7 @@ def test_a_sound_file_is_sound_beside_its_own_server_which_is_ended(office: Offi
     write(office, FILE, STOCK)  # started, as it stands in a file
     answer = office("contracts", "check", "c.yaml", "--server", code=0)
     assert "1 contract, sound" in answer.out
-    assert "ok: set_stock: tool: It is a tool of a server" in answer.out
+    assert "ok: set_stock: tool: This is a server's tool" in answer.out
     assert "has 3 tools; none was called." in answer.err
     assert "own arguments" not in answer.err
     shown = office("contracts", "show", "set_stock", "--contracts", "c.yaml", "--json", "--", *STOCK, code=0).json

@@ -59,7 +59,7 @@ def test_a_reader_that_reads_something_else_is_named(office: Office) -> None:
     whatever = NOTES.replace('- file: {root: notes, path: "{requested.name}"}', reader)
     path = office.write("c.yaml", contract(whatever))
     told = office("contracts", "check", str(path), code=1)
-    assert "fault: one: command: It shows something for a target that does not exist" in told.out
+    assert "fault: one: command: The reader shows a record for a target that does not exist" in told.out
 
 
 @pytest.mark.requirement("FILE-every-fault")

@@ -238,7 +238,7 @@ def test_a_contract_that_cannot_be_verified_as_asked_is_not_bound(tmp_path: Path
     desk = Desk()
     for terms, asked, said in (
         ({"stable_for": "3s"}, asking("read_after_write"), "stable_for"),
-        ({"kind": "delete", "ensure": {"gone": "authoritative == null"}}, custom, "deleted one leaves none"),
+        ({"kind": "delete", "ensure": {"gone": "authoritative == null"}}, custom, "a deleted target has no record"),
     ):
         with pytest.raises(BindingError, match=said):
             kind_of(tmp_path, folder, verification=asked).plan_of(ship_of(desk, **terms).plan)

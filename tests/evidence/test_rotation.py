@@ -401,5 +401,5 @@ def test_a_replayed_bundles_proof_is_told_as_not_compared_where_its_head_covers_
         assert f"not compared: {said}" in desk(*asked, code=0).out
     assert desk("replay", "bundle", "--json", code=0).json["unchecked"] == []
     refused = desk("replay", "bundle", "--rotations", "log.key.rotations", code=2).err
-    assert "no key is given" in refused
+    assert "--rotations requires --key" in refused
     assert "Next: Pass --key" in refused

@@ -91,7 +91,7 @@ def test_heads_are_taken_and_an_action_of_any_ledger_is_proved_without_them(plac
             f"example.com/{name}", {"origin": HEADS, "size": 3, "checkpoint": 1 if name == "a" else 2},
         )  # fmt: skip
         plain = run("verify-proof", "kept", *keys)
-        assert f"of 3 that {HEADS} signed" in plain.output
+        assert f"of 3, signed by {HEADS}" in plain.output
         other = place.keys["b" if name == "a" else "a"]
         assert run("verify-proof", "kept", "--key", other, "--heads-key", place.keys["heads"]).exit_code == 2
         assert run("verify-proof", "kept", "--key", place.keys[name], "--heads-key", other).exit_code == 1
@@ -150,11 +150,11 @@ def test_keys_and_rotations_that_cannot_all_be_meant_are_refused(place: Place) -
     place.rotate("a")
     two = place.take("a", more=("--key", former))
     assert two.exit_code == 2
-    assert "Two keys are given for the log example.com/a" in two.output
+    assert "Several --key options name the log example.com/a" in two.output
     place.act("b", "1")
     other = place.take("b", more=("--rotations", str(place.folder / "a.key.rotations")))
     assert other.exit_code == 2
-    assert "No --key is that of the log example.com/a" in other.output
+    assert "No --key belongs to the log example.com/a" in other.output
     assert not (place.folder / "heads").exists()
 
 

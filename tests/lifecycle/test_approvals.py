@@ -221,7 +221,7 @@ def test_a_request_that_nobody_answers_ends_when_its_time_has_passed_and_may_be_
         house.driver.drive(coordinator.advance(house.engine, held.id, TENANT, house.plans.get))
     told = house.get(held.id)
     assert (told.state, told.code, told.may_repeat, told.attempts) == (State.FAILED, "approval.expired", True, 0)
-    assert "Nobody approved it in time." in told.message
+    assert "No approver signed in time." in told.message
     fresh = house.run(made)
     assert fresh.id != held.id
     assert fresh.hold == "approval"

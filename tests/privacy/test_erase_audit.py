@@ -110,7 +110,7 @@ def test_every_command_says_that_payloads_are_gone_and_shows_none(desk: Desk) ->
     assert "planted-carrier" in desk("show", action_id, code=0).out
     said = desk("ledger", "erase", "--action", action_id, *AT_SHELL, code=0)
     assert "1 actions of tenant default erased" in said.out
-    assert "Backups and copies" in said.err
+    assert "Earlier backups and copies" in said.err
     for command in (("show",), ("explain",), ("review", "show")):
         for more in ((), ("--json",)):
             answer = desk(*command, action_id, *more, code=None)

@@ -62,7 +62,7 @@ def test_an_anchor_that_shows_less_than_it_took_is_a_fault(
     Path("anchor").unlink() if shows == "nothing" else Path("anchor").write_bytes(earlier)
     found = desk("ledger", "verify", "--anchor", url, "--json", code=1).json
     assert [fault["code"] for fault in found["faults"]] == ["log.anchor"]
-    assert "took a checkpoint of" in found["faults"][0]["what"]
+    assert "was set back: after a checkpoint of" in found["faults"][0]["what"]
 
 
 @pytest.mark.requirement("LEDGER-anchored", "L21")

@@ -136,9 +136,9 @@ def test_an_answer_is_one_of_three_words_of_its_own_type() -> None:
         assert fault_of(VerificationResult(outcome, "why")) == ""
     others: tuple[Any, ...] = ("passed", "", None, True, type("S", (str,), {})("pass"))
     for odd in others:
-        with pytest.raises(ValueError, match="'pass', 'fail' and 'inconclusive'"):
+        with pytest.raises(ValueError, match="'pass', 'fail' or 'inconclusive'"):
             VerificationResult(odd)
-    with pytest.raises(ValueError, match="detail is no text"):
+    with pytest.raises(ValueError, match="The detail must be a text"):
         VerificationResult("pass", None)  # type: ignore[arg-type]
     for other, named in (("pass", "str"), (True, "bool"), (None, "NoneType"), ({"outcome": "pass"}, "dict")):
-        assert fault_of(other) == f"It answered {named}, and no VerificationResult."
+        assert fault_of(other) == f"The verifier returned {named} in place of a VerificationResult."

@@ -51,7 +51,7 @@ TOLD_BY_WORD = {
     "verified": {"action.reconciled", "action.compensated"},
     "failed": {"action.failed"},
     "attempted": {"verification.failed"},
-    "must not be repeated": {"action.unknown"},
+    "Do not repeat": {"action.unknown"},
     "could not be reversed": {"action.compensation_failed"},
     "rolled back": {"action.rolled_back"},
     "given up": {"action.abandoned"},
@@ -66,7 +66,7 @@ TOLD_BY_WORD = {
     "person decided": {"review.resolved"},
     "called": {"incident.opened"},
     "incident is closed": {"incident.closed"},
-    "Nothing new may act": {"resource.frozen"},
+    "No new action may run": {"resource.frozen"},
     "was lifted": {"freeze.lifted"},
 }
 ONE = Message("cafe", 7, 2, EventName.ACTION_ROLLED_BACK, "acme", "a1", 1_767_225_600_123_456, {"format": 1, "x": [2]})

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from readback.background.sealer import Sealer
 
 
-# Who is told of an opened ledger's entries: a program's subscribers, or those of the operator's settings.
+# The subscribers of an opened ledger's entries: the program's, or the subscribers of the operator's settings.
 
 
 @dataclass(frozen=True, slots=True)

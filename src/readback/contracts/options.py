@@ -300,7 +300,7 @@ def _texts(value: object) -> tuple[str, ...]:
     return found
 
 
-def _somebody(value: object) -> tuple[str, ...]:
+def _principals(value: object) -> tuple[str, ...]:
     found = _texts(value)
     if not found:
         raise ContractFieldError("The list is empty. Omit the key to allow everyone.")
@@ -503,7 +503,7 @@ _READ: Final[Mapping[str, tuple[str, Callable[[object], Any]]]] = {
     "key_fields": ("key_fields", _texts),
     "key_kept": ("key_kept_us", _positive),
     "key_valid_for": ("key_valid_for_us", _positive),
-    "principals": ("principals", _somebody),
+    "principals": ("principals", _principals),
     "scopes": ("scopes", _texts),
     "redact": ("redact", _redact),
     "tell": ("tell", _tell),

@@ -147,7 +147,9 @@ class DecisionType:
         session.check_open()
         actor = actor or Actor("agent", session.scope.principal)
         if actor.type not in ACTORS:
-            raise DecisionOrderError(f"{actor.type!r:.40} is no actor.", remedy=f"It is one of {', '.join(ACTORS)}.")
+            raise DecisionOrderError(
+                f"{actor.type!r:.40} is no type of actor.", remedy=f"Use one of {', '.join(ACTORS)}."
+            )
         for each in (actor.id, actor.version):
             input_checks.check_text(each, "actor")
         spent = input_checks.spent_of(spent_ms or {})
@@ -190,7 +192,7 @@ class Decision:
     def context(self, snapshot: Snapshot) -> None:
         """Record the gathered context. From here on our clock adds to the age of each feature."""
         if self._snapshot is not None or self._over:
-            raise DecisionOrderError("The context of this decision was given already.")
+            raise DecisionOrderError("This decision already has a context.")
         input_checks.check_snapshot(snapshot)
         self._snapshot, self._captured_us = snapshot, self._mark(Stage.CONTEXT)
 
@@ -205,7 +207,7 @@ class Decision:
         if fallback:
             words = [rung.value for rung in FALLBACKS if self._kind.envelope.step(rung) is not None]
             if fallback not in words:
-                said = f"The ladder has no step {fallback!r:.40} by which it could be planned."
+                said = f"The ladder has no step {fallback!r:.40} for a plan."
                 raise DecisionOrderError(said, remedy=f"It has: {', '.join(sorted(words)) or 'none'}.")
             self._fallback = DegradeStep(fallback)
         self._planned = Planned(planner, summary, ref)

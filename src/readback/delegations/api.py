@@ -289,7 +289,7 @@ class Delegation:
                     known, made = len(made), (yield None)
                     if len(made) <= known:
                         raise
-                    continue  # somebody else has made it meanwhile, for a reason that was read at another moment
+                    continue  # another process has made the attempt meanwhile, with a reason of another reading
                 except ContractChangedError:
                     made = yield None
                     outcome = yield made[attempt].action_id
@@ -302,7 +302,7 @@ class Delegation:
                 if move in (NextMove.OPEN, NextMove.EXHAUSTED):
                     made = yield None
                     if attempt + 1 < len(made):
-                        move = NextMove.AGAIN  # as somebody else found, and has sent it since
+                        move = NextMove.AGAIN  # another process found the same, and has sent the next attempt
                 if self._judged(delegated, outcome, move) is not NextMove.AGAIN:
                     return
             history = [*history, {"prompt": prompt, "response": delegated.response}]

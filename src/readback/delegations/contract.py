@@ -37,7 +37,7 @@ POLL_PARTS: Final = (0, 10, 20, 40)
 READER_TIMEOUT_MIN_S: Final = 10.0
 NO_VERIFIER: Final = "The delegation has no verifier."
 NOT_YET: Final = "The delegate has not answered yet."
-NOBODY_ASKED: Final = "No hook was asked about this result, so nothing verifies it."
+NO_HOOK_ASKED: Final = "No hook was asked about this result, so nothing verifies it."
 STILL_AT_WORK: Final = "the delegate gave no answer, and may still be at work"
 
 
@@ -199,7 +199,7 @@ def _beside(reader: Reader, verifiers: Verifiers, prepared: Callable[[], Prepare
         ready = prepared()
         done = verify(ready.inline, ready.hooks, result, _args(arguments))
         if alone and not done.asked:
-            return Reading.not_visible(NOBODY_ASKED)
+            return Reading.not_visible(NO_HOOK_ASKED)
         if done.judgement.verified is None:
             return Reading.unavailable(done.judgement.reason)
         if done.judgement.verified is False and not answered(ctx.observed):

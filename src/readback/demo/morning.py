@@ -258,7 +258,7 @@ NOON: Final = (
         propose=lambda _: office.page_team(team="warehouse", text="parcels are ready"),
         truth=facts.nothing_arrived("the warehouse"),
         pattern="HS-14",
-        spoiled="the gateway takes it and drops it; there is nobody to ask",
+        spoiled="the gateway accepts the page and drops it; no system of record can be read",
     ),
 )
 

@@ -73,7 +73,7 @@ _ROWS: Final = (
     ),
     DiscrepancyRow(
         _D.PROPAGATION_DELAY,
-        "The change is committed, but what depends on it does not show it yet.",
+        "The change is committed, and dependent views do not show the change yet.",
         "Keep it pending and verify again.",
         1,
         True,
@@ -87,7 +87,7 @@ _ROWS: Final = (
     ),
     DiscrepancyRow(
         _D.TARGET_MISSING,
-        "The object does not exist, or somebody deleted it meanwhile.",
+        "The object does not exist, or another actor deleted it meanwhile.",
         "Plan again, or fail and say that the target is missing.",
         3,
         False,

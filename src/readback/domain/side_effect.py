@@ -276,7 +276,7 @@ _ROWS: Final = (
         "idempotency key, and what the outside can see.",
         source="The third party's ledger, the provider's verification endpoint, the gateway's ledger, "
         "or a delivery status endpoint.",
-        fallback="Hold it pending; nothing is told as done before it is verified.",
+        fallback="Keep the action pending. Report the action as done only after verification.",
         latency_tolerance="Moderate to asynchronous.",
         review_trigger="A decline, a mismatch, a duplicate, an unreachable provider, or a verification timeout.",
         checks=(

@@ -77,7 +77,7 @@ class World:
     # --- what happens --------------------------------------------------------------------------------
 
     def put(
-        self, place: Place, fields: Mapping[str, Json], *, stamp: str = "", key: str = "", author: str = "somebody"
+        self, place: Place, fields: Mapping[str, Json], *, stamp: str = "", key: str = "", author: str = "another-actor"
     ) -> Effect:
         """Create the record, or change the given fields. Adds an effect and a version."""
         now_us = self._now()
@@ -88,7 +88,7 @@ class World:
         self._keep(place, Record(place, merged, version, stamp, author, created_us, now_us))
         return self._effect(Effect(place, dict(fields), stamp, key, author, now_us))
 
-    def remove(self, place: Place, *, stamp: str = "", key: str = "", author: str = "somebody") -> Effect | None:
+    def remove(self, place: Place, *, stamp: str = "", key: str = "", author: str = "another-actor") -> Effect | None:
         """Remove the record. Return None without a record."""
         if self._newest(place) is None:
             return None

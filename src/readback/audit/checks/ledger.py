@@ -149,13 +149,13 @@ class AuditReport:
                 self.faults.pop()
 
 
-def nobody(done: int) -> None:
+def no_progress(done: int) -> None:
     """Ignore progress."""
 
 
 def audit(
     store: LedgerStore,
-    progress: Callable[[int], None] = nobody,
+    progress: Callable[[int], None] = no_progress,
     kept: tuple[int, str] | None = None,
     approvals: Approvals | None = None,
     heads: Heads | None = None,

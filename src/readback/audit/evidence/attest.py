@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 
-from readback.audit.checks.ledger import nobody
+from readback.audit.checks.ledger import no_progress
 from readback.audit.sealing.seal import Authority as Authority
 from readback.audit.sealing.seal import sealed
 from readback.errors import StoreCorruptError
@@ -53,7 +53,7 @@ def grow(
     store: LedgerStore,
     size: int | None = None,
     keep: Collection[Node] = (),
-    progress: Progress = nobody,
+    progress: Progress = no_progress,
     known: GrowingTree | None = None,
 ) -> GrowingTree:
     """Build the tree over all entries, or over the first `size`. `known`: a tree to extend, with its own retained
@@ -71,7 +71,7 @@ def grow(
 
 
 def head(
-    store: LedgerStore, signer: LogSigner, before: Iterable[Checkpoint] = (), progress: Progress = nobody
+    store: LedgerStore, signer: LogSigner, before: Iterable[Checkpoint] = (), progress: Progress = no_progress
 ) -> SignedCheckpoint:
     """Sign a checkpoint of the present ledger. `before`: earlier heads which the ledger must extend.
 
@@ -130,7 +130,11 @@ def covering(proof: EntryProof, authority: Authority) -> Checkpoint:
 
 
 def prove_by_reading(
-    store: LedgerStore, entry: StoredEvent, authority: Authority, signed: SignedCheckpoint, progress: Progress = nobody
+    store: LedgerStore,
+    entry: StoredEvent,
+    authority: Authority,
+    signed: SignedCheckpoint,
+    progress: Progress = no_progress,
 ) -> EntryProof:
     """Prove an entry against an external checkpoint, including entries not sealed here.
 
@@ -145,7 +149,7 @@ def prove_by_reading(
 
 
 def prove_now(
-    store: LedgerStore, entry: StoredEvent, authority: Authority, signer: LogSigner, progress: Progress = nobody
+    store: LedgerStore, entry: StoredEvent, authority: Authority, signer: LogSigner, progress: Progress = no_progress
 ) -> EntryProof:
     """Prove an entry against the last stored checkpoint, or against a new checkpoint if the last does not cover the
     entry.
@@ -184,7 +188,7 @@ def prove_from_tiles(
     return prove(entry, signed, reader.read, authority)
 
 
-def export(store: LedgerStore, signer: LogSigner, tiles: Tiles, progress: Progress = nobody) -> SignedCheckpoint:
+def export(store: LedgerStore, signer: LogSigner, tiles: Tiles, progress: Progress = no_progress) -> SignedCheckpoint:
     """Export the whole log as files. The checkpoint comes last, so an interrupted export is recognizable.
 
     Raises StoreError if a file cannot be written, StoreCorruptError for damaged entries.

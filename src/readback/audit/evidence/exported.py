@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
 
-from readback.audit.checks.ledger import FAULTS_KEPT_MAX, Fault, nobody
+from readback.audit.checks.ledger import FAULTS_KEPT_MAX, Fault, no_progress
 from readback.audit.evidence.attest import Progress
 from readback.canon import ReadbackError, envelope_bytes, parse_json
 from readback.canon.frozen import dataclass
@@ -69,7 +69,7 @@ def audit_export(
     keys: Sequence[VerifierKey],
     check: Check,
     links: Links,
-    progress: Progress = nobody,
+    progress: Progress = no_progress,
     stated: Iterable[Checkpoint] = (),
 ) -> ExportReport:
     """Read all files under the checkpoint. Raises StoreError only for an unreadable file.

@@ -6,7 +6,7 @@ exported entry must match the hash in its tile.
 
 from __future__ import annotations
 
-from readback.audit.checks.ledger import nobody
+from readback.audit.checks.ledger import no_progress
 from readback.audit.evidence.attest import Progress, index_of, prove
 from readback.audit.sealing.seal import Authority, goes_on_from, opened
 from readback.errors import StoreCorruptError
@@ -50,7 +50,7 @@ def export(
     signed: SignedCheckpoint,
     tiles: Tiles,
     before: Checkpoint | None = None,
-    progress: Progress = nobody,
+    progress: Progress = no_progress,
 ) -> int:
     """Write the files of the sealed log. After an earlier export's checkpoint, write only newer files.
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from itertools import zip_longest
 from typing import Final
 
-from readback.audit.checks.ledger import nobody
+from readback.audit.checks.ledger import no_progress
 from readback.canon import Json, ReadbackError
 from readback.canon.frozen import dataclass
 from readback.domain.action.action import Action
@@ -50,7 +50,7 @@ def erase(
     now_us: int,
     *,
     dry_run: bool = False,
-    progress: Callable[[int], None] = nobody,
+    progress: Callable[[int], None] = no_progress,
 ) -> ErasureResult:
     """Erase the payloads selected by the order. `progress` is called with the number of processed actions.
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from readback.audit.checks.ledger import AuditReport, nobody
+from readback.audit.checks.ledger import AuditReport, no_progress
 from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.domain.events import EventKind
@@ -70,7 +70,7 @@ def judge(report: AuditReport, *, accept_loss: bool) -> list[str]:
 
 
 def hold_in_flight(
-    store: LedgerStore, who: str, reason: str, now_us: int, progress: Callable[[int], None] = nobody
+    store: LedgerStore, who: str, reason: str, now_us: int, progress: Callable[[int], None] = no_progress
 ) -> Held:
     """Send to review every action and saga that may have advanced or been repeated since. Raises StoreError."""
     held, words = Held(), (who, reason)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from readback.audit.checks.ledger import nobody
+from readback.audit.checks.ledger import no_progress
 from readback.audit.evidence.attest import Authority, Progress, head, key_of
 from readback.audit.sealing.seal import seal_all
 from readback.log.note import Check, VerifierKey
@@ -18,7 +18,12 @@ from readback.ports.storage.store import LedgerStore
 
 
 def state(
-    store: LedgerStore, old: LogSigner, new: LogSigner, at_us: int, authority: Authority, progress: Progress = nobody
+    store: LedgerStore,
+    old: LogSigner,
+    new: LogSigner,
+    at_us: int,
+    authority: Authority,
+    progress: Progress = no_progress,
 ) -> bytes:
     """Return the statement: `new` succeeds `old` from the present size of the log. `authority`: keys accepted until
     now.

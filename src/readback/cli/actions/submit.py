@@ -121,12 +121,12 @@ def _waited(
 ) -> int:
     """Wait for the outcome by reading the ledger only."""
     told = driver.drive(
-        coordinator.wait_until_settled(session.engine, action_id, session.scope.tenant, _nobody), until_us
+        coordinator.wait_until_settled(session.engine, action_id, session.scope.tenant, _no_plan), until_us
     )
     outcome = look(session, driver, action_id) if isinstance(told, Parked) else told
     return tell(outcome, settings, as_json=as_json)
 
 
-def _nobody(_contract: str) -> CompiledContract | None:
+def _no_plan(_contract: str) -> CompiledContract | None:
     """No plan is known here, so nothing is resumed."""
     return None

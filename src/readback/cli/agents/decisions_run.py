@@ -139,7 +139,7 @@ def _ages(pairs: tuple[str, ...]) -> dict[str, int]:
     for pair in pairs:
         name, sign, text = pair.partition("=")
         if not sign or not name or not text.isascii() or not text.isdigit() or len(text) > 15 or name in found:
-            raise UsageError(f"--age {safe(pair)} is not FEATURE=MS, or is given twice.", remedy="As in login_rate=40.")
+            raise UsageError(f"--age {safe(pair)} is not FEATURE=MS, or is repeated.", remedy="As in login_rate=40.")
         found[name] = int(text)
     return found
 

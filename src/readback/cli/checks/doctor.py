@@ -72,7 +72,7 @@ def _made(name: str, examination: Examination, settings: Settings) -> list[Findi
     except OSError as error:
         found.append(Finding(name, "fault", f"{type(error).__name__}: {error}", "Correct the rights or the disk.", 6))
     except ImportError as error:
-        found.append(Finding(name, "fault", f"{error}", "Install Readback again with all it depends on.", 5))
+        found.append(Finding(name, "fault", f"{error}", "Install Readback again with every dependency.", 5))
     return found
 
 

@@ -116,7 +116,7 @@ def writing(settings: Settings) -> Iterator[Finding]:
         finally:
             store.close()
     if kept != COMMITS_TIMED or damaged:
-        yield Finding("store", "fault", f"Of {COMMITS_TIMED} entries {kept} were kept.", "Check the disk.", 6)
+        yield Finding("store", "fault", f"Of {COMMITS_TIMED} entries {kept} were stored.", "Check the disk.", 6)
         return
     details: dict[str, Json] = {"commit_us": each_us, "folder": tempfile.gettempdir()}
     said = f"SQLite {versions()['sqlite']}; a durable commit takes {span(each_us)} in {safe(tempfile.gettempdir())}"
@@ -164,13 +164,13 @@ def distributions(settings: Settings) -> Iterator[Finding]:
     if said:
         yield Finding("distribution", "fault", said, f"pip uninstall readback; pip install {NAME}", 5)
     else:
-        yield Finding("distribution", "ok", f"{NAME}, and no other one of that name")
+        yield Finding("distribution", "ok", f"{NAME}, and no other distribution of that name")
 
 
 def contracts(settings: Settings) -> Iterator[Finding]:
     """All named contracts load."""
     if not settings.contracts:
-        yield Finding("contracts", "ok", "none are named; --contracts or READBACK_CONTRACTS does that")
+        yield Finding("contracts", "ok", "no contracts are named; pass --contracts or set READBACK_CONTRACTS")
         return
     registry = load_contracts(settings, needed=True)
     assert registry is not None
@@ -196,7 +196,9 @@ def ledger(settings: Settings) -> Iterator[Finding]:
     except StoreError as error:
         if error.code != "store.absent":
             raise
-        yield Finding("ledger", "ok", f"{safe(shown(settings.url))} has none yet; the first action creates it")
+        yield Finding(
+            "ledger", "ok", f"{safe(shown(settings.url))} has no ledger yet; the first action creates the ledger"
+        )
         return
     try:
         yield Finding("ledger", "ok", f"{safe(shown(settings.url))} opens, with the schema of this release")
@@ -222,7 +224,7 @@ def _place_for(path: Path) -> Iterator[Finding]:
         error = f"The folder {safe(path.parent)} cannot be written by this user."
         yield Finding("ledger", "fault", error, "Give the user the right to write there, or give another --url.", 6)
     else:
-        yield Finding("ledger", "ok", f"{safe(path)} does not exist yet; the first action creates it")
+        yield Finding("ledger", "ok", f"{safe(path)} does not exist yet; the first action creates the folder")
 
 
 def _rights(path: Path) -> Iterator[Finding]:
@@ -243,7 +245,9 @@ def _clock_against(store: LedgerStore) -> Iterator[Finding]:
     now_us = bootstrap.runtime().now_us()
     if newest and newest[0].projection.updated_us > now_us + CLOCK_BACK_MAX_US:
         at = moment(newest[0].projection.updated_us)
-        yield Finding("clock", "warning", f"The ledger has entries of {at}, which is later than now.", "Check clocks.")
+        yield Finding(
+            "clock", "warning", f"The ledger has entries of {at}, later than the current time.", "Check clocks."
+        )
 
 
 def _waiting(store: LedgerStore, settings: Settings) -> Iterator[Finding]:
@@ -278,7 +282,7 @@ def _counters(store: LedgerStore, settings: Settings) -> Iterator[Finding]:
     failing = [count for count in counts if count[2] >= FAULTS_IN_A_ROW]
     for subject, name, value in failing:
         said = f"{safe(subject)}: {value} times {name.replace('_', ' ')} in a row"
-        yield Finding("counters", "warning", said, "Look at that reader or contract: `readback list`.", 0, details)
+        yield Finding("counters", "warning", said, "Check this reader or contract: `readback list`.", 0, details)
     if not failing:
         yield Finding("counters", "ok", "no contract and no source keeps failing", details=details)
 
@@ -412,5 +416,5 @@ def _summary(feedback: Feedback, poor: int) -> Finding:
     verified = sum(one.verified for one in feedback.contracts.values())
     said = f"{len(feedback.contracts)} contracts, {executed} executed actions, {verified} verified"
     if not poor:
-        said += "; none that was seen often enough verifies poorly"
+        said += "; no contract with enough actions verifies poorly"
     return Finding("quality", "ok", said, details={"feedback": feedback_json(feedback)})

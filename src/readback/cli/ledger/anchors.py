@@ -77,8 +77,8 @@ def _tell(known: list[AnchorMark], size: int) -> None:
 
     out = console()
     if not known:
-        print("No anchor is named in [seal], and none was told before.")
-        note("Next: add anchors = [...] under [seal] to the settings; until then a cut of the log cannot be seen.")
+        print("[seal] names no anchor, and no anchor has a checkpoint of this ledger.")
+        note("Next: add anchors = [...] under [seal] to the settings; only an anchor shows a cut of the log.")
         return
     for each in known:
         fine = each.size == size and not each.said
@@ -102,7 +102,7 @@ def compared(
             faults.append(Fault(error.code, f"The anchor {anchor.name}: {error.message}"))
     for each in found:
         if each.size < each.took:
-            held = f"shows one of {each.size}" if each.size else "shows none"
-            said = f"The anchor {each.name} took a checkpoint of {each.took} entries, and {held}: it was set back."
+            held = f"a checkpoint of {each.size}" if each.size else "no checkpoint"
+            said = f"The anchor {each.name} was set back: after a checkpoint of {each.took} entries it shows {held}."
             faults.append(Fault("log.anchor", said))
     return found, faults

@@ -51,8 +51,8 @@ def backup(out: str, no_verify: bool, url: str | None, as_json: bool) -> int:
         if not report.ok:
             first = report.faults[0]
             raise BackupError(
-                f"The copy {safe(out)} is there, and is not sound: {first.code}: {safe(first.what)}",
-                remedy="Run `readback ledger verify` on the ledger itself; it says the same where that is damaged.",
+                f"The copy {safe(out)} exists and is not sound: {first.code}: {safe(first.what)}",
+                remedy="Run `readback ledger verify` on the ledger. The same fault there means a damaged ledger.",
                 code="backup.unsound",
             )
     if as_json:
@@ -63,7 +63,7 @@ def backup(out: str, no_verify: bool, url: str | None, as_json: bool) -> int:
         "not recomputed" if no_verify else f"{report.events} entries, sound; head {report.head_seq}:{report.head_leaf}"
     )
     print(f"{safe(out)}: {checked}")
-    note("Keep it elsewhere, and a checkpoint of the ledger beside it: `readback ledger checkpoint --out FILE`.")
+    note("Store the copy elsewhere, with a checkpoint of the ledger: `readback ledger checkpoint --out FILE`.")
     return 0
 
 
@@ -97,14 +97,14 @@ def _recomputed(
 @click.argument("file", metavar="FILE")
 @click.option("--to", "to", metavar="URL", required=True, help="URL of the restored ledger; nothing may exist there.")
 @click.option("--checkpoint", "kept", metavar="FILE", multiple=True, help="A checkpoint kept elsewhere.")
-@click.option("--anchor", "places", metavar="URL", multiple=True, help="An anchor that keeps checkpoints; see [seal].")
+@click.option("--anchor", "places", metavar="URL", multiple=True, help="An anchor with checkpoints; see [seal].")
 @verifier
 @click.option(
     "--accept-loss",
     is_flag=True,
     help="Continue although the end is missing, or nothing shows whether the end is missing.",
 )
-@click.option("--reason", metavar="TEXT", default="The ledger is lost.", help="Reason; kept in the record.")
+@click.option("--reason", metavar="TEXT", default="The ledger is lost.", help="The reason, for the record.")
 @click.option("--who", metavar="NAME", help="The operator (default: human: and the name of this account).")
 @options.as_json
 def restore(
@@ -133,7 +133,7 @@ def restore(
     if not (kept or places or accept_loss):
         raise UsageError(
             "Nothing says how far the ledger reached.",
-            remedy="Pass the last checkpoint as --checkpoint, or where it is kept as --anchor; or --accept-loss.",
+            remedy="Pass the last checkpoint as --checkpoint, the checkpoint's anchor as --anchor, or --accept-loss.",
         )
     person, authority = signing(who), trusted(key) if kept or places else None
     heads = [kept_checkpoint(place, authority).checkpoint for place in kept] if authority is not None else []
@@ -156,7 +156,7 @@ def restore(
 def _made_safe(url: str, who: str, reason: str, *, as_json: bool) -> Held:
     store = bootstrap.store(url)
     try:
-        with counted("holding what was in flight", enabled=not as_json) as step:
+        with counted("holding actions in flight", enabled=not as_json) as step:
             held = hold_in_flight(store, who, reason, bootstrap.runtime().now_us(), step)
         if not store.purge():
             raise RestoreError("Another process has the copy open.", code="restore.in-use")
@@ -175,11 +175,11 @@ def _tell(to: str, report: AuditReport, lost: list[str], held: Held, *, known: b
     for each in lost:
         note(f"Lost: {safe(each)}")
     if not known:
-        note("No head was given, so missing entries cannot be detected.")
-    what = f"{held.actions} actions and {held.sagas} sagas were in flight, or may have been run again"
-    note(f"{what}; they wait for a person: readback review list")
-    note("What was first asked for after the backup is not known here, and its operations would be executed again:")
-    note("look at the systems of record before any of them is run. What was erased since is back: erase it again.")
+        note("Without a head, missing entries cannot be detected.")
+    what = f"{held.actions} actions and {held.sagas} sagas were in flight, or may have been run again."
+    note(f"{what} They await review: readback review list")
+    note("Operations first requested after the backup are unknown here and would be executed again:")
+    note("check the systems of record before running any of them. Later erasures are undone: erase again.")
     if lost:
-        note("Its next checkpoint would contradict those that were kept: give it a key with a name of its own")
-        note("(`readback ledger keys create --name NAME`), and tell verifiers that this is another log.")
+        note("The next checkpoint would contradict earlier checkpoints: create a key with a new log name")
+        note("(`readback ledger keys create --name NAME`), and send the new name and key to the verifiers.")

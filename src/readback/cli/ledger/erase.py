@@ -28,7 +28,7 @@ US = 1_000_000
     "--before", metavar="MOMENT", help="Actions without a change since this moment, such as 2026-01-31 (UTC)."
 )
 @click.option("--all", "everything", is_flag=True, help="All actions of the tenant.")
-@click.option("--reason", required=True, metavar="TEXT", help="Reason; kept in the record.")
+@click.option("--reason", required=True, metavar="TEXT", help="The reason, for the record.")
 @click.option(
     "--who", metavar="NAME", help="The person who orders the erasure (default: human: and the name of this account)."
 )
@@ -108,10 +108,8 @@ def _tell(result: ErasureResult, tenant: str) -> None:
     if result.at_work_total > len(result.at_work):
         print(f"  and {result.at_work_total - len(result.at_work)} more were left")
     if not result.gone:
-        note(
-            "A reader holds on to pages from before: run it again when it is done, so that nothing is left in the file."
-        )
+        note("A reader holds older pages: erased bytes may remain in the file. Run this again after the reader ends.")
     if result.at_work_total:
-        note("Next: let those settle, cancel them or decide their reviews; then run it again.")
+        note("Next: let these actions settle, cancel them or decide their reviews. Then run the command again.")
     elif not result.dry_run and result.actions:
-        note("Next: readback ledger verify. Backups and copies that were made before have what they had.")
+        note("Next: readback ledger verify. Earlier backups and copies still hold the erased data.")

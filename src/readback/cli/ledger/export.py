@@ -52,7 +52,7 @@ def write_bundle(
             raise NotFoundError(f"There is no action {safe(action_id)} here.")
         events, tenant = entries_of(store, held), held.projection.tenant
         if not is_action(events):
-            raise UsageError(f"{safe(action_id)} is a saga.", remedy="Export its steps: each is an action of its own.")
+            raise UsageError(f"{safe(action_id)} is a saga.", remedy="Export the saga's steps: each step is an action.")
         proof = None
         if signs:
             with counted("reading the ledger", enabled=not as_json) as step:
@@ -66,7 +66,7 @@ def write_bundle(
 def _body(store: LedgerStore, tenant: str, action_id: str, digest: str) -> bytes | None:
     found = store.evidence(tenant, action_id, digest)
     if found is None and not store.erased(tenant, action_id, digest):
-        raise StoreCorruptError(f"The evidence {digest} is not there, and nothing says that it was erased.")
+        raise StoreCorruptError(f"The evidence {digest} is missing, and no entry records an erasure.")
     return None if found is None else found.body
 
 
@@ -218,6 +218,6 @@ def _tell(report: ExportReport, folder: str) -> None:
         out.print(Text(f"  and {hidden} more"))
     if report.ok:
         out.print(Text(f"  root: {report.root}"), soft_wrap=True)
-        note("It says nothing of entries after its checkpoint: compare that with one that was kept elsewhere.")
+        note("Entries after the checkpoint are unchecked: compare it with a checkpoint stored elsewhere.")
     else:
-        note("Next: keep the folder as it is, and export the ledger again.")
+        note("Next: leave the folder unchanged, and export the ledger again.")

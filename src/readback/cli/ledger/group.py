@@ -39,9 +39,9 @@ def ledger() -> None:
 
 @ledger.command("verify", short_help="Recompute and compare the whole log.")
 @click.option("--url", metavar="URL", help="The ledger (READBACK_URL; else sqlite:///readback.db).")
-@click.option("--head", metavar="SEQ:LEAF", help="A head kept elsewhere; the log must still contain it.")
+@click.option("--head", metavar="SEQ:LEAF", help="A head stored elsewhere; the log must still contain this head.")
 @click.option("--checkpoint", "kept", metavar="FILE", multiple=True, help="A checkpoint kept elsewhere.")
-@click.option("--anchor", "places", metavar="URL", multiple=True, help="An anchor that keeps checkpoints; see [seal].")
+@click.option("--anchor", "places", metavar="URL", multiple=True, help="An anchor with checkpoints; see [seal].")
 @verifier
 @options.as_json
 def verify(
@@ -101,7 +101,9 @@ def _head(text: str | None) -> tuple[int, str] | None:
         return None
     seq, colon, leaf = text.partition(":")
     if not colon or not seq.isascii() or not seq.isdigit() or not _LEAF.fullmatch(leaf):
-        raise UsageError(f"{text!r} is no head of a log.", remedy="Pass it as `ledger verify` printed it: SEQ:LEAF.")
+        raise UsageError(
+            f"{text!r} is no head of a log.", remedy="Pass the head as SEQ:LEAF, as printed by `ledger verify`."
+        )
     return int(seq), leaf
 
 
@@ -136,7 +138,7 @@ def _tell(report: AuditReport, url: str) -> None:
     gone = f" ({report.erased} of them erased)" if report.erased else ""
     out.print(Text(f"  {counted}{gone}, {report.keys} idempotency records"))
     if report.unsequenced:
-        out.print(Text(f"  {report.unsequenced} further entries have no position in the log yet, which is no fault"))
+        out.print(Text(f"  {report.unsequenced} further entries have no position in the log yet; this is not a fault"))
     if report.checkpoints:
         out.print(Text(f"  {report.checkpoints} checkpoints, the last of {report.sealed} entries"))
     if report.faults:
@@ -151,7 +153,7 @@ def _tell(report: AuditReport, url: str) -> None:
     for said in (report.truncation, *report.unchecked):
         out.print(Text(f"  {said}"))
     if not report.ok:
-        note("Next: keep the file as it is, and compare it with the last backup; nothing was changed.")
+        note("Nothing was changed. Next: leave the file unchanged, and compare the file with the last backup.")
 
 
 _COMMANDS = (

@@ -87,7 +87,7 @@ def trusted(given: str | None) -> Authority:
     if given is None and not own:
         raise UsageError(
             "No key is known for checking the checkpoint.",
-            remedy=f"Pass --key with what `readback ledger keys show` printed, or set {VARIABLE}.",
+            remedy=f"Pass --key with the output of `readback ledger keys show`, or set {VARIABLE}.",
         )
     key = parse_key(given) if given is not None else key_of(signer(None))
     beside = str(bootstrap.rotations_of(Path(own))) if own and given is None else None
@@ -100,7 +100,7 @@ def rotations_at(named: str | None, beside: str | None) -> bytes | None:
     place = named or beside
     found = bootstrap.kept_file(Path(place), ROTATIONS_MAX_BYTES) if place else None
     if named and found is None:
-        raise UsageError(f"There is no file {safe(named)}.", remedy="Name what lies beside the log's key file.")
+        raise UsageError(f"There is no file {safe(named)}.", remedy="Name the rotation file beside the log's key file.")
     return found
 
 
@@ -181,7 +181,7 @@ def rotate(key_file: str | None, url: str | None, as_json: bool) -> int:
         old, new = _rotated(path, place, url, as_json=as_json)
     told = _tell(path, key_of(new), as_json=as_json, fresh=False)
     if not as_json:
-        note(f"It follows {safe(old.name)}+{key_of(old).key_id.hex()}, as {safe(place)} says: hand that on, too.")
+        note(f"The key follows {safe(old.name)}+{key_of(old).key_id.hex()}. Also pass {safe(place)} to the verifiers.")
         note("Next: restart the processes that sign with the old key.")
     return told
 

@@ -45,7 +45,7 @@ def kept_checkpoint(place: str, authority: Authority) -> SignedCheckpoint:
     """The checkpoint in a file, with the signature checked. Raises UsageError, LogFormatError, LogSignatureError."""
     data = bootstrap.kept_file(Path(place), NOTE_MAX_BYTES)
     if data is None:
-        raise UsageError(f"There is no file {safe(place)}.", remedy="Name a checkpoint that was kept.")
+        raise UsageError(f"There is no file {safe(place)}.", remedy="Name a stored checkpoint.")
     return open_checkpoint(data, authority.keys, authority.check)
 
 
@@ -102,8 +102,8 @@ def checkpoint(url: str | None, key_file: str | None, out: str | None, witness: 
         return 0
     print(data.decode(), end="")
     if seen is not None:
-        note(f"The log goes on from the {seen.checkpoint.size} entries of the witness's checkpoint.")
-    note(f"Signed: {found.size} entries of {safe(found.origin)}. Keep it out of reach of the ledger's writers.")
+        note(f"The log continues the witness's checkpoint of {seen.checkpoint.size} entries.")
+    note(f"Signed: {found.size} entries of {safe(found.origin)}. Store the file out of reach of the ledger's writers.")
     return 0
 
 
@@ -146,7 +146,7 @@ def prove(
     since the last checkpoint.
     """
     if kept is not None and folder is not None:
-        raise UsageError("An export has a checkpoint of its own.", remedy="Pass --checkpoint or --tiles, not both.")
+        raise UsageError("An export contains its own checkpoint.", remedy="Pass --checkpoint or --tiles, not both.")
     settings = settings_of(url, tenant, principal)
     store = bootstrap.store(settings.url, read_only=True)
     try:
@@ -217,7 +217,7 @@ def verify_proof(place: str, key: str | None, as_json: bool) -> int:
     """
     data = bootstrap.kept_file(Path(place), PROOF_MAX_BYTES)
     if data is None:
-        raise UsageError(f"There is no file {safe(place)}.", remedy="Name what `readback ledger prove` wrote.")
+        raise UsageError(f"There is no file {safe(place)}.", remedy="Name a file written by `readback ledger prove`.")
     authority = trusted(key)
     proof = parse_proof(data)
     covering = attest.covering(proof, authority)
@@ -226,7 +226,7 @@ def verify_proof(place: str, key: str | None, as_json: bool) -> int:
         said = {"ok": True, "origin": covering.origin, "size": covering.size, "seq": proof.index + 1}
         print_json({**said, "unchecked": [doubt] if doubt else [], "entry": parse_json(proof.entry)})
         return 0
-    print(f"Entry {proof.index + 1} of {covering.size} that {safe(covering.origin)} signed:")
+    print(f"Entry {proof.index + 1} of {covering.size}, signed by {safe(covering.origin)}:")
     for line in _said(opened):
         print(f"  {line}")
     note("The entry is in the log as signed. No proof can show whether the entry was true when written.")
@@ -249,7 +249,7 @@ def _said(opened: ParsedEnvelope) -> list[str]:
 
 
 @click.command("hold", short_help="Hold actions in flight for review after a ledger lost its end.")
-@click.option("--reason", metavar="TEXT", default="The ledger lost its end.", help="Reason; kept in the record.")
+@click.option("--reason", metavar="TEXT", default="The ledger lost its end.", help="The reason, for the record.")
 @click.option("--who", metavar="NAME", help="The operator (default: human: and the name of this account).")
 @URL
 @options.as_json
@@ -271,7 +271,7 @@ def hold(reason: str, who: str | None, url: str | None, as_json: bool) -> int:
     person, store = signing(who), existing(url)
     try:
         now_us = in_ledger_time(store, bootstrap.runtime()).now_us()
-        with counted("holding what was in flight", enabled=not as_json) as step:
+        with counted("holding actions in flight", enabled=not as_json) as step:
             held = hold_in_flight(store, person, reason, now_us, step)
     finally:
         store.close()

@@ -97,7 +97,7 @@ def write_records(url: str | None, wanted: Wanted, out: str, *, as_json: bool) -
     where = "" if out == STDOUT else f" in {safe(out)}"
     note(f"{written.records} actions{where}, each as one action ledger entry (JSON lines).")
     if written.sagas:
-        note(f"{written.sagas} sagas are not among them: a saga calls no tool, and its steps are actions of their own.")
+        note(f"{written.sagas} sagas are omitted: a saga calls no tool, and the steps of a saga are actions.")
     return 0
 
 
@@ -156,11 +156,11 @@ def entries_of(store: LedgerStore, held: StoredProjection) -> list[StoredEvent]:
     events = store.events(action_id)
     versions = [each.version for each in events]
     if len(events) < max(held.version, 1) or versions != [*range(1, len(events) + 1)]:
-        said = f"Action {safe(action_id)} has entries up to {held.version}, and {len(events)} of them are there."
-        raise StoreCorruptError(said, remedy="Keep the file as it is, and run `readback ledger verify`.")
+        said = f"Action {safe(action_id)} was recorded with {held.version} entries; {len(events)} entries were found."
+        raise StoreCorruptError(said, remedy="Leave the file unchanged, and run `readback ledger verify`.")
     for each in events:
         if leaf_hash(each.envelope) != each.leaf:
-            raise StoreCorruptError(f"{named(each)} has other bytes than its leaf hash says.")
+            raise StoreCorruptError(f"{named(each)} differs from its leaf hash.")
     return events
 
 
@@ -173,7 +173,7 @@ def moment_us(option: str, text: str | None) -> int | None:
         at = found if found.tzinfo is not None else found.replace(tzinfo=UTC)
         return (at - _EPOCH) // timedelta(microseconds=1)
     except (ValueError, OverflowError) as error:
-        said = "Write it as 2026-01-31 or 2026-01-31T12:00:00Z."
+        said = "Write the time as 2026-01-31 or 2026-01-31T12:00:00Z."
         raise UsageError(f"{option} {safe(text)} is no moment.", remedy=said) from error
 
 
@@ -217,7 +217,9 @@ def _evidence(store: LedgerStore, tenant: str, digest: str, action_id: str | Non
     if found is not None:
         return found.body
     if store.erased(tenant, keeper, digest):
-        raise ErasedEvidenceError(f"The evidence {digest} was erased; its digest and the entries that name it remain.")
+        raise ErasedEvidenceError(
+            f"The evidence {digest} was erased. The digest and the entries with the digest remain."
+        )
     raise NotFoundError(f"Tenant {safe(tenant)} has no evidence {digest}.", remedy="Name the tenant with --tenant.")
 
 
@@ -228,7 +230,7 @@ def _entry(store: LedgerStore, tenant: str, action_id: str, version: int, leaf: 
         raise NotFoundError(f"Tenant {safe(tenant)} has no entry {version} of action {safe(action_id)}.")
     found = events[version - 1]
     if leaf_hash(found.envelope) != found.leaf:
-        raise StoreCorruptError(f"{named(found)} has other bytes than its leaf hash says.")
+        raise StoreCorruptError(f"{named(found)} differs from its leaf hash.")
     if found.leaf.hex() != leaf:
         raise NotFoundError(f"Entry {version} of action {safe(action_id)} has another hash than the pointer.")
     return found.envelope

@@ -57,7 +57,7 @@ def replay(files: tuple[str, ...], modules: tuple[str, ...], table: str | None, 
     (a callable that is not loaded, a redacted or erased value), named. For several bundles: the first of 5, 1, 0.
     """
     if key is None and click.get_current_context().meta.get(ROTATIONS):
-        said = "--rotations says which keys followed which, and no key is given."
+        said = "--rotations requires --key."
         raise UsageError(said, remedy="Pass --key with the verifier key of the log, too.")
     plans, decides_by = _plans(modules), load_table(table) if table else None
     told: list[Json] = []
@@ -79,7 +79,7 @@ def replay(files: tuple[str, ...], modules: tuple[str, ...], table: str | None, 
 def _bundle(file: str) -> bytes:
     data = bootstrap.kept_file(Path(file), BUNDLE_MAX_BYTES)
     if data is None:
-        raise UsageError(f"There is no file {safe(file)}.", remedy="Name what `ledger export --bundle` wrote.")
+        raise UsageError(f"There is no file {safe(file)}.", remedy="Name a file written by `ledger export --bundle`.")
     return data
 
 
@@ -103,11 +103,11 @@ def _proved(data: bytes, key: str | None) -> tuple[bool | None, str]:
         return None, ""
     bundle, authority = open_bundle(data), trusted(key)
     if bundle.proof is None:
-        raise BundleError("The bundle has no proof.", remedy="Export it where a key of the log is named.")
+        raise BundleError("The bundle has no proof.", remedy="Export the bundle again with a key of the log.")
     proof = parse_proof(bundle.proof)
     covered = covering(proof, authority)
     if not proof.entry or proof.entry != bundle.last_envelope:
-        raise BundleError("The bundle's proof is of another entry than its last one.")
+        raise BundleError("The bundle's proof belongs to another entry than the bundle's last entry.")
     return True, authority.doubt(covered)
 
 
@@ -120,7 +120,7 @@ def _tell(found: ReplayResult, proved: bool | None, doubt: str) -> None:
     out.print(Text(f"  {safe(found.contract)} {safe(found.contract_version)}, {found.entries} entries, {found.state}"))
     out.print(Text(f"  bundle {found.bundle_id}"), soft_wrap=True)
     if proved:
-        out.print(Text("  its last entry is in the log that the key signed"))
+        out.print(Text("  the last entry is in the log signed with the key"))
     if doubt:
         out.print(Text(f"  not compared: {doubt}"), soft_wrap=True)
     for line in found.notes:
@@ -129,7 +129,7 @@ def _tell(found: ReplayResult, proved: bool | None, doubt: str) -> None:
         for line in _lines(each):
             out.print(Text(line), soft_wrap=True)
     if found.comparison is Comparison.NOT_EVALUATED:
-        note("Next: pass --contracts for callables; what was redacted or erased can be judged nowhere any more.")
+        note("Next: pass --contracts for callables. Redacted and erased values can no longer be judged.")
 
 
 def _lines(each: ReplayedJudgement) -> list[str]:

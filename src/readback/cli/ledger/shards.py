@@ -46,7 +46,7 @@ FOLLOWED: Final = click.option(
 HEADS_KEY: Final = click.option(
     "--heads-key", metavar="VKEY", required=True, help="The verifier key of the log of checkpoints."
 )
-_KEYS_REMEDY: Final = "Pass what its `readback ledger keys show` printed."
+_KEYS_REMEDY: Final = "Pass the output of the log's `readback ledger keys show`."
 
 
 @click.group("shards")
@@ -148,7 +148,9 @@ def verify_proof(place: str, keys: tuple[str, ...], followed: tuple[str, ...], h
     """
     data = bootstrap.kept_file(Path(place), SHARD_PROOF_MAX_BYTES)
     if data is None:
-        raise UsageError(f"There is no file {safe(place)}.", remedy="Name what `readback ledger shards prove` wrote.")
+        raise UsageError(
+            f"There is no file {safe(place)}.", remedy="Name a file written by `readback ledger shards prove`."
+        )
     proof = parse_shard_proof(data)
     origin = parse_checkpoint(parse_note(proof.entry.checkpoint).text).origin
     shard = _of(origin, _by_name(keys, followed))
@@ -160,8 +162,8 @@ def verify_proof(place: str, keys: tuple[str, ...], followed: tuple[str, ...], h
         unchecked: list[Json] = [doubt] if doubt else []
         print_json({"ok": True, **said, "heads": over, "unchecked": unchecked, "entry": parse_json(proof.entry.entry)})
         return 0
-    print(f"Entry {said['seq']} of {covering.size} that {safe(covering.origin)} signed;")
-    print(f"its checkpoint is number {proof.checkpoint.index + 1} of {head.size} that {safe(head.origin)} signed.")
+    print(f"Entry {said['seq']} of {covering.size}, signed by {safe(covering.origin)}:")
+    print(f"checkpoint {proof.checkpoint.index + 1} of {head.size}, signed by {safe(head.origin)}.")
     if doubt:
         note(f"{doubt}.")
     return 0
@@ -194,12 +196,12 @@ def _by_name(keys: tuple[str, ...], followed: tuple[str, ...]) -> dict[str, Auth
     twice = next((name for name in names if names.count(name) > 1), "")
     if twice:
         raise UsageError(
-            f"Two keys are given for the log {safe(twice)}.",
-            remedy="Pass one of them, and --rotations FILE with what lies beside its key file.",
+            f"Several --key options name the log {safe(twice)}.",
+            remedy="Pass one key, and the rotation file beside the key file as --rotations FILE.",
         )
     other = next((name for name in stated if name not in names), "")
     if other:
-        raise UsageError(f"No --key is that of the log {safe(other)}, whose rotations are given.", remedy=_KEYS_REMEDY)
+        raise UsageError(f"No --key belongs to the log {safe(other)} of --rotations.", remedy=_KEYS_REMEDY)
     return {key.name: following(key, bootstrap.verify_signature, stated.get(key.name)) for key in given}
 
 
@@ -209,7 +211,7 @@ def _authority(key: VerifierKey) -> Authority:
 
 def _of(origin: str, known: dict[str, Authority]) -> Authority:
     if origin not in known:
-        raise UsageError(f"No --key is that of the log {safe(origin)}.", remedy=_KEYS_REMEDY)
+        raise UsageError(f"No --key belongs to the log {safe(origin)}.", remedy=_KEYS_REMEDY)
     return known[origin]
 
 

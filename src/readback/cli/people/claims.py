@@ -111,7 +111,7 @@ def _ordered(command: F) -> F:
         click.option(
             "--expect-version", type=click.IntRange(1), metavar="N", help="The version of the action you examined."
         ),
-        click.option("--reason", required=True, metavar="TEXT", help="Reason; kept in the record."),
+        click.option("--reason", required=True, metavar="TEXT", help="The reason, for the record."),
         click.argument("claim", metavar="ID"),
     ):
         command = option(command)

@@ -46,7 +46,7 @@ def list_freezes(url: str | None, tenant: str | None, principal: str | None, as_
 
 @freezes.command("lift", short_help="Lift a freeze.")
 @click.argument("subject")
-@click.option("--reason", required=True, metavar="TEXT", help="Reason; kept in the record.")
+@click.option("--reason", required=True, metavar="TEXT", help="The reason, for the record.")
 @operator
 @options.ledger
 @options.as_json

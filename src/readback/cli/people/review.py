@@ -91,7 +91,7 @@ def show(action: str, url: str | None, tenant: str | None, principal: str | None
     help=f"One of {', '.join(one.value for one in Decision)}; `review show` says what each will do.",
 )
 @click.option("--expect-version", required=True, type=click.IntRange(1), metavar="N", help="The version you examined.")
-@click.option("--reason", required=True, metavar="TEXT", help="Reason; kept in the record.")
+@click.option("--reason", required=True, metavar="TEXT", help="The reason, for the record.")
 @operator
 @options.contracts
 @options.ledger

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from readback.audit.checks.ledger import nobody
+from readback.audit.checks.ledger import no_progress
 from readback.audit.maintenance import erase as eraser
 from readback.client.operations.reviewing import check_words
 from readback.client.session import Session
@@ -28,7 +28,7 @@ def erase(
     reason: str,
     dry_run: bool = False,
     everything: bool = False,
-    progress: Callable[[int], None] = nobody,
+    progress: Callable[[int], None] = no_progress,
 ) -> ErasureResult:
     """Carry out the erasure. Raises UsageError for an invalid order, and the errors of the engine's own `erase`."""
     session.check_open()

@@ -21,7 +21,9 @@ from readback.domain.verification.reading import Lookup, Presence
 from readback.errors import SandboxEscapeError
 from readback.ports.system_factory import SourceAdapter
 
-_OF_A_SERVER: Final = "It is a tool of a server: it is looked for where a server is given, and is not called."
+_OF_A_SERVER: Final = (
+    "This is a server's tool: the check searches the given servers for the tool, and does not call the tool."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +60,26 @@ def _searched(use: str, fitting: SourceAdapter, spec: Spec, context: Context, va
         given = spec.given(values)
         found = fitting.find(context, given) if use == "find" else fitting.lookup(context, given)
     except SandboxEscapeError:
-        return True, "refused", "It is reached, and refuses a target that lies outside of what it reads."
+        return True, "refused", "The system answers, and refuses a target outside of its folder."
     except ReadbackError as error:
         return False, "failed", error.message
     except (OSError, ImportError, ValueError) as error:
         return False, "failed", f"{type(error).__name__}: {error}"
     if isinstance(found, Lookup):
         if found.status in ("landed", "failed"):
-            return False, "present", "It knows what became of a key that does not exist: it is asked for another one."
-        return True, "absent", "It is reached, and knows nothing final of a key that does not exist."
+            return (
+                False,
+                "present",
+                "The lookup returns a result for a key that does not exist: the lookup uses another key.",
+            )
+        return True, "absent", "The system answers, and returns no final result for a key that does not exist."
     if found:
-        return False, "present", "It shows an effect with a stamp that nobody was given: it searches for others too."
-    return True, "absent", "It is reached, and shows no effect with a stamp that nobody was given."
+        return (
+            False,
+            "present",
+            "The search for an unused stamp returns an effect: the search also returns effects of other actions.",
+        )
+    return True, "absent", "The system answers, and the search for an unused stamp returns no effect."
 
 
 def _probe(contract: FileContract, each: FittedReader, context: Context, arguments: Mapping[str, Json]) -> Probe:
@@ -83,26 +93,38 @@ def _probe(contract: FileContract, each: FittedReader, context: Context, argumen
         given = each.spec.given(values_of(contract.predicates, context, arguments))
         found = each.fitting.read(context, given)
     except SandboxEscapeError:
-        return told(True, "refused", "It is reached, and refuses a target that lies outside of what it reads.")
+        return told(True, "refused", "The system answers, and refuses a target outside of its folder.")
     except ReadbackError as error:
         if error.details.get(ASKS_OBSERVED):
-            return told(True, "unnamed", "It is reached, and asked by what the tool answers: there is no answer yet.")
+            return told(
+                True, "unnamed", "The system answers. The reader needs the tool's answer, and there is no answer yet."
+            )
         return told(False, "failed", error.message)
     except (OSError, ImportError, ValueError) as error:  # the last: a host's name that is none, as its own library says
         return told(False, "failed", f"{type(error).__name__}: {error}")
     match found.presence:
         case Presence.ABSENT:
-            return told(True, "absent", "It is reached, and shows nothing for a target that does not exist.")
+            return told(True, "absent", "The system answers, and shows no record for a target that does not exist.")
         case Presence.PRESENT if _shows_a_whole(each.spec):
-            return told(True, "present", "It is reached, and shows the whole in which a target would be.")
+            return told(True, "present", "The system answers, and shows the whole collection of the target.")
         case Presence.PRESENT if each.spec.names:
-            return told(False, "present", "It shows something for a target that does not exist: it reads another one.")
+            return told(
+                False,
+                "present",
+                "The reader shows a record for a target that does not exist: the reader reads another record.",
+            )
         case Presence.PRESENT:
-            return told(True, "present", "It is reached; it names no argument, so it shows one and the same object.")
+            return told(
+                True,
+                "present",
+                "The system answers. The reader names no argument, so every reading shows the same object.",
+            )
         case Presence.NOT_VISIBLE:
-            return told(True, "not_visible", f"It is reached, and its absences are not believed: {found.detail}")
+            return told(True, "not_visible", f"The system answers, and an absence is not accepted: {found.detail}")
         case _ if each.spec.kind == "git" and "at" in each.spec.asked:
-            return told(True, "unavailable", "It is reached, and finds no repository where a target does not exist.")
+            return told(
+                True, "unavailable", "The system answers, and has no repository for a target that does not exist."
+            )
         case _:
             return told(False, "unavailable", found.detail)
 

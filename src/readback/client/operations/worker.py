@@ -282,7 +282,7 @@ class Worker:
             return
         tenant = stored.projection.tenant if stored is not None else ""
         if stored is not None and not self._is_due(stored.projection):
-            await self._wakeups.done(wakeup)  # out of date: somebody was here before
+            await self._wakeups.done(wakeup)  # out of date: another worker has processed the action
             return
         if self._in_hand[tenant] >= self._share:
             await self._wakeups.later(wakeup, 0)
@@ -323,7 +323,7 @@ class Worker:
             refused = self._refused.get(wakeup.action_id)
             try:
                 if self._fatal is not None:
-                    await self._wakeups.later(wakeup, 0)  # for somebody else
+                    await self._wakeups.later(wakeup, 0)  # for another worker
                 elif refused is None:
                     await self._wakeups.done(wakeup)
                 else:
@@ -343,14 +343,14 @@ class Worker:
         """Return why another worker has to continue the action, and the unknown contract or version."""
         if self._session.plan_of(p.contract) is None or p.kind == KIND:
             error: ReadbackError = NotFoundError(
-                f"Contract {p.contract!r} is not loaded here; this action of it, and any other, is left as it is.",
+                f"Contract {p.contract!r} is not loaded here. This worker leaves the contract's actions unchanged.",
                 remedy="Run a worker with the contract: pass the contract's module with --contracts.",
             )
             return error, p.contract
         error = ContractChangedError(
-            f"Contract {p.contract!r} is another version here than the one that action {p.action_id} began with "
-            f"({p.contract_version}): it is left to a worker that knows that one.",
-            remedy="Keep a worker of that version until its actions have ended; what nobody takes goes to review.",
+            f"Action {p.action_id} began with version {p.contract_version} of contract {p.contract!r}. This worker has "
+            "another version, and leaves the action to a worker of the first version.",
+            remedy="Run a worker of that version until these actions have ended. Without one, they go to review.",
         )
         return error, p.contract_hash
 

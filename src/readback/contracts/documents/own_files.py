@@ -210,7 +210,7 @@ def _error(name: str) -> OwnFileError:
     return OwnFileError(f"{name!r:.200} is one of Readback's own files, or leads to one. No action may change it.")
 
 
-# The bytes of a file that somebody wrote for us: contracts, tables, hooks. Nobody waits for a pipe to be written.
+# Reads a file written for Readback: contracts, tables, hooks. A pipe is not read, since a read could block.
 
 
 def content_of(path: str | Path, bytes_max: int, *, pipes: bool = False) -> bytes:

@@ -69,20 +69,27 @@ def _lacking(plan: CompiledContract, envelope: Envelope, verifiers: tuple[Verifi
     methods = envelope.verification.methods
     timeout_us = envelope.verification.timeout_ms * MS_US
     if contract.unverifiable and envelope.requires_verification(tier):
-        found.append(("unverifiable", f"At {tier.value} the envelope requires verification, and it has none."))
+        found.append(
+            (
+                "unverifiable",
+                f"At {tier.value} the envelope requires verification, and the contract has no verification.",
+            )
+        )
     if READ_AFTER_WRITE in methods and not _reads_back(plan):
-        found.append((f"ensure ({READ_AFTER_WRITE})", "No postcondition looks at what a reader of the target shows."))
+        found.append((f"ensure ({READ_AFTER_WRITE})", "No postcondition uses a reading of the target."))
     if INVARIANT_CHECK in methods and not any(_is_invariant(each) for each in plan.ensure):
         found.append((f"ensure ({INVARIANT_CHECK})", "No postcondition is about the system alone."))
     if verifiers and not contract.readers:
         found.append(("readers", "Custom verifiers answer together with a reading, and there is no reader."))
     if verifiers and contract.kind is Kind.DELETE:
-        found.append(("kind", "A verifier's answer stands beside a record, and a deleted one leaves none."))
+        found.append(("kind", "A verifier's answer belongs to a record, and a deleted target has no record."))
     if timeout_us and contract.stable_for_us > timeout_us:
-        found.append(("stable_for", f"It is longer than verifyTimeoutMs, {envelope.verification.timeout_ms}."))
+        found.append(("stable_for", f"The time is longer than verifyTimeoutMs, {envelope.verification.timeout_ms}."))
     row = depth(contract.side_effect)
     if verifiers and row.minimum_independence.rank > Independence.OTHER_CLIENT.rank:
-        found.append(("side_effect", "Its class asks for more independence than a custom verifier declares."))
+        found.append(
+            ("side_effect", "The contract's class requires more independence than a custom verifier declares.")
+        )
     return found
 
 
@@ -188,7 +195,7 @@ class _Asking:
     def _with(seen: object, answers: Mapping[str, VerificationResult]) -> Reading:
         assert isinstance(seen, Reading)
         if not isinstance(seen.value, dict):
-            raise ReaderTypeError("A reading with verifiers beside it has to be an object.")
+            raise ReaderTypeError("With custom verifiers, a reading must be an object.")
         told: dict[str, Json] = {}
         for name, answer in answers.items():
             said: dict[str, Json] = {"outcome": answer.outcome, "detail": answer.detail[:DETAIL_MAX_CHARS]}

@@ -119,7 +119,7 @@ def _contradictions(value: Json) -> Iterator[tuple[str, str]]:
     for key in ("decisionType", "version"):
         text = value.get(key) if isinstance(value, dict) else None
         if isinstance(text, str) and (len(text) > VERSION_MAX_CHARS or not text.isprintable()):
-            yield key, f"It has over {VERSION_MAX_CHARS} characters, or some that cannot be shown."
+            yield key, f"The text has over {VERSION_MAX_CHARS} characters, or unprintable characters."
 
 
 def _repeated(path: str, words: object) -> Iterator[tuple[str, str]]:
@@ -140,4 +140,6 @@ def _part(value: Json, key: str, kind: type[Any]) -> Any:
 
 
 def _shadow(document: Document, name: str) -> Finding:
-    return document.at("verification.methods", f"A file {name}.py in the folder of verifiers hides the built-in one.")
+    return document.at(
+        "verification.methods", f"A file {name}.py in the folder of verifiers hides the built-in verifier."
+    )

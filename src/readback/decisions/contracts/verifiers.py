@@ -43,7 +43,7 @@ def found_verifier(name: str, folder: Path | None) -> Verifier:
     file = _file(name, folder)
     offered = [each for each in entry_points(group=GROUP) if each.name == name]
     if name in BUILT_IN:
-        raise VerifierLoadError(f"{name!r} is built in, and no verifier of one's own may bear that name.")
+        raise VerifierLoadError(f"{name!r} is the name of a built-in verifier. Choose another name.")
     if file is not None and offered:
         raise VerifierLoadError(f"{name!r} is both in the folder and among the installed verifiers.")
     if file is not None:

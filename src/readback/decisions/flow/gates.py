@@ -23,7 +23,7 @@ _SPENT: Final = (Stage.CONTEXT, Stage.PLAN)
 def check_counts(counts: Counts) -> None:
     """Check the counts. Raises ArgumentError unless there are four whole numbers."""
     if not isinstance(counts, Counts):
-        raise ArgumentError("What a decision used up is told as Counts(hops, fanout, tool_calls, chain_depth).")
+        raise ArgumentError("The counts of a decision must be Counts(hops, fanout, tool_calls, chain_depth).")
     for name in ("hops", "fanout", "tool_calls", "chain_depth"):
         _whole(getattr(counts, name), f"counts.{name}")
 
@@ -55,7 +55,7 @@ def spent_of(given: Mapping[Stage, int]) -> dict[Stage, int]:
     spent: dict[Stage, int] = {}
     for stage, took in given.items():
         if stage not in _SPENT or _whole(took, f"spent_ms.{stage}") < 0:
-            raise ArgumentError("What was spent before is a time of context and plan.")
+            raise ArgumentError("Time spent before belongs to the stages context and plan.")
         spent[Stage(stage)] = took
     return spent
 
@@ -145,11 +145,11 @@ def unsafe(envelope: Envelope, asked: Asked) -> Iterator[Violation]:
 
     if rules.allowed_types is not None and contract.name not in rules.allowed_types:
         allowed = ", ".join(rules.allowed_types) or "none"
-        said = f"The action type {contract.name!r} is none of those allowed: {allowed}."
+        said = f"The action type {contract.name!r} is not allowed. Allowed: {allowed}."
         yield broken("allowedActionTypes", allowed, contract.name, said)
     if tier.above(rules.blast_radius_max):
         most = rules.blast_radius_max.value
-        said = f"Its blast radius is {tier.value} (class {contract.side_effect.value}), over {most}."
+        said = f"The blast radius is {tier.value} (class {contract.side_effect.value}), over {most}."
         yield broken("blastRadiusMax", most, tier.value, said)
     if asked.declared is not None and asked.declared.above(tier):
         said = (
@@ -158,12 +158,12 @@ def unsafe(envelope: Envelope, asked: Asked) -> Iterator[Violation]:
         )
         yield broken("blastRadiusTier", tier.value, asked.declared.value, said)
     if rules.require_idempotency and not asked.operation:
-        said = "No operation names the intent, so nothing keeps it from being executed twice."
+        said = "No operation names the intent, so the intent could be executed twice."
         yield broken("requireIdempotency", "operation", "", said)
     if envelope.requires_rollback(tier) and not (contract.has_rollback or contract.has_compensation):
         most = rules.require_rollback_above.value
-        said = f"Above {most} an action needs a rollback or a compensation, and its contract has none."
+        said = f"Above {most} an action needs a rollback or a compensation. The contract has neither."
         yield broken("requireRollbackAbove", most, tier.value, said)
     elif envelope.requires_rollback(tier) and not contract.execution.reversible:
-        said = "Its contract forbids the reversal that it has (`execute.reversible` is false)."
+        said = "The contract has a reversal and forbids the reversal (`execute.reversible` is false)."
         yield broken("requireRollbackAbove", rules.require_rollback_above.value, tier.value, said)

@@ -35,7 +35,7 @@ def import_episode(content: bytes, name: str) -> Imported:
     evidence: dict[str, Json] = {"details": verification.get("details", {})}
     notes = []
     if said == VerificationResultWord.PASS and verification["required"] is False:
-        notes.append("The episode says that verification was not required of it.")
+        notes.append("The episode states that verification was not required.")
     statements = [
         Statement(
             f"{value['episodeId']}: verification by {verification.get('method') or 'no named method'}",
@@ -118,16 +118,16 @@ def _doubts(value: Mapping[str, Any], rule: str | None) -> tuple[str, ...]:
     """Return well-formed but inconsistent parts."""
     said: list[str] = []
     if rule is None:
-        said.append("No known rule gives the stated seal: the episode is not the one that was sealed.")
+        said.append("No known rule gives the stated seal: the episode was changed after the sealing.")
     elif rule not in BINDING:
-        said.append(f"It is sealed by {rule!r}, which says nothing of the episode as a whole.")
+        said.append(f"It is sealed by {rule!r}, a seal that does not cover the whole episode.")
     elif rule != RULE:
         said.append(f"It is sealed by {rule!r}, and not by the rule that is used here.")
     began, over = read_moment(value["startedAt"]), read_moment(value["endedAt"])
     if began is not None and over is not None and over < began:
-        said.append("It ended before it began.")
+        said.append("The episode ended before its beginning.")
     if value["verification"]["result"] == VerificationResultWord.PASS and not value["actions"]:
-        said.append("It says that verification passed, and names no action.")
+        said.append("The episode states a passed verification, and names no action.")
     if value["dteRef"]["decisionType"] != value["decisionType"]:
-        said.append("Its decision type is not the one of its envelope.")
+        said.append("The episode and the envelope have different decision types.")
     return tuple(said)

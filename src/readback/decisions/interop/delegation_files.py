@@ -62,9 +62,9 @@ def import_tool(content: bytes, name: str) -> Imported:
         "verify": _digest(value.get("verify")),
         "timeout_ms": value.get("timeout_ms"),
     }
-    notes = ["Its scripts are read and not run; they are no contract until an operator makes them one."]
+    notes = ["The scripts are read and not run. An operator must make a contract of them."]
     if "verify" not in value:
-        notes.append("It has no `verify`: whatever it returns is believed by the system it comes from.")
+        notes.append("The delegation has no `verify`: the other system accepts every answer.")
     statement = Statement("tool", "verified by its script" if "verify" in value else "not verified", {})
     return Imported("tool", sha256_hex(content), (statement,), facts, notes=tuple(notes))
 
@@ -80,16 +80,16 @@ def import_hook(content: bytes, name: str) -> Imported:
         "script": _digest(value.get("script")),
         "verifies": event == "delegation.post_verify",
     }
-    notes = ("Its script is read and not run; what it would answer is not known.",)
+    notes = ("The script is read and not run. The script's answer is unknown.",)
     if "script" not in value:
-        notes = ("It has no script, so it decides nothing.",)
+        notes = ("The hook has no script, so the hook decides nothing.",)
     return Imported("hook", sha256_hex(content), (), facts, notes=notes)
 
 
 def _head(content: bytes, name: str, what: str) -> dict[str, Any]:
     found = _FENCE.match(content)
     if found is None:
-        refuse_any([Finding("", "It does not begin with a head between two lines of '---'.")], what, name)
+        refuse_any([Finding("", "The file does not begin with a head between two lines of '---'.")], what, name)
         raise AssertionError("refused above")
     document = read_text(found[1], f"{name}.yaml")
     findings = [*document.findings]

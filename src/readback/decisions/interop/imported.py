@@ -189,7 +189,7 @@ def _faults(value: Json) -> Iterator[tuple[str, str]]:
         return
     yield from _VERIFIED.faults(value, "")
     if isinstance(value, dict) and value.get("verified") is True and value.get("accepted") is False:
-        yield "verified", "It was not accepted, so the pattern's own rule does not call it verified."
+        yield "verified", "The send was not accepted, so the pattern's own rule does not count the send as verified."
 
 
 def _statement(value: dict[str, Any], where: str) -> Statement:
@@ -200,6 +200,6 @@ def _statement(value: dict[str, Any], where: str) -> Statement:
     evidence = {key: value[key] for key in _EVIDENCE if key in value}
     if value["verified"]:
         stands_on: dict[str, Json] = {key: evidence[key] for key in _STANDS_ON if key in evidence}
-        notes = () if "accepted" in value else ("It does not say whether the send was accepted.",)
+        notes = () if "accepted" in value else ("The line does not state whether the send was accepted.",)
         return Statement(subject, "verified", evidence, backed(stands_on, passing=True), notes)
     return Statement(subject, "not verified", evidence)

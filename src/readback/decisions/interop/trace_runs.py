@@ -53,6 +53,6 @@ def _own_report(run: RunFolder) -> dict[str, Json] | None:
         raise  # it is there, whatever it says
     found = strict_json(content, REPORT, bytes_max=RUN_FILE_MAX_BYTES)
     if not isinstance(found, dict) or not all(isinstance(found.get(key), list) for key in _KEYS):
-        refuse_any([Finding("", "It has no lists of checks and failures.")], "report of a run", REPORT)
+        refuse_any([Finding("", "The run has no lists of checks and failures.")], "report of a run", REPORT)
     assert isinstance(found, dict)
     return found

@@ -46,7 +46,7 @@ class VerificationResult:
 def fault_of(answer: object) -> str:
     """Return the fault of an answer, or "". Types are exact: a truth value or a word is no answer."""
     if type(answer) is not VerificationResult:
-        return f"It answered {type(answer).__name__}, and no VerificationResult."
+        return f"The verifier returned {type(answer).__name__} in place of a VerificationResult."
     if type(answer.outcome) is not str or answer.outcome not in ANSWERS:
-        return "Its outcome is none of 'pass', 'fail' and 'inconclusive'."
-    return "" if type(answer.detail) is str else "Its detail is no text."
+        return "The outcome must be 'pass', 'fail' or 'inconclusive'."
+    return "" if type(answer.detail) is str else "The detail must be a text."

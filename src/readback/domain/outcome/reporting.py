@@ -156,7 +156,7 @@ _HOLDS: Final = MappingProxyType(
 _REFUSED: Final = MappingProxyType(
     {
         "approval.denied": " An approver denied it.",
-        "approval.expired": " Nobody approved it in time.",
+        "approval.expired": " No approver signed in time.",
         "approval.forged": _NOT_VALID,
         "approval.mismatch": _NOT_VALID,
         "approval.policy-changed": _NOT_VALID,

@@ -42,7 +42,7 @@ from readback.errors import ApprovalError, StoreCorruptError
 _DOUBTS = frozenset({Finding.APPROVAL_MISMATCH.value, Finding.POLICY_VERSION_MISMATCH.value})
 
 
-def _nobody_signed(_key: str, _message: bytes, _signature: bytes) -> bool:
+def _no_signature(_key: str, _message: bytes, _signature: bytes) -> bool:
     return False
 
 
@@ -54,7 +54,7 @@ class Approvals:
     """
 
     policy: Policy = NO_APPROVERS
-    verify: Verify = _nobody_signed
+    verify: Verify = _no_signature
     break_glass: str = ""
 
 

@@ -179,11 +179,11 @@ class HttpSessions:
         async def nothing() -> Any:
             return {"type": "http.request", "body": b"", "more_body": False}
 
-        async def nobody(_: Any) -> None:
+        async def discard(_: Any) -> None:
             return
 
         headers = [(name, value) for name, value in scope["headers"] if name == b"host"]
-        await self._app({**scope, "method": "DELETE", "headers": [*headers, (SESSION, session)]}, nothing, nobody)
+        await self._app({**scope, "method": "DELETE", "headers": [*headers, (SESSION, session)]}, nothing, discard)
 
 
 def _opens_a_session(scope: Scope) -> bool:

@@ -64,7 +64,7 @@ UnderWay = tuple[str, Exchange | None]
 """The method of a request to a server, and the client's request behind it, if any."""
 
 
-class Nobody:
+class NoClient:
     """A `Peer` without a client: rejects a server's requests, and ignores notifications."""
 
     async def asked(
@@ -83,7 +83,7 @@ class Attachment:
         self._server = server
         self.key = server.key
         self.hello = hello or ClientInfo()
-        self.peer: Peer = peer or Nobody()
+        self.peer: Peer = peer or NoClient()
         self.room = asyncio.Semaphore(server.at_once) if server.at_once else None
         self.fallback: Attachment | None = None
         """Takes calls after this attachment is closed."""

@@ -343,7 +343,7 @@ class _Watched:
     async def receive(self) -> SessionMessage | Exception:
         try:
             return await self._stream.receive()
-        except BaseException:  # its end, or the cancellation of whoever reads: nobody will read again
+        except BaseException:  # the stream's end, or the reader's cancellation: no further read follows
             self._ended.set()
             raise
 

@@ -76,7 +76,7 @@ class _Server:
         self._reading: asyncio.ReadTransport | None = None
         self._exited, self._over = asyncio.Event(), asyncio.Event()
         self.dispatcher = LineDispatcher(self._stdin)
-        # No event loop's own way: one needs a watcher of children, another takes the exit code before whoever waits.
+        # A thread, since one event loop needs a watcher of children and another takes the exit code before the waiter.
         loop = asyncio.get_running_loop()
         threading.Thread(target=self._await_exit, args=(loop,), name="readback-server", daemon=True).start()
 

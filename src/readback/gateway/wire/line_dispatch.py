@@ -199,7 +199,7 @@ class LineDispatcher:
     def _resolve(self, answers: Any, outcome: dict[str, Any] | ErrorData) -> None:
         waiting = None if answers is None else self._pending.get(coerce_request_id(answers))
         if waiting is None or waiting.done():
-            log.debug("dropping an answer to %r, which nobody waits for", answers)
+            log.debug("dropping an answer to %r: no call waits for the answer", answers)
         elif isinstance(outcome, ErrorData):
             waiting.set_exception(MCPError(code=outcome.code, message=outcome.message, data=outcome.data))
         else:

@@ -14,7 +14,7 @@ from typing import Final
 
 from readback.gateway.wire.jsonl import HEAD_BYTES, MESSAGE_MAX_BYTES, TooLong
 
-_NOBODY: Final = "Nobody reads any more."
+_CLOSED: Final = "The reader has closed the pipe."
 _SCHED_YIELD: Final[Callable[[], None] | None] = getattr(os, "sched_yield", None)
 """Not available on every system."""
 
@@ -139,7 +139,7 @@ class Outgoing(asyncio.BaseProtocol):
     async def drain(self) -> None:
         """Wait until at most `high` bytes wait for the pipe. Raises ConnectionError without a reader."""
         if self.is_closing:
-            raise ConnectionResetError(_NOBODY)
+            raise ConnectionResetError(_CLOSED)
         if not self._is_full:
             return
         room: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -186,4 +186,4 @@ class Outgoing(asyncio.BaseProtocol):
         self._is_lost = True
         for room in self._waits:
             if not room.done():
-                room.set_exception(ConnectionResetError(_NOBODY))
+                room.set_exception(ConnectionResetError(_CLOSED))

@@ -91,9 +91,9 @@ def unseen_error(path: Path, said: str) -> StoreError:
     return StoreError(
         f"The newest entries of the ledger {path} are in {log} alone, and this user cannot read them ({said}).",
         remedy=(
-            "Have a user who may write it open it once (`readback resume`), which puts all of it into the file; or,"
-            " while nobody uses it, copy both files into a folder of your own and look at the copy. Where it is in use,"
-            " ask for the right to read what stands beside it (-wal, -shm)."
+            "Run `readback resume` as a user with write access: the log is then written into the file. While no process"
+            " uses the ledger, you can also copy both files into a folder of your own and read the copy. While the"
+            " ledger is in use, ask for read access to the companion files (-wal, -shm)."
         ),
         code="store.cannot-open",
     )

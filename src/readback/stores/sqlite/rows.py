@@ -176,7 +176,7 @@ NOT_READY_WHEN_DUE: Final = (
     "SELECT action_id FROM action WHERE ready_us IS NOT CASE WHEN due_us IS NULL OR lease_owner = '' THEN due_us"
     " ELSE max(due_us, lease_until_us) END LIMIT 20"
 )
-KEY_OF_NOBODY: Final = (
+KEY_OF_NO_ACTION: Final = (
     "SELECT key_hash FROM idempotency AS held WHERE NOT EXISTS (SELECT 1 FROM action WHERE"
     " action.action_id = held.action_id AND action.tenant = held.tenant AND action.key_hash = held.key_hash) LIMIT 20"
 )
@@ -185,7 +185,7 @@ MISWEIGHED: Final = (
     " UNION ALL SELECT tenant, length(body), 0 FROM contract_text UNION ALL SELECT tenant, 0, bytes FROM weight)"
     " GROUP BY tenant HAVING coalesce(sum(bytes), 0) <> sum(counted) LIMIT 20"
 )
-FREEZE_OF_NOBODY: Final = (
+FREEZE_OF_NO_ACTION: Final = (
     "SELECT tenant, subject FROM freeze AS held WHERE NOT EXISTS (SELECT 1 FROM action WHERE"
     " action.action_id = held.action_id AND action.tenant = held.tenant) LIMIT 20"
 )

@@ -261,9 +261,9 @@ class SqliteStore(SealedQueries, Outgoing, Queries):
         if found:
             return found
         late = [f"Action {row[0]!s} would not be resumed when due." for row in self._many_rows(rows.NOT_READY_WHEN_DUE)]
-        kept = self._many_rows(rows.KEY_OF_NOBODY)
+        kept = self._many_rows(rows.KEY_OF_NO_ACTION)
         held = [f"The key {row[0]!s} belongs to no action with this key." for row in kept]
-        frozen = self._many_rows(rows.FREEZE_OF_NOBODY)
+        frozen = self._many_rows(rows.FREEZE_OF_NO_ACTION)
         held += [f"In tenant {row[0]!s} {row[1]!s} is frozen by a missing action." for row in frozen]
         held += [
             f"The evidence of tenant {row[0]!s} has {row[1] or 0!s} bytes, and {row[2]!s} are counted."

@@ -191,7 +191,7 @@ class Settled:
                 f"The {key} of {self.name!r} is not a number.", remedy="Correct the reference."
             ) from error
 
-    # --- what nobody may see ---
+    # --- credentials ---
 
     @property
     def hides(self) -> bool:

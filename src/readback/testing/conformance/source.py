@@ -122,7 +122,7 @@ def an_unreachable_system_says_nothing(world: SourceWorld) -> None:
         world.cut()
         found = _look(world)
         assert found is None or found.presence is Presence.UNAVAILABLE, (
-            f"nobody was reached, and the source says {found.presence}"
+            f"the system was unreachable, and the source returned {found.presence}"
         )
 
 
@@ -151,13 +151,13 @@ def ping_answers_and_changes_nothing(world: SourceWorld) -> None:
     assert world.read().value == before.value, "ping changed something"
 
 
-def ping_raises_when_nobody_is_there(world: SourceWorld) -> None:
+def ping_raises_when_the_system_is_unreachable(world: SourceWorld) -> None:
     world.cut()
     try:
         world.source.ping()
     except (ReaderFailedError, OSError):
         return
-    raise AssertionError("ping returned, and nobody was there")
+    raise AssertionError("ping returned, and the system was unreachable")
 
 
 def threads_do_not_disturb_each_other(world: SourceWorld) -> None:
@@ -189,6 +189,6 @@ SOURCE_RULES: Final[tuple[Rule, ...]] = (
     a_reading_after_an_outage_is_good,
     what_is_hidden_is_not_taken_for_absent,
     ping_answers_and_changes_nothing,
-    ping_raises_when_nobody_is_there,
+    ping_raises_when_the_system_is_unreachable,
     threads_do_not_disturb_each_other,
 )

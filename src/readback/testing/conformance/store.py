@@ -77,7 +77,7 @@ class OutboxConformance(PlacesConformance):
         assert [one.name for one in self.store.cursors()] == ["bus", "pager"]
 
     def test_one_delivers_at_a_time(self) -> None:
-        assert self.store.take_cursor("pager", "us", NOON_US, LATER_US) is None, "nobody knows it"
+        assert self.store.take_cursor("pager", "us", NOON_US, LATER_US) is None, "no such cursor exists"
         self.store.enrol("pager", 0)
         held = self.store.take_cursor("pager", "us", NOON_US, LATER_US)
         assert held == Cursor("pager", 0, owner="us", until_us=LATER_US)
@@ -133,7 +133,7 @@ class OutboxConformance(PlacesConformance):
         assert not self.store.put_letter(asked)
 
 
-# What every ledger store must do with the sealed log. Called by nobody: `StoreConformance` inherits these tests.
+# The duties of every ledger store with the sealed log. `StoreConformance` inherits these tests.
 
 
 def _head(size: int, note: bytes = b"note") -> SealedHead:
@@ -213,7 +213,7 @@ class LogConformance(PlacesConformance):
         assert store.bodies("globex", [*kept]) == {}
         assert store.bodies(TENANT, []) == {}
         names = [f"key of a{number:02}" for number in range(70)]
-        assert store.keys(TENANT, [*names, "of nobody"]) == {name: store.key(TENANT, name) for name in names}
+        assert store.keys(TENANT, [*names, "of no action"]) == {name: store.key(TENANT, name) for name in names}
         assert store.keys("globex", names) == {}
 
 

@@ -86,7 +86,7 @@ class TogetherConformance:
         assert {name: (each.lease_owner, each.lease_until_us) for name, each in held.items()} == {
             "a1": ("w1", 60), "a2": ("live", 90), "a3": ("w1", 50), "a4": ("w1", 40),
         }  # fmt: skip
-        assert self.together.leases(wanted, "w2", 30) == [None] * 5, "a live lease is given to nobody again"
+        assert self.together.leases(wanted, "w2", 30) == [None] * 5, "a live lease is given to no other worker"
         assert self.together.leases([LeaseWanted("a4", 80), LeaseWanted("a1", 80)], "w2", 45) == [2, None]
         assert self.together.leases([], "w2", 45) == []
 

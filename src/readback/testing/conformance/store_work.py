@@ -103,7 +103,7 @@ class WorkConformance(PlacesConformance):
         self.store.append([sample_append("a1", 2)])
         assert (self.store.due(50, 10), self.store.next_due_us()) == ([], None)
 
-    def test_due_leaves_out_what_whoever_asks_does_not_know(self) -> None:
+    def test_due_omits_actions_that_the_asking_worker_does_not_know(self) -> None:
         """By version; by name for actions without a version, and for actions without an eligible worker."""
         begun = {
             "a1": ("ship", "h1"),
@@ -232,7 +232,7 @@ class WorkConformance(PlacesConformance):
         assert (stored.fence, stored.version) == (2, 1)
         assert (stored.projection.lease_owner, stored.projection.lease_until_us) == ("w1", 30)
 
-    def test_a_live_lease_is_given_to_nobody_again(self) -> None:
+    def test_a_live_lease_is_given_to_no_other_worker(self) -> None:
         self.store.append([sample_creation("a1")])
         self.store.lease("a1", "w1", 10, 20)
         assert self.store.lease("a1", "w1", 19, 40) is None

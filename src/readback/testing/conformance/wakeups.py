@@ -214,7 +214,7 @@ class WakeupsConformance:
 
         self.on(go)
 
-    def test_what_nobody_took_who_knows_its_version_comes_to_who_knows_its_name(self) -> None:
+    def test_an_untaken_wakeup_passes_from_workers_of_its_version_to_workers_of_its_name(self) -> None:
         async def go(ground: Ground) -> None:
             worker = ground.worker()
             due(ground, "left", in_us=-60 * SECOND_US, begun="h0")

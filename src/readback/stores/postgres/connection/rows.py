@@ -215,7 +215,7 @@ NOT_READY_WHEN_DUE: Final = (
     "SELECT action_id FROM action WHERE ready_us IS DISTINCT FROM CASE WHEN due_us IS NULL OR lease_owner = ''"
     " THEN due_us ELSE greatest(due_us, lease_ends_us) END LIMIT 20"
 )
-KEY_OF_NOBODY: Final = (
+KEY_OF_NO_ACTION: Final = (
     "SELECT key_hash FROM idempotency AS held WHERE NOT EXISTS (SELECT 1 FROM action WHERE"
     " action.action_id = held.action_id AND action.tenant = held.tenant AND action.key_hash = held.key_hash) LIMIT 20"
 )
@@ -224,7 +224,7 @@ MISWEIGHED: Final = (
     " FROM payload WHERE body IS NOT NULL UNION ALL SELECT tenant, length(body) + outside, 0 FROM contract_text"
     " UNION ALL SELECT tenant, 0, bytes FROM weight) AS held GROUP BY tenant HAVING sum(bytes) <> sum(counted) LIMIT 20"
 )
-FREEZE_OF_NOBODY: Final = (
+FREEZE_OF_NO_ACTION: Final = (
     "SELECT tenant, subject FROM frozen AS held WHERE NOT EXISTS (SELECT 1 FROM action WHERE"
     " action.action_id = held.action_id AND action.tenant = held.tenant) LIMIT 20"
 )
