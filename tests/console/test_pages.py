@@ -123,7 +123,7 @@ def test_a_filter_that_means_nothing_is_named(browser: Browser) -> None:
 
 @pytest.mark.requirement("CONSOLE-health")
 def test_the_health_page_has_contracts_tools_and_sources(bed: Bed, browser: Browser) -> None:
-    for _ in range(200):  # the first fold runs beside the requests
+    for _ in range(5_000):  # the first fold runs beside the requests
         page = browser.get("/health")
         if "Time to reconcile" in page:
             break
