@@ -30,6 +30,10 @@ MUST_PASS: Final = frozenset({"trace-replay", "canary", "failure-injection", "le
 """Gates required to pass before a promotion. The other gates are required not to fail."""
 
 
+NOT_RUN: Final = "not run: "
+"""Begins the name of a count for a part that is not installed here. Such a part has neither passed nor failed."""
+
+
 class Standing(StrEnum):
     """The result of a gate or of one finding."""
 

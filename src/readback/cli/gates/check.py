@@ -13,7 +13,7 @@ import click
 
 from readback import __version__, bootstrap
 from readback.assurance.reports.document import document_bytes, document_of
-from readback.assurance.results import GATES, Finding, GatesReport, Standing
+from readback.assurance.results import GATES, NOT_RUN, Finding, GatesReport, Standing
 from readback.assurance.review.acknowledgements import load_acknowledgements, proposed_file
 from readback.assurance.run import run_gates
 from readback.canon import Json
@@ -338,6 +338,9 @@ def tell(report: GatesReport) -> None:
         for finding in gate.findings:
             for line in _lines(finding):
                 out.print(Text(line), soft_wrap=True)
+        missing = [name.removeprefix(NOT_RUN) for name in gate.counts if name.startswith(NOT_RUN)]
+        if missing:
+            out.print(Text(safe(f"  not installed, so not run: {', '.join(missing)}")), soft_wrap=True)
     sign = mark(_SIGNS[report.standing]) if report.gates else mark(NONE)
     out.print(Text.assemble(sign, " ", (f"Release gates: {report.standing.value}", "bold")))
 
