@@ -97,9 +97,10 @@ def test_a_named_pair_needs_no_earlier_effect_except_for_a_removal() -> None:
 
 def test_values_are_texts_and_numbers_long_enough_to_search_for() -> None:
     given: dict[str, Any] = {"a": {"b": ["First line\nsecond", True, None, 12, 1234]}, "c": "x"}
-    assert list(values_of(given)) == [("a.b", "first line"), ("a.b", "1234")]
-    assert needle_of("\n\n  Hello   World ") == "hello world"
-    assert folded('a\\nb "c\\"') == 'a b "c"'
+    assert list(values_of(given)) == [("a.b", "firstline"), ("a.b", "1234")]
+    assert needle_of("\n\n  Hello   World ") == "helloworld"
+    assert folded('a\\nb "c\\"') == "abc"
+    assert folded("Tom &amp; J\\u00e9rry") == folded("tom & JÉRRY") == "tomjérry"
 
 
 @pytest.mark.requirement("SHADOW-no-false-alarm")
@@ -114,3 +115,19 @@ def test_a_category_shared_with_other_objects_hides_no_lie_and_a_known_name_rais
     same = call(ada, ada, arguments=person("Ada", "writes programs"))
     found = [each.result for each in judge([first, lie, ignored, same])]
     assert found == [Result.CHANGED, Result.CONTRADICTED, Result.NOT_JUDGED, Result.UNCHANGED]
+
+
+@pytest.mark.requirement("SHADOW-no-false-alarm")
+def test_an_answer_too_large_for_the_record_shows_changes_and_contradicts_nothing() -> None:
+    def hashed(digest: str) -> dict[str, Any]:
+        return {"bytes": 70_000, "sha256": digest}
+
+    same = replace(LIE, looks=(Look("list_notes", {}, hashed("a" * 64), hashed("a" * 64)),))
+    changed = replace(LIE, looks=(Look("list_notes", {}, hashed("a" * 64), hashed("b" * 64)),))
+    grown = replace(SEEN, looks=(Look("list_notes", {}, state(""), hashed("c" * 64)),))
+    assert [each.result for each in judge([SEEN, same, changed, grown])] == [
+        Result.CHANGED,
+        Result.NOT_JUDGED,
+        Result.CHANGED,
+        Result.CHANGED,
+    ]

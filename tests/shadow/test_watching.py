@@ -113,6 +113,18 @@ def test_a_server_that_never_writes_is_shown_where_the_operator_names_the_pair(t
     assert named.contradicted == 2
 
 
+@pytest.mark.requirement("SHADOW-no-false-alarm")
+def test_a_state_over_the_limit_of_the_record_raises_no_alarm(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        await desk.write("a", "First text")
+        await desk.write("large", "word " * 20_000)
+        await desk.write("a", "First text")
+
+    report = at_a_desk(tmp_path, work, reads=("list_notes",))
+    assert report.contradicted == 0
+    assert (counts(report).changed, counts(report).not_judged) == (1, 2)  # the large arguments have no readings
+
+
 @pytest.mark.requirement("SHADOW-late")
 def test_a_change_that_a_later_reading_shows_is_no_lie(tmp_path: Path) -> None:
     async def work(desk: Desk) -> None:

@@ -11,10 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from enum import StrEnum
+from html import unescape
 from typing import Final
 
 from readback.canon import Json, json_text
 from readback.canon.frozen import dataclass
+from readback.canon.unicode_forms import normalized
 from readback.shadow.pairs import NAMING_WORDS, removes, words_of
 
 NEEDLE_MIN_CHARACTERS: Final = 3
@@ -24,7 +26,7 @@ VALUES_MAX: Final = 64
 """Most values of one call that are searched."""
 ITSELF: Final = "(the object)"
 """The path of the object itself, where a keyed reading finds or does not find the object."""
-_SPACE: Final = re.compile(r"\s+")
+_ESCAPED: Final = re.compile(r"\\u([0-9a-fA-F]{4})")
 
 
 class Result(StrEnum):
@@ -161,6 +163,9 @@ def _fault(look: Look) -> str:
 def _unchanged(call: WatchedCall, look: Look, seen: _Sights | None) -> JudgedCall:
     """Judge a claimed success without a change, by one reading."""
     assert look.after is not None
+    if is_hashed(look.after):
+        said = f"Nothing changed, and the answer of {look.tool!r} is too large for the record to search it."
+        return JudgedCall(call, Result.NOT_JUDGED, said, look.tool)
     text = text_of(look.after)
     here = _visible(call, look, text)
     appears = {path for path in here if seen is not None and path in seen.appeared}
@@ -229,6 +234,8 @@ def _sights(calls: Sequence[WatchedCall]) -> dict[Key, _Sights]:
                 continue
             assert look.before is not None
             assert look.after is not None
+            if is_hashed(look.before) or is_hashed(look.after):
+                continue
             seen = found.setdefault(_key(call, look), _Sights(set(), set()))
             before, after = text_of(look.before), text_of(look.after)
             seen.largest = max(seen.largest, len(after))
@@ -271,8 +278,13 @@ def _late(judged: JudgedCall, later: Sequence[WatchedCall]) -> JudgedCall:
     return judged
 
 
+def is_hashed(state: Mapping[str, Json]) -> bool:
+    """Return whether an answer stands in the record by size and hash alone, since it is too large."""
+    return state.keys() >= {"bytes", "sha256"} and "content" not in state
+
+
 def _shows(state: Mapping[str, Json] | None, arguments: Mapping[str, Json]) -> bool:
-    if state is None:
+    if state is None or is_hashed(state):
         return False
     text = text_of(state)
     needles = [needle for _, needle in values_of(arguments)]
@@ -306,12 +318,16 @@ def _values(value: object, path: str) -> Iterator[tuple[str, str]]:
 def needle_of(text: str) -> str:
     """Return the first line of a text that is not blank, folded and cut, for a search in a state."""
     line = next((each for each in text.splitlines() if each.strip()), "")
-    return folded(line)[:NEEDLE_MAX_CHARACTERS].strip()
+    return folded(line)[:NEEDLE_MAX_CHARACTERS]
 
 
 def folded(text: str) -> str:
-    """Return a text without case, with single blanks and without the marks of JSON strings."""
-    return _SPACE.sub(" ", text.replace("\\n", " ").replace("\\", "")).casefold().strip()
+    """Return the letters and digits of a text, without case, escapes of JSON and HTML, blanks and marks.
+
+    A server may store a value in another spelling. So a spelling alone makes no value absent.
+    """
+    plain = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text.replace("\\n", " ").replace("\\t", " "))
+    return "".join(each for each in normalized("NFKC", unescape(plain)).casefold() if each.isalnum())
 
 
 def text_of(state: Mapping[str, Json]) -> str:
