@@ -176,7 +176,7 @@ def test_an_episode_that_was_changed_after_it_was_sealed_is_read_and_called_unso
     file.write_text(json.dumps(made), encoding="utf-8")
     code, found = asked("episode", file)
     assert (code, found["seal"], found["sound"]) == (1, "literal-scaffold", False)
-    assert "says nothing" in found["notes"][0]
+    assert "does not cover the whole episode" in found["notes"][0]
 
 
 def test_what_does_not_fit_together_is_said() -> None:
@@ -354,7 +354,7 @@ def test_a_tool_file_with_a_misspelt_key_is_refused(old: str, new: str, key: str
 def test_a_tool_without_a_verifier_says_that_it_is_believed() -> None:
     found = import_tool(b"---\nscript: |\n  x\n---\n", "t.md")
     assert found.statements[0].said == "not verified"
-    assert "believed" in found.notes[1]
+    assert "accepts every answer" in found.notes[1]
 
 
 def test_importing_changes_nothing_it_was_given() -> None:

@@ -118,11 +118,11 @@ def _doubts(value: Mapping[str, Any], rule: str | None) -> tuple[str, ...]:
     """Return well-formed but inconsistent parts."""
     said: list[str] = []
     if rule is None:
-        said.append("No known rule gives the stated seal: the episode was changed after the sealing.")
+        said.append("No known rule gives the stated seal: the episode differs from the sealed episode.")
     elif rule not in BINDING:
-        said.append(f"It is sealed by {rule!r}, a seal that does not cover the whole episode.")
+        said.append(f"The seal {rule!r} does not cover the whole episode.")
     elif rule != RULE:
-        said.append(f"It is sealed by {rule!r}, and not by the rule that is used here.")
+        said.append(f"The seal {rule!r} follows another rule than the rule of Readback.")
     began, over = read_moment(value["startedAt"]), read_moment(value["endedAt"])
     if began is not None and over is not None and over < began:
         said.append("The episode ended before its beginning.")
