@@ -90,6 +90,16 @@ def test_an_outage_reaches_a_person_and_the_order_to_read_again_settles_it(defin
 
 
 @pytest.mark.requirement("RDRILL-undetermined")
+def test_a_review_that_a_later_reading_leaves_open_is_undetermined() -> None:
+    """The contract demands a stable state for a time, and no time is left after the window."""
+    steady = shop.contract("steady", "set", ensure=shop.TWO_PARTS, stable_for="300ms")
+    world = shop.renamed(shop.ship_world, "steady")
+    drilled = drill_recovery(steady.plan, world, Recovery.ESCALATION, DEFAULT_TABLE)
+    assert (drilled.standing, drilled.code) == (Standing.UNDETERMINED, "not-settled"), drilled
+    assert "settling" in drilled.message
+
+
+@pytest.mark.requirement("RDRILL-undetermined")
 def test_without_a_sandbox_a_reversal_is_undetermined_and_without_a_world_everything_is() -> None:
     made, world, _, _ = sandbox_world()
     simulated = drill_recovery(shop.create.plan, shop.create_world, Recovery.COMPENSATION, DEFAULT_TABLE)

@@ -24,6 +24,7 @@ from readback.domain.people.review import Decision
 from readback.domain.recovery.table import RecoveryTable
 from readback.domain.saga.outcome import SagaOutcome
 from readback.domain.state import State
+from readback.domain.verdict import Verdict
 from readback.domain.verification.reading import Reading
 from readback.engine.compiled_contract import CompiledContract
 from readback.engine.coordinator import ActionHandle
@@ -206,6 +207,9 @@ class _Drill:
             return _of(told, Standing.FAILED, "not-escalated", said)
         scene.fault = Fault.NONE
         told = self._decided(told, Decision.VERIFY_AGAIN)
+        if told.state is State.REVIEW_REQUIRED and told.verdict is Verdict.UNDETERMINED and scene.calls == 1:
+            said = f"The action reached a person, and the later reading left the review open: {told.why.value}."
+            return _of(told, Standing.UNDETERMINED, "not-settled", said)
         if not told.verified or scene.calls != 1:
             said = f"After the outage the order to verify again ended as {told.state.value}, after {scene.calls} calls."
             return _of(told, Standing.FAILED, "not-verified", said)

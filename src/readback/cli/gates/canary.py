@@ -172,10 +172,7 @@ def stop(reason: str, url: str | None, tenant: str | None, as_json: bool) -> int
 
 @contextmanager
 def following(session: Session, candidates: tuple[str, ...], warn: Callable[[str], None]) -> Iterator[None]:
-    """Ask the canary's candidate beside a worker, and let the second stage decide. Nothing without candidates."""
-    if not candidates:
-        yield
-        return
+    """Ask the canary's candidate beside a worker, and let the second stage decide."""
     from readback.assurance.canary.deciding import decide_by_candidate
     from readback.assurance.canary.follower import CanaryFollower
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -23,6 +23,7 @@ from readback.errors import InputError
 from readback.views.outcome_text import exit_of
 
 if TYPE_CHECKING:
+    from readback.client.session import Session
     from readback.telemetry.fold_reader import LedgerMetrics
     from readback.telemetry.prometheus import MetricsServer
 
@@ -111,7 +112,6 @@ def worker(
     the effects back. With --json the answer is one object at the end. With --otlp the worker also exports the spans of
     every action of the ledger; no action waits for the export.
     """
-    from readback.cli.gates.canary import following
     from readback.cli.gc_tuning import SERVING, undisturbed
     from readback.cli.workers.worker_loop import stay, watching
 
@@ -139,7 +139,7 @@ def worker(
             said = f"Working for {safe(served.said)} on {ledger} with {len(session.plans)} contracts."
             return await stay(one, said, quiet=as_json)
 
-        with undisturbed(SERVING), exporting(session, otlp), following(session, candidates, note):
+        with undisturbed(SERVING), exporting(session, otlp), _canary(session, candidates):
             tally = asyncio.run(work())
     errors = [EXIT_VERIFIER if isinstance(e, InputError) else e.exit_code for e in tally.errors.values()]
     code = worst_exit([*map(exit_of, tally.last.values()), *errors]) if until_idle else 0
@@ -154,6 +154,15 @@ def worker(
     else:
         note(f"Stopped. Steps made: {tally.advanced}.")
     return code
+
+
+def _canary(session: Session, candidates: tuple[str, ...]) -> AbstractContextManager[None]:
+    """Ask the canary's candidate beside the worker. Nothing is imported without a candidate."""
+    if not candidates:
+        return nullcontext()
+    from readback.cli.gates.canary import following
+
+    return following(session, candidates, note)
 
 
 def _serve(reader: LedgerMetrics, worker: Worker, port: int, host: str) -> MetricsServer:
