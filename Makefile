@@ -6,7 +6,7 @@
 #   make bench   how fast it is here           make lock    write the lock files again (needs uv)
 #   make soak    ten minutes of a fleet    make conformance  the protocol's own suite
 #   make docs    the site of the documents, into build/site    make prometheus  rules and alerts
-#   make browser  the console in Debian's Chromium
+#   make browser  the console in Debian's Chromium    make typescript  the TypeScript client, with Node
 #   make frameworks  adapters of agent frameworks, three of them (ALL=1: all; KIND=lowest: oldest versions)
 
 PYTHON ?= python3
@@ -31,7 +31,7 @@ DEMO  := $(VENV)/.demo-stamp
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test quick check lint format types layers crash soak differential mutants mutants-sample bench hallucinated-success lock clean \
-  conformance docs frameworks engines prometheus browser schemathesis
+  conformance docs frameworks engines prometheus browser schemathesis typescript
 
 help:
 	@sed -n '/^# /s/^# //p' Makefile | head -9
@@ -67,7 +67,7 @@ test: $(SETUP)
 	@scripts/mcp_servers.sh
 	@$(KEEP) $(BIN)/python -m compileall -q -j $(WORKERS) src bench examples tests
 	$(KEEP) $(TEMPORARY) $(PYTEST) $(PARALLEL) $(LEARN) --ignore=tests/conformance --ignore=tests/frameworks \
-	  --ignore=tests/engines --ignore=tests/prometheus --ignore=tests/browser tests
+	  --ignore=tests/engines --ignore=tests/prometheus --ignore=tests/browser --ignore=tests/typescript tests
 
 # The suite of the Model Context Protocol, directly against two SDKs' servers and through the gateway. Fails where it
 # cannot be installed.
@@ -111,6 +111,12 @@ browser: $(SETUP)
 	$(KEEP) $(TEMPORARY) $(VENV)/browser/bin/python -m pytest -q --confcutdir=tests/browser -o faulthandler_timeout=0 \
 	  tests/browser
 
+# The TypeScript client against a real server, with Node and packages by its lock file. Fails where one cannot be
+# installed.
+typescript: $(SETUP)
+	scripts/typescript.sh
+	$(KEEP) $(TEMPORARY) $(PYTEST) -q -o faulthandler_timeout=0 tests/typescript
+
 # What is marked slow (searches, whole spaces, every crash point), and most examples, are left to `make test`.
 # Two runs side by side: two workers of one run would each collect everything.
 # Rewritten tests are kept beside the tools, also where the environment lets Python keep none; no watchdog for each test,
@@ -135,6 +141,7 @@ check: $(SETUP)
 	$(MAKE) --no-print-directory browser
 	$(MAKE) --no-print-directory frameworks
 	$(MAKE) --no-print-directory engines
+	$(MAKE) --no-print-directory typescript
 	$(MAKE) --no-print-directory test
 
 lint: $(SETUP)
