@@ -1623,7 +1623,7 @@ export interface operations {
         parameters: {
             query?: {
                 contract?: string;
-                kind?: string;
+                kind?: "" | "saga";
                 limit?: number;
                 open?: boolean;
                 operation?: string;
