@@ -2,7 +2,7 @@
 
 import { jsonSchema, tool, type JSONSchema7, type ModelMessage, type Tool } from "ai";
 import type { CallContext, Readback } from "./client.js";
-import { AbortedError, ProblemError, UnreachableError } from "./errors.js";
+import { AbortedError, ProblemError, UnreachableError, UsageError } from "./errors.js";
 import { exactJson, type Arguments } from "./json.js";
 import { CANNOT_TELL, Outcome, type Status } from "./outcome.js";
 
@@ -80,15 +80,22 @@ export async function needsApproval(
 /**
  * Record a call that needs an approval, without executing the call, so that an approver has something to sign.
  *
- * Use the operation of the later call: pass the same input and messages. Throws as `Readback.begin` does.
+ * Use the operation of the later call: pass the same input and messages. Throws UsageError for a call without need of
+ * an approval, and as `Readback.begin` and `Readback.run` do.
  */
 export async function park(
   client: Readback, options: GovernedOptions, input: Arguments, messages: readonly ModelMessage[],
 ): Promise<Outcome> {
   const operation = await operationOf(options, input, messages);
-  const attempt = await client.begin(options.contract, input, { operation, run: options.run, ...tested(options) });
+  const intent = { operation, run: options.run, ...tested(options) };
+  if (!(await client.check(options.contract, input, intent)).needs_approval) {
+    throw new UsageError("The call needs no approval, or its approval is there.", "Call the tool.");
+  }
+  // The way of the later call: an action of the server's own is executed by the server alone.
+  if (!options.execute) return client.run(options.contract, input, { ...intent, wait: 0 });
+  const attempt = await client.begin(options.contract, input, intent);
   if (!attempt.allowed) return attempt.outcome;
-  return attempt.report({ error: "The action needs no approval, and the call was not made." });
+  return attempt.report({ error: "The approval arrived meanwhile, and the call was not made." });
 }
 
 /** Return the name of a call's intent. */

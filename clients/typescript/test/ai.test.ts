@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { generateText, stepCountIs, type ModelMessage } from "ai";
 import { MockLanguageModelV3 } from "ai/test";
-import { finalText } from "readback-client";
+import { UsageError, finalText } from "readback-client";
 import { governedTool, needsApproval, park, type GovernedOptions } from "readback-client/ai";
 import { Server } from "./server.js";
 
@@ -106,6 +106,15 @@ test("a question about an approval records nothing, and the host's approval alon
   assert.match(shown(made), /"type":"error-text"/);
   assert.equal(server.calls("a-6"), 0);
   assert.equal((await client.get(parked.id)).status, "parked");
+});
+
+test("a call of the host's own is parked, and a call without need of an approval is not", async () => {
+  const client = server.client();
+  const input = { order_id: "a-8", carrier: "dhl" };
+  const options = shipping("chat-8", { contract: "pay", execute: () => assert.fail("called") });
+  assert.equal((await park(client, options, input, [])).status, "parked");
+  await assert.rejects(park(client, shipping("chat-8"), input, []), UsageError);
+  assert.equal(server.calls("a-8"), 0);
 });
 
 test("an undetermined need for an approval means yes", async () => {
