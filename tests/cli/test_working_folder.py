@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Final
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import pytest
 
@@ -87,6 +91,9 @@ GIVEN: Final[Mapping[str, Sequence[Sequence[str]]]] = {
     "show": [["a"]],
     "approve": [["a"]],
     "deny": [["a"]],
+    "token": [["list"]],
+    "gates": [["diff", "NOTES"]],
+    "serve": [["--contracts", "NOTES", "--port", "0", "--without-tokens"]],
 }
 NOT_PLANTED: Final = frozenset({"__main__", "readback", "sitecustomize", "usercustomize"})
 ELSEWHERE: Final = frozenset({"demo", "bench"})
@@ -100,7 +107,24 @@ def _called(
         *start,
         *({"NOTES": str(notes), "SCRIPT": str(notes.with_name("verify.py"))}.get(word, word) for word in words),
     ]
+    if words[0] == "serve":
+        _served(argv, folder, environment)
+        return
     subprocess.run(argv, cwd=folder, env=environment, capture_output=True, timeout=PATIENCE_SECONDS, input=b"{}")
+
+
+def _served(argv: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
+    """A server answers a page and a request of the API, and ends at a signal. A ledger in use ends it at once."""
+    with subprocess.Popen(argv, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr is not None
+        started = next((line for line in server.stderr if "http://" in line), "")
+        if started:
+            url = started[started.index("http://") :].strip()
+            for path in ("/", "/v1/actions"):
+                with suppress(HTTPError), urlopen(url + path, timeout=PATIENCE_SECONDS) as answer:
+                    answer.read()
+            server.send_signal(signal.SIGTERM)
+        server.stderr.read()
 
 
 def _commands() -> list[list[str]]:
