@@ -3,7 +3,7 @@ import { after, before, test } from "node:test";
 import { generateText, stepCountIs, type ModelMessage } from "ai";
 import { MockLanguageModelV3 } from "ai/test";
 import { UsageError, finalText } from "readback-client";
-import { governedTool, needsApproval, park, type GovernedOptions } from "readback-client/ai";
+import { governedTool, needsApproval, park, type GovernedOptions, type GovernedOutput } from "readback-client/ai";
 import { Server } from "./server.js";
 
 let server: Server;
@@ -106,6 +106,27 @@ test("a question about an approval records nothing, and the host's approval alon
   assert.match(shown(made), /"type":"error-text"/);
   assert.equal(server.calls("a-6"), 0);
   assert.equal((await client.get(parked.id)).status, "parked");
+});
+
+test("a signed approval lets the parked call execute once, by the server and by the host", async () => {
+  const client = server.client();
+  const person = server.client({ token: server.tokenOf("human:alice", "read", "review") });
+  let calls = 0;
+  const execute: GovernedOptions["execute"] = (args, { stamp }) => {
+    calls += 1;
+    server.write(String(args["order_id"]), stamp);
+  };
+  for (const [order, more] of [["a-9", {}], ["a-10", { execute }]] as const) {
+    const options = shipping(`chat-${order}`, { contract: "pay", name: "ship", wait: 20, ...more });
+    const input = { order_id: order, carrier: "dhl" };
+    const parked = await park(client, options, input, []);
+    const token = server.approver("sign", (await person.approval(parked.id)).bytes);
+    await person.decide(parked.id, "approve", token);
+    const ship = await governedTool(client, options);
+    const output = (await ship.execute?.(input, { toolCallId: "1", messages: [] })) as GovernedOutput;
+    assert.deepEqual([output.status, output.action], ["verified", parked.id]);
+  }
+  assert.deepEqual([server.calls("a-9"), server.calls("a-10"), calls], [1, 0, 1]);
 });
 
 test("a call of the host's own is parked, and a call without need of an approval is not", async () => {

@@ -15,7 +15,7 @@ export class Server {
   readonly folder = mkdtempSync(join(tmpdir(), "readback-ts-"));
   readonly environment: NodeJS.ProcessEnv = {
     ...process.env, SHOP: this.folder, READBACK_URL: `sqlite:///${this.folder}/ledger.db`, READBACK_CONTRACTS: "shop",
-    READBACK_TOKENS_FILE: join(this.folder, "tokens.json"),
+    READBACK_TOKENS_FILE: join(this.folder, "tokens.json"), XDG_CONFIG_HOME: this.folder,
   };
   url = "";
   token = "";
@@ -23,6 +23,7 @@ export class Server {
 
   static async start(): Promise<Server> {
     const server = new Server();
+    server.approver("create");
     server.token = server.newToken("run", "read");
     await server.serve();
     return server;
@@ -50,9 +51,19 @@ export class Server {
     return execFileSync(READBACK, words, { cwd: join(PACKAGE, "test"), env: this.environment, encoding: "utf8" });
   }
 
+  /** The approver's own program, with a key that the server never sees. */
+  approver(verb: "create" | "sign", input = ""): string {
+    const words = [join(PACKAGE, "test", "approver.py"), verb, this.folder];
+    return execFileSync(join(dirname(READBACK), "python"), words, { input, encoding: "utf8" });
+  }
+
   newToken(...rights: string[]): string {
+    return this.tokenOf("agent:ts", ...rights);
+  }
+
+  tokenOf(principal: string, ...rights: string[]): string {
     const asked = rights.flatMap((each) => ["--right", each]);
-    const made = this.command("token", "create", "--tenant", "acme", "--principal", "agent:ts", "--json", ...asked);
+    const made = this.command("token", "create", "--tenant", "acme", "--principal", principal, "--json", ...asked);
     return (JSON.parse(made) as { token: string }).token;
   }
 
