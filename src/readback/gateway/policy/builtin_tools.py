@@ -102,7 +102,7 @@ _OPEN: Final[Mapping[Why, str]] = {
     Why.INCOMPLETE: "What was read does not show everything that has to be known.",
     Why.VERIFIER_ERROR: "The reader or a condition is broken.",
     Why.UNVERIFIABLE: "Nothing can be read that would confirm it.",
-    Why.OUT_OF_SCOPE: "What was read belongs to somebody else, and verifies nothing.",
+    Why.OUT_OF_SCOPE: "The reading belongs to another tenant or target, and verifies nothing.",
     Why.CONFLICTING: "Readings contradict each other.",
     Why.UNATTRIBUTED: "It is not shown whose doing the state is.",
     Why.SETTLING: "Everything holds, and it has to hold for a while yet.",
