@@ -11,7 +11,8 @@ missing() {
 command -v npm >/dev/null 2>&1 || scripts/mcp_servers.sh
 command -v npm >/dev/null 2>&1 || missing "npm"
 cd clients/typescript || exit 1
-wanted=$(cat package.json package-lock.json | cksum)
+wanted=$(cat package.json packages.lock.json | cksum)
+cp packages.lock.json package-lock.json || exit 1  # npm reads its lock under this name only
 if [ ! -f node_modules/.stamp ] || [ "$(cat node_modules/.stamp)" != "$wanted" ]; then
   echo "installing the packages of clients/typescript" >&2
   rm -rf node_modules

@@ -67,7 +67,7 @@ def test_packages_have_exact_versions_and_the_lock_names_no_registry() -> None:
     package = json.loads((CLIENT / "package.json").read_text("utf-8"))
     assert "dependencies" not in package
     assert [each for each in package["devDependencies"].values() if not re.fullmatch(r"\d+\.\d+\.\d+", each)] == []
-    locked = json.loads((CLIENT / "package-lock.json").read_text("utf-8"))["packages"]
+    locked = json.loads((CLIENT / "packages.lock.json").read_text("utf-8"))["packages"]
     assert [name for name, each in locked.items() if "resolved" in each] == []
     assert [name for name, each in locked.items() if name and "integrity" not in each] == []
 
