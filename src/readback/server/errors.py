@@ -5,7 +5,7 @@ Other errors of Readback reach a client with their own codes; `problems` holds t
 
 from __future__ import annotations
 
-from readback.errors import InputError, ReadbackError
+from readback.errors import InputError, InvariantError, SettingsError
 
 
 class UnauthenticatedError(InputError):
@@ -15,7 +15,7 @@ class UnauthenticatedError(InputError):
     remedy_default = "Send `Authorization: Bearer TOKEN`; `readback token create` makes a token."
 
 
-class ProviderError(ReadbackError):
+class ProviderError(SettingsError):
     """The keys of an identity provider cannot be read, so the token cannot be checked. Nothing was done."""
 
     code = "http.provider"
@@ -133,7 +133,7 @@ class NoSandboxError(InputError):
     remedy_default = "Declare a safe twin with the action's `.twin`, or send the request without `test`."
 
 
-class InternalError(ReadbackError):
+class InternalError(InvariantError):
     """The server met an unexpected error before it recorded anything. The log names the request's id."""
 
     code = "http.internal"
