@@ -120,3 +120,14 @@ def test_an_adapter_adds_at_most_half_a_millisecond(name: str) -> None:
     assert done.returncode == 0, done.stderr[-3000:]
     measured = json.loads(done.stdout)
     assert measured["adds_us"] <= max(500, measured["rb_run_us"] / 3), measured
+
+
+@pytest.mark.requirement("FW-surface")
+@pytest.mark.parametrize("name", NAMES)
+def test_the_gates_of_surfaces_hold_for_an_adapter_and_see_one_that_believes_the_tool(name: str) -> None:
+    codes = []
+    for more in ([], ["--flattering"]):
+        done = _run(name, "-m", "tests.frameworks.surface", name, *more)
+        assert done.returncode == 0, done.stderr[-3000:]
+        codes.append(set(json.loads(done.stdout)))
+    assert codes == [{"guard.held", "unknown.blocked"}, {"guard.outran", "unknown.not-reached"}]

@@ -11,14 +11,16 @@ from click.testing import CliRunner
 from readback.assurance.drills.surface_gates import false_success, unknown_state
 from readback.assurance.gate_input import GateInput, VerificationLogic
 from readback.assurance.results import Standing
-from readback.assurance.surfaces import Probe, Told
+from readback.assurance.surfaces import Behaviour, Probe, Told
 from readback.cli.cli import main
 from readback.cli.gates.surfaces import FRAMEWORKS, Framework, installed_surfaces
+from readback.cli.gates.surfaces.http import HttpServer
 from readback.cli.gates.surfaces.programs import SyncSdk
 from readback.domain.outcome.reporting import USER_STATUS
 from readback.domain.state import ReportKey
+from readback.errors import UsageError
 
-RUN = ("sdk-sync", "sdk-async", "command-line", "kit", "gateway", "hooks")
+RUN = ("sdk-sync", "sdk-async", "command-line", "kit", "gateway", "http-server", "hooks")
 
 
 def examined(*surfaces: Any) -> GateInput:
@@ -121,14 +123,54 @@ def test_a_surface_that_shows_nothing_is_undetermined_and_one_without_its_extra_
         assert broken.standing is Standing.UNDETERMINED
         assert code in {each.code for each in broken.findings}
     assert [each.code for each in false_success(examined(Silent())).findings] == ["guard.silent"]
-    absent = Framework("imagined", "no_such_framework_at_all")
+    absent = Framework("imagined", "no-such-framework-at-all", _without_a_word)
     listed = false_success(examined(SyncSdk(), absent))
     assert (listed.standing, listed.counts["not_installed"]) == (Standing.PASSED, 1)
     assert listed.counts["not run: framework:imagined"] == 1
     assert {each.case for each in listed.findings} == {SyncSdk().name}, "a surface without a run has no finding"
     assert false_success(examined(absent)).standing is Standing.UNDETERMINED, "no surface was run"
-    present = Framework("imagined", "json")
-    assert false_success(examined(SyncSdk(), present)).standing is Standing.UNDETERMINED
+    present = Framework("imagined", "click", _without_a_word)
+    shown = false_success(examined(SyncSdk(), present))
+    assert (shown.standing, shown.counts["not_installed"]) == (Standing.UNDETERMINED, 0)
+
+
+async def _without_a_word(kit: object, arguments: object) -> Told:
+    raise KeyError("The framework has another shape.")
+
+
+class FlatteringServer(HttpServer):
+    """A server whose answer claims verification."""
+
+    name = "flattering-server"
+
+    def ask(self, probe: Probe, slot: str) -> Told:
+        return Told(super().ask(probe, slot).words, completed=True)
+
+
+@pytest.mark.requirement("SURFACE-guard", "SURFACE-unknown")
+def test_a_server_that_believes_the_tool_fails_the_guard_and_reaches_no_unknown_state() -> None:
+    result = false_success(examined(FlatteringServer()))
+    assert [each.code for each in result.findings] == ["guard.outran"] * 3
+    reached = unknown_state(examined(FlatteringServer()))
+    assert [each.code for each in reached.findings] == ["unknown.not-reached"]
+
+
+@pytest.mark.requirement("SURFACE-unknown")
+def test_the_probe_of_the_server_reads_and_decides_through_the_api() -> None:
+    surface = HttpServer()
+    probe = surface.probe()
+    try:
+        probe.behave(Behaviour.BLIND)
+        assert '"verified": false' in surface.ask(probe, "s").words
+        assert not surface.settled(probe, "s").completed
+        probe.behave(Behaviour.HONEST)
+        probe.wake()
+        assert surface.settled(probe, "s").completed
+        assert probe.calls("s") == 1
+        with pytest.raises(UsageError, match="review"):
+            probe.decide_not_done("s")
+    finally:
+        surface.close(probe)
 
 
 @pytest.mark.slow

@@ -119,7 +119,7 @@ class Governed:
     async def _attached(self, name: str, config: Any) -> Any:
         """Return a server of this process in front of a server with a governed tool, else the configuration."""
         stack = AsyncExitStack()
-        session = await _connected(stack, config)
+        session = await connected(stack, config)
         listed = (await session.list_tools()).tools
         # The run's first message misses the tools of a server that the command line has not reached yet.
         self._warn([f"mcp__{name}__{tool.name}" for tool in listed if not self.kit.governs(tool.name)])
@@ -189,7 +189,7 @@ class Governed:
         self.kit.warn_ungoverned("Claude Agent SDK", [name for name in names if name not in self._tools])
 
 
-async def _connected(stack: AsyncExitStack, config: Any) -> Any:
+async def connected(stack: AsyncExitStack, config: Any) -> Any:
     """Open a client session to a server of the options, by the protocol's own package."""
     kind = config.get("type", "stdio")
     if kind == "sdk":
