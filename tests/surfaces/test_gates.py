@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from readback.assurance.surfaces import Behaviour, Probe, Told
 from readback.cli.cli import main
 from readback.cli.gates.surfaces import FRAMEWORKS, Framework, installed_surfaces
 from readback.cli.gates.surfaces.http import HttpServer
+from readback.cli.gates.surfaces.processes import McpServer
 from readback.cli.gates.surfaces.programs import SyncSdk
 from readback.domain.outcome.reporting import USER_STATUS
 from readback.domain.state import ReportKey
@@ -171,6 +173,17 @@ def test_the_probe_of_the_server_reads_and_decides_through_the_api() -> None:
             probe.decide_not_done("s")
     finally:
         surface.close(probe)
+
+
+@pytest.mark.requirement("SURFACE-listed")
+@pytest.mark.parametrize(("surface", "module"), [(HttpServer(), "uvicorn"), (McpServer(), "mcp_types")])
+def test_a_surface_with_a_part_of_its_extra_is_not_run(
+    surface: Any, module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert surface.missing() == ""
+    monkeypatch.setitem(sys.modules, module, None)
+    assert "extra" in surface.missing()
+    assert false_success(examined(surface)).counts[f"not run: {surface.name}"] == 1
 
 
 @pytest.mark.slow

@@ -159,8 +159,8 @@ def schema(**given: Any) -> int:
 def guard(**given: Any) -> int:
     """Run a lying tool, an unreadable source and a late effect behind each surface of this installation.
 
-    The surfaces: the sync and async client, the command line, the kit, the gateway, the HTTP server, the hooks, and each
-    framework's adapter. A surface without its extra is listed as not run. No contracts are needed.
+    The surfaces: the sync and async client, the command line, the kit, the gateway, the HTTP server, the hooks, and
+    each framework's adapter. A surface without its extra is listed as not run. No contracts are needed.
 
     Exit code 0: held on each installed surface; 1: a surface told completion too early; 3: a surface could not be run.
     """

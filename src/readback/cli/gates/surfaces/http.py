@@ -85,7 +85,7 @@ class _Client:
 class Served(Shelf):
     """A shelf behind a server. The worker and the person use the API too."""
 
-    def call(self, work: Callable[[_Client], Coroutine[Any, Any, Any]]) -> Any:
+    def serve(self, work: Callable[[_Client], Coroutine[Any, Any, Any]]) -> Any:
         """Start the application, do the work, and close the ledger."""
         return asyncio.run(self._served(work))
 
@@ -125,7 +125,7 @@ class Served(Shelf):
             for each in (await client.send("GET", "/v1/actions")).read(200)["items"]:
                 (await client.send("POST", f"/v1/actions/{each['id']}/signal")).read(200, 202)
 
-        self.call(work)
+        self.serve(work)
 
     def decide_not_done(self, slot: str) -> None:
         async def work(client: _Client) -> None:
@@ -135,7 +135,7 @@ class Served(Shelf):
             said = {"decision": "attest_not_done", "reason": "A release gate."}
             (await client.send("POST", f"{place}/decisions", said, REVIEWER, if_match=case.etag)).read(200)
 
-        self.call(work)
+        self.serve(work)
         (self.folder / f"slot-{slot}").unlink(missing_ok=True)
 
 
@@ -160,7 +160,7 @@ class HttpServer:
             said = await client.send("POST", "/v1/actions", asked, idempotency_key=slot, prefer=f"wait={WAIT_S}")
             return _told(said.read(200, 202))
 
-        told: Told = probe.call(work)
+        told: Told = probe.serve(work)
         return told
 
     def settled(self, probe: Probe, slot: str) -> Told:
@@ -171,7 +171,7 @@ class HttpServer:
             place = f"/v1/actions/{(await client.found(slot))['id']}"
             return _told((await client.send("GET", place, prefer=f"wait={WAIT_S}")).read(200, 202))
 
-        told: Told = probe.call(work)
+        told: Told = probe.serve(work)
         return told
 
     def close(self, probe: Probe) -> None:

@@ -74,7 +74,8 @@ class McpServer:
     decides = True
 
     def missing(self) -> str:
-        return "" if find_spec("mcp") is not None else "the extra `mcp` is not installed."
+        # Frameworks bring an earlier release of the package `mcp` too: only the extra's release has this module.
+        return "" if find_spec("mcp_types") is not None else "the extra `mcp` is not installed."
 
     def probe(self) -> Probe:
         return Shelf()
