@@ -133,7 +133,8 @@ def test_show_and_list_tell_a_shadow_action_apart() -> None:
     with Readback.open("sqlite:///readback.db", shadow=True) as rb:
         told = rb.run(switch_of(Lamp())(True))
     shown = readback("show", told.id)
-    assert "shadow mode" in shown.stdout
+    assert "shadow mode: enforced, the verdict would have been verified" in shown.stdout  # fits any terminal
+    shown = readback("show", "-v", told.id)
     assert "In enforced mode the text would have been: The action completed successfully." in " ".join(
         shown.stdout.split()
     )
