@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from readback.errors import NotFoundError, SettingsError, UsageError
-from readback.server import serving
+from readback.server import app, serving
 from readback.server.access.hosts import HostNames
 from readback.server.access.tokens import TokenFile
 from readback.server.app import RateLimits
@@ -168,6 +168,40 @@ def test_an_oversized_body_is_413_and_is_not_read_whole(bed: Bed) -> None:
 
     chunked = client.post("/v1/actions", content=endless(), headers=headers)  # type: ignore[arg-type]
     assert chunked.status_code == 413
+
+
+@pytest.mark.requirement("SERVER-bounds")
+def test_a_length_of_thousands_of_digits_is_413(bed: Bed) -> None:
+    where = urlsplit(bed.url)
+    head = f"POST /v1/actions HTTP/1.1\r\nHost: {where.netloc}\r\nAuthorization: Bearer {bed.token()}\r\n"
+    answer = raw(bed, f"{head}Connection: close\r\nContent-Length: {'0' * 5_000}2\r\n\r\n{{}}")
+    assert answer.startswith((b"HTTP/1.1 413", b"HTTP/1.1 400"))
+
+
+@pytest.mark.requirement("SERVER-bounds")
+def test_a_body_that_never_begins_ends(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app, "BODY_S", 0.3)
+    with running(place / "..", url="memory:") as bed:
+        where = urlsplit(bed.url)
+        head = f"POST /v1/actions HTTP/1.1\r\nHost: {where.netloc}\r\nAuthorization: Bearer {bed.token()}\r\n"
+        slow = raw(bed, f"{head}Idempotency-Key: k\r\nContent-Length: 10\r\nConnection: close\r\n\r\n")
+        assert slow.startswith(b"HTTP/1.1 400")
+        assert b"did not arrive within" in slow
+
+
+@pytest.mark.requirement("SERVER-bounds")
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"contract": "ship", "test": true, "test": false, "arguments": {"order_id": "o-1", "carrier": "c"}}',
+        '{"contract": "ship", "arguments": {"order_id": "o-1", "order_id": "o-2", "carrier": "c"}}',
+    ],
+)
+def test_a_name_given_twice_is_refused_and_nothing_runs(bed: Bed, body: str) -> None:
+    headers = {"Content-Type": "application/json", "Idempotency-Key": "twice"}
+    answer = bed.client().post("/v1/actions", content=body, headers=headers)
+    assert (answer.status_code, answer.json()["code"]) == (400, "http.body")
+    assert "twice" in answer.json()["detail"]
 
 
 def test_another_media_type_and_another_scheme_are_refused(bed: Bed) -> None:

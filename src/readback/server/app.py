@@ -48,6 +48,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 LOG: Final = logging.getLogger("readback.server")
 BODY_S: Final = 60.0
+LENGTH_DIGITS_MAX: Final = 18
 """Time limit in seconds for a request's body after its head."""
 API_PATHS: Final = ("/v1/", "/metrics", "/healthz", "/openapi.json")
 SINGLE: Final = frozenset({b"authorization", b"idempotency-key", b"if-match", b"content-length", b"content-type"})
@@ -263,34 +264,33 @@ class Application:
         """Read the body. Raises BodyTooLargeError at the limit, and BodyError for a body that takes too long."""
         most = self.server.settings.body_max_bytes
         length = headers.get(b"content-length", b"0")
-        if not length.isdigit() or int(length) > most:
+        if not length.isdigit() or len(length) > LENGTH_DIGITS_MAX or int(length) > most:
             raise BodyTooLargeError(f"The body exceeds {most} bytes.")
-        message = await receive()
-        body: bytes = message.get("body", b"")
-        if message.get("more_body"):
-            body = await self._rest(body, most, receive)
+        try:
+            async with asyncio.timeout(BODY_S):  # the first part counts, too: a client may send nothing for ever
+                body = await _whole(most, receive)
+        except TimeoutError as error:
+            raise BodyError(f"The body did not arrive within {BODY_S:.0f} seconds.") from error
         if body and route.body is not None and route.body is not bytes:
             media = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
             if media != b"application/json":
                 raise MediaTypeError("The body is not application/json.")
         return body
 
-    async def _rest(self, body: bytes, most: int, receive: Receive) -> bytes:
-        chunks, size, more = [body], len(body), True
-        try:
-            async with asyncio.timeout(BODY_S):
-                while more:
-                    message = await receive()
-                    if message["type"] == "http.disconnect":
-                        raise BodyError("The client left before the end of the body.")
-                    chunks.append(message.get("body", b""))
-                    size += len(chunks[-1])
-                    more = bool(message.get("more_body"))
-                    if size > most:
-                        raise BodyTooLargeError(f"The body exceeds {most} bytes.")
-        except TimeoutError as error:
-            raise BodyError(f"The body did not arrive within {BODY_S:.0f} seconds.") from error
-        return b"".join(chunks)
+
+async def _whole(most: int, receive: Receive) -> bytes:
+    chunks: list[bytes] = []
+    size, more = 0, True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise BodyError("The client left before the end of the body.")
+        chunks.append(message.get("body", b""))
+        size += len(chunks[-1])
+        more = bool(message.get("more_body"))
+        if size > most:
+            raise BodyTooLargeError(f"The body exceeds {most} bytes.")
+    return b"".join(chunks)
 
 
 def _refuse_doubled(headers: list[tuple[bytes, bytes]]) -> None:

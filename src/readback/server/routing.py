@@ -6,6 +6,7 @@ return a `Reply`; no handler sees a token or a tenant other than the caller's.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -165,7 +166,9 @@ class RouteTable:
                 raise BodyError("This route takes no body.", remedy="Send the request without a body.")
             return None
         try:
-            return decoder.decode(raw or b"{}")
+            found = decoder.decode(raw or b"{}")
+            json.loads(raw or b"{}", object_pairs_hook=_once, parse_int=str, parse_float=str)
+            return found
         except msgspec.DecodeError as error:
             raise BodyError(f"The body does not fit: {error}.") from error
         except RecursionError as error:
@@ -187,6 +190,16 @@ class RouteTable:
             return msgspec.convert(given, route.query, strict=False)
         except (msgspec.ValidationError, ValueError) as error:
             raise BodyError(f"The query does not fit: {error}.") from error
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Raise BodyError for a name given twice: an intermediary may have checked the other value."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        seen: set[str] = set()
+        twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise BodyError(f"The body gives {twice!r:.80} twice.", remedy="Send each name of an object once.")
+    return found
 
 
 Lookup = Callable[[ReadbackError], int]

@@ -128,6 +128,14 @@ def run(settings: Settings, server_settings: ServerSettings, registry: Registry 
     with of_extra("server", "The HTTP server"):
         from readback.server.serving import serve as serve_http
 
+    if not server_settings.open_access and not server_settings.issuers:
+        from readback.server.access.tokens import TokenFile
+        from readback.server.settings import tokens_path
+
+        file = TokenFile(server_settings.tokens_file or tokens_path())
+        if not file.entries():
+            note(f"There is no token in {file.path}, so every request is refused. Next: readback token create --help")
+
     def listening(url: str) -> None:
         if as_json:
             print_json({"url": url})

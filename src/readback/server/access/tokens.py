@@ -138,6 +138,8 @@ class TokenFile:
         except FileNotFoundError:
             self._seen, self._by_digest = (0, 0, 0), {}
             return
+        except OSError as error:
+            raise SettingsError(f"The tokens in {self.path} cannot be read: {error.strerror}.") from error
         seen = (found.st_mtime_ns, found.st_size, found.st_ino)
         if seen != self._seen:
             self._by_digest = {each.digest: (each, _caller(each)) for each in self._read()}

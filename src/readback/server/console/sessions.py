@@ -13,8 +13,8 @@ from http.cookies import CookieError, SimpleCookie
 from typing import Final
 
 from readback.canon.frozen import dataclass
-from readback.errors import InputError
 from readback.ports.runtime import Runtime
+from readback.server.errors import MissingRightError
 
 COOKIE: Final = "readback_session"
 SECRET_BYTES: Final = 32
@@ -24,7 +24,7 @@ SESSIONS_MAX: Final = 10_000
 """The session without a request for the longest time is dropped first."""
 
 
-class ForgeryError(InputError):
+class ForgeryError(MissingRightError):
     """The form carries no valid token of the session, so another site may have sent the form. Nothing was changed."""
 
     code = "http.forgery"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Final
 from urllib.parse import parse_qsl, urlsplit
@@ -12,7 +13,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from readback.canon.frozen import dataclass
 from readback.client.session import Session
 from readback.server.access.principal import Caller
-from readback.server.app import Server
+from readback.server.app import BODY_S, Server
 from readback.server.console.health_board import HealthBoard
 from readback.server.console.live import LiveFeed
 from readback.server.console.rendering import PageFacts, page
@@ -113,10 +114,14 @@ async def form_of(request: Request) -> Mapping[str, str]:
     if media != "application/x-www-form-urlencoded":
         raise BodyError("The body is no form.", remedy="Send the form of the page.")
     body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > FORM_MAX_BYTES:
-            raise BodyTooLargeError(f"The form exceeds {FORM_MAX_BYTES} bytes.")
+    try:
+        async with asyncio.timeout(BODY_S):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > FORM_MAX_BYTES:
+                    raise BodyTooLargeError(f"The form exceeds {FORM_MAX_BYTES} bytes.")
+    except TimeoutError as error:
+        raise BodyError(f"The form did not arrive within {BODY_S:.0f} seconds.") from error
     try:
         pairs = parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=FIELDS_MAX, errors="strict")
         return dict(pairs)
