@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import subprocess
 import sys
@@ -155,3 +156,10 @@ def test_the_short_way_of_a_hook_says_what_the_command_line_says(agent: Agent) -
         told = started(agent, "PostToolUse", *line, **given)
         assert told.code == code, told
         assert said in told.out + told.err
+
+
+def test_a_program_that_calls_a_hook_keeps_its_garbage_collector(agent: Agent) -> None:
+    """A hook's own process collects nothing. Tests and the release gates call hooks in a process that lives on."""
+    assert gc.isenabled()
+    agent.raw("pre", b"no JSON at all")
+    assert gc.isenabled()

@@ -103,7 +103,8 @@ EVENTS: Final[dict[str, Callable[..., int]]] = {"pre": pre, "post": post, "stop"
 
 def _answered(work: Callable[[], protocol.Answer]) -> int:
     """Run the hook and print the answer. Any failure blocks the tool."""
-    gc.disable()  # it lives for a moment: collecting costs more than it gives back
+    collects = gc.isenabled()
+    gc.disable()  # the process lives for a moment: a collection costs more than the memory
     try:
         answer = work()
         if answer:
@@ -115,6 +116,9 @@ def _answered(work: Callable[[], protocol.Answer]) -> int:
         with contextlib.suppress(OSError, ValueError):  # without a reader the exit code still blocks the tool
             print(f"readback: {_words(error)}", file=sys.stderr)
         return HELD_BACK
+    finally:
+        if collects:  # a program that calls the hook lives on, and its unclosed files wait for a collection
+            gc.enable()
     return 0
 
 
