@@ -108,7 +108,7 @@ def test_the_list_of_commands_imports_none_of_them() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stderr.split())
     assert "readback.cli.cli" in loaded
-    assert loaded <= {"readback", "readback.cli", "readback.cli.cli"}
+    assert loaded <= {"readback", "readback.cli", "readback.cli.cli", "readback.cli.lazy_group"}
 
 
 def test_the_version_is_said_in_both_ways() -> None:

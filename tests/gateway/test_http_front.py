@@ -22,9 +22,10 @@ from readback.agent_errors import TooManyServersError
 from readback.cli.cli import main
 from readback.errors import SettingsError
 from readback.gateway.serving import http_reader, http_sessions
-from readback.gateway.serving.http_guard import HttpGuard, names
+from readback.gateway.serving.http_guard import HttpGuard
 from readback.gateway.serving.http_sessions import RecentEvents
 from readback.gateway.serving.serve import serve_http
+from readback.host_names import names_of
 from readback.mcp import InProcess, Upstream
 from tests.gateway.passing import Passing
 from tests.gateway.processes import ROUGH, running
@@ -168,7 +169,7 @@ def test_a_gateway_that_does_not_know_its_own_names_does_not_start(host: str, al
     assert told.exit_code != 0
     assert "allow-host" in told.stderr or "not a host name" in told.stderr
     with pytest.raises(SettingsError):
-        names(host, allowed)
+        names_of(host, allowed)
 
 
 @pytest.mark.requirement("WIRE-front")

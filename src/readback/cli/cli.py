@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Any, Final, NoReturn, TextIO, cast
 
 import click
 
 from readback import __version__
+from readback.cli.lazy_group import LazyGroup
 
 COMMANDS: Final = {
     "demo": ("readback.cli.demo_and_bench:demo", "Run the demo: an agent, faulty systems, and the truth."),
@@ -68,23 +68,10 @@ actions: the first of 6, 5, 4, 3, 1, 0."""
 UNHEARD: Final = 3
 
 
-class Cli(click.Group):
-    """A group that imports a command on call and ends every failure with a documented exit code."""
+class Cli(LazyGroup):
+    """The whole command line. Every failure ends with a documented exit code."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        module, _, name = COMMANDS[cmd_name][0].partition(":")
-        command = getattr(import_module(module), name)
-        assert isinstance(command, click.Command)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+    commands_by_name = COMMANDS
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -16,8 +16,9 @@ import msgspec
 
 from readback.canon import ReadbackError
 from readback.errors import UnknownOutcomeError
+from readback.host_names import FORBIDDEN
 from readback.ports.runtime import Runtime
-from readback.server.access.hosts import FORBIDDEN, HostNames
+from readback.server.access.hosts import HostNames
 from readback.server.access.oidc import Providers
 from readback.server.access.principal import RIGHTS, Caller, Right
 from readback.server.access.tokens import TOKEN_MAX_CHARS, TokenFile

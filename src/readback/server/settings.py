@@ -19,7 +19,7 @@ import msgspec
 from readback.canon.frozen import dataclass
 from readback.config import user_folder
 from readback.errors import SettingsError, UsageError
-from readback.server.access.hosts import is_loopback
+from readback.host_names import is_loopback
 from readback.server.access.oidc import Issuer
 from readback.server.access.principal import rights_of
 from readback.server.access.webhooks import Sender

@@ -273,10 +273,10 @@ def _gateway(
     contracts = _contracts(settings, command)
     with of_extra("mcp", "The gateway"):
         from readback.gateway.gateway import Gateway
-        from readback.gateway.serving.http_guard import names
+        from readback.host_names import names_of
     without_answers()
     if serve == "http":
-        names(host, allow_hosts)  # before any server is started for an address that cannot be guarded
+        names_of(host, allow_hosts)  # before any server is started for an address that cannot be guarded
     upstreams = _upstreams(command, urls, contracts, settings, headers)
     return Gateway(
         upstreams,
@@ -336,10 +336,10 @@ def _action_server(
     """The server of the modules' actions and sagas. Raises UsageError for modules without any, ContractError."""
     with of_extra("mcp", "The server of actions"):
         from readback.gateway.actions import ActionServer
-        from readback.gateway.serving.http_guard import names
+        from readback.host_names import names_of
     without_answers()
     if serve == "http":
-        names(host, allow_hosts)
+        names_of(host, allow_hosts)
     return ActionServer(
         offered(modules), url=settings.url, tenant=settings.tenant, principal=settings.principal, hold=hold
     )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 from typing import Final
 
 import click
 
 from readback.cli import options
+from readback.cli.lazy_group import LazyGroup
 
 PER_CELL: Final = 20
 
@@ -32,23 +32,10 @@ COMMANDS: Final = {
 """The module and the help line of each command. `--help` imports no command."""
 
 
-class Gates(click.Group):
-    """A group that imports a command on call."""
+class Gates(LazyGroup):
+    """The commands of the release gates."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        module, _, name = COMMANDS[cmd_name][0].partition(":")
-        command = getattr(import_module(module), name)
-        assert isinstance(command, click.Command)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+    commands_by_name = COMMANDS
 
 
 @click.group("gates", cls=Gates)

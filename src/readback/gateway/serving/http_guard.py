@@ -10,15 +10,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable
-from ipaddress import ip_address
-from typing import Final
 
 from mcp_types import INVALID_REQUEST
 
 from readback.agent_errors import ForeignRequestError
 from readback.canon import ReadbackError
-from readback.errors import SettingsError
 from readback.gateway.serving.http_fast_path import App, Receive, Scope, Send
+from readback.host_names import BAD_REQUEST, FORBIDDEN, HOST, LOOPBACK, MISDIRECTED, ORIGIN, names_of
 
 # A refusal over HTTP, as a JSON-RPC error without a request's id: nothing of the request was read.
 
@@ -31,16 +29,6 @@ async def refuse(send: Send, status: int, error: ReadbackError) -> None:
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body, "more_body": False})
 
-
-LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
-NAME_REMEDY: Final = "Write the name by which clients reach it, such as gateway.example, without scheme or port."
-_NAME: Final = rb"(?P<name>\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z_.-]+)"
-_PORT: Final = rb"(?::[0-9]{1,5})?"
-_HOST: Final = re.compile(_NAME + _PORT)
-_ORIGIN: Final = re.compile(rb"(?P<scheme>[Hh][Tt][Tt][Pp][Ss]?)://" + _NAME + _PORT)
-BAD_REQUEST: Final = 400
-FORBIDDEN: Final = 403
-MISDIRECTED: Final = 421
 
 Refusal = tuple[int, ReadbackError]
 
@@ -56,7 +44,7 @@ class HttpGuard:
 
     def __init__(self, app: App, host: str, allowed: Collection[str] = ()) -> None:
         self._app = app
-        self._names = names(host, allowed)
+        self._names = names_of(host, allowed)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -79,10 +67,10 @@ class HttpGuard:
         if len(hosts) != 1:
             said = f"The request has {len(hosts)} Host headers; it needs exactly one."
             return BAD_REQUEST, ForeignRequestError(said)
-        if not self._is_own(_HOST, hosts[0]):
+        if not self._is_own(HOST, hosts[0]):
             said = f"The Host {hosts[0][:200]!r} is no name of this gateway."
             return MISDIRECTED, ForeignRequestError(said)
-        if origins and not (len(origins) == 1 and self._is_own(_ORIGIN, origins[0])):
+        if origins and not (len(origins) == 1 and self._is_own(ORIGIN, origins[0])):
             said = f"The Origin {b', '.join(origins)[:200]!r} is no origin of this gateway."
             return FORBIDDEN, ForeignRequestError(said)
         return None
@@ -95,31 +83,3 @@ class HttpGuard:
         name = found["name"].decode("ascii").lower()
         is_secure = found.groupdict().get("scheme", b"").lower() == b"https"
         return name in self._names and not (is_secure and name in LOOPBACK)
-
-
-def names(host: str, allowed: Collection[str] = ()) -> frozenset[str]:
-    """Return the allowed names of a gateway at this address, in lower case. Raises SettingsError."""
-    found = {_allowed(each) for each in allowed}
-    try:
-        address = ip_address(host)
-    except ValueError:
-        return frozenset(found | (LOOPBACK if host.lower() == "localhost" else {host.lower()}))
-    if address.is_unspecified:
-        if not found:
-            raise SettingsError(
-                f"At {host} the gateway does not know by which names it is reached, so any page could reach it too.",
-                remedy="Name them: --allow-host NAME for each; or serve at one address of this machine (--host).",
-            )
-        return frozenset(found)
-    bare = str(address).partition("%")[0]  # clients leave the zone out
-    shown = f"[{bare}]" if address.version == 6 else bare
-    return frozenset(found | (LOOPBACK if address.is_loopback else set()) | {shown})
-
-
-def _allowed(name: str) -> str:
-    """Validate an allowed name. Raises SettingsError."""
-    bare = f"[{name}]" if ":" in name and not name.startswith("[") else name
-    found = _HOST.fullmatch(bare.encode("utf-8", "replace"))
-    if found is None or found["name"].decode("ascii") != bare:
-        raise SettingsError(f"{name!r:.200} is not a host name.", remedy=NAME_REMEDY)
-    return bare.lower()
