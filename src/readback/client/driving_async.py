@@ -1,4 +1,4 @@
-"""How the async client drives the engine's work: everything that differs from the sync client."""
+"""How the async client drives the engine's work. All differences from the sync client are here."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class AsyncDriving:
         *,
         in_turn: bool = False,
     ) -> Outcome:
-        """Return the outcome of the work, or the present one where the caller's wait ends first.
+        """Return the outcome of the work, or the present outcome where the caller's wait ends first.
 
         `in_turn`: the tool is a plain function, so commits of several calls may share one turn of the event loop.
         """
@@ -63,11 +63,11 @@ class AsyncDriving:
         return done
 
     async def _apart(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Do blocking work in a thread, so that the event loop goes on."""
+        """Do blocking work in a thread. The event loop serves other calls meanwhile."""
         return await asyncio.to_thread(work, *args, **kwargs)
 
     async def _stay(self, worker: Worker) -> int:
-        """Run a worker until its end, and return the number of steps. A cancellation cancels its calls."""
+        """Run a worker to the end, and return the number of steps. A cancellation also cancels the worker's calls."""
         return (await worker.stay()).advanced
 
     async def close(self) -> None:

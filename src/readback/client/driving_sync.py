@@ -1,4 +1,4 @@
-"""How the sync client drives the engine's work: everything that differs from the async client."""
+"""How the sync client drives the engine's work. All differences from the async client are here."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class SyncDriving:
         *,
         in_turn: bool = False,
     ) -> Outcome:
-        """Return the outcome of the work, or the present one where the caller's wait ends first.
+        """Return the outcome of the work, or the present outcome where the caller's wait ends first.
 
         `in_turn` concerns event loops alone. A thread has one call.
         """
@@ -60,11 +60,11 @@ class SyncDriving:
             raise
 
     def _apart(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Do blocking work here: a thread has nothing else to do."""
+        """Do blocking work in the caller's thread."""
         return work(*args, **kwargs)
 
     def _stay(self, worker: Worker) -> int:
-        """Run a worker until its end, and return the number of steps."""
+        """Run a worker to the end, and return the number of steps."""
         import asyncio  # a program without an event loop does not pay for it
 
         return asyncio.run(worker.stay()).advanced

@@ -1,7 +1,6 @@
-"""Follow the log for every listener: one reader of the ledger, and a bounded queue for each listener.
+"""Follow the log for every listener: a single reader of the ledger, and a bounded queue for each listener.
 
-A listener that reads too slowly is disconnected, and resumes at its last position, so memory stays bounded and no entry
-is lost.
+A slow listener is disconnected, and resumes at the last position. Memory stays bounded, and no entry is lost.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ KINDS: Final = tuple(sorted(kind.value for kind in EventKind))
 PAGE: Final = 500
 POLL_S: Final = 0.2
 QUIET_S: Final = 15.0
-"""After this time without an entry a comment is sent, so that proxies keep the connection."""
+"""After this time without an entry the server sends a comment. Proxies then keep the connection."""
 QUEUE_MAX: Final = 2_000
 LISTENERS_MAX: Final = 1_000
 _ENCODE: Final = msgspec.json.Encoder().encode
@@ -31,7 +30,7 @@ _ENCODE: Final = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry as bytes for the stream, with the facts that choose its listeners."""
+    """An entry as bytes for the stream, with the facts for the choice of listeners."""
 
     position: int
     tenant: str

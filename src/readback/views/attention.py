@@ -1,4 +1,4 @@
-"""Lists around actions: everything that waits for a person or is overdue, and what is related to one action.
+"""Lists around actions: waiting and overdue actions, and the relations of an action.
 
 An unknown or overdue action may also be in review. Each group reads a bounded number of rows by an index, for any
 number of actions in the ledger.
@@ -49,7 +49,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """The waiting actions of a tenant, its freezes and its open incidents, the oldest first."""
+    """The waiting actions, freezes and open incidents of a tenant, the oldest first."""
 
     groups: tuple[Group, ...]
     freezes: tuple[Freeze, ...]
@@ -62,7 +62,7 @@ class Attention:
 
 
 def attention_of(session: Session) -> Attention:
-    """Return what waits in the session's tenant. Raises StoreError."""
+    """Return the waiting actions of the session's tenant. Raises StoreError."""
     session.check_open()
     store, tenant = session.store, session.scope.tenant
     in_review = ActionFilter(tenant, review=True)
@@ -120,14 +120,14 @@ def _overdue(session: Session) -> Group:
 
 @dataclass(frozen=True, slots=True)
 class Related:
-    """One relation and its actions, the newest first."""
+    """A relation and the related actions, the newest first."""
 
     relation: str
     rows: tuple[StoredProjection, ...]
 
 
 def related_to(session: Session, projection: Projection, compensation: str = "") -> tuple[Related, ...]:
-    """Return the relations with at least one action besides this one: target, run, saga, key and claims.
+    """Return the relations with at least one other action: target, run, saga, key and claims.
 
     Actions on the same target are searched among the newest actions of the contract. Raises StoreError.
     """

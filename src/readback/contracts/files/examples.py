@@ -1,7 +1,7 @@
-"""The examples of one contract in a file, read key by key.
+"""The examples of a contract in a file, read key by key.
 
-Called by `build` once the contract is compiled. Arguments are bound as for a call. Faults are reported with their
-places. Nothing is judged here.
+`build` calls this module after the contract is compiled. Arguments are bound as for a call. Each fault carries a place.
+Nothing is judged here.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ EXAMPLE_KEYS: Final = (
     "stamped", "complete", "free",
 )  # fmt: skip
 CHANGED: Final = ("state", "before", "requested")
-"""What `but` may change of the example under `like`."""
+"""The parts of the example under `like` that `but` may change."""
 EXPECTED: Final = (Verdict.VERIFIED.value, Verdict.REFUTED.value, Verdict.UNDETERMINED.value)
 NEAR_MIN: Final = 0.8
-"""Likeness of two field names above which one is a slip of the pen, from 0 to 1."""
+"""Two field names with a higher likeness, from 0 to 1, count as a slip of the pen."""
 
 
 def read_examples(
@@ -55,7 +55,7 @@ def read_examples(
 
 
 def read_survivors(node: Written, path: str, findings: Diagnostics) -> dict[str, str]:
-    """Return the reasons for accepted mutants, by the mutant's name or a beginning that ends in `*`."""
+    """Return the reasons for accepted mutants, by the mutant's name or by a beginning and `*`."""
     return _reasons(node, path, findings, "the mutant")
 
 
@@ -121,7 +121,7 @@ class _Reader:
         return Verdict(word) if word else Verdict.UNDETERMINED
 
     def _terms(self, keys: Mapping[str, Written], path: str) -> dict[str, Any]:
-        """Return the fields of an example that its own keys state."""
+        """Return the fields stated by the example's own keys."""
         found: dict[str, Any] = {}
         for key in keys:
             node, where = keys[key], joined(path, key)

@@ -1,4 +1,4 @@
-"""The reading pages of the console: each is a few bounded queries and one template."""
+"""The reading pages of the console. A page is a few bounded queries and a template."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ CANCEL: Final = (
 
 
 async def attention(visit: Visit) -> Response:
-    """The first page: everything that waits for a person, the oldest first."""
+    """The first page: actions waiting for a person, the oldest first."""
     return await asyncio.to_thread(_attention, visit)
 
 
@@ -90,14 +90,14 @@ def _actions(visit: Visit) -> Response:
 
 
 async def find(visit: Visit) -> Response:
-    """Open an action by its id, stamp, or the first letters of its id."""
+    """Open an action by the id, the stamp, or the first letters of the id."""
     named = visit.request.query_params.get("id", "").strip()[:256]
     found = await asyncio.to_thread(abbreviated, visit.session, named) if named else ""
     return visit.answer(RedirectResponse(f"/actions/{found}" if found else "/actions", 303))
 
 
 async def action(visit: Visit) -> Response:
-    """One action or saga, with the decisions that are possible now."""
+    """An action or saga, with the possible decisions."""
     session = visit.session
     action_id = await asyncio.to_thread(session.action_id, visit.request.path_params["id"])
     stored = await asyncio.to_thread(session.store.projection, action_id)
@@ -138,7 +138,7 @@ async def _approval(visit: Visit, held: Projection) -> dict[str, Any] | None:
 
 
 def _controls(session: Session, held: Projection) -> list[tuple[str, str, str]]:
-    """The possible controls of an action that has not ended. A cancel needs the contract."""
+    """The possible controls of an open action. A cancel needs the contract."""
     waits = [SIGNAL] if held.due_us is not None and not held.hold else []
     ended = State(held.state) in TERMINAL or not session.knows(held)
     return [*waits, *([] if ended else [CANCEL])]

@@ -1,4 +1,4 @@
-"""The static report of one action or one run: the console's facts in one file without a script and without a request.
+"""The static report of an action or a run: the console's facts in a single file without scripts and requests.
 
 The report names the signed head that covers its entries, and holds the proof of each action's last entry.
 """
@@ -22,11 +22,11 @@ from readback.views.text import safe
 
 DISTRIBUTION: Final = "readback-ai"
 ACTIONS_MAX: Final = 200
-"""Actions of a run in one report, the newest first."""
+"""Most actions of a run in a report, the newest first."""
 
 
 def report_of_action(session: Session, named: str) -> str:
-    """Return the report of one action or saga, with the saga's steps. Raises NotFoundError, StoreError, LogError."""
+    """Return the report of an action or saga, with the saga's steps. Raises NotFoundError, StoreError, LogError."""
     action_id = abbreviated(session, named)
     steps = session.store.page(ActionFilter(session.scope.tenant, saga=action_id, oldest=True, limit=ACTIONS_MAX))
     ids = [action_id, *(each.projection.action_id for each in steps)]

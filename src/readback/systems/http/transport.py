@@ -1,6 +1,6 @@
 """The transport of the HTTP executor and the HTTP source: addresses confined to the allowed hosts, and one time limit.
 
-There are no cookies, redirects, retries or environment settings, and the transport does not judge answers.
+The transport uses no cookies, redirects, retries or environment settings, and judges no answer.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _CONNECTED: Final = frozenset({"connection.connect_tcp.complete", "connection.st
 class Limit:
     """Close a connection at the end of the time limit, in every state of the connection. `late` records the expiry.
 
-    httpx limits each read of a socket by itself. A server sending a byte now and then could hold the caller forever.
+    httpx limits each read of a socket alone. A server sending a byte now and then could hold the caller forever.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -92,9 +92,9 @@ _UP: Final = re.compile(r"(?:^|[/\\])\.{1,2}(?:[/\\]|$)")
 
 
 class Service:
-    """One service, and a client of it that nothing else uses. `hosts`: allowed names, with or without a port.
+    """A service, and a client for this service alone. `hosts`: allowed names, with or without a port.
 
-    The executor and the source of one service have a `Service` each: they share code, and no connection.
+    Executor and source each have a `Service`: they share code, and no connection.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class Service:
 
 
 class HttpTransport(Service):
-    """The source's way to a service: one GET, read within bounds."""
+    """The source's way to a service: a GET request with a bounded answer."""
 
     def ask(self, target: httpx.URL, headers: Mapping[str, str]) -> Answer:
         """Send one GET. Status 0 carries the reason for a missing answer. Raises ReaderTypeError for an answer over
@@ -193,7 +193,7 @@ def check_headers(headers: Mapping[str, str]) -> None:
 
 
 def _client(timeout_s: float, tls: ssl.SSLContext | bool) -> httpx.Client:
-    """No cookies, redirects, retries or environment. HTTP/1.1, so that one request stays one request."""
+    """No cookies, redirects, retries or environment. HTTP/1.1, so a request is never multiplied."""
     from http.cookiejar import CookieJar, DefaultCookiePolicy
 
     import httpx
