@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from bench import assurance
 from readback import Readback
 from readback.client.files import contract_files
 from readback.domain.context import Context
-from readback.domain.verification.reading import Lookup, Reading
-from readback.errors import FittingError
-from readback.ports.system_factory import Fixed, Given
+from readback.ports.system_factory import Given
 from readback.testing.runtime_virtual import VirtualRuntime
 
 CONTRACT = "ship_order"
@@ -67,23 +66,12 @@ def other_tenant(order: dict[str, Any]) -> None:
     order["tenant"] = "other"
 
 
-class World:
-    """Orders in memory, as the system of record of the contract file."""
+class World(assurance.World):
+    """The benchmark's orders in memory, with a tool that does as `behaviour` says."""
 
     def __init__(self) -> None:
-        self.orders: dict[str, dict[str, Any]] = {}
+        super().__init__()
         self.behaviour: Behaviour = honest
-        self.place: Callable[[], str] | None = None
-        self.located: Callable[[str], str] | None = None
-
-    def source(self, kind: str, name: str, fixed: Fixed, folder: str, timeout_us: int) -> World:
-        return self
-
-    def executor(self, kind: str, name: str, fixed: Fixed, folder: str, timeout_us: int) -> World:
-        return self
-
-    def tool(self, server: str, name: str, timeout_us: int) -> Any:
-        raise FittingError("There is no server here.")
 
     def execute(self, ctx: Context, given: Given) -> object:
         asked: Any = given["json"]
@@ -93,25 +81,6 @@ class World:
         if order:
             self.orders[asked["order"]] = order
         return {"status": "ok"}
-
-    def read(self, ctx: Context, given: Given) -> Reading:
-        asked: Any = given["path"]
-        order = self.orders.get(asked.values[0])
-        if order is None:
-            return Reading.absent()
-        return Reading.of(dict(order), stamp=order["stamp"])
-
-    def glance(self, ctx: Context, given: Callable[[], Given]) -> Reading | None:
-        return None
-
-    def find(self, ctx: Context, given: Given) -> list[Reading]:
-        return []
-
-    def lookup(self, ctx: Context, given: Given) -> Lookup:
-        return Lookup.pending()
-
-    def ping(self) -> None:
-        return None
 
 
 def ledger(place: Path | str, file: Path, many: Mapping[Behaviour, int], *, tenant: str = "acme", seed: int = 1) -> str:
