@@ -1,4 +1,4 @@
-"""The contract in force, over orders in the file of DEPOT_FILE."""
+"""The contract in force, over orders in the folder of DEPOT: a file an order, so that two actions never share one."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ from readback import Context, Reading, action
 VERSION, ENSURE = "1", {"shipped": "authoritative.status == 'shipped'"}
 
 
-def orders() -> dict[str, Any]:
-    file = Path(os.environ["DEPOT_FILE"])
-    found: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
-    return found
+def place(order: str) -> Path:
+    return Path(os.environ["DEPOT"], f"{order}.json")
 
 
 def contract(version: str, ensure: dict[str, str]) -> Any:
@@ -31,16 +29,16 @@ def contract(version: str, ensure: dict[str, str]) -> Any:
     )
     def ship(ctx: Context, order: str) -> object:
         note = "" if order.startswith("bare") else "n"
-        changed = {**orders(), order: {"id": order, "tenant": ctx.tenant, "status": "shipped", "note": note}}
-        Path(os.environ["DEPOT_FILE"]).write_text(json.dumps(changed))
+        fresh = place(f"fresh-{ctx.stamp}")
+        fresh.write_text(json.dumps({"id": order, "tenant": ctx.tenant, "status": "shipped", "note": note}))
+        fresh.replace(place(order))  # at once: a reader never meets half of a file
         return {"status": "ok"}
 
     @ship.read(source="orders", consistency="strong", independence="other_client", attributes=True)
     def read(ctx: Context, order: str) -> Reading:
-        found = orders().get(order)
-        if found is None:
+        if not place(order).exists():
             return Reading.of({"id": order, "tenant": ctx.tenant, "status": "open", "note": ""}, version=1)
-        return Reading.of(found, version=2)
+        return Reading.of(json.loads(place(order).read_text()), version=2)
 
     return ship
 

@@ -17,7 +17,7 @@ IN_FORCE, PROPOSED = "tests.canary.in_force", "tests.canary.proposed"
 @pytest.fixture
 def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("DEPOT_FILE", str(tmp_path / "orders.json"))
+    monkeypatch.setenv("DEPOT", str(tmp_path))
     monkeypatch.setenv("READBACK_TENANT", "acme")
     return f"sqlite:///{tmp_path / 'ledger.db'}"
 
