@@ -31,7 +31,10 @@ MUST_PASS: Final = frozenset({"trace-replay", "canary", "failure-injection", "le
 
 
 NOT_RUN: Final = "not run: "
-"""Begins the name of a count for a part that is not installed here. Such a part has neither passed nor failed."""
+"""Begins the name of a count for a part without a run: not installed, or without a meaning for the contract.
+
+Such a part has neither passed nor failed.
+"""
 
 
 class Standing(StrEnum):

@@ -1,8 +1,8 @@
 """The failure-injection gate: every fault against every contract, in simulated worlds.
 
-A contract without a world is undetermined. Accepting an injected
-fault as success, naming another class, permitting a repetition or wording the end otherwise fails by name.
-Compensations run inside the worlds of the reversed actions.
+A contract without a world is undetermined. Accepting an injected fault as success, naming another class,
+permitting a repetition or wording the end otherwise fails by name. A fault without a meaning for a contract is
+counted as not run. Compensations run inside the worlds of the reversed actions.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, assert_never
 
 from readback.assurance.gate_input import GateInput
-from readback.assurance.results import Finding, GateResult, Standing, gate_result
+from readback.assurance.results import NOT_RUN, Finding, GateResult, Standing, gate_result
 from readback.canon import Json
 from readback.engine.compiled_contract import CompiledContract
 from readback.testing.faults import judge
@@ -24,7 +24,7 @@ GATE: Final = "failure-injection"
 def failure_injection(given: GateInput) -> GateResult:
     """Inject every fault into every contract of the candidate, in the input's `worlds`.
 
-    Returns the result, with a finding for each contract and fault.
+    Returns the result, with a finding for each contract and each fault that applies to it.
     """
     counts: Counter[str] = Counter(contracts=0, injections=0, held=0, holes=0, undetermined=0, not_applicable=0)
     return gate_result(GATE, list(_findings(given, counts)), counts)
@@ -53,7 +53,11 @@ def _findings(given: GateInput, counts: Counter[str]) -> Iterator[Finding]:
             yield _finding(given, plan, "world-misfit", Standing.UNDETERMINED, results[0].message, "")
             continue
         for each in results:
-            yield _of(given, plan, each, counts)
+            if each.standing is judge.Standing.NOT_APPLICABLE:
+                counts["not_applicable"] += 1
+                counts[f"{NOT_RUN}{name} {each.fault.value}"] = 1
+            else:
+                yield _of(given, plan, each, counts)
 
 
 def _of(given: GateInput, plan: CompiledContract, injection: Injection, counts: Counter[str]) -> Finding:
@@ -62,19 +66,17 @@ def _of(given: GateInput, plan: CompiledContract, injection: Injection, counts: 
         case judge.Standing.HELD:
             counts["held"] += 1
             standing = Standing.PASSED
-        case judge.Standing.NOT_APPLICABLE:
-            counts["not_applicable"] += 1
-            standing = Standing.PASSED
         case judge.Standing.HOLE:
             counts["holes"] += 1
             standing = Standing.FAILED
         case judge.Standing.UNDETERMINED:
             counts["undetermined"] += 1
             standing = Standing.UNDETERMINED
+        case judge.Standing.NOT_APPLICABLE:
+            raise AssertionError("a fault that does not apply has passed nothing and is no finding")
         case _:
             assert_never(injection.standing)
     detail: dict[str, Json] = {
-        "applicable": injection.standing is not judge.Standing.NOT_APPLICABLE,
         "state": injection.state,
         "verdict": injection.verdict,
         "class": injection.discrepancy,

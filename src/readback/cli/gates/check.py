@@ -340,7 +340,7 @@ def tell(report: GatesReport) -> None:
                 out.print(Text(line), soft_wrap=True)
         missing = [name.removeprefix(NOT_RUN) for name in gate.counts if name.startswith(NOT_RUN)]
         if missing:
-            out.print(Text(safe(f"  not installed, so not run: {', '.join(missing)}")), soft_wrap=True)
+            out.print(Text(safe(f"  not run (not installed, or not applicable): {', '.join(missing)}")), soft_wrap=True)
     sign = mark(_SIGNS[report.standing]) if report.gates else mark(NONE)
     out.print(Text.assemble(sign, " ", (f"Release gates: {report.standing.value}", "bold")))
 
