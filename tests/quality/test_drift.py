@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sqlite3
 import sys
@@ -13,6 +14,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from readback import Readback, contract_files
 from readback.assurance.drift.checking import habit_drift
@@ -23,10 +26,12 @@ from readback.assurance.watched.calls import Look, WatchedCall
 from readback.cli.cli import main
 from readback.demo.systems.postgres import PRIMARY, PostgresPair
 from readback.domain.verification.reading import Reading
+from readback.kit.wording import OUTCOME_KEY
 from tests.architecture.tree import ROOT
 from tests.contract_files.writing import written
 from tests.quality.files import compiled, order
 
+SOON_S = 40.0
 FILE = """
 apiVersion: readback/v1
 kind: Contracts
@@ -190,6 +195,58 @@ def test_a_changed_tool_of_a_live_server_is_told_argument_by_argument(
     assert found["changed", "argument", "status"] == ["ensure.status"]
     assert "target" in found["gone", "argument", "id"]
     assert lines(beside("none"))["gone", "tool", "set_status"] == ["execute"]
+
+
+def through_the_gateway(folder: Path, file: Path, url: str) -> None:
+    """One call through `readback mcp`, verified and on record."""
+    command = [sys.executable, "-W", "ignore", "-m", "tests.quality.drifting_server", "then", str(folder / "orders.db")]
+    arguments = ["mcp", "--contracts", str(file), "--tenant", "acme", "--ledger-url", url, "--", *command]
+    readback = str(Path(sys.executable).with_name("readback"))
+    server = StdioServerParameters(command=readback, args=arguments, cwd=folder, env={"PYTHONPATH": str(ROOT)})
+
+    async def run() -> Any:
+        async with asyncio.timeout(SOON_S), Client(stdio_client(server)) as client:
+            return await client.call_tool("set_status", {"id": "o1", "status": "shipped"})
+
+    told = asyncio.run(run())
+    assert told.meta[OUTCOME_KEY]["verdict"] == "verified", told
+
+
+CHANGED = {
+    "then": ({}, 0),
+    "told": ({("changed", "tool", "set_status"): []}, 0),
+    "closed": (
+        {("changed", "argument", "status"): ["ensure.status"], ("changed", "argument", "note"): ["arguments"]},
+        1,
+    ),
+    "now": (
+        {
+            ("gone", "argument", "id"): ["target", "readers.sql"],
+            ("new", "argument", "order_id"): ["arguments"],
+            ("new", "argument", "reason"): ["arguments"],
+            ("changed", "argument", "status"): ["ensure.status"],
+        },
+        1,
+    ),
+    "none": ({("gone", "tool", "set_status"): ["execute"]}, 1),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("QUAL-drift-server")
+def test_a_changed_tool_is_compared_with_the_form_that_the_gateway_recorded(
+    orders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    reader = SQLITE.partition("    readers:")[2]
+    file = written(orders / "served.yaml", SERVED.replace("COMMAND", '["true"]') + "    readers:" + reader)
+    url = f"sqlite:///{orders / 'ledger.db'}"
+    through_the_gateway(orders, file, url)
+    for form, (expected, code) in CHANGED.items():
+        command = (sys.executable, "-W", "ignore", "-m", "tests.quality.drifting_server", form)
+        found = drifted(str(file), "--from", url, "--", *command)
+        told = {key: at_risk for key, at_risk in lines(found).items() if key[1] in ("tool", "argument", "answer")}
+        assert (form, told, found["exit_code"]) == (form, expected, code)
 
 
 @pytest.mark.requirement("QUAL-drift-open")

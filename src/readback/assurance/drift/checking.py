@@ -12,7 +12,8 @@ from statistics import median
 from typing import Final
 
 from readback.assurance.drift.findings import NEVER, Change, ContractDrift, Drift
-from readback.assurance.drift.looking import Looked, source_drift, tool_drift
+from readback.assurance.drift.looking import Looked, source_drift
+from readback.assurance.drift.tools import tool_drift
 from readback.assurance.watched.calls import WatchedCall
 from readback.contracts.files.contract import FileContract
 from readback.contracts.files.tools.listing import Toolbox

@@ -1,4 +1,4 @@
-"""The live side of a drift check: readers are asked again for the last verified targets, and tools are compared.
+"""The live side of a drift check: readers are asked again for the last verified targets.
 
 Readers of built-in sources are called, since a reading changes nothing. No tool of a server is called, and so no
 reader behind such a tool.
@@ -15,8 +15,6 @@ from readback.assurance.watched.calls import Look, WatchedCall
 from readback.canon import Json, ReadbackError
 from readback.canon.frozen import dataclass
 from readback.contracts.files.contract import FileContract, FittedReader, values_of
-from readback.contracts.files.tools.listing import Tool, Toolbox, fingerprint
-from readback.contracts.files.tools.tool_schema import unfit
 from readback.domain.context import Context
 from readback.domain.verification.reading import Presence, Reading
 
@@ -116,62 +114,3 @@ def _look(
     if reading.presence is Presence.UNAVAILABLE:
         return Looked(None, 0, reading.detail or "unavailable")
     return Looked(reading, clock_us() - began)
-
-
-# --- tools ---
-
-
-def tool_drift(contract: FileContract, last: WatchedCall | None, toolbox: Toolbox) -> tuple[list[Drift], int]:
-    """Compare the governed tool with the contract and with the arguments and the answer of the last verified use."""
-    tools = toolbox.of(contract.home.file)
-    if not contract.tool or tools.own is None:
-        return [], 0
-    tool = tools.tool("", contract.tool)
-    if tool is None:
-        said = f"the server has no tool {contract.tool!r} any more"
-        return [Drift(Change.GONE, "tool", contract.tool, said, ("execute",))], 1
-    found = [*_pinned(contract, tool), *_arguments(contract, tool, last)]
-    return found, 1 + len(tool.takes.get("properties", {}) or {})
-
-
-def _pinned(contract: FileContract, tool: Tool) -> Iterator[Drift]:
-    if contract.tool_sha256 and tool.defined and fingerprint(tool.definition) != contract.tool_sha256:
-        said = f"the definition of {tool.name!r} is not the pinned one: {fingerprint(tool.definition)}"
-        yield Drift(Change.CHANGED, "tool", tool.name, said, ("tool_sha256",))
-
-
-def _arguments(contract: FileContract, tool: Tool, last: WatchedCall | None) -> Iterator[Drift]:
-    properties = tool.takes.get("properties")
-    live = set(properties) if isinstance(properties, dict) else set()
-    if last is None:
-        return
-    used = {name: value for name, value in last.requested.items() if name not in contract.unsent or value is not None}
-    for name in sorted(set(used) - live) if live or tool.takes.get("additionalProperties") is False else ():
-        said = f"the tool takes no argument {name!r} any more"
-        yield Drift(Change.GONE, "argument", name, said, argument_risks(contract, name))
-    required = tool.takes.get("required")
-    for name in sorted({str(each) for each in required} - set(used)) if isinstance(required, list) else ():
-        yield Drift(Change.NEW, "argument", name, f"the tool requires an argument {name!r}", ("arguments",))
-    shared = {name: value for name, value in used.items() if name in live}
-    for where, reason in unfit({**tool.takes, "required": []}, shared):
-        said = f"the last verified call's {where} does not fit any more: {reason}"
-        yield Drift(Change.CHANGED, "argument", where, said, argument_risks(contract, where.partition(".")[0]))
-    for name in sorted(live - set(used) - {str(each) for each in required or ()}):
-        if name not in contract.arguments.names or contract.arguments_known is False:
-            yield Drift(Change.NEW, "argument", name, f"the tool takes an argument {name!r}")
-
-
-def argument_risks(contract: FileContract, name: str) -> tuple[str, ...]:
-    """Return the contract's parts that name an argument."""
-    plan, found = contract.plan, dict[str, None]()
-    for key, checks in (("ensure", plan.ensure), ("fails_when", plan.fails_when), ("require", plan.require)):
-        for check in checks:
-            paths = () if check.predicate is None else check.predicate.paths
-            if any(path.root in ("requested", "intended") and path.steps[1:2] == (name,) for path in paths):
-                found[f"{key}.{check.postcondition.name}"] = None
-    if f"{{requested.{name}" in plan.contract.target:
-        found["target"] = None
-    for each in contract.readers:
-        if name in each.spec.names:
-            found[f"readers.{each.reader.name}"] = None
-    return tuple(found) or ("arguments",)

@@ -6,7 +6,7 @@ Called by the mutation test (bundles), by drift and by drafts from watched calls
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Final
 
 from readback.audit.record.action import is_action
@@ -15,6 +15,7 @@ from readback.canon import Json, ReadbackError, parse_json
 from readback.canon.frozen import dataclass
 from readback.domain.events import EventKind
 from readback.domain.recovery.table import DEFAULT_TABLE, RecoveryTable
+from readback.domain.tracing.attributes import ORIGIN, TOOL_FORM
 from readback.ports.storage.store import LedgerStore
 from readback.shadow.watched import WATCHED
 
@@ -48,6 +49,7 @@ class WatchedCall:
         answered: The answer's status, such as `success` or `error`; "" for none.
         called_us: The start of the attempt on the ledger's clock, in microseconds; 0 for no attempt.
         took_us: The time to the tool's answer, in microseconds.
+        tool: The form of the called tool of an MCP server, as recorded by the gateway; empty for none.
     """
 
     action_id: str
@@ -68,6 +70,7 @@ class WatchedCall:
     settled_us: int
     stamp: str = ""
     judged: str = ""
+    tool: Mapping[str, Json] = field(default_factory=dict)
 
     @property
     def shown(self) -> Look | None:
@@ -152,6 +155,7 @@ def call_of(name: str, bundle: Bundle) -> WatchedCall:
         seen.settled_us,
         str(proposal.data.get("stamp", "")),
         seen.judged,
+        _object(_part(_part(proposal.data.get("context"), ORIGIN), TOOL_FORM)),
     )
 
 
@@ -202,6 +206,10 @@ def _content(answer: Mapping[str, Json]) -> Json:
     except ReadbackError:
         return {"text": text}
     return parsed if isinstance(parsed, dict) else {"text": text}
+
+
+def _object(value: Json) -> Mapping[str, Json]:
+    return value if isinstance(value, dict) else {}
 
 
 def _part(value: Json, name: str) -> Json:

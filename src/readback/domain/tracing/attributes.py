@@ -23,6 +23,8 @@ TEXT_MAX_CHARACTERS: Final = 256
 _CLASSES: Final = {each.value: each.ledger_name for each in SideEffect}
 ORIGIN: Final = "origin"
 """The key of an action's context with the facts of the request at the gateway."""
+TOOL_FORM: Final = "tool"
+"""The key of the origin with the recorded form of the called tool. No attribute of a span."""
 
 
 def terms_of(action: Action, verification_table: str) -> Attributes:
@@ -78,7 +80,7 @@ def execution_of(action: Action) -> Attributes:
         found[names.HANDED_OUT] = True
     origin = context.get(ORIGIN)
     if isinstance(origin, dict):
-        found |= {name: cut(value) for name, value in origin.items()}
+        found |= {name: cut(value) for name, value in origin.items() if name != TOOL_FORM}
     return found
 
 

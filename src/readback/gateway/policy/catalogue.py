@@ -14,6 +14,7 @@ from readback.agent_errors import ToolChangedError
 from readback.canon import CanonError, Json, json_text, sha256_hex
 from readback.canon.frozen import dataclass
 from readback.contracts.files.tools.listing import fingerprint
+from readback.contracts.files.tools.recorded_form import form_of_tool
 
 Tool: TypeAlias = Mapping[str, Json]
 ToolKey: TypeAlias = tuple[str, str]
@@ -54,6 +55,8 @@ class Catalogue:
     _agreed: dict[ToolKey, str] = field(default_factory=dict)
     """The fingerprint of each governed tool at the load of its contract."""
     _prints: dict[ToolKey, str] = field(default_factory=dict)
+    _forms: dict[str, dict[str, Json]] = field(default_factory=dict)
+    """The recorded form of each called definition, by fingerprint."""
 
     def announced(self, server: str) -> int:
         """Return the number of announced changes. Read this before listing, and pass the number to `see`."""
@@ -69,7 +72,7 @@ class Catalogue:
         self._seen[server] = {str(tool.get("name", "")): dict(tool) for tool in tools}
         self._looked_us[server] = now_us
         for key in [key for key in self._prints if key[0] == server]:
-            del self._prints[key]
+            self._forms.pop(self._prints.pop(key), None)
         for name, prints in _doubled(tools).items():  # ambiguous: any of them may be called
             self._prints[server, name] = sha256_hex(" ".join(prints).encode("ascii"))
 
@@ -85,7 +88,7 @@ class Catalogue:
             if (server, name) in self._agreed and self._print((server, name)) != print_of(tool):
                 self.forget(server)
             known[name] = dict(tool)
-            self._prints.pop((server, name), None)
+            self._forms.pop(self._prints.pop((server, name), ""), None)
 
     def is_due(self, server: str, now_us: int) -> bool:
         """Return whether the server's tools must be listed again."""
@@ -121,6 +124,15 @@ class Catalogue:
     def agreed(self, key: ToolKey) -> str:
         """Return the accepted fingerprint of a governed tool: from the load of its contract, or from the pin."""
         return self._agreed.get(key, "")
+
+    def form(self, key: ToolKey) -> Mapping[str, Json]:
+        """Return the form of a tool for the record of its calls; empty for an unlisted tool."""
+        shown, tool = self._print(key), self.tool(key)
+        if tool is None:
+            return {}
+        if shown not in self._forms:
+            self._forms[shown] = form_of_tool(tool)
+        return self._forms[shown]
 
     def check(self, key: ToolKey, agreed: str) -> None:
         """Raise ToolChangedError if a governed tool differs from its accepted fingerprint."""

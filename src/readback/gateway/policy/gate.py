@@ -279,7 +279,8 @@ class Gate:
             return results.refused(error)
         if proposal is None or leave is None:  # a reload happened meanwhile: start again with the new contracts
             return await self.call(call, server)
-        return await self._governed(InFlightCall(call, server, agreed), proposal, operation, leave)
+        flight = InFlightCall(call, server, agreed, self._catalogue.form(key))
+        return await self._governed(flight, proposal, operation, leave)
 
     def _in_shadow(self, action: FileAction) -> bool:
         return self._ledger.shadow.covers(action.contract.name, action.contract.mode)

@@ -19,6 +19,7 @@ from readback.canon import Json
 from readback.canon.frozen import dataclass
 from readback.canon.values import short_copied
 from readback.domain.context import Context
+from readback.domain.tracing.attributes import TOOL_FORM
 from readback.domain.tracing.trace_context import TraceContext, execution_span_id, parse_traceparent
 from readback.drivers.early_dispatch import EarlyDispatch
 from readback.drivers.group_commit import holding
@@ -55,6 +56,8 @@ class InFlightCall:
     server: Toolserver
     agreed: str = ""
     """The tool's fingerprint accepted by the governing contract."""
+    form: Mapping[str, Json] = field(default_factory=dict)
+    """The form of a governed tool for the record; empty for a tool without a contract."""
     ticket: ActionHandle = field(default_factory=ActionHandle)
     raw: dict[str, Json] | None = None
     raised: Exception | None = None
@@ -82,7 +85,8 @@ class InFlightCall:
             request = getattr(getattr(self.call.link, "context", None), "request", None)
             found = getattr(request, "headers", None) or {}
         given = parse_traceparent(found.get(TRACEPARENT), found.get(TRACESTATE, "")) if TRACEPARENT in found else None
-        return Incoming(given, self.server.origin)
+        origin = self.server.origin
+        return Incoming(given, {**origin, TOOL_FORM: dict(self.form)} if self.form else origin)
 
     async def send(
         self, arguments: Mapping[str, Json], runtime: Runtime, *, to_end: bool = False, traceparent: str = ""
