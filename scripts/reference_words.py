@@ -397,6 +397,7 @@ WORDS: Final[dict[str, dict[str, str]]] = {
             "Time of the first verification, in microseconds since the epoch; 0 without a verification. The "
             "first verification makes the claims."
         ),
+        "version": "The number of the action's entries behind this outcome. A decision names the version it saw.",
         "said": "The last event of each claim. An undisputed claim has no event.",
         "fallen": "Ids of fallen claims behind this action's plan, including claims behind those claims.",
         "mode": "`shadow` for an action in [shadow mode](../shadow.md); empty for an enforced action.",

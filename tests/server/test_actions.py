@@ -21,6 +21,7 @@ def test_a_verified_action_is_200_with_its_evidence(bed: Bed) -> None:
     again = bed.client().get(body["links"]["self"])
     assert again.status_code == 200
     assert again.json()["state"] == "reconciled_success"
+    assert bed.client().get(body["links"]["events"]).json()["items"][-1]["version"] == body["version"]
 
 
 @pytest.mark.requirement("SERVER-no-false-success")

@@ -189,6 +189,23 @@ def test_a_body_that_never_begins_ends(place: Path, monkeypatch: pytest.MonkeyPa
         assert b"did not arrive within" in slow
 
 
+def test_an_answer_without_a_body_and_the_invitation_of_one_are_sent_at_once(bed: Bed) -> None:
+    where = urlsplit(bed.url)
+    named = f"HTTP/1.1\r\nHost: {where.netloc}\r\nAuthorization: Bearer {bed.token()}\r\n"
+    more = "Idempotency-Key: k\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n"
+    with closing(socket.create_connection((str(where.hostname), where.port or 0), timeout=10)) as connection:
+        connection.sendall(f"HEAD /v1/contracts {named}\r\n".encode())
+        head = connection.recv(65_536)
+        assert head.startswith(b"HTTP/1.1 200")
+        assert head.endswith(b"\r\n\r\n")
+        connection.sendall(f"POST /v1/actions {named}{more}".encode())
+        assert connection.recv(65_536) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        connection.sendall(b"{}")
+        whole = connection.recv(65_536)  # one part: a client wakes once for an answer
+        answer, _, body = whole.partition(b"\r\n\r\n")
+        assert f"content-length: {len(body)}".encode() in answer
+
+
 @pytest.mark.requirement("SERVER-bounds")
 @pytest.mark.parametrize(
     "body",

@@ -12,7 +12,7 @@ from readback.domain.action.claim import Advice, ClaimEvent, ClaimKind, ClaimSta
 from readback.domain.discrepancy import Discrepancy
 from readback.domain.idempotency import Resolution
 from readback.domain.outcome.outcome import OUTCOME_FORMAT, JudgedPostcondition, Outcome
-from readback.domain.outcome.reporting import ReportInput, Wording, model_text, repeat_allowed, user_text
+from readback.domain.outcome.reporting import ReportInput, Wording, is_in_doubt, model_text, repeat_allowed, user_text
 from readback.domain.predicate import Truth
 from readback.domain.state import TERMINAL, State
 from readback.domain.verdict import Attribution, Level, Verdict, Why
@@ -155,7 +155,9 @@ def told(outcome: Outcome, **changed: object) -> None:
     assert outcome._report() == report
     assert outcome.message == user_text(report)
     assert outcome.for_model() == model_text(report)
-    assert outcome.wording() == Wording(user_text(report), model_text(report), repeat_allowed(report))
+    assert outcome.wording() == Wording(
+        user_text(report), model_text(report), repeat_allowed(report), is_in_doubt(report)
+    )
 
 
 def test_what_is_told_depends_on_everything_that_is_known() -> None:

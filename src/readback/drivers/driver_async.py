@@ -75,7 +75,8 @@ class EagerCoroutine:
     __slots__ = ("_rest", "_waits_for", "over", "value")
 
     def __init__(self, rest: Any) -> None:
-        self._rest, self._waits_for, self.over, self.value = rest, None, False, None
+        self._rest, self._waits_for, self.over = rest, None, False
+        self.value: Any = None
         if type(rest) is not CoroutineType:
             return
         try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from decimal import Decimal
 from typing import Any, Final
@@ -15,6 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from readback.canon import ReadbackError
+from readback.drivers.driver_async import EagerCoroutine
 from readback.errors import UnknownOutcomeError
 from readback.host_names import FORBIDDEN
 from readback.ports.runtime import Runtime
@@ -49,8 +51,8 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 LOG: Final = logging.getLogger("readback.server")
 BODY_S: Final = 60.0
-LENGTH_DIGITS_MAX: Final = 18
 """Time limit in seconds for a request's body after its head."""
+LENGTH_DIGITS_MAX: Final = 18
 API_PATHS: Final = ("/v1/", "/metrics", "/healthz", "/openapi.json")
 SINGLE: Final = frozenset({b"authorization", b"idempotency-key", b"if-match", b"content-length", b"content-type"})
 """Headers that must not be given twice."""
@@ -173,7 +175,7 @@ class Application:
             return
         headers: list[tuple[bytes, bytes]] = scope["headers"]
         refused = self.server.names.check(headers)
-        request_id = self.server.ledgers.runtime.new_id()
+        request_id = secrets.token_hex(16)  # not a number in sequence: tenants share the server
         scope["readback.request_id"] = request_id
         if refused:
             error = HostNames.refusal(refused)
@@ -267,9 +269,12 @@ class Application:
         length = headers.get(b"content-length", b"0")
         if not length.isdigit() or len(length) > LENGTH_DIGITS_MAX or int(length) > most:
             raise BodyTooLargeError(f"The body exceeds {most} bytes.")
+        reading = EagerCoroutine(_whole(most, receive))  # most bodies are there with the head, and need no timer
         try:
-            async with asyncio.timeout(BODY_S):  # the first part counts, too: a client may send nothing for ever
-                body = await _whole(most, receive)
+            if not reading.over:
+                async with asyncio.timeout(BODY_S):  # also of the first part: a client may send nothing for ever
+                    reading.value = await reading
+            body: bytes = reading.value
         except TimeoutError as error:
             raise BodyError(f"The body did not arrive within {BODY_S:.0f} seconds.") from error
         if body and route.body is not None and route.body is not bytes:

@@ -89,7 +89,7 @@ class ServerClient(AsyncReadback):
         intended: dict[str, Json] | None,
         step: str,
         upon: Sequence[str],
-        run: str,
+        run: str | None,
     ) -> Coroutine[Any, Any, Outcome]:
         """Run the proposal like `run`. The ticket receives the action's id before the action is recorded.
 

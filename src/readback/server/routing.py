@@ -15,7 +15,6 @@ from urllib.parse import parse_qsl, unquote
 
 import msgspec
 
-from readback.canon import ReadbackError
 from readback.server.access.principal import Caller, Right
 from readback.server.errors import BodyError
 
@@ -167,7 +166,7 @@ class RouteTable:
             return None
         try:
             found = decoder.decode(raw or b"{}")
-            json.loads(raw or b"{}", object_pairs_hook=_once, parse_int=str, parse_float=str)
+            _NAMES_ONCE(raw.decode() or "{}")
             return found
         except msgspec.DecodeError as error:
             raise BodyError(f"The body does not fit: {error}.") from error
@@ -202,4 +201,4 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return found
 
 
-Lookup = Callable[[ReadbackError], int]
+_NAMES_ONCE: Final = json.JSONDecoder(object_pairs_hook=_once, parse_int=str, parse_float=str).decode

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -36,6 +36,8 @@ HEAD_MAX_BYTES: Final = 65_536
 KEEP_ALIVE_S: Final = 30
 CONNECTIONS_MAX: Final = 4_096
 BACKLOG: Final = 2_048
+_FINAL_HEAD: Final = (b"HTTP/1.1 2", b"HTTP/1.1 3", b"HTTP/1.1 4", b"HTTP/1.1 5")
+"""How the head of an answer begins, unlike `100 Continue`, which a client awaits before the body."""
 _LATE: Final = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 
@@ -138,6 +140,38 @@ class _Uvicorn(uvicorn.Server):
         yield
 
 
+class _Joined:
+    """A transport that sends an answer's head together with the first part of the body: one system call for both.
+
+    uvicorn writes them apart. `close`, and the end of an answer without a body, send a head that still waits.
+    """
+
+    def __init__(self, transport: Any) -> None:
+        self._transport, self._head = transport, b""
+        self.is_closing, self.get_extra_info = transport.is_closing, transport.get_extra_info
+        self.pause_reading, self.resume_reading = transport.pause_reading, transport.resume_reading
+
+    def write(self, data: bytes) -> None:
+        if self._head:
+            head, self._head = self._head, b""
+            self._transport.write(head + data)
+        elif data.startswith(_FINAL_HEAD):
+            self._head = data
+        else:
+            self._transport.write(data)
+
+    def flush(self) -> None:
+        if self._head:
+            self.write(b"")
+
+    def close(self) -> None:
+        self.flush()
+        self._transport.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
 class _Timed(HttpToolsProtocol):
     """Closes a connection with an overdue or endless head. uvicorn limits neither."""
 
@@ -146,17 +180,24 @@ class _Timed(HttpToolsProtocol):
     _in_head = True
 
     def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
+        self._joined = _Joined(transport)
+        super().connection_made(cast("asyncio.Transport", self._joined))
         self._arm()
 
     def data_received(self, data: bytes) -> None:
         if self._in_head:
             self._head_bytes += len(data)
-            if self._timer is None:
-                self._arm()
         super().data_received(data)
-        if self._in_head and self._head_bytes > HEAD_MAX_BYTES and not self.transport.is_closing():
+        if not self._in_head or not self._head_bytes or self.transport.is_closing():
+            return
+        if self._head_bytes > HEAD_MAX_BYTES:
             self.send_400_response("The head of the request is too large.")
+        elif self._timer is None:
+            self._arm()
+
+    def on_response_complete(self) -> None:
+        self._joined.flush()
+        super().on_response_complete()
 
     def on_headers_complete(self) -> None:
         self._in_head, self._head_bytes = False, 0

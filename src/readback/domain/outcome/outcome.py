@@ -192,6 +192,8 @@ class Outcome:
     """The last event of each claim. An undisputed claim has no event."""
     claimed_us: int = 0
     """Time of the first verification in microseconds; 0 without one. The first verification makes the claims."""
+    version: int = field(default=0, compare=False)
+    """The number of the action's entries behind this outcome. A decision names the version that the person saw."""
     exception: BaseException | None = field(default=None, compare=False, repr=False)
     """The exception raised by the tool during this call, with its traceback; None after a restart or a replay.
 
@@ -404,8 +406,8 @@ class Outcome:
             return {}
         return {"mode": self.mode, "shadow": None if self.shadow is None else self.shadow.as_json()}
 
-    def as_json(self) -> dict[str, Json]:
-        """The outcome as plain data, for `--json` and for programs."""
+    def as_json(self, message: str = "") -> dict[str, Json]:
+        """The outcome as plain data, for `--json` and for programs. `message`: the text, where it is at hand."""
         seen = self.observation
         return {
             "format": OUTCOME_FORMAT,
@@ -421,7 +423,7 @@ class Outcome:
             "replayed": self.replayed,
             "standing": self.standing,
             "settled": self.settled,
-            "message": self.message,
+            "message": message or self.message,
             "contract": self.contract,
             "contract_version": self.contract_version,
             "target": self.target,

@@ -257,7 +257,7 @@ class SagaOutcome(Outcome):
 
     def wording(self) -> Wording:
         """`message`, `for_model()` and `repeat_allowed` together."""
-        return Wording(self.message, self.for_model(), self.repeat_allowed)
+        return Wording(self.message, self.for_model(), self.repeat_allowed, self.in_doubt)
 
     def raise_unless_verified(self) -> SagaOutcome:
         """Return the outcome itself where every step stands as verified. Else raise NotVerifiedError with the
@@ -280,11 +280,11 @@ class SagaOutcome(Outcome):
     def _times(self) -> Times:
         return {step.name: step.verified_us for step in self.steps.values() if step.verified_us}
 
-    def as_json(self) -> dict[str, Json]:
-        """The outcome as plain data, for `--json` and for programs."""
+    def as_json(self, message: str = "") -> dict[str, Json]:
+        """The outcome as plain data, for `--json` and for programs. `message`: the text, where it is at hand."""
         steps: list[Json] = [step.as_json() for step in self.steps.values()]
         return {
-            **Outcome.as_json(self),
+            **Outcome.as_json(self, message),
             "kind": "saga",
             "name": self.name,
             "heading": self.heading,

@@ -70,6 +70,7 @@ def outcome_of_saga(saga: Saga, *, replayed: bool = False) -> Generator[Effect, 
         name=saga.name,
         quiet=saga.quiet,
         erased_us=saga.erased_us,
+        version=saga.version,
     )
 
 

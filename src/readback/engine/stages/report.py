@@ -172,6 +172,7 @@ def _plain(
         a.erased_us,
         a.claims,
         a.claimed_us,
+        a.version,
     )
 
 

@@ -80,7 +80,7 @@ async def run_action(call: Call) -> Reply:
             intended=intended,
             step=body.step,
             upon=body.upon,
-            run=body.run,
+            run=body.run or None,
         )
         return await settled_reply(call, client, work, ticket, wait, test=body.test)
     finally:

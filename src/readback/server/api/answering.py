@@ -103,17 +103,17 @@ def retry_after_s(outcome: Outcome, now_us: int) -> int:
     return max(1, min(RETRY_AFTER_MAX_S, -((now_us - due_us) // US)))
 
 
-def outcome_json(outcome: Outcome, version: int, *, test: bool) -> dict[str, Any]:
+def outcome_json(outcome: Outcome, *, test: bool) -> dict[str, Any]:
     """Return the outcome as the API shows outcomes."""
     words, suffix = outcome.wording(), "?test=true" if test else ""
     home = f"/v1/actions/{quote(outcome.id, safe='')}"
-    found: dict[str, Any] = outcome.as_json()
-    found["version"] = version
+    found: dict[str, Any] = outcome.as_json(words.user)
+    found["version"] = outcome.version
     found["final"] = outcome.state in FINAL
     found["message"] = words.user
     found["for_model"] = words.model
     found["repeat_allowed"] = words.may_repeat
-    found["in_doubt"] = outcome.in_doubt
+    found["in_doubt"] = words.in_doubt
     found["test"] = test
     found["links"] = {
         "self": home + suffix,
@@ -128,9 +128,7 @@ def outcome_json(outcome: Outcome, version: int, *, test: bool) -> dict[str, Any
 def outcome_reply(call: Call, client: ServerClient, outcome: Outcome, *, test: bool, created: int = 0) -> Reply:
     """Return the answer for an outcome: 200 where the state is known and final, else 202 with the place to look."""
     session = client.session
-    stored = session.store.projection(outcome.id)
-    version = stored.version if stored is not None else 0
-    body = outcome_json(outcome, version, test=test)
+    body, version = outcome_json(outcome, test=test), outcome.version
     headers = [
         (b"location", body["links"]["self"].encode("ascii")),
         (b"etag", f'"{version}"'.encode("ascii")),
@@ -182,7 +180,7 @@ async def _recorded(client: ServerClient, ticket: ActionHandle) -> Outcome | Non
 
 def _unrecorded(outcome: Outcome, *, test: bool) -> Reply:
     """The end of an attempt could not be recorded: the state is unknown, and a later look reads the system again."""
-    body = outcome_json(outcome, 0, test=test)
+    body = {**outcome_json(outcome, test=test), "version": 0}
     headers = ((b"location", body["links"]["self"].encode("ascii")), (b"retry-after", b"5"))
     return Reply(ACCEPTED, body, headers)
 

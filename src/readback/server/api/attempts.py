@@ -49,8 +49,7 @@ async def begin_attempt(call: Call) -> Reply:
         reply = outcome_reply(call, client, handed.outcome, test=body.test)
         status = 200 if handed.outcome.state in FINAL else 202
         return Reply(status, {"allowed": False, "action": reply.body}, reply.headers)
-    stored = client.session.store.projection(handed.outcome.id)
-    view = outcome_json(handed.outcome, stored.version if stored is not None else 0, test=body.test)
+    view = outcome_json(handed.outcome, test=body.test)
     headers = ((b"location", view["links"]["self"].encode("ascii")),)
     return Reply(201, {"allowed": True, "action": view}, headers)
 
