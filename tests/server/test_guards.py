@@ -253,6 +253,35 @@ def test_a_header_that_decides_is_given_once(bed: Bed) -> None:
     assert (answer.status_code, answer.json()["code"]) == (400, "http.body")
 
 
+@pytest.mark.requirement("SERVER-bounds")
+def test_a_trailer_is_no_header(bed: Bed) -> None:
+    where = urlsplit(bed.url)
+    answer = raw(
+        bed,
+        f"POST /v1/actions HTTP/1.1\r\nHost: {where.netloc}\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+        f"2\r\n{{}}\r\n0\r\nAuthorization: Bearer {bed.token()}\r\nIdempotency-Key: trailer\r\n\r\n",
+    )
+    assert answer.startswith(b"HTTP/1.1 401")
+
+
+@pytest.mark.requirement("SERVER-bounds")
+def test_endless_trailers_end(bed: Bed) -> None:
+    where = urlsplit(bed.url)
+    head = f"POST /v1/actions HTTP/1.1\r\nHost: {where.netloc}\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n"
+    with socket.create_connection((where.hostname or "", where.port or 0), timeout=10) as connection:
+        connection.sendall(head.encode())
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 401")
+        with pytest.raises(ConnectionError):
+            connection.sendall(b"X-Trailer: y\r\n" * 2_000_000)
+
+
+def test_a_route_with_required_fields_of_the_query_names_them(bed: Bed) -> None:
+    client = bed.client()
+    answer = client.get(f"/v1/reviews/{run(client, 'query-1').json()['id']}/statement")
+    assert (answer.status_code, answer.json()["code"]) == (400, "http.body")
+    assert "decision" in answer.json()["detail"]
+
+
 def test_smuggled_requests_are_refused(bed: Bed) -> None:
     where = urlsplit(bed.url)
     both = raw(

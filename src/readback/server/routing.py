@@ -177,8 +177,6 @@ class RouteTable:
 
     def query(self, route: Route, raw: bytes) -> Any:
         """Return the decoded query. Raises BodyError for an unknown, repeated or malformed field."""
-        if not raw:
-            return self._decoders[route.name].query()
         if len(raw) > QUERY_MAX_BYTES:
             raise BodyError(f"The query exceeds {QUERY_MAX_BYTES} bytes.")
         try:

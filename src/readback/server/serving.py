@@ -33,8 +33,8 @@ ANSWER_S: Final = 2.0
 HEAD_S: Final = 15.0
 """Time limit in seconds for a request's head, and for the first request of a new connection."""
 HEAD_MAX_BYTES: Final = 65_536
+"""The largest head, and the largest trailer section after a body, in bytes."""
 KEEP_ALIVE_S: Final = 30
-CONNECTIONS_MAX: Final = 4_096
 BACKLOG: Final = 2_048
 _FINAL_HEAD: Final = (b"HTTP/1.1 2", b"HTTP/1.1 3", b"HTTP/1.1 4", b"HTTP/1.1 5")
 """How the head of an answer begins, unlike `100 Continue`, which a client awaits before the body."""
@@ -97,6 +97,7 @@ async def _serve(
     config = uvicorn.Config(
         app,
         http=_Timed,
+        ws="none",
         log_level="warning",
         access_log=False,
         proxy_headers=False,  # the client's address is never used
@@ -173,10 +174,14 @@ class _Joined:
 
 
 class _Timed(HttpToolsProtocol):
-    """Closes a connection with an overdue or endless head. uvicorn limits neither."""
+    """Closes a connection with an overdue or endless head, and ignores trailers. uvicorn does none of that.
+
+    uvicorn adds a trailer to the headers, and a proxy checks headers alone (RFC 9110, section 6.5.1).
+    """
 
     _timer: asyncio.TimerHandle | None = None
-    _head_bytes = 0
+    _framing_bytes = 0
+    """Received since the last complete head, part of a body, or message."""
     _in_head = True
 
     def connection_made(self, transport: Any) -> None:
@@ -185,28 +190,35 @@ class _Timed(HttpToolsProtocol):
         self._arm()
 
     def data_received(self, data: bytes) -> None:
-        if self._in_head:
-            self._head_bytes += len(data)
+        self._framing_bytes += len(data)
         super().data_received(data)
-        if not self._in_head or not self._head_bytes or self.transport.is_closing():
+        if not self._framing_bytes or self.transport.is_closing():
             return
-        if self._head_bytes > HEAD_MAX_BYTES:
-            self.send_400_response("The head of the request is too large.")
-        elif self._timer is None:
+        if self._framing_bytes > HEAD_MAX_BYTES:
+            self.send_400_response(f"The {'head' if self._in_head else 'trailer section'} of the request is too large.")
+        elif self._in_head and self._timer is None:
             self._arm()
 
     def on_response_complete(self) -> None:
         self._joined.flush()
         super().on_response_complete()
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._in_head:
+            super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
-        self._in_head, self._head_bytes = False, 0
+        self._in_head, self._framing_bytes = False, 0
         self._disarm()
         super().on_headers_complete()
 
+    def on_body(self, body: bytes) -> None:
+        self._framing_bytes = 0
+        super().on_body(body)
+
     def on_message_complete(self) -> None:
         super().on_message_complete()
-        self._in_head = True
+        self._in_head, self._framing_bytes = True, 0
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._disarm()

@@ -63,12 +63,14 @@ class _Keys:
         self._issuer, self._now_us = issuer, now_us
         self._found: dict[str, PyJWK] = {}
         self._fetched_us = 0
+        self._away = ""
+        """Why the last fetch failed; "" after a success."""
         self._lock = asyncio.Lock()
 
     async def key(self, key_id: str) -> PyJWK:
         """Return the key of an id; "" names the only key of a provider with one key.
 
-        Raises UnauthenticatedError for an unknown id, ProviderError without an answer.
+        Raises UnauthenticatedError for an unknown id, ProviderError where the last fetch failed.
         """
         age_us = self._now_us() - self._fetched_us
         if (self._named(key_id) is None and age_us >= AGAIN_US) or age_us >= FRESH_US:
@@ -76,9 +78,11 @@ class _Keys:
                 if self._now_us() - self._fetched_us >= min(age_us, FRESH_US):
                     await self._fetch()
         found = self._named(key_id)
-        if found is None:
-            raise UnauthenticatedError(REFUSED)
-        return found
+        if found is not None:
+            return found
+        if self._away:  # nobody knows whether the provider has this key
+            raise ProviderError(self._away)
+        raise UnauthenticatedError(REFUSED)
 
     def _named(self, key_id: str) -> PyJWK | None:
         if not key_id and len(self._found) == 1:
@@ -86,33 +90,42 @@ class _Keys:
         return self._found.get(key_id)
 
     async def _fetch(self) -> None:
+        """Replace the keys by the provider's present keys. After a failure the known keys still count."""
         import httpx
         from jwt import PyJWK, PyJWTError
 
-        verify: ssl.SSLContext | bool = True
-        if self._issuer.ca_file:
-            verify = ssl.create_default_context(cafile=self._issuer.ca_file)
         home = self._issuer.issuer.rstrip("/")
         self._fetched_us = self._now_us()
         try:
-            async with httpx.AsyncClient(verify=verify, timeout=FETCH_S, trust_env=False) as client:
-                described = await _json(client, f"{home}/.well-known/openid-configuration")
-                if described.get("issuer") != self._issuer.issuer:
-                    raise ProviderError(f"The provider at {home} names another issuer than the settings.")
-                listed = (await _json(client, str(described.get("jwks_uri", "")))).get("keys")
-        except (httpx.HTTPError, ValueError) as error:
-            if self._found:
-                return  # the known keys still count
-            raise ProviderError(f"The keys of {home} cannot be read: {type(error).__name__}.") from error
+            listed = await self._listed(home)
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+            self._away = f"The keys of {home} cannot be read: {type(error).__name__}."
+            return
+        except ProviderError as error:
+            self._away = error.message
+            return
         keys: dict[str, PyJWK] = {}
         for each in listed[:KEYS_MAX] if isinstance(listed, list) else []:
             if not isinstance(each, dict) or each.get("use", "sig") != "sig" or each.get("kty") == "oct":
                 continue
             try:
                 keys[str(each.get("kid", ""))] = PyJWK.from_dict(each)
-            except PyJWTError:
+            except (PyJWTError, NotImplementedError, TypeError):
                 continue  # a key of a kind that this server does not know; another key may fit
-        self._found = keys
+        self._found, self._away = keys, ""
+
+    async def _listed(self, home: str) -> object:
+        """Return the provider's published keys. Raises httpx.HTTPError, httpx.InvalidURL, ValueError, ProviderError."""
+        import httpx
+
+        verify: ssl.SSLContext | bool = True
+        if self._issuer.ca_file:
+            verify = ssl.create_default_context(cafile=self._issuer.ca_file)
+        async with httpx.AsyncClient(verify=verify, timeout=FETCH_S, trust_env=False) as client:
+            described = await _json(client, f"{home}/.well-known/openid-configuration")
+            if described.get("issuer") != self._issuer.issuer:
+                raise ProviderError(f"The provider at {home} names another issuer than the settings.")
+            return (await _json(client, str(described.get("jwks_uri", "")))).get("keys")
 
 
 async def _json(client: Any, url: str) -> Mapping[str, Any]:
