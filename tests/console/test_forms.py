@@ -11,6 +11,8 @@ import pytest
 from readback import Readback
 from readback.client.approving import ApprovalRequest
 from readback.domain.outcome.outcome import Outcome
+from readback.server import app
+from readback.server.console import live
 from readback.server.console.visits import local
 from tests.console.bed import CSRF, Bed, Browser, running
 from tests.sdk.given import TENANT
@@ -64,6 +66,23 @@ def test_a_revoked_token_ends_its_sessions(bed: Bed) -> None:
     bed.tokens.revoke(bed.tokens.entries()[-1].id)
     assert browser.client.get("/").headers["location"].startswith("/sign-in")
     assert browser.client.get("/live").status_code == 401
+
+
+@pytest.mark.requirement("CONSOLE-sign-in")
+@pytest.mark.parametrize("by", ["revoked token", "sign-out"])
+def test_the_feed_of_an_ended_session_ends(bed: Bed, monkeypatch: pytest.MonkeyPatch, by: str) -> None:
+    monkeypatch.setattr(live, "QUIET_LOOKS", 1)
+    monkeypatch.setattr(app, "RECHECK_S", 0.0)
+    browser = bed.browser()
+    page = browser.get("/")
+    with browser.client.stream("GET", "/live") as stream:
+        lines = stream.iter_lines()
+        assert next(lines) == "retry: 2000"
+        if by == "sign-out":
+            browser.send("/sign-out", page)
+        else:
+            bed.tokens.revoke(bed.tokens.entries()[-1].id)
+        assert set(lines) <= {"", ": quiet"}  # the server ends the feed
 
 
 @pytest.mark.requirement("CONSOLE-sign-in")

@@ -14,9 +14,9 @@ import httpx
 import pytest
 
 from readback import bootstrap
-from readback.server import hub
+from readback.server import app, hub
 from readback.server.access.webhooks import Sender
-from tests.server.bed import Bed, run, running
+from tests.server.bed import NOW_US, Bed, run, running
 from tests.server.contracts import shop
 
 SECRET = b"0123456789abcdef0123456789abcdef"
@@ -78,6 +78,27 @@ def test_a_listener_hears_entries_that_come_while_it_listens(bed: Bed) -> None:
         body = run(other, "live-1").json()
         heard = next(json.loads(line[6:]) for line in lines if line.startswith("data: "))
     assert heard["id"] == body["id"]
+
+
+@pytest.mark.requirement("SERVER-stream")
+@pytest.mark.parametrize("busy", [False, True])
+def test_the_stream_of_a_revoked_token_ends(bed: Bed, monkeypatch: pytest.MonkeyPatch, busy: bool) -> None:
+    monkeypatch.setattr(hub, "QUIET_S", 0.05)
+    monkeypatch.setattr(app, "RECHECK_S", 0.0)
+    token, entry = bed.tokens.create(tenant="acme", principal="p", rights=("read",), now_us=NOW_US)
+    other = bed.client()
+    with (
+        httpx.Client(base_url=bed.url, headers={"Authorization": f"Bearer {token}"}, trust_env=False) as client,
+        client.stream("GET", "/v1/events") as stream,
+    ):
+        lines = stream.iter_lines()
+        assert next(lines) == ": open"
+        assert ": quiet" in (next(lines), next(lines))
+        bed.tokens.revoke(entry.id)
+        if busy:
+            run(other, "revoked-1")
+        assert not [line for line in lines if line.startswith("data: ")]  # the server ends the stream
+        assert client.get("/v1/events").status_code == 401
 
 
 @pytest.mark.requirement("SERVER-stream")

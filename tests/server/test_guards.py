@@ -16,6 +16,7 @@ from readback.errors import NotFoundError, SettingsError, UsageError
 from readback.server import app, serving
 from readback.server.access.hosts import HostNames
 from readback.server.access.tokens import TokenFile
+from readback.server.access.webhooks import Sender
 from readback.server.app import RateLimits
 from readback.server.errors import UnauthenticatedError
 from readback.server.settings import ServerSettings, server_document
@@ -132,11 +133,72 @@ def test_settings_of_senders_and_providers_are_checked(tmp_path: Path) -> None:
         ('[oidc.x]\nissuer = "https://a.example"\naudience = "a"\nalgorithms = ["HS256"]\n', "public-key"),
         ('[webhooks.x]\ntenant = "t"\nsecret = "env:X"\nscheme = "none"\n', "scheme"),
         ('[webhooks.x]\ntenant = "t"\nsecrte = "env:X"\n', "secrte"),
+        ('[webhooks.x]\ntenant = ""\nsecret = "env:X"\n', "tenant"),
+        ('[webhooks.x]\ntenant = "a\\u0000b"\nsecret = "env:X"\n', "tenant"),
+        ('[webhooks.x]\ntenant = "t"\nsecret = "env:X"\nscheme = "shared"\nheader = "schlüssel"\n', "header"),
+        ('[webhooks.x]\ntenant = "t"\nsecret = "env:X"\nscheme = "shared"\nheader = ""\n', "header"),
+        ('[webhooks.x]\ntenant = "t"\nsecret = "env:X"\nfield = "data..id"\n', "field"),
+        ('[webhooks."a/b"]\ntenant = "t"\nsecret = "env:X"\n', "slash"),
     ):
         path.write_text(text)
         path.chmod(0o600)
         with pytest.raises(SettingsError, match=named):
             server_document(str(path))
+
+
+@pytest.mark.parametrize(
+    "sender",
+    [
+        Sender("t", "env:X", scheme="Standard"),
+        Sender(" ", "env:X"),
+        Sender("t", "env:X", scheme="shared", header="x\ny"),
+    ],
+)
+def test_a_sender_that_no_request_could_fit_stops_the_start(tmp_path: Path, sender: Sender) -> None:
+    with (
+        pytest.raises(SettingsError, match=r"webhooks\.bank"),
+        running(tmp_path, url="memory:", webhooks=(("bank", sender),)),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("state=%ff", "percent-encoded UTF-8"),
+        ("limit=x", "'limit' must be a whole number"),
+        ("limit=0", "'limit' must be at least 1"),
+        ("open=maybe", "'open' must be true or false"),
+        ("kind=other", "'kind' must be one of its values"),
+        ("nothing=1", "no field 'nothing'"),
+        ("&".join(f"a{n}=1" for n in range(65)), "64 fields"),
+    ],
+)
+def test_a_bad_query_is_named_plainly(bed: Bed, query: str, said: str) -> None:
+    answer = bed.client().get(f"/v1/actions?{query}")
+    assert (answer.status_code, answer.json()["code"]) == (400, "http.body")
+    assert said in answer.json()["detail"]
+    assert not any(part in answer.text for part in ("codec", "$.", "`"))
+    missing = bed.client().get("/v1/reviews/x/statement?decision=abandon")
+    assert "lacks its field 'reason'" in missing.json()["detail"]
+
+
+@pytest.mark.parametrize("run", ["%00", "%0a", "x" * 300, "%E2%80%AE"])
+def test_a_name_that_no_run_can_have_is_422(bed: Bed, run: str) -> None:
+    for answer in (
+        bed.client().get(f"/v1/runs/{run}/belief"),
+        bed.client().post(f"/v1/runs/{run}/report", json={"text": "Done."}),
+    ):
+        assert (answer.status_code, answer.json()["code"]) == (422, "input.usage")
+
+
+@pytest.mark.parametrize("key", ['""', '" "', '"\\ "'])
+def test_a_blank_key_is_named_in_the_words_of_the_api(bed: Bed, key: str) -> None:
+    answer = run(bed.client(), "blank", headers={"Idempotency-Key": key})
+    assert (answer.status_code, answer.json()["code"]) == (400, "http.idempotency-key")
+    assert "--operation" not in answer.text
+    long = run(bed.client(), "long", headers={"Idempotency-Key": "k" * 300})
+    assert (long.status_code, "Idempotency-Key exceeds" in long.json()["detail"]) == (422, True)
 
 
 # --- size and time ------------------------------------------------------------------------------------------------

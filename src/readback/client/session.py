@@ -318,6 +318,12 @@ class Session:
         check_id("run", run, UsageError, may_be_empty=True)
         return with_caller(replace(self.scope, run=run))
 
+    def run_named(self, run: str | None) -> str:
+        """Return the named run, or this client's own; "" for none. Raises UsageError for text that no run can have."""
+        named = self.scope.run if run is None else validation.sought("run", run)
+        check_id("run", named, UsageError, may_be_empty=True)
+        return named
+
     def find_operation(self, operation: str, action: Definition | str | None) -> str | None:
         """Return the action's id for an operation; None where there is none.
 

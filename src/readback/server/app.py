@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any, Final
 
@@ -50,6 +51,8 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 LOG: Final = logging.getLogger("readback.server")
+RECHECK_S: Final = 1.0
+"""How long a stream may go on without a check of its token, in seconds, while the stream has parts."""
 BODY_S: Final = 60.0
 """Time limit in seconds for a request's body after its head."""
 LENGTH_DIGITS_MAX: Final = 18
@@ -245,7 +248,13 @@ class Application:
             raise IdempotencyKeyError("The request has no Idempotency-Key.")
         if route.version and not named.get(b"if-match", b"").strip():
             raise PreconditionRequiredError("The decision has no If-Match.")
-        return await route.handler(call)
+        reply = await route.handler(call)
+        if reply.stream is not None:
+            return replace(reply, stream=while_valid(reply.stream, lambda: self._is_valid(named, caller)))
+        return reply
+
+    async def _is_valid(self, headers: Mapping[bytes, bytes], caller: Caller) -> bool:
+        return await self.server.caller(_credential(headers)) == caller
 
     async def _admitted(self, route: Route, headers: Mapping[bytes, bytes]) -> Caller:
         if route.right is None:
@@ -255,11 +264,7 @@ class Application:
         return caller
 
     async def _authenticated(self, headers: Mapping[bytes, bytes]) -> Caller:
-        given = headers.get(b"authorization", b"").decode("latin-1")
-        scheme, _, credential = given.partition(" ")
-        if given and scheme.lower() != "bearer":
-            raise UnauthenticatedError("The Authorization header has another scheme than Bearer.")
-        caller = await self.server.caller(credential.strip())
+        caller = await self.server.caller(_credential(headers))
         self.server.count(caller)
         return caller
 
@@ -282,6 +287,41 @@ class Application:
             if media != b"application/json":
                 raise MediaTypeError("The body is not application/json.")
         return body
+
+
+def _credential(headers: Mapping[bytes, bytes]) -> str:
+    """Return the bearer credential; "" for none. Raises UnauthenticatedError for another scheme."""
+    given = headers.get(b"authorization", b"").decode("latin-1")
+    scheme, _, credential = given.partition(" ")
+    if given and scheme.lower() != "bearer":
+        raise UnauthenticatedError("The Authorization header has another scheme than Bearer.")
+    return credential.strip()
+
+
+async def while_valid(
+    stream: AsyncIterator[bytes], is_valid: Callable[[], Awaitable[bool]]
+) -> AsyncGenerator[bytes, None]:
+    """Yield the parts of a stream until the caller's token is revoked, expires, or changes.
+
+    A stream is one request, and so its token is checked again at the first part after each RECHECK_S. A stream without
+    news has a comment at least as often. A check that fails ends the stream, too.
+    """
+    now = asyncio.get_running_loop().time
+    checked = now()
+    try:
+        async for part in stream:
+            if now() - checked >= RECHECK_S:
+                checked = now()
+                try:
+                    if not await is_valid():
+                        return
+                except ReadbackError:
+                    return
+            yield part
+    finally:
+        close = getattr(stream, "aclose", None)
+        if close is not None:
+            await close()
 
 
 async def _whole(most: int, receive: Receive) -> bytes:

@@ -21,8 +21,9 @@ from readback.server.errors import ServerBusyError
 KINDS: Final = tuple(sorted(kind.value for kind in EventKind))
 PAGE: Final = 500
 POLL_S: Final = 0.2
-QUIET_S: Final = 15.0
-"""After this time without an entry the server sends a comment. Proxies then keep the connection."""
+QUIET_S: Final = 5.0
+"""After this time without an entry the server sends a comment, and checks the listener's token. Proxies then keep the
+connection."""
 QUEUE_MAX: Final = 2_000
 LISTENERS_MAX: Final = 1_000
 _ENCODE: Final = msgspec.json.Encoder().encode

@@ -73,6 +73,10 @@ class Call:
 Handler = Callable[[Call], Awaitable[Reply]]
 
 
+_SHORTER: Final = "Send fewer or shorter fields."
+_WANTED: Final = (("Expected `int`, got", "a whole number"), ("Expected `bool`, got", "true or false"))
+
+
 class NoQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A query without fields."""
 
@@ -177,16 +181,36 @@ class RouteTable:
 
     def query(self, route: Route, raw: bytes) -> Any:
         """Return the decoded query. Raises BodyError for an unknown, repeated or malformed field."""
-        if len(raw) > QUERY_MAX_BYTES:
-            raise BodyError(f"The query exceeds {QUERY_MAX_BYTES} bytes.")
+        if len(raw) > QUERY_MAX_BYTES or raw.count(b"&") >= FIELDS_MAX:
+            raise BodyError(f"The query exceeds {QUERY_MAX_BYTES} bytes or {FIELDS_MAX} fields.", remedy=_SHORTER)
         try:
-            pairs = parse_qsl(raw.decode("ascii"), keep_blank_values=True, max_num_fields=FIELDS_MAX, errors="strict")
-            given = dict(pairs)
-            if len(given) != len(pairs):
-                raise BodyError("A field of the query is given twice.")
+            pairs = parse_qsl(raw.decode("ascii"), keep_blank_values=True, errors="strict")
+        except UnicodeDecodeError as error:
+            said = "The query holds bytes that are not percent-encoded UTF-8."
+            raise BodyError(said, remedy="Percent-encode each character that is not ASCII, as UTF-8.") from error
+        given = dict(pairs)
+        names = ", ".join(route.query.__struct_fields__) or "none"
+        fields = f"The query's fields of this route: {names}."
+        if len(given) != len(pairs):
+            raise BodyError("A field of the query is given twice.", remedy=fields)
+        try:
             return msgspec.convert(given, route.query, strict=False)
-        except (msgspec.ValidationError, ValueError) as error:
-            raise BodyError(f"The query does not fit: {error}.") from error
+        except msgspec.ValidationError as error:
+            raise BodyError(_plain(str(error)), remedy=fields) from error
+
+
+def _plain(said: str) -> str:
+    """Return msgspec's message about a field of a query in the words of a query."""
+    reason, _, place = said.partition(" - at `$.")
+    missing = reason.partition("missing required field `")[2].removesuffix("`")
+    if missing:
+        return f"The query lacks its field {missing!r}."
+    if not place:
+        unknown = reason.partition("unknown field `")[2].removesuffix("`")
+        return f"The query of this route has no field {unknown!r:.80}."
+    wanted = next((words for start, words in _WANTED if reason.startswith(start)), "")
+    least = reason.partition("` ")[2].replace(">=", "at least").replace("<=", "at most")
+    return f"The query's field {place.removesuffix('`')!r:.80} must be {wanted or least or 'one of its values'}."
 
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:

@@ -22,7 +22,7 @@ from readback.errors import SettingsError, UsageError
 from readback.host_names import is_loopback
 from readback.server.access.oidc import Issuer
 from readback.server.access.principal import rights_of
-from readback.server.access.webhooks import Sender
+from readback.server.access.webhooks import Sender, check_sender
 
 PORT_DEFAULT: Final = 8787
 TOKENS_FILE: Final = "server-tokens.json"
@@ -101,7 +101,7 @@ def server_document(named: str | None = None) -> ServerDocument:
         raise SettingsError(f"{path} cannot be read: {error.strerror}.") from error
     try:
         return _checked(msgspec.convert(_table(content), ServerDocument))
-    except (msgspec.ValidationError, UsageError, ValueError) as error:
+    except (msgspec.ValidationError, UsageError, SettingsError, ValueError) as error:
         raise SettingsError(
             f"{path} is not usable: {error}", remedy="Compare the file with docs/how-to/serve-http.md."
         ) from error
@@ -125,6 +125,5 @@ def _checked(document: ServerDocument) -> ServerDocument:
         if not issuer.audience:
             raise ValueError(f"oidc.{name}.audience is empty")
     for name, sender in document.webhooks.items():
-        if sender.scheme not in ("standard", "shared"):
-            raise ValueError(f"webhooks.{name}.scheme must be standard or shared (got {sender.scheme!r:.40})")
+        check_sender(name, sender)
     return document

@@ -12,7 +12,6 @@ from itertools import chain, islice
 from typing import Final
 
 from readback.canon.frozen import dataclass
-from readback.client import validation
 from readback.client.session import Session
 from readback.domain.belief.entry import FrozenSubject, Group
 from readback.domain.contract.freezing import resource_names
@@ -68,7 +67,7 @@ def choose(session: Session, run: str | None, *, settled_max: int | None = None)
     Open actions, the newest settled ones and their sagas are read. A run may have any length.
     """
     session.check_open()
-    named = session.scope.run if run is None else validation.sought("run", run)
+    named = session.run_named(run)
     if not named:
         raise UsageError(
             "A belief needs a run, and no run is named.", remedy="Pass run='...' to Readback.open, or to belief."

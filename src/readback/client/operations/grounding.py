@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from readback.canon import sha256_hex
-from readback.client import validation
 from readback.client.session import Session
 from readback.domain.action.claim import ClaimStatus, worst
 from readback.domain.belief.run import entry_of, may_have_changed
@@ -44,7 +43,7 @@ def run_of(session: Session, run: str | None, *, needed: bool = False) -> str:
     required and none is named.
     """
     session.check_open()
-    named = session.scope.run if run is None else validation.sought("run", run)
+    named = session.run_named(run)
     if needed and not named:
         raise UsageError("Replacing a report needs a run, and no run is named.",
                          remedy="Pass run='...' to Readback.open, or to guard_report.")  # fmt: skip

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hmac
+import re
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any, Final
@@ -16,8 +17,9 @@ import msgspec
 
 from readback.canon import parse_json
 from readback.canon.fault import CanonError
+from readback.client.session import check_id
 from readback.config import secret_at
-from readback.errors import SettingsError
+from readback.errors import SettingsError, UsageError
 from readback.server.errors import BodyError, WebhookError
 
 TOLERANCE_S: Final = 300
@@ -26,6 +28,8 @@ SECRET_PREFIX: Final = "whsec_"
 SECRET_MIN_BYTES: Final = 24
 ID_MAX_CHARS: Final = 256
 US: Final = 1_000_000
+SCHEMES: Final = ("standard", "shared")
+_HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,200}")
 
 
 class Sender(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -41,10 +45,35 @@ class Sender(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The dotted path of the action's id or stamp in the JSON body."""
 
 
+def check_sender(name: str, sender: Sender) -> None:
+    """Raise SettingsError for a sender that no request could fit."""
+    place = f"webhooks.{name:.80}"
+    if "/" in name:
+        raise SettingsError(f"{place} has a slash in its name.", remedy="Name the sender without a slash.")
+    try:
+        check_id("principal", f"webhook:{name}", UsageError)
+        check_id("tenant", sender.tenant, UsageError)
+    except UsageError as error:
+        raise SettingsError(f"{place} does not fit: {error.message}") from error
+    if sender.scheme not in SCHEMES:
+        raise SettingsError(f"{place}.scheme must be standard or shared (got {sender.scheme!r:.40}).")
+    if not _HEADER.fullmatch(sender.header):
+        raise SettingsError(f"{place}.header is not the name of an HTTP header (got {sender.header!r:.40}).")
+    if not all(sender.field.split(".")):
+        raise SettingsError(
+            f"{place}.field is not a dotted path (got {sender.field!r:.40}).", remedy='Write a path such as "data.id".'
+        )
+
+
 class Senders:
-    """The verified senders of webhooks, with their secrets opened once. Raises SettingsError for a missing secret."""
+    """The verified senders of webhooks, with their secrets opened once.
+
+    Raises SettingsError for a missing secret, and for a sender that no request could fit.
+    """
 
     def __init__(self, named: Mapping[str, Sender]) -> None:
+        for name, each in named.items():
+            check_sender(name, each)
         self._senders = {name: (each, _secret(name, each)) for name, each in named.items()}
 
     def verified(self, name: str, headers: Mapping[bytes, bytes], body: bytes, now_us: int) -> Sender:

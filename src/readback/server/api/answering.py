@@ -12,11 +12,12 @@ import msgspec
 
 from readback.canon import Json, parse_json
 from readback.canon.fault import CanonError
+from readback.client.session import check_id
 from readback.domain.contract.approval import HOLD
 from readback.domain.outcome.outcome import Outcome
 from readback.domain.state import TERMINAL, State
-from readback.errors import ArgumentError, NotFoundError, UnknownOutcomeError
-from readback.server.errors import BodyError, ServerBusyError
+from readback.errors import ArgumentError, NotFoundError, ProposalError, UnknownOutcomeError
+from readback.server.errors import BodyError, IdempotencyKeyError, ServerBusyError
 from readback.server.ledgers import ActionHandle, ServerClient
 from readback.server.routing import Call, Reply
 
@@ -57,10 +58,16 @@ def preferred_wait(call: Call, default: float = WAIT_DEFAULT_S) -> float:
 
 
 def operation_of(call: Call) -> str:
-    """Return the Idempotency-Key as the operation. A structured string of RFC 8941 loses its quotes."""
+    """Return the Idempotency-Key as the operation. A structured string of RFC 8941 loses its quotes.
+
+    Raises IdempotencyKeyError for a blank key, ProposalError for another that cannot be an operation.
+    """
     given = call.header("idempotency-key").strip()
     if len(given) >= 2 and given[0] == given[-1] == '"':
         given = re.sub(r"\\(.)", r"\1", given[1:-1])
+    if not given.strip():
+        raise IdempotencyKeyError("The Idempotency-Key is blank.")
+    check_id("Idempotency-Key", given, ProposalError)
     return given
 
 

@@ -19,8 +19,9 @@ from readback.server.errors import ServerBusyError
 
 LOOK_S: Final = 0.5
 """The time between two looks at the log, in seconds."""
-QUIET_LOOKS: Final = 30
-"""After so many looks without a change a listener receives a comment, so that a gone browser is noticed."""
+QUIET_LOOKS: Final = 10
+"""After so many looks without a change a listener receives a comment, so that a gone browser and an ended session are
+noticed."""
 ENTRIES_MAX: Final = 2_000
 """Entries in one look. More entries wait for the next look."""
 LISTENERS_MAX: Final = 512

@@ -18,6 +18,7 @@ from readback.domain.saga.outcome import STEP_TEXT
 from readback.domain.state import TERMINAL, State
 from readback.errors import NotFoundError
 from readback.ports.storage.store import Projection
+from readback.server.app import while_valid
 from readback.server.console.action_view import action_view
 from readback.server.console.listing import chosen_of, listing_of
 from readback.server.console.rendering import as_attribute
@@ -242,4 +243,5 @@ async def live(visit: Visit) -> Response:
     given = visit.request.headers.get("last-event-id", "") or visit.request.query_params.get("after", "")
     after = int(given) if given.isascii() and given.isdigit() and len(given) < 19 else 0
     events = await visit.console.live.listen(visit.caller.tenant, after)
+    events = while_valid(events, visit.is_valid)
     return StreamingResponse(events, media_type="text/event-stream", headers={"x-accel-buffering": "no"})

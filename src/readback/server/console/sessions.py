@@ -71,6 +71,10 @@ class Sessions:
         self._found[name] = found  # last in the order of removal
         return found
 
+    def peek(self, name: str) -> SignedIn | None:
+        """Return the session of a cookie's value without a mark of use; None for an unknown session."""
+        return self._found.get(name)
+
     def end(self, name: str) -> None:
         """End a session."""
         self._found.pop(name, None)

@@ -55,6 +55,12 @@ class Visit:
         """The caller's view of the ledger."""
         return self.client.session
 
+    async def is_valid(self) -> bool:
+        """Whether the session and its token still exist. Raises UnauthenticatedError."""
+        name = cookie_of(dict(self.request.headers.raw))
+        ended = self.cookie is None and self.console.sessions.peek(name) is not self.signed_in
+        return not ended and await self.console.server.caller(self.signed_in.credential) == self.caller
+
     def frame(self, path: str = "") -> PageFacts:
         """The frame of this request's page. Reads the log's last position."""
         return PageFacts(
