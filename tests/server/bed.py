@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -54,7 +54,8 @@ class Bed:
     def end(self) -> None:
         for each in self.clients:
             each.close()
-        self.loop.call_soon_threadsafe(self.stop.set)
+        with suppress(RuntimeError):  # the test has stopped the server, and its loop is closed
+            self.loop.call_soon_threadsafe(self.stop.set)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -13,12 +14,14 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
 
 from readback.errors import StoreFullError
 from readback.ports.storage.store import Append, AppendResult
+from readback.server import serving
 from readback.server.access.tokens import TokenFile
 from readback.stores.sqlite.store import SqliteStore
 from tests.server import contracts
@@ -167,6 +170,24 @@ def test_a_server_that_stops_answers_a_call_in_flight_with_what_is_known(place: 
         assert settled.status_code in (200, 202)
         assert settled.json()["attempts"] == 1
     assert calls().count("stop-1") == 1
+
+
+@pytest.mark.requirement("SERVER-stop")
+def test_a_server_that_stops_answers_a_half_sent_request_with_503(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "GRACE_S", 1)
+    folder = place / "half"
+    folder.mkdir()
+    with running(folder) as bed:
+        where = urlsplit(bed.url)
+        with socket.create_connection((str(where.hostname), where.port or 0), timeout=20) as connection:
+            connection.sendall(
+                f"POST /v1/actions HTTP/1.1\r\nHost: {where.netloc}\r\nAuthorization: Bearer {bed.token()}\r\n"
+                "Idempotency-Key: half\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n".encode()
+            )
+            assert connection.recv(65_536).startswith(b"HTTP/1.1 100")  # the server waits for the body
+            connection.sendall(b"{")
+            bed.loop.call_soon_threadsafe(bed.stop.set)
+            assert connection.recv(65_536).startswith(b"HTTP/1.1 503")
 
 
 @pytest.mark.requirement("SERVER-key-once")

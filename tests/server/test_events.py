@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hmac
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,15 @@ import httpx
 import pytest
 
 from readback import bootstrap
+from readback.config import Settings
+from readback.contracts.registry import registry_of
 from readback.server import app, hub
+from readback.server.access.principal import Caller
 from readback.server.access.webhooks import Sender
+from readback.server.serving import create_app
+from readback.server.settings import ServerSettings
 from tests.server.bed import NOW_US, Bed, run, running
-from tests.server.contracts import shop
+from tests.server.contracts import ship, shop
 
 SECRET = b"0123456789abcdef0123456789abcdef"
 
@@ -99,6 +105,38 @@ def test_the_stream_of_a_revoked_token_ends(bed: Bed, monkeypatch: pytest.Monkey
             run(other, "revoked-1")
         assert not [line for line in lines if line.startswith("data: ")]  # the server ends the stream
         assert client.get("/v1/events").status_code == 401
+
+
+@pytest.mark.requirement("SERVER-stream")
+def test_listeners_that_join_at_once_hear_each_entry_once(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub, "POLL_S", 0.0)
+
+    async def heard() -> list[list[bytes]]:
+        settings = Settings(url=f"sqlite:///{place / 'joined.db'}", tenant="acme")
+        asked = ServerSettings(tokens_file=str(place / "joined.json"))
+        _, server = create_app(settings, asked, registry_of(["tests.server.contracts"]))
+        try:
+            streams = [server.ledgers.hub.listen("acme", "", 0) for _ in range(4)]
+            await asyncio.gather(*(anext(each) for each in streams))
+            agent = server.ledgers.client(Caller("acme", "agent:a", frozenset()))
+            for n in range(3):
+                await agent.run(ship(f"joined-{n}", "dhl"), operation=f"joined-{n}")
+            last = b"id: %d\n" % agent.session.store.last_seq()
+            return [await until(last, each) for each in streams]
+        finally:
+            server.ledgers.hub.stop()
+            server.ledgers.close()
+
+    async def until(last: bytes, stream: AsyncIterator[bytes]) -> list[bytes]:
+        found: list[bytes] = []
+        async for chunk in stream:
+            found.append(chunk)
+            if chunk.startswith(last):
+                break
+        return found
+
+    for each in asyncio.run(heard()):
+        assert len(each) == len(set(each))
 
 
 @pytest.mark.requirement("SERVER-stream")

@@ -282,6 +282,10 @@ class Application:
             body: bytes = reading.value
         except TimeoutError as error:
             raise BodyError(f"The body did not arrive within {BODY_S:.0f} seconds.") from error
+        except asyncio.CancelledError as error:
+            if not self.server.stopping.is_set():
+                raise
+            raise ServerBusyError("The server is stopping, and the body did not arrive.") from error
         if body and route.body is not None and route.body is not bytes:
             media = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
             if media != b"application/json":

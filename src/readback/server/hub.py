@@ -67,6 +67,7 @@ class Hub:
         self._session = session
         self._listeners: set[_Listener] = set()
         self._follower: asyncio.Task[None] | None = None
+        self._joining = asyncio.Lock()
         self._position = 0
         self._stopping = False
 
@@ -111,11 +112,13 @@ class Hub:
                 yield entry.chunk
 
     async def _follow(self) -> None:
-        if self._stopping or len(self._listeners) >= LISTENERS_MAX:
-            raise ServerBusyError("The server has the maximum number of listeners, or is stopping.")
-        if self._follower is None or self._follower.done():
-            self._position = await asyncio.to_thread(self._session.store.last_seq)
-            self._follower = asyncio.get_running_loop().create_task(self._read())
+        """Start the reader where none runs. Raises ServerBusyError at the limit, StoreError."""
+        async with self._joining:  # listeners that join at once share one reader
+            if self._stopping or len(self._listeners) >= LISTENERS_MAX:
+                raise ServerBusyError("The server has the maximum number of listeners, or is stopping.")
+            if self._follower is None or self._follower.done():
+                self._position = await asyncio.to_thread(self._session.store.last_seq)
+                self._follower = asyncio.get_running_loop().create_task(self._read())
 
     async def _read(self) -> None:
         """Read new entries and offer each entry to its listeners, until no listener is left."""
