@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import threading
 from contextlib import closing, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -303,6 +304,35 @@ def test_slow_and_endless_heads_end(place: Path, monkeypatch: pytest.MonkeyPatch
         endless = raw(bed, f"GET /healthz HTTP/1.1\r\nHost: {where.netloc}\r\nX-Long: " + "x" * 200_000)
         assert endless.startswith((b"HTTP/1.1 400", b"HTTP/1.1 408"))
         assert httpx.get(bed.url + "/healthz", trust_env=False).status_code == 200
+
+
+@pytest.mark.requirement("SERVER-bounds")
+def test_a_client_that_does_not_read_is_let_go(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lost, ended = serving._Timed.connection_lost, threading.Event()
+
+    def connection_lost(self: serving._Timed, exc: Exception | None) -> None:
+        lost(self, exc)
+        ended.set()
+
+    monkeypatch.setattr(serving._Timed, "connection_lost", connection_lost)
+    monkeypatch.setattr(serving, "UNREAD_S", 0.3)
+    with running(place / "..", url="memory:") as bed:
+        where = urlsplit(bed.url)
+        with socket.create_connection((where.hostname or "", where.port or 0)) as connection:
+            connection.sendall(f"GET /openapi.json HTTP/1.1\r\nHost: {where.netloc}\r\n\r\n".encode() * 200)
+            assert ended.wait(10)
+
+
+@pytest.mark.requirement("SERVER-bounds")
+@pytest.mark.parametrize("path", ["/v1/events", "/live"])
+def test_a_head_request_for_a_stream_ends(bed: Bed, path: str) -> None:
+    client = bed.client()
+    with httpx.Client(base_url=bed.url, trust_env=False, timeout=10) as browser:
+        token = client.headers["Authorization"].split()[1]
+        browser.post("/sign-in", data={"token": token}, headers={"Origin": bed.url})
+        answer = (client if path.startswith("/v1/") else browser).head(path)
+    assert (answer.status_code, answer.headers["Content-Type"].partition(";")[0]) == (200, "text/event-stream")
+    assert answer.content == b""
 
 
 @pytest.mark.requirement("SERVER-bounds")

@@ -214,7 +214,7 @@ class Application:
         finally:
             server.in_flight -= 1
         if reply.stream is not None:
-            await _stream(send, receive, reply, request_id)
+            await _stream(send, receive, reply, request_id, only_head=scope["method"] == "HEAD")
         else:
             await _send(send, reply, request_id)
 
@@ -366,11 +366,15 @@ async def _send(send: Send, reply: Reply, request_id: str) -> None:
     await send({"type": "http.response.body", "body": body, "more_body": False})
 
 
-async def _stream(send: Send, receive: Receive, reply: Reply, request_id: str) -> None:
+async def _stream(send: Send, receive: Receive, reply: Reply, request_id: str, *, only_head: bool) -> None:
     """Send a stream until its end, or until the client leaves."""
     assert reply.stream is not None
     headers = [(b"content-type", reply.media), (b"x-request-id", request_id.encode()), *SECURITY, *reply.headers]
     stream, task = reply.stream, asyncio.current_task()
+    if only_head:
+        await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+        return
 
     async def watch() -> None:
         while (await receive())["type"] != "http.disconnect":

@@ -34,6 +34,8 @@ HEAD_S: Final = 15.0
 """Time limit in seconds for a request's head, and for the first request of a new connection."""
 HEAD_MAX_BYTES: Final = 65_536
 """The largest head, and the largest trailer section after a body, in bytes."""
+UNREAD_S: Final = 30.0
+"""Time limit in seconds for a client that does not read its answer."""
 KEEP_ALIVE_S: Final = 30
 BACKLOG: Final = 2_048
 _FINAL_HEAD: Final = (b"HTTP/1.1 2", b"HTTP/1.1 3", b"HTTP/1.1 4", b"HTTP/1.1 5")
@@ -174,12 +176,13 @@ class _Joined:
 
 
 class _Timed(HttpToolsProtocol):
-    """Closes a connection with an overdue or endless head, and ignores trailers. uvicorn does none of that.
+    """Closes a connection with an overdue or endless head or an unread answer, and ignores trailers. uvicorn does not.
 
     uvicorn adds a trailer to the headers, and a proxy checks headers alone (RFC 9110, section 6.5.1).
     """
 
     _timer: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
     _framing_bytes = 0
     """Received since the last complete head, part of a body, or message."""
     _in_head = True
@@ -220,8 +223,19 @@ class _Timed(HttpToolsProtocol):
         super().on_message_complete()
         self._in_head, self._framing_bytes = True, 0
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._unread = self.loop.call_later(UNREAD_S, self._joined.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._unread is not None:
+            self._unread.cancel()
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._disarm()
+        if self._unread is not None:
+            self._unread.cancel()
         super().connection_lost(exc)
 
     def _arm(self) -> None:

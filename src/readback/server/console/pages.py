@@ -242,6 +242,8 @@ async def live(visit: Visit) -> Response:
     """The feed of changes of the caller's tenant."""
     given = visit.request.headers.get("last-event-id", "") or visit.request.query_params.get("after", "")
     after = int(given) if given.isascii() and given.isdigit() and len(given) < 19 else 0
+    if visit.request.method == "HEAD":
+        return Response(media_type="text/event-stream")
     events = await visit.console.live.listen(visit.caller.tenant, after)
     events = while_valid(events, visit.is_valid)
     return StreamingResponse(events, media_type="text/event-stream", headers={"x-accel-buffering": "no"})
