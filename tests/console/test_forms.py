@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 
 import httpx
@@ -165,7 +166,14 @@ def test_each_form_needs_its_right(bed: Bed) -> None:
     page = reader.get(path)
     assert "A decision needs a token with the right" in page
     assert "<button>Record the decision</button>" not in page
-    for form in (f"{path}/decide", f"{path}/approval", f"{path}/control", "/lift", "/subscribers/resend"):
+    for form in (
+        f"{path}/decide",
+        f"{path}/approval",
+        f"{path}/claim",
+        f"{path}/control",
+        "/lift",
+        "/subscribers/resend",
+    ):
         assert "http.missing-right" in reader.send(form, page, status=403).text
     runner = bed.browser(rights=("run",))
     assert "http.missing-right" in runner.get("/", status=403)
@@ -195,6 +203,49 @@ def test_a_freeze_is_lifted_with_a_reason(bed: Bed) -> None:
     browser.send("/lift", page, status=404, subject="resource:none", reason="x")
     browser.send("/lift", page, subject="resource:item/o-1", reason="The item is in order.")
     assert "Lift the freeze" not in browser.get("/")
+
+
+@pytest.mark.requirement("CONSOLE-decision")
+def test_a_claim_is_retracted_and_reinstated_by_version_with_a_reason(bed: Bed) -> None:
+    browser, path = bed.browser(), f"/actions/{bed.scenes.ids['verified']}"
+    page, form = browser.get(path), f"{path}/claim"
+    seen = re.search(r'name="version" value="(\d+)"', page)
+    assert seen is not None
+    assert 'value="retract holds"' in page
+    assert 'value="reinstate holds"' not in page
+    fields = {"statement": "retract holds", "version": seen[1], "reason": "The parcel came back."}
+    for code, change in (
+        (412, {"version": str(int(seen[1]) - 1)}),
+        (428, {"version": ""}),
+        (422, {"reason": " "}),
+        (409, {"statement": "reinstate holds"}),
+        (422, {"statement": "retract everything"}),
+        (422, {"statement": "verify holds"}),
+    ):
+        browser.send(form, page, status=code, **{**fields, **change})
+    assert outcome(bed, "verified").standing
+    browser.send(form, page, **fields)
+    assert not outcome(bed, "verified").standing
+    page = browser.get(path)
+    assert "The parcel came back." in page
+    assert 'value="reinstate holds"' in page
+    seen = re.search(r'name="version" value="(\d+)"', page)
+    assert seen is not None
+    browser.send(form, page, statement="reinstate holds", version=seen[1], reason="Another parcel.")
+    assert outcome(bed, "verified").standing
+
+
+@pytest.mark.requirement("CONSOLE-decision")
+def test_the_principal_of_an_action_states_nothing_about_its_claims(bed: Bed) -> None:
+    actor = outcome(bed, "verified").principal
+    browser, path = bed.browser(principal=actor), f"/actions/{bed.scenes.ids['verified']}"
+    page = browser.get(path)
+    seen = re.search(r'name="version" value="(\d+)"', page)
+    assert seen is not None
+    refused = browser.send(
+        f"{path}/claim", page, status=403, statement="retract holds", version=seen[1], reason="My own."
+    )
+    assert "claim.self" in refused.text
 
 
 @pytest.mark.requirement("CONSOLE-control")

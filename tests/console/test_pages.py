@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from hashlib import sha256
 from html import unescape
+from pathlib import Path
 
 import httpx
 import pytest
+from click.testing import CliRunner
 
+from readback.cli.cli import main
 from readback.log.proof import parse_proof
 from readback.ports.storage.store import ActionFilter
 from readback.server.console import pages
@@ -134,6 +138,25 @@ def test_the_health_page_has_contracts_tools_and_sources(bed: Bed, browser: Brow
 
 
 @pytest.mark.requirement("CONSOLE-proof")
+def test_the_bundle_is_replayed_here_and_by_the_command(bed: Bed, browser: Browser, tmp_path: Path) -> None:
+    path = f"/actions/{bed.scenes.ids['verified']}"
+    page = browser.get(path)
+    assert f'href="{path}/bundle.json"' in page
+    assert f'href="{path}/replay"' in page
+    content = browser.client.get(f"{path}/bundle.json")
+    assert "attachment" in content.headers["content-disposition"]
+    (tmp_path / "bundle.json").write_bytes(content.content)
+    result = CliRunner().invoke(main, ["replay", str(tmp_path / "bundle.json"), "--json"])
+    told = json.loads(result.output)
+    shown = words(browser.get(f"{path}/replay"))
+    assert told["comparison"] == "same"
+    assert "same" in shown
+    saga = bed.scenes.ids["saga"]
+    assert "/replay" not in browser.get(f"/actions/{saga}")
+    assert "is a saga" in browser.get(f"/actions/{saga}/replay", status=422)
+
+
+@pytest.mark.requirement("CONSOLE-proof")
 def test_the_proof_page_holds_a_proof_that_the_command_accepts(bed: Bed, browser: Browser) -> None:
     action_id = bed.scenes.ids["verified"]
     page = browser.get(f"/actions/{action_id}/proof")
@@ -151,10 +174,11 @@ def test_a_resend_announces_its_number_and_refuses_another(bed: Bed, browser: Br
 
 
 @pytest.mark.requirement("CONSOLE-inert")
-@pytest.mark.parametrize("name", ["/", "/actions", "/subscribers", "hostile", "report"])
+@pytest.mark.parametrize("name", ["/", "/actions", "/subscribers", "hostile", "report", "replay"])
 def test_what_a_tool_said_is_inert_on_every_page(bed: Bed, browser: Browser, name: str) -> None:
     hostile = bed.scenes.ids["hostile"]
-    path = {"hostile": f"/actions/{hostile}", "report": f"/actions/{hostile}/report.html"}.get(name, name)
+    path = f"/actions/{hostile}"
+    path = {"hostile": path, "report": f"{path}/report.html", "replay": f"{path}/replay"}.get(name, name)
     page = browser.get(path)
     assert HOSTILE not in page
     for raw in ("<img", "<script>", "\x1b", "\u202e"):
@@ -176,7 +200,8 @@ def test_every_page_stays_within_its_size(bed: Bed, browser: Browser) -> None:
 def test_another_tenants_action_is_as_if_it_did_not_exist(bed: Bed, browser: Browser) -> None:
     foreign = bed.scenes.ids["foreign"]
     nowhere = foreign[:-1] + ("0" if foreign[-1] != "0" else "1")
-    for path in ("/actions/{}", "/actions/{}/proof", "/actions/{}/proof.txt", "/actions/{}/report.html", "/find?id={}"):
+    parts = ("", "/proof", "/proof.txt", "/report.html", "/bundle.json", "/replay")
+    for path in (*("/actions/{}" + part for part in parts), "/find?id={}"):
         theirs, none = (browser.client.get(path.format(each)) for each in (foreign, nowhere))
         assert theirs.status_code == none.status_code == 404
         assert (

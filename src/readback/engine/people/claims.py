@@ -16,13 +16,13 @@ from readback.domain.action.claim import (
     Claim,
     ClaimBasis,
     ClaimChange,
+    ClaimEvent,
     ClaimKind,
     ClaimStatement,
     ClaimStatus,
     Reason,
     claim_id,
     last_event_of,
-    own_status,
     status_of,
 )
 from readback.domain.contract.approval import is_principal
@@ -158,7 +158,8 @@ def check(action: Action, order: ClaimOrder) -> None:
         )
     if action.side_effect == SideEffect.CRITICAL_MUTATION and not order.word.signed_by:
         raise unsigned(f"Action {action.id} is a critical mutation: a statement about its claims must be signed.")
-    why_not = _why_not(action, order)
+    said = last_event_of(action.claims, order.kind)
+    why_not = why_not_stated(order.status, said, made=action.claimed_us > 0)
     if why_not:
         raise ClaimError(f"{order.claim} cannot be {order.status.value}: {why_not}", code="claim.not-offered")
 
@@ -172,16 +173,16 @@ def unsigned(why: str) -> ClaimError:
     )
 
 
-def _why_not(action: Action, order: ClaimOrder) -> str:
-    own = own_status(action.claims, order.kind, made=action.claimed_us > 0)
-    said = last_event_of(action.claims, order.kind)
+def why_not_stated(status: ClaimStatus, said: ClaimEvent | None, *, made: bool) -> str:
+    """Why a person cannot state this status of a claim; "" where a person can. `said`: the claim's last event."""
+    own = said.status if said else _C.STANDING if made else _C.NONE
     if own is _C.NONE:
         return "nothing is claimed: the action was never verified, and the tool never reported success."
-    if order.status is _C.RETRACTED:
+    if status is _C.RETRACTED:
         return "it is retracted already." if own is _C.RETRACTED else ""
     if own not in FALLEN:
         return "it is not contested; its status follows the action's other claim."
-    if not action.claimed_us:
+    if not made:
         return "it was never verified. Attest the result in review instead."
     if said is not None and said.reason is Reason.REVERSED:
         return "its reversal was verified."

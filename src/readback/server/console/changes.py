@@ -13,6 +13,7 @@ from starlette.responses import RedirectResponse, Response
 
 from readback.client.operations import delivery_admin
 from readback.client.operations.delivery_admin import DeadLetterMessage
+from readback.domain.action.claim import ClaimKind, claim_id
 from readback.errors import UsageError
 from readback.server.console.pages import LETTERS_COUNTED_MAX
 from readback.server.console.rendering import is_zone
@@ -92,6 +93,23 @@ async def approval(visit: Visit) -> Response:
             await visit.client.deny(action_id, token)
         case other:
             raise UsageError(f"{other!r} is no choice.", remedy="Choose approve or deny.")
+    return visit.back(f"/actions/{action_id}")
+
+
+async def claim(visit: Visit) -> Response:
+    """Record a person's statement about a claim of an action."""
+    fields = await visit.form()
+    action_id = await asyncio.to_thread(visit.session.action_id, visit.request.path_params["id"])
+    command, _, kind = fields.get("statement", "").partition(" ")
+    state = {"retract": visit.client.retract, "reinstate": visit.client.reinstate}.get(command)
+    if state is None or kind not in tuple(ClaimKind):
+        raise UsageError(f"{command[:40]!r} is no statement.", remedy="Choose a statement of the page.")
+    await state(
+        claim_id(action_id, ClaimKind(kind)),
+        who=visit.caller.principal,
+        reason=fields.get("reason", ""),
+        expect_version=_version(visit, fields.get("version", "")),
+    )
     return visit.back(f"/actions/{action_id}")
 
 

@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import asyncio
 from base64 import b64encode
+from collections.abc import Sequence
 from typing import Any, Final
 
 from markupsafe import Markup
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
+from readback.bootstrap import predicate_engine
 from readback.canon import Json
 from readback.client.operations import delivery_admin
+from readback.client.operations.replaying import replay_bundle
 from readback.client.operations.reviewing import review_packet
 from readback.client.session import Session
+from readback.domain.action.claim import Claim, ClaimKind, ClaimStatus
+from readback.domain.outcome.claim_words import describe_claim
 from readback.domain.people.review import APPROVAL
+from readback.domain.records.replayed import Comparison
 from readback.domain.saga.outcome import STEP_TEXT
+from readback.domain.side_effect import SideEffect
 from readback.domain.state import TERMINAL, State
+from readback.engine.people.claims import claims_of, why_not_stated
 from readback.errors import NotFoundError
 from readback.ports.storage.store import Projection
+from readback.server.api.actions import bundle as bundle_of
 from readback.server.app import while_valid
 from readback.server.console.action_view import action_view
 from readback.server.console.listing import chosen_of, listing_of
@@ -27,6 +36,7 @@ from readback.server.console.visits import Visit
 from readback.views.action import abbreviated
 from readback.views.attention import COUNT_MAX, SHOWN_MAX, attention_of, related_to
 from readback.views.proof import ProofView, proof_of
+from readback.views.text import BAD, OK, OPEN
 
 TITLES: Final = {"reviews": "Reviews", "approvals": "Approvals", "unknown": "Unknown", "overdue": "Overdue"}
 LEADS: Final = {
@@ -41,6 +51,7 @@ LINKS: Final = {
     "unknown": "/actions?state=unknown",
     "overdue": "/actions",
 }
+REPLAY_SIGNS: Final = {Comparison.SAME: OK, Comparison.DIFFERS: BAD, Comparison.NOT_EVALUATED: OPEN}
 LETTERS_SHOWN_MAX: Final = 50
 LETTERS_COUNTED_MAX: Final = 1_000
 SIGNAL: Final = ("signal", "Read now", "Makes the next reading due. A worker reads; nothing is called.")
@@ -97,6 +108,11 @@ async def find(visit: Visit) -> Response:
     return visit.answer(RedirectResponse(f"/actions/{found}" if found else "/actions", 303))
 
 
+RETRACT: Final = "The claim is contested and retracted. The entry names the actions planned on the claim."
+REINSTATE: Final = "The claim is valid again, and plans may rely on it."
+STATEMENTS: Final = (("retract", ClaimStatus.RETRACTED, RETRACT), ("reinstate", ClaimStatus.REINSTATED, REINSTATE))
+
+
 async def action(visit: Visit) -> Response:
     """An action or saga, with the possible decisions."""
     session = visit.session
@@ -111,6 +127,7 @@ async def action(visit: Visit) -> Response:
 def _action(visit: Visit, held: Projection, asked: dict[str, Any] | None) -> Response:
     session, action_id = visit.session, held.action_id
     view = action_view(session, action_id)
+    made = () if view.graph else claims_of(session.store.events(action_id))
     return visit.page(
         "action.html",
         path=f"/actions/{action_id}",
@@ -118,6 +135,9 @@ def _action(visit: Visit, held: Projection, asked: dict[str, Any] | None) -> Res
         case=review_packet(session, action_id),
         approval=asked,
         controls=_controls(session, held),
+        claims=[{"claim": each, "text": describe_claim(each)} for each in made],
+        statements=_statements(made),
+        signed=held.side_effect == SideEffect.CRITICAL_MUTATION,
         related=related_to(session, held, view.compensation),
         step_text=STEP_TEXT,
     )
@@ -136,6 +156,16 @@ async def _approval(visit: Visit, held: Projection) -> dict[str, Any] | None:
         "bytes": request.bytes.decode("utf-8", "replace"),
         "size": len(request.bytes),
     }
+
+
+def _statements(made: Sequence[Claim]) -> list[tuple[str, str, ClaimKind, str]]:
+    """The possible statements about an action's claims: command, value in the form, claim, and consequence."""
+    return [
+        (command, f"{command} {each.kind.value}", each.kind, will)
+        for each in made
+        for command, status, will in STATEMENTS
+        if not why_not_stated(status, each.said, made=each.made_us > 0)
+    ]
 
 
 def _controls(session: Session, held: Projection) -> list[tuple[str, str, str]]:
@@ -192,6 +222,23 @@ async def report(visit: Visit) -> Response:
     """The static report of an action as a file."""
     made = await asyncio.to_thread(report_of_action, visit.session, visit.request.path_params["id"])
     return _download(visit, made.encode(), "text/html; charset=utf-8", "report.html")
+
+
+async def bundle(visit: Visit) -> Response:
+    """The bundle of an action as a file for `readback replay`."""
+    content = await asyncio.to_thread(bundle_of, visit.session, visit.request.path_params["id"])
+    return _download(visit, content, "application/json", "bundle.json")
+
+
+async def replay(visit: Visit) -> Response:
+    """The recorded judgements of an action, and the same judgements by this server's logic."""
+    return await asyncio.to_thread(_replay, visit)
+
+
+def _replay(visit: Visit) -> Response:
+    action_id = visit.session.action_id(visit.request.path_params["id"])
+    found = replay_bundle(bundle_of(visit.session, action_id), predicate_engine())
+    return visit.page("replay.html", path=f"/actions/{action_id}", id=action_id, found=found, signs=REPLAY_SIGNS)
 
 
 def _download(visit: Visit, content: bytes, media: str, name: str) -> Response:

@@ -7,7 +7,7 @@
   };
   const stale = () => {
     const shown = document.getElementById("version");
-    const decided = document.querySelector('#decide input[name="version"]');
+    const decided = document.querySelector('form.decide input[name="version"]');
     const hint = document.getElementById("stale");
     if (shown && decided && hint) hint.hidden = shown.dataset.version === decided.value;
   };
