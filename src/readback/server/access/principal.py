@@ -23,7 +23,7 @@ class Right(StrEnum):
     REVIEW = "review"
     """Decide reviews, hand in signed approvals, lift freezes, retract claims."""
     ADMIN = "admin"
-    """Close incidents, resend messages to subscribers, read the server's own metrics."""
+    """List subscribers and dead letters, and resend messages."""
 
 
 RIGHTS: Final = tuple(Right)

@@ -16,9 +16,11 @@ from readback.ports.storage.store import ActionFilter
 from readback.server.console.rendering import sign_of
 from readback.telemetry.fold_reader import LedgerMetrics
 from readback.telemetry.health import Health, health_of
+from readback.views.text import BAD, OK, OPEN
 
 TENANTS_MAX: Final = 64
-CONTRACTS_MAX: Final = 60
+CONTRACTS_MAX: Final = 40
+"""Rows of each table: the page stays within its size."""
 BARS_MAX: Final = 40
 BAR_STEP: Final = 4
 BAR_HEIGHT: Final = 20
@@ -41,6 +43,16 @@ class Strip:
     bars: tuple[Bar, ...]
     width: int
     label: str
+
+    @property
+    def paths(self) -> list[tuple[str, str]]:
+        """The bars of each sign as one path of vertical strokes."""
+        drawn = {sign: [each for each in self.bars if each.sign == sign] for sign in (OK, BAD, OPEN)}
+        return [
+            (sign, "".join(f"M{each.x + 1} {each.y}v{each.height}" for each in found))
+            for sign, found in drawn.items()
+            if found
+        ]
 
 
 @dataclass(slots=True)
@@ -75,9 +87,8 @@ class HealthBoard:
                 found.running = True
                 threading.Thread(target=self._fold, args=(found, session), name="readback-health", daemon=True).start()
         health = found.health
-        contracts = sorted(health.contracts.items())[:CONTRACTS_MAX] if health is not None else []
         return {
-            "health": None if health is None else _Shown(contracts, health),
+            "health": None if health is None else _Shown(health),
             "position": found.position,
             "read": found.metrics.position,
             "total": store.last_seq(),
@@ -98,8 +109,12 @@ class HealthBoard:
 class _Shown:
     """Sorted and bounded lists for the template."""
 
-    def __init__(self, contracts: list[tuple[str, dict[str, Any]]], health: Health) -> None:
-        self.contracts = contracts
+    shown_max = CONTRACTS_MAX
+
+    def __init__(self, health: Health) -> None:
+        kinds = (health.contracts, health.tools, health.sources)
+        self.left_out = sum(max(len(each) - CONTRACTS_MAX, 0) for each in kinds)
+        self.contracts = sorted(health.contracts.items())[:CONTRACTS_MAX]
         self.tools = sorted(health.tools.items())[:CONTRACTS_MAX]
         self.sources = sorted(health.sources.items())[:CONTRACTS_MAX]
 
@@ -117,6 +132,6 @@ def strip_of(session: Session, contract: str) -> Strip | None:
         Bar(sign_of(row), at * BAR_STEP, BAR_HEIGHT + 1 - height, height)
         for at, (row, height) in enumerate(zip(rows, heights, strict=True))
     )
-    counts: Mapping[str, int] = {sign: sum(each.sign == sign for each in bars) for sign in ("ok", "bad", "open")}
-    label = f"Last {len(bars)} actions: {counts['ok']} verified, {counts['bad']} not, {counts['open']} open"
+    counts: Mapping[str, int] = {sign: sum(each.sign == sign for each in bars) for sign in (OK, BAD, OPEN)}
+    label = f"Last {len(bars)} actions: {counts[OK]} verified, {counts[BAD]} not, {counts[OPEN]} open"
     return Strip(bars, len(bars) * BAR_STEP, label)
