@@ -208,7 +208,7 @@ export class Readback {
   async find(contract: string, operation: string, options: Waiting = {}): Promise<Outcome | null> {
     const path = `/v1/actions${query({ contract, operation, test: options.test })}`;
     const answer = await this.http.ask({ method: "GET", path, signal: options.signal });
-    const first = (answer.body as Schemas["ActionPage"]).items[0];
+    const first = described<Schemas["ActionPage"]>(answer, "items", "object").items[0];
     return first === undefined ? null : this.get(first.id, options);
   }
 
@@ -223,17 +223,17 @@ export class Readback {
   async signal(id: string, options: Look = {}): Promise<boolean> {
     const path = `/v1/actions/${encodeURIComponent(id)}/signal`;
     const answer = await this.http.ask({ method: "POST", path, body: exactJson({ test: options.test }), signal: options.signal });
-    return (answer.body as Schemas["SignalView"]).woken;
+    return described<Schemas["SignalView"]>(answer, "woken", "boolean").woken;
   }
 
   /** List the loaded contracts. */
   async contracts(options: Look = {}): Promise<ContractSummary[]> {
-    return (await this.look<Schemas["ContractList"]>("/v1/contracts", options)).items;
+    return (await this.look<Schemas["ContractList"]>("/v1/contracts", options, "items", "object")).items;
   }
 
   /** Return a contract with the JSON Schema of its arguments. */
   contract(name: string, options: Look = {}): Promise<Contract> {
-    return this.look<Contract>(`/v1/contracts/${encodeURIComponent(name)}`, options);
+    return this.look<Contract>(`/v1/contracts/${encodeURIComponent(name)}`, options, "arguments", "object");
   }
 
   /** Check arguments without a call and without a record. */
@@ -243,12 +243,13 @@ export class Readback {
     const { signal, ...rest } = options;
     const path = `/v1/contracts/${encodeURIComponent(contract)}/check`;
     const answer = await this.http.ask({ method: "POST", path, body: exactJson({ arguments: args, ...rest }), signal });
-    return answer.body as ContractCheck;
+    return described<ContractCheck>(answer, "needs_approval", "boolean");
   }
 
   /** Return what a model may believe about a run. */
   belief(run: string, options: Look = {}): Promise<Belief> {
-    return this.look<Belief>(`/v1/runs/${encodeURIComponent(run)}/belief${query({ test: options.test })}`, options);
+    const path = `/v1/runs/${encodeURIComponent(run)}/belief${query({ test: options.test })}`;
+    return this.look<Belief>(path, options, "for_model", "string");
   }
 
   /** Check a final report against the ledger. `every`: every item outside `## Open` must cite. */
@@ -256,12 +257,13 @@ export class Readback {
     const { signal, ...rest } = options;
     const path = `/v1/runs/${encodeURIComponent(run)}/report`;
     const answer = await this.http.ask({ method: "POST", path, body: exactJson({ text, ...rest }), signal });
-    return answer.body as ReportCheck;
+    return described<ReportCheck>(answer, "passed", "boolean");
   }
 
   /** Return the exact bytes that an approver signs. */
   approval(id: string, options: Look = {}): Promise<Approval> {
-    return this.look<Approval>(`/v1/approvals/${encodeURIComponent(id)}${query({ test: options.test })}`, options);
+    const path = `/v1/approvals/${encodeURIComponent(id)}${query({ test: options.test })}`;
+    return this.look<Approval>(path, options, "bytes", "string");
   }
 
   /** Hand in a signed approval or denial. Nothing is executed by this request. */
@@ -271,8 +273,8 @@ export class Readback {
     return outcomeOf(await this.http.ask({ method: "POST", path, body, signal: options.signal }));
   }
 
-  private async look<T>(path: string, options: Look): Promise<T> {
-    return (await this.http.ask({ method: "GET", path, signal: options.signal })).body as T;
+  private async look<T>(path: string, options: Look, field: keyof T & string, type: FieldType): Promise<T> {
+    return described(await this.http.ask({ method: "GET", path, signal: options.signal }), field, type);
   }
 
   private waitOf(options: Waiting): number {
@@ -323,6 +325,15 @@ function actionOf(value: unknown): Action {
     return found as Action;
   }
   throw new UnreachableError("The answer holds no action.", true);
+}
+
+type FieldType = "string" | "boolean" | "object";
+
+/** Return an answer that has a described field. Throws UnreachableError, such as for another server's page. */
+function described<T>(answer: Answered, field: keyof T & string, type: FieldType): T {
+  const found = answer.body as Record<string, unknown> | null;
+  if (typeof found === "object" && found !== null && typeof found[field] === type && found[field] !== null) return found as T;
+  throw new UnreachableError(`The answer has no \`${field}\`.`, true);
 }
 
 function outcomeOf(answer: Answered): Outcome {

@@ -2,9 +2,11 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { ProblemError, UnreachableError, finalText } from "readback-client";
+import { ProblemError, Readback, UnreachableError, finalText } from "readback-client";
 import { Server } from "./server.js";
 
 let server: Server;
@@ -133,3 +135,23 @@ test("a server that dies during the caller's call takes the report after its res
   });
   assert.equal(outcome.status, "verified");
 });
+
+for (const [name, page] of [["a page", "<html>Welcome</html>"], ["null", "null"], ["an empty object", "{}"]] as const) {
+  test(`another server that answers 200 with ${name} is unreachable, and allows nothing`, async () => {
+    const type = page.startsWith("<") ? "text/html" : "application/json";
+    const other = createServer((_, answer) => answer.writeHead(200, { "content-type": type }).end(page)).listen(0, "127.0.0.1");
+    await once(other, "listening");
+    const client = new Readback({ url: `http://127.0.0.1:${(other.address() as AddressInfo).port}` });
+    for (const asked of [
+      () => client.contracts(), () => client.contract("ship"), () => client.check("ship", ship("n-9")), () => client.belief("r"),
+      () => client.checkReport("r", "Done."), () => client.approval("a"), () => client.find("ship", "n-9"), () => client.get("a"),
+      () => client.signal("a"),
+    ]) {
+      await assert.rejects(asked(), UnreachableError);
+    }
+    const outcome = await client.perform("ship", ship("n-9"), { operation: "n-9" }, () => assert.fail("called"));
+    assert.deepEqual([outcome.verified, outcome.inDoubt], [false, true]);
+    other.closeAllConnections();
+    other.close();
+  });
+}
