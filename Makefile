@@ -6,6 +6,7 @@
 #   make bench   how fast it is here           make lock    write the lock files again (needs uv)
 #   make soak    ten minutes of a fleet    make conformance  the protocol's own suite
 #   make docs    the site of the documents, into build/site    make prometheus  rules and alerts
+#   make proxy    the HTTP server behind nginx
 #   make browser  the console in Debian's Chromium    make typescript  the TypeScript client, with Node
 #   make frameworks  adapters of agent frameworks, three of them (ALL=1: all; KIND=lowest: oldest versions)
 
@@ -31,7 +32,7 @@ DEMO  := $(VENV)/.demo-stamp
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test quick check lint format types layers crash soak differential mutants mutants-sample bench hallucinated-success lock clean \
-  conformance docs frameworks engines prometheus browser schemathesis typescript
+  conformance docs frameworks engines prometheus browser schemathesis typescript proxy
 
 help:
 	@sed -n '/^# /s/^# //p' Makefile | head -9
@@ -67,7 +68,8 @@ test: $(SETUP)
 	@scripts/mcp_servers.sh
 	@$(KEEP) $(BIN)/python -m compileall -q -j $(WORKERS) src bench examples tests
 	$(KEEP) $(TEMPORARY) $(PYTEST) $(PARALLEL) $(LEARN) --ignore=tests/conformance --ignore=tests/frameworks \
-	  --ignore=tests/engines --ignore=tests/prometheus --ignore=tests/browser --ignore=tests/typescript tests
+	  --ignore=tests/engines --ignore=tests/prometheus --ignore=tests/browser --ignore=tests/typescript \
+	  --ignore=tests/proxy tests
 
 # The suite of the Model Context Protocol, directly against two SDKs' servers and through the gateway. Fails where it
 # cannot be installed.
@@ -104,6 +106,12 @@ prometheus: $(SETUP)
 	scripts/prometheus.sh
 	$(KEEP) $(TEMPORARY) $(PYTEST) -q -o faulthandler_timeout=0 tests/prometheus
 
+# The HTTP server behind Debian's nginx, without an installation: smuggled requests, Host and Origin. Fails where the
+# package cannot be had.
+proxy: $(SETUP)
+	scripts/proxy.sh
+	$(KEEP) $(TEMPORARY) $(PYTEST) -q -o faulthandler_timeout=0 tests/proxy
+
 # The console in Debian's Chromium, in an environment of its own made from a lock file. Fails where the browser or a
 # package is missing. READBACK_SHOTS=FOLDER keeps pictures of the pages.
 browser: $(SETUP)
@@ -138,6 +146,7 @@ check: $(SETUP)
 	$(MAKE) --no-print-directory mutants-sample
 	$(MAKE) --no-print-directory conformance
 	$(MAKE) --no-print-directory prometheus
+	$(MAKE) --no-print-directory proxy
 	$(MAKE) --no-print-directory browser
 	$(MAKE) --no-print-directory frameworks
 	$(MAKE) --no-print-directory engines
