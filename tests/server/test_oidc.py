@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -15,6 +16,7 @@ import httpx
 import jwt
 import pytest
 
+from readback.server.access import oidc
 from readback.server.access.oidc import Issuer
 from tests.server.bed import Bed, run, running
 
@@ -24,8 +26,14 @@ CLIENT = "readback-tests"
 
 @pytest.fixture(scope="module")
 def provider() -> Iterator[str]:
-    """The address of the provider, a process of its own."""
-    command = [sys.executable, "-W", "ignore", "-u", "-m", "oidc_provider_mock", "--port", "0"]
+    with provider_at("0") as url:
+        yield url
+
+
+@contextmanager
+def provider_at(port: str) -> Iterator[str]:
+    """The address of a provider with a new key, a process of its own."""
+    command = [sys.executable, "-W", "ignore", "-u", "-m", "oidc_provider_mock", "--port", port]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         assert process.stdout is not None
         try:
@@ -98,6 +106,25 @@ def test_an_altered_token_or_one_of_another_key_is_refused(bed: Bed, provider: s
         answer = client_of(bed, forged).get("/v1/actions")
         assert (answer.status_code, answer.json()["code"]) == (401, "http.unauthenticated")
     assert client_of(bed, good).get("/v1/actions").status_code == 200
+
+
+@pytest.mark.requirement("SERVER-oidc")
+def test_a_provider_may_change_its_key_without_a_key_id(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with provider_at("0") as url:
+        old = token(url, "agent-7", tenant="acme", readback_rights=["read"])
+    issuers = (("company", Issuer(issuer=url, audience=CLIENT)),)
+    with running(place, url="memory:", issuers=issuers) as bed:
+        port = url.rpartition(":")[2]
+        with provider_at(port):
+            first = token(url, "agent-7", tenant="acme", readback_rights=["read"])
+            assert client_of(bed, first).get("/v1/actions").status_code == 200
+        with provider_at(port):
+            second = token(url, "agent-7", tenant="acme", readback_rights=["read"])
+            assert client_of(bed, second).get("/v1/actions").status_code == 401  # no second fetch within the pause
+            monkeypatch.setattr(oidc, "AGAIN_US", 0)
+            assert client_of(bed, second).get("/v1/actions").status_code == 200
+            for ended in (old, first):
+                assert client_of(bed, ended).get("/v1/actions").status_code == 401
 
 
 @pytest.mark.requirement("SERVER-oidc")

@@ -1,7 +1,8 @@
 """Tokens of identity providers: JSON Web Tokens checked by the provider's published keys.
 
 The provider's own document names the keys (OpenID Connect Discovery 1.0). The keys are fetched again for an unknown key
-id, at most every 30 seconds, so that a provider can change its keys. PyJWT checks signature, issuer, audience and time.
+id and for a signature that does not fit, at most every 30 seconds, so that a provider can change its keys. PyJWT checks
+signature, issuer, audience and time.
 Source: RFC 8725 (best practices): only listed public-key algorithms count, and the issuer is compared before any key is
 looked up.
 """
@@ -12,6 +13,7 @@ import asyncio
 import json
 import ssl
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -67,18 +69,20 @@ class _Keys:
         """Why the last fetch failed; "" after a success."""
         self._lock = asyncio.Lock()
 
-    async def key(self, key_id: str) -> PyJWK:
+    async def key(self, key_id: str, refused: PyJWK | None = None) -> PyJWK:
         """Return the key of an id; "" names the only key of a provider with one key.
 
-        Raises UnauthenticatedError for an unknown id, ProviderError where the last fetch failed.
+        `refused`: the key of this id that did not make the signature; the provider may have another one now.
+
+        Raises UnauthenticatedError where the provider has no other key, ProviderError where the last fetch failed.
         """
         age_us = self._now_us() - self._fetched_us
-        if (self._named(key_id) is None and age_us >= AGAIN_US) or age_us >= FRESH_US:
+        if (self._named(key_id) is refused and age_us >= AGAIN_US) or age_us >= FRESH_US:
             async with self._lock:
                 if self._now_us() - self._fetched_us >= min(age_us, FRESH_US):
                     await self._fetch()
         found = self._named(key_id)
-        if found is not None:
+        if found is not None and found is not refused:
             return found
         if self._away:  # nobody knows whether the provider has this key
             raise ProviderError(self._away)
@@ -164,15 +168,21 @@ class Providers:
             head = jwt.get_unverified_header(token)
             if head.get("alg") not in issuer.algorithms:
                 raise UnauthenticatedError(REFUSED)
-            claims = jwt.decode(
+            check = partial(
+                jwt.decode,
                 token,
-                key=await keys.key(str(head.get("kid", ""))),
                 algorithms=issuer.algorithms,
                 audience=issuer.audience,
                 issuer=issuer.issuer,
                 leeway=LEEWAY_S,
                 options={"require": ["exp", "iss", "aud", "sub"], "strict_aud": False},
             )
+            key_id = str(head.get("kid", ""))
+            key = await keys.key(key_id)
+            try:
+                claims = check(key)
+            except (jwt.InvalidSignatureError, jwt.InvalidAlgorithmError, jwt.InvalidKeyError):
+                claims = check(await keys.key(key_id, refused=key))
         except jwt.PyJWTError as error:
             raise UnauthenticatedError(REFUSED) from error
         return _caller(name, issuer, claims)
